@@ -1,0 +1,100 @@
+# What a person does with this repo. `make` alone lists it. ARGS goes to the program that is run:
+#   make run ARGS="--set workers.max_count=16"      make test ARGS="tests/unit -k retry"
+
+ARGS ?=
+LOCK ?=
+# The newest Python here that the locked requirements are known to fit; PYTHON=... overrules.
+PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$each && break; done)
+
+BIN := .venv/bin
+FOLDERS := config catalog store workers manager
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# With the node of its wheel, and without a look for newer versions of itself.
+PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench fmt lock clean
+.PHONY: check-format check-lint check-async check-mypy check-pyright check-config
+.DELETE_ON_ERROR:
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*  ## /  make \1	/p' Makefile | expand -t 16
+
+run: .venv/run.stamp  ## the daemon, on the embedded engine unless told otherwise
+	@exec $(BIN)/musterd run $(ARGS)
+
+test: .venv/dev.stamp  ## every test that fits a build machine
+	@$(BIN)/pytest $(ARGS)
+
+check: check-format check-lint check-async check-mypy check-pyright check-config  ## format, lint, types, shipped configuration
+
+check-format: .venv/dev.stamp
+	@$(BIN)/ruff format --check --quiet .
+
+check-lint: .venv/dev.stamp
+	@$(BIN)/ruff check --quiet .
+
+check-async: .venv/dev.stamp
+	@$(BIN)/flake8-async $$(find $(FOLDERS) musterd tests -name '*.py')
+
+check-mypy: .venv/dev.stamp
+	@$(BIN)/mypy --no-error-summary
+
+check-pyright: .venv/dev.stamp
+	@$(PYRIGHT)
+
+check-config: .venv/dev.stamp
+	@$(BIN)/musterd config check
+
+bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare database
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+fmt: .venv/dev.stamp  ## formats all code and mends what can be mended
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format --quiet .
+
+lock: .lock-venv/stamp  ## requirements/*.txt anew from pyproject.toml (LOCK=--upgrade: newest of all)
+	@$(UV_COMPILE) --group build -o requirements/run.txt
+	@$(UV_COMPILE) --group dev -c requirements/run.txt -o requirements/dev.txt
+
+clean:  ## removes what make and the tools have made
+	@rm -rf .venv .lock-venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find $(FOLDERS) musterd tests -name __pycache__ -prune -exec rm -rf {} +
+
+# One lock for every Python from 3.11 on, Linux and macOS: markers where they differ.
+UV_COMPILE = .lock-venv/bin/uv pip compile pyproject.toml --no-config --quiet --universal \
+	--python-version 3.11 --generate-hashes --no-header --no-emit-index-url $(LOCK)
+
+.lock-venv/stamp:
+	@$(MAKE_VENV) .lock-venv
+	@.lock-venv/bin/python -m pip --disable-pip-version-check -qq install uv
+	@touch $@
+
+# Nothing is fetched but what the lock names by hash; the package itself is linked, not copied.
+.venv/run.stamp: requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "musterd: installing what it needs into .venv" >&2
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev.stamp: requirements/dev.txt .venv/run.stamp
+	@echo "musterd: installing the tools of test and check into .venv" >&2
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(BIN)/python:
+	@$(MAKE_VENV) .venv
+
+define MAKE_VENV
+if [ -z "$(PYTHON)" ]; then \
+	echo "musterd needs Python 3.11 or newer and found none on PATH; \
+	install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; \
+elif ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	echo "musterd needs Python 3.11 or newer, PYTHON=$(PYTHON) is not" >&2; exit 1; \
+elif ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+	echo "$(PYTHON) cannot make a virtual environment: its ensurepip or venv is missing \
+	(Debian: apt-get install python3-venv)" >&2; exit 1; \
+fi; $(PYTHON) -m venv --clear
+endef

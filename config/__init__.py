@@ -1,0 +1,1 @@
+"""Owns what musterd is told: the settings, where each came from, and what is wrong with them."""

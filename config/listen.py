@@ -1,0 +1,67 @@
+"""Where the HTTP side listens: an address and port, a socket, or nowhere."""
+
+import ipaddress
+import re
+
+from attrs import frozen
+
+from musterd.config.faults import Unfit
+
+_HOST_AND_PORT = re.compile(
+    r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})"
+)
+_PORT_MAX = 65535
+_WANTED = '"host:port", "unix:/path" or ""'
+
+
+@frozen
+class TcpAddress:
+    """A host and a port; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it. A name other than localhost counts as open."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host.lower() == "localhost"
+
+
+@frozen
+class UnixAddress:
+    """A socket in the file system; its permissions say who may use it."""
+
+    path: str
+
+
+def listen_address(text: str) -> TcpAddress | UnixAddress | None:
+    """Reads `http.listen`; None means that nothing listens. Raises Unfit if it is none of these."""
+    if not text:
+        return None
+    if text.startswith("unix:"):
+        return _unix_address(text.removeprefix("unix:"))
+    found = _HOST_AND_PORT.fullmatch(text)
+    if found is None:
+        hint = f"write 0.0.0.0{text} for every interface" if text.startswith(":") else ""
+        raise Unfit(_WANTED, hint)
+    if int(found["port"]) > _PORT_MAX:
+        raise Unfit(f"a port of 0 to {_PORT_MAX}")
+    if found["v6"]:
+        _check_v6(found["v6"])
+    return TcpAddress(found["v6"] or found["host"], int(found["port"]))
+
+
+def _check_v6(host: str) -> None:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError as error:
+        raise Unfit("an IPv6 address between the brackets", str(error)) from None
+
+
+def _unix_address(path: str) -> UnixAddress:
+    if not path.startswith("/"):
+        raise Unfit("an absolute path after unix:")
+    return UnixAddress(path)

@@ -1,0 +1,183 @@
+"""The settings from all their layers, with every fault of every layer found in one run."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+from attrs import AttrsInstance, evolve, frozen
+
+from musterd.config import layers
+from musterd.config.credentials import find_credential
+from musterd.config.document import Document, read_document
+from musterd.config.faults import ConfigError, Fault, did_you_mean
+from musterd.config.rules import RULES, Rule
+from musterd.config.settings import Settings, keys, sections
+from musterd.config.strict import describe, read_table, strict_converter
+from musterd.config.toml_text import key_text, plain_number
+
+SHIPPED_FILE = Path(__file__).with_name("default.toml")
+SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
+
+_CONVERTER = strict_converter()
+_FILE_KEYS = ("store.url_file", "http.token_file")
+
+
+@frozen
+class Loaded:
+    """The settings, and for each key (`section.name`) the layer that its value comes from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def load(
+    config_file: Path | None,
+    environ: Mapping[str, str],
+    sets: Sequence[str],
+    system_file: Path = SYSTEM_FILE,
+) -> Loaded:
+    """Reads the layers, later ones winning; raises ConfigError with all faults of all of them.
+
+    `config_file` takes the place of `system_file`, which may be absent; it must exist.
+    """
+    merged = _Merged()
+    for layer in _layers(config_file or system_file, config_file is not None, environ, sets):
+        if isinstance(layer, Fault):
+            merged.faults.append(layer)
+        else:
+            merged.add(layer)
+    merged.make_paths_absolute(environ)
+    settings = merged.settings()
+    faults = [*merged.faults, *merged.broken_rules(settings), *merged.missing_catalogs(settings)]
+    if faults:
+        raise ConfigError(faults)
+    return Loaded(settings, merged.origins())
+
+
+def _layers(
+    file: Path, is_required: bool, environ: Mapping[str, str], sets: Sequence[str]
+) -> Iterator[Document | Fault]:
+    yield evolve(read_document(SHIPPED_FILE), source="default", lines={})
+    if is_required or os.path.lexists(file):
+        try:
+            yield read_document(file)
+        except ConfigError as error:
+            yield from error.faults
+    yield from layers.from_environment(environ, Path.cwd())
+    yield from layers.from_arguments(sets, Path.cwd())
+
+
+class _Merged:
+    """The values of the layers so far, each with the place of the document that gave it."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self._values: dict[str, object] = {}
+        self._givers: dict[str, int] = {}
+        self._documents: list[Document] = []
+
+    def add(self, document: Document) -> None:
+        self._documents.append(document)
+        shapes = sections()
+        for section in document.data:
+            if section not in shapes:
+                self.faults.append(_unknown_section(document, section))
+                continue
+            reading = read_table(document, (section,), shapes[section], _CONVERTER)
+            self.faults.extend(_with_better_hint(fault) for fault in reading.faults)
+            for name, value in reading.values.items():
+                self._values[f"{section}.{name}"] = value
+                self._givers[f"{section}.{name}"] = len(self._documents) - 1
+
+    def make_paths_absolute(self, environ: Mapping[str, str]) -> None:
+        folder = self._giver("catalog.paths").folder
+        paths = cast(tuple[Path, ...], self._values["catalog.paths"])
+        self._values["catalog.paths"] = tuple(_absolute(folder, path) for path in paths)
+        for key in _FILE_KEYS:
+            name = cast(str, self._values[key])
+            if name and find_credential(name, environ) is None:
+                self._values[key] = str(_absolute(self._giver(key).folder, Path(name)))
+
+    def settings(self) -> Settings:
+        """Gives the settings of the values that fit; for those that do not, the layer below."""
+        tables = {
+            section: cast(Callable[..., Any], shape)(**self._table(section, shape))
+            for section, shape in sections().items()
+        }
+        return Settings(**tables)
+
+    def broken_rules(self, settings: Settings) -> Iterator[Fault]:
+        """Gives a fault for each rule that does not hold, unless one of its keys is at fault."""
+        at_fault = {fault.key for fault in self.faults}
+        for rule in RULES:
+            if at_fault.isdisjoint(rule.keys) and not rule.holds(settings):
+                yield self._broken(rule, settings)
+
+    def missing_catalogs(self, settings: Settings) -> Iterator[Fault]:
+        key = "catalog.paths"
+        for path in settings.catalog.paths:
+            if why := _why_unreadable(path):
+                yield self._fault(key, f"{path} cannot be read: {why}")
+
+    def origins(self) -> Mapping[str, str]:
+        return {key: self._giver(key).origin(_path(key)) for key in keys()}
+
+    def _table(self, section: str, shape: type[AttrsInstance]) -> dict[str, object]:
+        return {name: self._values[f"{section}.{name}"] for name in attrs.fields_dict(shape)}
+
+    def _broken(self, rule: Rule, settings: Settings) -> Fault:
+        """Blames the key that was set in the latest layer: it is the one that has to give."""
+        blamed = max(rule.keys, key=lambda key: self._givers[key])
+        others = [f"{key} is {self._shown(key)}" for key in rule.keys if key != blamed]
+        wanted = f"{rule.wanted} ({rule.detail(settings) or '; '.join(others)})"
+        return evolve(self._fault(blamed, self._shown(blamed)), wanted=wanted, hint=rule.hint)
+
+    def _fault(self, key: str, found: str) -> Fault:
+        giver = self._giver(key)
+        return Fault(giver.source, giver.line(_path(key)), key, found)
+
+    def _shown(self, key: str) -> str:
+        value = self._values[key]
+        plain = plain_number(value) if isinstance(value, float) else value
+        return describe(plain, keys()[key])
+
+    def _giver(self, key: str) -> Document:
+        return self._documents[self._givers[key]]
+
+
+def _path(key: str) -> tuple[str, ...]:
+    return tuple(key.split("."))
+
+
+def _absolute(folder: Path, path: Path) -> Path:
+    return Path(os.path.normpath(folder / path))
+
+
+def _why_unreadable(path: Path) -> str:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if os.access(path, os.R_OK) else os.strerror(errno.EACCES)
+
+
+def _unknown_section(document: Document, section: str) -> Fault:
+    found = "unknown table" if isinstance(document.data[section], dict) else "unknown key"
+    hint = did_you_mean(section, sections()) or _same_name_elsewhere(section)
+    hint = hint or f"known: {', '.join(sections())}"
+    return Fault(document.source, document.line((section,)), key_text([section]), found, hint=hint)
+
+
+def _with_better_hint(fault: Fault) -> Fault:
+    """Points to another table that has the key, where its own has none like it."""
+    if fault.found != "unknown key" or fault.hint.startswith("did you mean"):
+        return fault
+    return evolve(fault, hint=_same_name_elsewhere(fault.key.rpartition(".")[2]) or fault.hint)
+
+
+def _same_name_elsewhere(name: str) -> str:
+    homes = [key for key in keys() if key.endswith(f".{name}")]
+    return f"did you mean {homes[0]}?" if homes else ""

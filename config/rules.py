@@ -1,0 +1,113 @@
+"""Rules between settings: what must hold of several keys together."""
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from musterd.config.leasing import lease_plan
+from musterd.config.listen import TcpAddress, listen_address
+from musterd.config.settings import Settings
+
+
+@frozen
+class Rule:
+    """What must hold of `keys`; `detail` says more than the other keys' values do."""
+
+    keys: tuple[str, ...]
+    wanted: str
+    holds: Callable[[Settings], bool]
+    hint: str = ""
+    detail: Callable[[Settings], str] = lambda _settings: ""
+
+
+def _lease_is_long_enough(settings: Settings) -> bool:
+    plan = lease_plan(settings)
+    return plan.lease_seconds >= plan.lease_seconds_min
+
+
+def _lease_sum(settings: Settings) -> str:
+    plan = lease_plan(settings)
+    return (
+        f"{plan.lease_seconds:g} is below {plan.lease_seconds_min:g} = 3 x"
+        f" {plan.heartbeat_seconds:g} + {plan.request_timeout_seconds:g} + {plan.margin_seconds:g}"
+    )
+
+
+def _request_ends_before_next(settings: Settings) -> bool:
+    plan = lease_plan(settings)
+    return plan.request_timeout_seconds < plan.heartbeat_seconds
+
+
+def _heartbeat(settings: Settings) -> str:
+    return f"the heartbeat is {lease_plan(settings).heartbeat_seconds:g} s"
+
+
+def _reaps_often_enough(settings: Settings) -> bool:
+    plan = lease_plan(settings)
+    return plan.reap_interval_seconds <= plan.lease_seconds / 2
+
+
+def _is_guarded(settings: Settings) -> bool:
+    address = listen_address(settings.http.listen)
+    if not isinstance(address, TcpAddress) or address.is_loopback:
+        return True
+    return bool(settings.http.token or settings.http.token_file)
+
+
+RULES = (
+    Rule(
+        ("workers.default_count", "workers.max_count"),
+        "default_count <= max_count",
+        lambda settings: settings.workers.default_count <= settings.workers.max_count,
+    ),
+    Rule(
+        (
+            "workers.lease_timeout_seconds",
+            "leases.heartbeat_seconds",
+            "leases.request_timeout_seconds",
+            "leases.margin_seconds",
+        ),
+        "lease_timeout_seconds >= 3 x heartbeat + request timeout + margin",
+        _lease_is_long_enough,
+        detail=_lease_sum,
+    ),
+    Rule(
+        ("leases.request_timeout_seconds", "leases.heartbeat_seconds"),
+        "request_timeout_seconds < heartbeat",
+        _request_ends_before_next,
+        detail=_heartbeat,
+    ),
+    Rule(
+        ("leases.reap_interval_seconds", "workers.lease_timeout_seconds"),
+        "reap_interval_seconds <= lease_timeout_seconds / 2",
+        _reaps_often_enough,
+    ),
+    Rule(
+        ("retry.base_seconds", "retry.max_seconds"),
+        "base_seconds <= max_seconds",
+        lambda settings: settings.retry.base_seconds <= settings.retry.max_seconds,
+    ),
+    Rule(
+        ("store.reconnect_base_seconds", "store.reconnect_max_seconds"),
+        "reconnect_base_seconds <= reconnect_max_seconds",
+        lambda settings: (
+            settings.store.reconnect_base_seconds <= settings.store.reconnect_max_seconds
+        ),
+    ),
+    Rule(
+        ("store.url_file", "store.url"),
+        "url or url_file, not both",
+        lambda settings: not (settings.store.url and settings.store.url_file),
+    ),
+    Rule(
+        ("http.token_file", "http.token"),
+        "token or token_file, not both",
+        lambda settings: not (settings.http.token and settings.http.token_file),
+    ),
+    Rule(
+        ("http.listen", "http.token", "http.token_file"),
+        "a loopback address, or a token",
+        _is_guarded,
+        hint="set http.token_file",
+    ),
+)

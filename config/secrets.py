@@ -1,0 +1,52 @@
+"""Passwords and tokens made unreadable wherever a setting is shown."""
+
+import re
+from collections.abc import Iterator
+
+MASK = "***"
+
+Span = tuple[int, int]
+
+_USERINFO = re.compile(r"(?:[a-z][a-z0-9+.-]*://|//)?+[^:]*:(.*)@", re.IGNORECASE | re.DOTALL)
+_PARAMETER = re.compile(r"[?&]([^=&?]*)=(.*?)(?=&[^=&]*=|\Z)", re.DOTALL)
+_KEYWORD = re.compile(
+    r"(?<![?&\w])(?:ssl)?password\s*=\s*('(?:\\.|[^'\\])*(?:'|\Z)|(?:\\.|\S)*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PERCENT = re.compile("%([0-9a-f]{2})", re.IGNORECASE)
+_SECRET_PARAMETERS = ("password", "sslpassword")
+
+
+def mask_url(url: str) -> str:
+    """Gives `url` with its passwords replaced by `***`.
+
+    Knows `user:password@`, `?password=` and libpq's `password=` keyword form. People forget to
+    encode passwords: all between the first colon and the last `@` counts as one. When in doubt,
+    more is masked, never less. A SQLite URL holds no secret and stays as it is.
+    """
+    if url.startswith("sqlite:"):
+        return url
+    shown: list[str] = []
+    shown_to = 0
+    for start, end in sorted(_secret_spans(url)):
+        if start >= shown_to:
+            shown += [url[shown_to:start], MASK]
+        shown_to = max(shown_to, end)
+    return "".join([*shown, url[shown_to:]])
+
+
+def mask_all(secret: str) -> str:
+    """Gives `***` for a secret, and nothing for none."""
+    return MASK if secret else ""
+
+
+def _secret_spans(url: str) -> Iterator[Span]:
+    """Gives where each secret stands; the same text may be in doubt for two reasons."""
+    if userinfo := _USERINFO.match(url):
+        yield userinfo.span(1)
+    for keyword in _KEYWORD.finditer(url):
+        yield keyword.span(1)
+    for parameter in _PARAMETER.finditer(url):
+        name = _PERCENT.sub(lambda code: chr(int(code[1], 16)), parameter[1])
+        if name.strip().lower() in _SECRET_PARAMETERS:
+            yield parameter.span(2)

@@ -1,0 +1,177 @@
+"""The settings: frozen values, one class a table of `default.toml`, where every default stands."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, cast
+
+import attrs
+from attrs import AttrsInstance, field, frozen
+
+from musterd.config.secrets import mask_all, mask_url
+from musterd.config.validators import (
+    POSTGRESQL_SCHEMES,
+    STORE_SCHEMES,
+    Between,
+    UrlOf,
+    file_name,
+    listen_text,
+    rising,
+    schema_name,
+)
+
+Backoff = Literal["exponential", "linear", "fixed"]
+Jitter = Literal["full", "equal", "none"]
+
+_HOUR = 3_600
+_DAY = 86_400
+_MIB = 1_048_576
+_SECRET_URL = {"mask": mask_url}
+_SECRET = {"mask": mask_all}
+
+
+@frozen
+class Workers:
+    """The crew: how many, how often it looks, how long a lease lasts."""
+
+    default_count: int = field(validator=Between(0, 10_000))
+    max_count: int = field(validator=Between(1, 10_000))
+    poll_interval_ms: int = field(validator=Between(1, 60_000))
+    lease_timeout_seconds: float = field(validator=Between(1, _DAY))
+    scale_interval_ms: int = field(validator=Between(1, 3_600_000))
+
+
+@frozen
+class Store:
+    """Where the queue lives and how long the database may take."""
+
+    url: str = field(validator=UrlOf(STORE_SCHEMES), metadata=_SECRET_URL, repr=mask_url)
+    url_file: str = field(validator=file_name)
+    listen_url: str = field(
+        validator=UrlOf(POSTGRESQL_SCHEMES), metadata=_SECRET_URL, repr=mask_url
+    )
+    schema: str = field(validator=schema_name)
+    migrate: bool
+    pool_size: int = field(validator=Between(1, 100))
+    connect_timeout_seconds: float = field(validator=Between(0.1, 600))
+    statement_timeout_seconds: float = field(validator=Between(0.1, _HOUR))
+    lock_timeout_seconds: float = field(validator=Between(0.01, _HOUR))
+    idle_transaction_timeout_seconds: float = field(validator=Between(0.1, _HOUR))
+    reconnect_base_seconds: float = field(validator=Between(0.01, _HOUR))
+    reconnect_max_seconds: float = field(validator=Between(0.01, _HOUR))
+
+
+@frozen
+class Scaling:
+    """When the crew grows and when it shrinks."""
+
+    policy: Literal["demand", "depth"]
+    up_cooldown_seconds: float = field(validator=Between(0, _DAY))
+    down_cooldown_seconds: float = field(validator=Between(0, _DAY))
+    stabilization_seconds: float = field(validator=Between(0, _DAY))
+
+
+@frozen
+class Leases:
+    """The pace of renewals and of the search for lost leases; 0 = derived (see `lease_plan`)."""
+
+    heartbeat_seconds: float = field(validator=Between(0.05, _HOUR, special=0))
+    request_timeout_seconds: float = field(validator=Between(0.01, _HOUR, special=0))
+    margin_seconds: float = field(validator=Between(0.01, _HOUR, special=0))
+    reap_interval_seconds: float = field(validator=Between(0.05, _HOUR, special=0))
+
+
+@frozen
+class Retry:
+    """How often and after what delay a failed job is tried again."""
+
+    max_retries: int = field(validator=Between(0, 10_000))
+    backoff: Backoff
+    base_seconds: float = field(validator=Between(0, 30 * _DAY))
+    factor: float = field(validator=Between(1, 1_000))
+    max_seconds: float = field(validator=Between(0, 30 * _DAY))
+    jitter: Jitter
+
+
+@frozen
+class Limits:
+    """How large things may be."""
+
+    max_payload_bytes: int = field(validator=Between(2, 100 * _MIB))
+    max_payload_depth: int = field(validator=Between(1, 500))
+    max_result_bytes: int = field(validator=Between(2, 100 * _MIB))
+    max_error_bytes: int = field(validator=Between(64, _MIB))
+    claim_batch: int = field(validator=Between(1, 10_000))
+    claim_ahead_ms: int = field(validator=Between(0, 10_000))
+
+
+@frozen
+class Shutdown:
+    """What becomes of running jobs when the daemon is told to stop."""
+
+    grace_period_seconds: float = field(validator=Between(0, _DAY))
+    interrupted: Literal["requeue", "pause"]
+    dismiss_seconds: float = field(validator=Between(0.1, _HOUR))
+
+
+@frozen
+class Http:
+    """Where the HTTP side listens (see `listen_address`) and who may use it."""
+
+    listen: str = field(validator=listen_text)
+    token: str = field(metadata=_SECRET, repr=mask_all)
+    token_file: str = field(validator=file_name)
+
+
+@frozen
+class Metrics:
+    """The bounds of what is measured."""
+
+    wait_buckets_seconds: tuple[float, ...] = field(validator=rising)
+    run_buckets_seconds: tuple[float, ...] = field(validator=rising)
+    kinds_max: int = field(validator=Between(1, 10_000))
+
+
+@frozen
+class Log:
+    """What is logged, and how it looks."""
+
+    level: Literal["debug", "info", "warning", "error"]
+    format: Literal["auto", "text", "logfmt", "json"]
+
+
+@frozen
+class CatalogSettings:
+    """Where the user's catalogs are: absolute paths of files and folders."""
+
+    paths: tuple[Path, ...]
+
+
+@frozen
+class Settings:
+    """All settings of a node."""
+
+    workers: Workers
+    store: Store
+    scaling: Scaling
+    leases: Leases
+    retry: Retry
+    limits: Limits
+    shutdown: Shutdown
+    http: Http
+    metrics: Metrics
+    log: Log
+    catalog: CatalogSettings
+
+
+def sections() -> Mapping[str, type[AttrsInstance]]:
+    """Gives the class of each table, by the table's name, in the order of `default.toml`."""
+    return {key.name: cast(type[AttrsInstance], key.type) for key in attrs.fields(Settings)}
+
+
+def keys() -> Mapping[str, "attrs.Attribute[object]"]:
+    """Gives each key's attribute, by its dotted name."""
+    return {
+        f"{section}.{name}": key
+        for section, shape in sections().items()
+        for name, key in attrs.fields_dict(shape).items()
+    }

@@ -1,0 +1,184 @@
+"""Strict structuring: a value fits its key's type exactly, or it is refused with a reason."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
+
+import attrs
+from attrs import AttrsInstance, frozen
+from cattrs import Converter
+
+from musterd.config.document import Document
+from musterd.config.faults import Fault, Unfit, did_you_mean, either
+from musterd.config.secrets import mask_url
+from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
+
+Key: TypeAlias = "attrs.Attribute[object]"
+
+_BOOLEANS = ("true", "false")
+_TOML_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9_]*)(\.[0-9]+)?")
+
+
+@frozen
+class Reading:
+    """What a table holds: the values that fit, by key, and the faults of all that do not."""
+
+    values: Mapping[str, Any]
+    faults: tuple[Fault, ...]
+
+
+def strict_converter() -> Converter:
+    """Gives a converter that casts nothing: only a whole number is an int, only a bool a bool.
+
+    The plain one reads "250" as 250, 3.7 as 3 and "false" as True. A whole number is accepted
+    where a fraction may stand.
+    """
+    converter = Converter(detailed_validation=False)
+    converter.register_structure_hook(int, _whole_number)
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook(bool, _boolean)
+    converter.register_structure_hook(str, _string)
+    converter.register_structure_hook(Path, _path)
+    converter.register_structure_hook_func(_is_choice, _choice)
+    converter.register_structure_hook_factory(_is_list, partial(_list_of, converter))
+    return converter
+
+
+def read_table(
+    document: Document, path: tuple[str, ...], shape: type[AttrsInstance], converter: Converter
+) -> Reading:
+    """Reads the table at `path` by the attrs class `shape`: no fault hides another.
+
+    A key that is missing is no fault here; a table that is none is one.
+    """
+    table = document.at(path)
+    if not isinstance(table, dict):
+        return Reading({}, (_not_a_table(document, path, table),))
+    keys = attrs.fields_dict(shape)
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, raw in cast(dict[str, object], table).items():
+        try:
+            values[name] = _fit(raw, keys[name], converter)
+        except KeyError:
+            faults.append(unknown_key(document, (*path, name), tuple(keys)))
+        except Unfit as unfit:
+            faults.append(misfit(document, (*path, name), describe(raw, keys[name]), unfit))
+    return Reading(values, tuple(faults))
+
+
+def unknown_key(document: Document, path: tuple[str, ...], known: tuple[str, ...]) -> Fault:
+    """Gives the fault of a key that does not exist, with the nearest one that does."""
+    hint = did_you_mean(path[-1], known) or f"known: {', '.join(known)}"
+    line = document.line(path)
+    return Fault(document.source, line, key_text(path), "unknown key", hint=hint)
+
+
+def misfit(document: Document, path: tuple[str, ...], found: str, unfit: Unfit) -> Fault:
+    """Gives the fault of a value that does not fit its key."""
+    line = document.line(path)
+    return Fault(document.source, line, key_text(path), found, unfit.wanted, unfit.hint)
+
+
+def describe(raw: object, key: Key) -> str:
+    """Says what was found; of a secret only what may be seen."""
+    mask = cast(Callable[[str], str] | None, key.metadata.get("mask"))
+    if isinstance(raw, str):  # a URL may have strayed into any key
+        return short_text(mask(raw) if mask else mask_url(raw) if "://" in raw else raw)
+    return sort_of(raw) if key.type is str else short_text(raw)
+
+
+def check(value: object, key: Key) -> None:
+    """Runs the key's own rule on a value; raises Unfit."""
+    if key.validator is not None:
+        key.validator(None, key, value)
+
+
+def _fit(raw: object, key: Key, converter: Converter) -> object:
+    value = converter.structure(raw, cast(type[object], key.type))
+    check(value, key)
+    return value
+
+
+def _not_a_table(document: Document, path: tuple[str, ...], found: object) -> Fault:
+    header = key_text(path)
+    unfit = Unfit("a table", f"write [{header}] above its keys")
+    return misfit(document, path, sort_of(found), unfit)
+
+
+def _is_choice(kind: object) -> bool:
+    return get_origin(cast(type[object], kind)) is cast(object, Literal)
+
+
+def _is_list(kind: object) -> bool:
+    return get_origin(cast(type[object], kind)) is tuple
+
+
+def _whole_number(raw: object, _kind: object) -> int:
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    raise Unfit("a whole number", _quotes_hint(raw))
+
+
+def _number(raw: object, _kind: object) -> float:
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        try:
+            number = float(raw)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+        raise Unfit("a finite number")
+    raise Unfit("a number", _quotes_hint(raw))
+
+
+def _boolean(raw: object, _kind: object) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    is_shouted = isinstance(raw, str) and raw not in _BOOLEANS and raw.lower() in _BOOLEANS
+    raise Unfit("true or false", "write it in lower case" if is_shouted else _quotes_hint(raw))
+
+
+def _string(raw: object, _kind: object) -> str:
+    if isinstance(raw, str):
+        return raw
+    raise Unfit("a string", "write it in quotes")
+
+
+def _path(raw: object, _kind: object) -> Path:
+    if isinstance(raw, str) and raw and "\0" not in raw:
+        return Path(raw)
+    raise Unfit("a path")
+
+
+def _choice(raw: object, kind: object) -> object:
+    choices = cast(tuple[str, ...], get_args(kind))
+    if isinstance(raw, str) and raw in choices:
+        return raw
+    hint = did_you_mean(raw, choices) if isinstance(raw, str) else ""
+    raise Unfit(either(map(toml_text, choices)), hint)
+
+
+def _list_of(converter: Converter, kind: object) -> Callable[[object, object], object]:
+    element = cast(type[object], get_args(kind)[0])
+
+    def structure(raw: object, _kind: object) -> tuple[object, ...]:
+        if not isinstance(raw, list):
+            hint = f"write [{short_text(raw)}]" if isinstance(raw, str) else ""
+            raise Unfit("a list", hint)
+        elements = cast(list[object], raw)
+        try:
+            return tuple(converter.structure(each, element) for each in elements)
+        except Unfit as unfit:
+            raise Unfit(f"a list, each element {unfit.wanted}", unfit.hint) from None
+
+    return structure
+
+
+def _quotes_hint(raw: object) -> str:
+    if isinstance(raw, str) and (raw in _BOOLEANS or _TOML_NUMBER.fullmatch(raw)):
+        return "write it without the quotes"
+    return ""

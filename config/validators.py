@@ -1,0 +1,78 @@
+"""Rules for one value each. They run on each key as it is loaded, and on what code builds."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from attrs import Attribute, frozen
+
+from musterd.config.faults import Unfit, either
+from musterd.config.listen import listen_address
+from musterd.config.toml_text import plain_number
+
+POSTGRESQL_SCHEMES = ("postgresql", "postgres")
+STORE_SCHEMES = ("sqlite", *POSTGRESQL_SCHEMES)
+
+_SHAPES = {"sqlite": "sqlite:///path", "postgresql": "postgresql://user@host/database"}
+_SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+@frozen
+class Between:
+    """The number lies between two bounds, both included; `special` is allowed beside them."""
+
+    low: float
+    high: float
+    special: float | None = None
+
+    def __call__(self, _owner: object, _key: "Attribute[Any]", value: float) -> None:
+        if value != self.special and not self.low <= value <= self.high:
+            also = "" if self.special is None else f"{plain_number(self.special)}, or "
+            raise Unfit(f"{also}{plain_number(self.low)} to {plain_number(self.high)}")
+
+
+@frozen
+class UrlOf:
+    """The text is empty or a URL of one of these schemes."""
+
+    schemes: tuple[str, ...]
+
+    def __call__(self, _owner: object, _key: "Attribute[Any]", url: str) -> None:
+        check_url(url, self.schemes)
+
+
+def check_url(url: str, schemes: Sequence[str]) -> None:
+    """Raises Unfit unless `url` is empty or a URL of one of `schemes`."""
+    if not url:
+        return
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in schemes:
+        raise Unfit(either(_SHAPES[known] for known in schemes if known in _SHAPES))
+    if scheme == "sqlite" and (not rest.startswith("/") or rest == "/"):
+        raise Unfit("sqlite:///relative/path or sqlite:////absolute/path")
+
+
+def schema_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    """The name can be a PostgreSQL schema without quotes."""
+    if not _SCHEMA.fullmatch(name):
+        raise Unfit("a lower-case letter, then up to 62 of a-z, 0-9 and _")
+
+
+def file_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    """The text is empty or can be a path."""
+    if "://" in name:
+        raise Unfit("a path", "a URL stands in `url`, or in the file")
+    if not name.isprintable():
+        raise Unfit("a path without control characters")
+
+
+def listen_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
+    """The text names a place to listen, or none."""
+    listen_address(text)
+
+
+def rising(_owner: object, _key: "Attribute[Any]", bounds: Sequence[float]) -> None:
+    """The bounds of a histogram: at least one, above zero, each above the one before."""
+    if not bounds or bounds[0] <= 0 or any(low >= high for low, high in pairwise(bounds)):
+        raise Unfit("rising numbers above 0")

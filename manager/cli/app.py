@@ -1,0 +1,48 @@
+"""The tree of verbs."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from musterd import __version__
+from musterd.manager.cli.check import config
+from musterd.manager.cli.db import db
+from musterd.manager.cli.demo import demo
+from musterd.manager.cli.enqueue import enqueue
+from musterd.manager.cli.given import Given, Verbs
+from musterd.manager.cli.jobs import job, jobs
+from musterd.manager.cli.kinds import kinds
+from musterd.manager.cli.queue import queue
+from musterd.manager.cli.run import run
+from musterd.manager.cli.scaling import scaling
+from musterd.manager.cli.status import status
+from musterd.manager.cli.version import version
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="musterd", message="%(prog)s %(version)s")
+@click.pass_context
+def musterd(context: click.Context) -> None:
+    """Durable jobs under leases, run by a crew that grows and shrinks with the queue.
+
+    Try `musterd demo`, or `musterd run` in one terminal and `musterd enqueue report --wait` in
+    another.
+    """
+    context.ensure_object(Given)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False
+
+
+for verb in (run, demo, enqueue, jobs, job, status, kinds, queue, scaling, config, db, version):
+    musterd.add_command(verb)
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    musterd(prog_name="musterd")

@@ -1,0 +1,81 @@
+"""Asking the daemon over HTTP, briefly: it is on this machine or it is not there."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from musterd.config.settings import Settings
+
+ASK_SECONDS = 1.0
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class NodeSilent(Exception):
+    """No daemon gave a usable answer; the message says where it was asked, and what came."""
+
+
+def ask_node(settings: Settings, path: str) -> dict[str, Any]:
+    """Gives the JSON object that the daemon has at `path`.
+
+    Raises `NodeSilent` if there is none to be had.
+    """
+    from musterd.config.credentials import resolve_http_token
+
+    token = resolve_http_token(settings, os.environ)
+    headers = {"Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    connection = _connection(settings.http.listen)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return _object(answer.status, answer.read(ANSWER_BYTES_MAX), settings.http.listen)
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        said = f"no daemon answers at {settings.http.listen} ({reason.lower()})"
+        raise NodeSilent(said) from error
+    finally:
+        connection.close()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=ASK_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ASK_SECONDS)
+        self.sock.connect(self._path)
+
+
+def _connection(listen: str) -> http.client.HTTPConnection:
+    from musterd.config.listen import UnixAddress, listen_address
+
+    address = listen_address(listen)
+    if address is None:
+        raise NodeSilent("no daemon can be asked, since [http] listen is off")
+    if isinstance(address, UnixAddress):
+        return _UnixConnection(address.path)
+    if address.port == 0:
+        raise NodeSilent("no daemon can be asked, since [http] listen leaves the port open")
+    host = ANYWHERE.get(address.host, address.host)
+    return http.client.HTTPConnection(host, address.port, timeout=ASK_SECONDS)
+
+
+def _object(status: int, body: bytes, listen: str) -> dict[str, Any]:
+    if status == http.client.UNAUTHORIZED:
+        raise NodeSilent(f"the daemon at {listen} wants another token: set http.token")
+    try:
+        found = json.loads(body) if status == http.client.OK else None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise NodeSilent(f"what answers at {listen} is no musterd (HTTP {status})")
+    return found

@@ -1,0 +1,41 @@
+"""`musterd config`: what is configured, where it comes from, and whether it holds together."""
+
+from __future__ import annotations
+
+import click
+
+from musterd.manager.cli.given import Given, Verbs
+from musterd.manager.cli.out import print_json, say
+
+
+@click.group(cls=Verbs)
+def config() -> None:
+    """Show and check the configuration."""
+
+
+@config.command()
+@click.option("--origin", is_flag=True, help="Say which layer each value came from.")
+@click.pass_obj
+def show(given: Given, origin: bool) -> None:
+    """Print the effective configuration as TOML, secrets masked."""
+    from musterd.config.show import as_text, as_tree
+
+    loaded = given.load()
+    if given.json:
+        print_json(as_tree(loaded, origin))
+    else:
+        say(as_text(loaded, origin).rstrip("\n"))
+
+
+@config.command()
+@click.pass_obj
+def check(given: Given) -> None:
+    """Check the configuration and the catalog, and name every fault; exit 78 if there is one."""
+    loaded, catalog = given.load_all()
+    given_by = {origin for origin in loaded.origins.values() if origin != "default"}
+    if given.json:
+        print_json({"valid": True, "settings_changed": len(given_by), "kinds": len(catalog)})
+        return
+    changed = [key for key, origin in loaded.origins.items() if origin != "default"]
+    said = f"{len(changed)} settings differ from the shipped ones" if changed else "all as shipped"
+    say(f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds")

@@ -1,0 +1,124 @@
+"""What stands on every command line: the options that all verbs share, before the verb or after
+it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from musterd.manager.cli.exits import complaint_about
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.load import Loaded
+    from musterd.config.settings import Settings
+
+
+class Given:
+    """The shared options, gathered from both sides of the verb."""
+
+    def __init__(self) -> None:
+        self.config_file: Path | None = None
+        self.sets: list[str] = []
+        self.json = False
+
+    def load(self) -> Loaded:
+        """Reads the configuration; raises ConfigError."""
+        from musterd.config.load import load
+
+        return load(self.config_file, os.environ, self.sets)
+
+    def load_all(self) -> tuple[Loaded, Catalog]:
+        """Reads configuration and catalog."""
+        loaded = self.load()
+        return loaded, self.catalog(loaded.settings)
+
+    def settings(self) -> Settings:
+        return self.load().settings
+
+    def catalog(self, settings: Settings) -> Catalog:
+        """Reads the catalog; raises ConfigError."""
+        from musterd.catalog.load import load_catalog
+
+        return load_catalog(settings.catalog.paths, settings.retry)
+
+
+def _take_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        _given(context).config_file = value
+
+
+def _take_sets(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> None:
+    _given(context).sets.extend(values)
+
+
+def _take_json(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value:
+        _given(context).json = True
+
+
+def _given(context: click.Context) -> Given:
+    return context.find_root().ensure_object(Given)
+
+
+SHARED_OPTIONS = (
+    click.Option(
+        ["--config"],
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Use this file in place of /etc/musterd/musterd.toml.",
+        expose_value=False,
+        callback=_take_config,
+    ),
+    click.Option(
+        ["--set"],
+        multiple=True,
+        metavar="SECTION.KEY=VALUE",
+        help="Set one setting; may be repeated.",
+        expose_value=False,
+        callback=_take_sets,
+    ),
+    click.Option(
+        ["--json"],
+        is_flag=True,
+        help="Print JSON: one object, or one a line for lists.",
+        expose_value=False,
+        callback=_take_json,
+    ),
+)
+
+
+class Verb(click.Command):
+    """A verb.
+
+    Errors that its user can do something about end it with a complaint, never with a traceback.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *SHARED_OPTIONS]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            complaint = complaint_about(error)
+            if complaint is None:
+                raise
+            raise complaint from error
+
+
+class Verbs(click.Group):
+    """A group of verbs, which also takes the shared options."""
+
+    command_class = Verb
+    group_class = type  # a group in a group is of the same class
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *SHARED_OPTIONS]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which people meet them

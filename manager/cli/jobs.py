@@ -1,0 +1,126 @@
+"""`musterd jobs` and `musterd job ID`: what is there, and what became of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.manager.cli.exits import Complaint, Exit
+from musterd.manager.cli.given import Given, Verb
+from musterd.manager.cli.opening import in_store
+from musterd.manager.cli.out import coloured, print_json, say
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog
+    from musterd.store.engine import Engine
+    from musterd.store.job import JobRecord
+
+STATES = (
+    *("pending", "queued", "assigned", "running", "paused"),
+    *("succeeded", "failed", "canceled"),
+)
+LIMIT_MAX = 100_000
+TENANT = "default"
+
+
+@click.command(cls=Verb)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES),
+    help="Only these; may be repeated.",
+)
+@click.option("--kind", help="Only jobs of this kind.")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
+@click.pass_obj
+def jobs(given: Given, states: tuple[str, ...], kind: str | None, limit: int) -> None:
+    """List jobs, newest first."""
+    from musterd.store.job import JobFilter, JobState
+    from musterd.store.report import job_object
+
+    settings = given.settings()
+    catalog = given.catalog(settings)
+    which = JobFilter(tuple(JobState(state) for state in states), kind, limit)
+
+    async def work(engine: Engine) -> list[JobRecord]:
+        return await engine.jobs(which)
+
+    found = in_store(settings, work)
+    if given.json:
+        for record in found:
+            print_json(job_object(record, TENANT, budget_of(catalog, record.kind)))
+        return
+    for line in _lines(found, catalog):
+        say(line)
+
+
+@click.command(cls=Verb)
+@click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
+@click.pass_obj
+def job(given: Given, job_id: int) -> None:
+    """Show one job: timings, attempts, result."""
+    from musterd.store.report import job_object, report_text
+
+    settings = given.settings()
+    catalog = given.catalog(settings)
+
+    async def work(engine: Engine) -> JobRecord | None:
+        return await engine.job(job_id)
+
+    record = in_store(settings, work)
+    if record is None:
+        raise Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
+    budget = budget_of(catalog, record.kind)
+    if given.json:
+        print_json(job_object(record, TENANT, budget))
+        return
+    head, _, rest = report_text(record, datetime.now(UTC), budget).partition("\n")
+    say(coloured(record.state.value, head))
+    say(rest)
+
+
+def budget_of(catalog: Catalog, kind: str) -> int | None:
+    """Gives how many attempts a job of this kind has; None = the kind is not known here."""
+    known = catalog.get(kind)
+    return None if known is None else known.retry.max_retries + 1
+
+
+def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:
+    from musterd.store.words import table
+
+    if not found:
+        return ["no such jobs"]
+    now = datetime.now(UTC)
+    heads = ("id", "kind", "state", "attempt", "age", "")
+    rows = [_row(record, now, budget_of(catalog, record.kind)) for record in found]
+    first, *rest = table(heads, rows, right=frozenset({0, 3, 4}))
+    return [first, *(coloured(r.state.value, line) for r, line in zip(found, rest, strict=True))]
+
+
+def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...]:
+    from musterd.store.report import max_attempts
+    from musterd.store.words import duration_text, one_line
+
+    most = max_attempts(record, budget)
+    tries = str(record.attempt) if most is None else f"{record.attempt}/{most}"
+    age = duration_text(max(0.0, (now - record.created_at).total_seconds()))
+    kind = one_line(record.kind)
+    return (str(record.id), kind, record.state.value, tries, age, _remark(record, now))
+
+
+def _remark(record: JobRecord, now: datetime) -> str:
+    from musterd.store.job import JobState
+    from musterd.store.lifecycle import LEASED
+    from musterd.store.report import error_line
+    from musterd.store.words import cut, duration_text, one_line
+
+    if record.state is JobState.QUEUED and record.run_at > now:
+        due = f"due in {duration_text((record.run_at - now).total_seconds())}"
+        said = error_line(record.error)
+        return cut(f"{due}, after {said}" if said else due, 100)
+    if record.state in LEASED:
+        return one_line(f"on {record.node}")
+    return cut(error_line(record.error) or one_line(record.reason or ""), 100)

@@ -1,0 +1,90 @@
+"""Running a node in the foreground: what `run` and `demo` share."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+from musterd.manager.daemon import Daemon, DaemonPlan
+
+from musterd import __version__
+from musterd.manager.cli.opening import engine_for
+from musterd.manager.metrics import Metrics
+from musterd.manager.watched import WatchedEngine
+from musterd.store.words import count_text, duration_text
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.settings import Settings
+    from musterd.manager.view import NodeStatus
+
+BAR_CELLS_MAX = 40
+
+
+@attrs.frozen
+class Node:
+    """A daemon that is wired but does not run yet, and what its surroundings need of it."""
+
+    daemon: Daemon
+    engine: WatchedEngine
+    metrics: Metrics
+
+
+def make_node(
+    settings: Settings, catalog: Catalog, log: logging.Logger, metrics: Metrics | None = None
+) -> Node:
+    """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes."""
+    metrics = Metrics(settings.metrics, __version__) if metrics is None else metrics
+    metrics.crew_bounds(settings.workers.default_count, settings.workers.max_count)
+    metrics.config(generation=1, success=True, timestamp=time.time())
+    engine = WatchedEngine(engine_for(settings), metrics, log, trio.current_time)
+    plan = DaemonPlan(
+        settings=settings,
+        catalog=catalog,
+        engine=engine,
+        node=node_name(),
+        dice=random.Random(),
+        metrics=metrics,
+        log=log,
+    )
+    return Node(Daemon(plan), engine, metrics)
+
+
+def node_name() -> str:
+    """Gives a name that no other node has or will have: a reused one would keep a dead node's
+    leases in doubt.
+    """
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def status_line(node: NodeStatus) -> str:
+    """Says in one line how the node gets on."""
+    size = node.idle + node.busy + node.retiring
+    parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
+    parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
+    parts.append(f"{count_text(node.settled_total)} done")
+    if node.store_trouble is not None:
+        since = duration_text(node.store_trouble_seconds)
+        parts.append(f"store {node.store_trouble.replace('_', ' ')} for {since}")
+    if node.phase != "running":
+        left = node.drain_seconds_left
+        rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
+        parts.insert(0, node.phase + rest)
+    return " · ".join(parts)
+
+
+def crew_bar(node: NodeStatus) -> str:
+    """Draws the crew: a full cell a busy worker, a hollow one an idle one, a dot for each not
+    hired.
+    """
+    if node.max_count > BAR_CELLS_MAX:
+        return ""
+    unhired = max(0, node.max_count - node.busy - node.idle - node.retiring)
+    return "■" * (node.busy + node.retiring) + "□" * node.idle + "·" * unhired

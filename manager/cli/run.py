@@ -1,0 +1,111 @@
+"""`musterd run`: the daemon, in the foreground."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, TextIO, cast
+
+import click
+
+from musterd.manager.cli.given import Given, Verb
+from musterd.manager.cli.out import LiveLine, say
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.settings import Settings
+    from musterd.manager.cli.node import Node
+
+REDRAW_SECONDS = 0.25
+
+
+@click.command(cls=Verb)
+@click.pass_obj
+def run(given: Given) -> None:
+    """Run the daemon, in the foreground.
+
+    TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
+    gives the running jobs back at once.
+    """
+    import time
+
+    import trio
+
+    from musterd.manager.log import set_up_log
+
+    loaded, catalog = given.load_all()
+    settings = loaded.settings
+    is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
+    live = LiveLine(sys.stderr) if is_for_people else None
+    # A live line takes the log's lines too, so that they pass above it.
+    stream = sys.stderr if live is None else cast(TextIO, live)
+    log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
+    trio.run(_run, settings, catalog, log, live)
+
+
+async def _run(
+    settings: Settings, catalog: Catalog, log: logging.Logger, live: LiveLine | None
+) -> None:
+    import trio
+
+    from musterd.manager.cli.node import make_node
+
+    node = make_node(settings, catalog, log)
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(_serve_http, settings, node, log)
+        _greet(address, node, log)
+        if live is not None:
+            nursery.start_soon(_redraw, live, node)
+        await node.daemon.run()
+        nursery.cancel_scope.cancel()
+
+
+async def _serve_http(
+    settings: Settings, node: Node, log: logging.Logger, task_status: object
+) -> None:
+    import os
+
+    import trio
+
+    from musterd.config.credentials import resolve_http_token
+
+    status = cast("trio.TaskStatus[str]", task_status)
+    if not settings.http.listen:
+        status.started("")  # and its libraries are never loaded
+        return
+    from musterd.manager.http.plan import HttpPlan
+    from musterd.manager.http.serving import serve
+
+    token = resolve_http_token(settings, os.environ)
+    listen, counts = settings.http.listen, node.engine.counts
+    await serve(HttpPlan(listen, token, node.daemon, counts, node.metrics, log), status)
+
+
+def _greet(address: str, node: Node, log: logging.Logger) -> None:
+    """Says where everything is and what to type next."""
+    from musterd.manager.log import event
+
+    pages = {"page": f"{address}/", "metrics": f"{address}/metrics"} if address else {}
+    event(log, logging.INFO, "starting", store=node.engine.where, **pages)
+    if not sys.stdout.isatty():
+        return
+    lines = [("store", node.engine.where), *pages.items()]
+    lines.append(("try", "musterd enqueue report --wait    (in another terminal)"))
+    lines.append(("also", "musterd status · musterd jobs · musterd kinds"))
+    lines.append(("stop", "Ctrl-C lets running jobs finish; a second one hurries"))
+    for name, text in lines:
+        say(f"  {name:<8}{text}")
+
+
+async def _redraw(live: LiveLine, node: Node) -> None:
+    import trio
+
+    from musterd.manager.cli.node import crew_bar, status_line
+
+    try:
+        while True:
+            status = node.daemon.status()
+            live.show(f"{crew_bar(status)} {status_line(status)}".strip())
+            await trio.sleep(REDRAW_SECONDS)
+    finally:
+        live.done()

@@ -1,0 +1,136 @@
+"""The crew: the nursery of this node's workers. Hire, take back, retire, dismiss; nothing else changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import trio
+
+from musterd.manager.view import WorkerView
+from musterd.workers.desk import Desk
+from musterd.workers.seat import Seat
+from musterd.workers.worker import Rules, work
+
+
+class Change(NamedTuple):
+    """What one resizing did."""
+
+    hired: int
+    taken_back: int
+    retired: int
+
+
+class Head(NamedTuple):
+    """The crew counted. `size` is without those that are leaving."""
+
+    idle: int
+    busy: int
+    retiring: int
+
+    @property
+    def size(self) -> int:
+        return self.idle + self.busy
+
+
+class Crew:
+    """Owns its workers: `run` ends when it has been closed and the last of them has left."""
+
+    def __init__(self, desk: Desk, rules: Rules, on_change: Callable[[str, int], None]) -> None:
+        self._desk = desk
+        self._rules = rules
+        self._on_change = on_change  # ("hired" | "retired" | "dismissed", worker)
+        self._numbers = 0
+        self._nursery: trio.Nursery | None = None
+        self._closed = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            task_status.started()
+            await self._closed.wait()
+
+    @property
+    def head(self) -> Head:
+        seats = self._desk.seats.values()
+        retiring = sum(seat.retiring for seat in seats)
+        idle = sum(seat.is_idle and not seat.retiring for seat in seats)
+        return Head(idle, len(seats) - retiring - idle, retiring)
+
+    def resize(self, desired: int) -> Change:
+        """Towards `desired`: first takes back who is leaving, then hires; retires idle workers only, the newest first."""
+        missing = desired - self.head.size
+        if missing >= 0:
+            taken_back = self._take_back(missing)
+            self._hire(missing - taken_back)
+            return Change(missing - taken_back, taken_back, 0)
+        idle = [seat for seat in self._newest_first() if seat.is_idle and not seat.retiring]
+        leaving = idle[:-missing]
+        for seat in leaving:
+            self._retire(seat)
+        return Change(0, 0, len(leaving))
+
+    def retire_beyond(self, count: int) -> int:
+        """For a bound that was lowered below the busy workers: the surplus leaves as each finishes its job."""
+        surplus = self.head.size - count
+        staying = [seat for seat in self._newest_first() if not seat.retiring]
+        leaving = staying[: max(0, surplus)]
+        for seat in leaving:
+            self._retire(seat)
+        return len(leaving)
+
+    def close(self) -> None:
+        """Everybody leaves: the idle at once, the busy when their job is done."""
+        for seat in list(self._desk.seats.values()):
+            self._retire(seat)
+        self._closed.set()
+
+    def dismiss(self) -> None:
+        """Everybody leaves now; jobs are cancelled and settled as interrupted."""
+        self._closed.set()
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+    def workers(self, now_local: float) -> list[WorkerView]:
+        return [_view(seat, now_local) for seat in self._desk.seats.values()]
+
+    def _newest_first(self) -> list[Seat]:
+        return list(self._desk.seats.values())[::-1]
+
+    def _take_back(self, count: int) -> int:
+        leaving = [seat for seat in self._desk.seats.values() if seat.retiring and seat.held]
+        for seat in leaving[:count]:
+            seat.retiring = False
+        return min(count, len(leaving))
+
+    def _hire(self, count: int) -> None:
+        assert self._nursery is not None, "run the crew before hiring"
+        for _ in range(count):
+            self._numbers += 1
+            self._nursery.start_soon(self._employ, self._desk.open_seat(self._numbers))
+
+    def _retire(self, seat: Seat) -> None:
+        seat.retiring = True
+        seat.ring()
+
+    async def _employ(self, seat: Seat) -> None:
+        self._on_change("hired", seat.worker)
+        how = "dismissed"
+        try:
+            await work(seat, self._desk, self._rules)
+            how = "retired"
+        finally:
+            self._desk.close_seat(seat)
+            self._on_change(how, seat.worker)
+
+
+def _view(seat: Seat, now_local: float) -> WorkerView:
+    held = seat.held
+    started = held.started_local if held else None
+    return WorkerView(
+        worker=seat.worker,
+        state="retiring" if seat.retiring else "idle" if seat.is_idle else "busy",
+        job_id=held.claim.id if held else None,
+        kind=held.claim.kind if held else None,
+        busy_seconds=0.0 if started is None else now_local - started,
+    )

@@ -1,0 +1,226 @@
+"""One node: the only place that wires, and the order in which things start and end."""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Catalog
+from musterd.config.leasing import lease_plan
+from musterd.config.settings import Settings
+from musterd.manager.crew import Crew
+from musterd.manager.log import event
+from musterd.manager.looplag import measure_loop_lag
+from musterd.manager.metrics import Metrics
+from musterd.manager.reaping import Reaper
+from musterd.manager.starting import open_store
+from musterd.manager.supervisor import Supervisor, policy_of
+from musterd.manager.telling import Telling
+from musterd.manager.view import Decision, NodePhase, NodeStatus, WorkerView
+from musterd.manager.watched import WatchedEngine
+from musterd.workers.carrier import Carrier
+from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.leases import LeaseKeeper
+from musterd.workers.wakeups import Alarm, listen
+from musterd.workers.worker import Rules
+
+
+def boottime() -> float:
+    """Seconds on the clock that runs on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@attrs.frozen
+class DaemonPlan:
+    """What a node is made of. `engine` is not yet open; the daemon opens and closes it."""
+
+    settings: Settings
+    catalog: Catalog
+    engine: WatchedEngine
+    node: str
+    dice: random.Random
+    metrics: Metrics
+    log: logging.Logger
+    boottime: Callable[[], float] = boottime
+    wall_clock: Callable[[], float] = time.time
+
+
+class Daemon:
+    """`run` serves until `stop` was called and the crew has drained. `status` may be asked at any time."""
+
+    def __init__(self, plan: DaemonPlan) -> None:
+        self._plan = plan
+        self._phase: NodePhase = "starting"
+        self._started_local = trio.current_time()
+        self._drain_until: float | None = None
+        self._drain, self._hurry = trio.Event(), trio.Event()
+        settings, dice = plan.settings, plan.dice
+        leases = lease_plan(settings)
+        self._telling = Telling(plan.metrics, plan.log)
+        self._desk = Desk(_desk_plan(plan), self._telling, dice)
+        self._alarm = Alarm(plan.engine, self._desk)
+        self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
+        self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime)
+        rules = Rules(
+            lambda: plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted
+        )
+        self._crew = Crew(self._desk, rules, self._telling.crew_changed)
+        self._supervisor = Supervisor(
+            self._crew, self._desk, plan.engine, policy_of(settings),
+            settings.workers.scale_interval_ms / 1000, plan.metrics, plan.log, plan.wall_clock,
+        )  # fmt: skip
+        self._reaper = Reaper(
+            plan.engine, self._desk, self._telling, plan.log, dice, leases.reap_interval_seconds,
+            lambda: plan.catalog, settings.retry,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """The first call drains: no more claims, running jobs may finish. The second dismisses the crew at once."""
+        (self._hurry if self._drain.is_set() else self._drain).set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Raises `StoreMisconfigured` where waiting for the store will not help."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._obey_signals)
+            try:
+                if await self._open():
+                    await self._serve(task_status)
+            finally:
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+                    await self._plan.engine.close()
+            self._phase = "stopped"
+            event(self._plan.log, logging.INFO, "stopped", settled=self._telling.settled_total)
+            nursery.cancel_scope.cancel()
+
+    async def _open(self) -> bool:
+        """Opens the store, however long it is away. False = told to stop before that."""
+        opened = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when, self._drain, nursery.cancel_scope)
+            await open_store(self._plan)
+            opened = True
+            nursery.cancel_scope.cancel()
+        return opened
+
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+        plan = self._plan
+        async with trio.open_nursery() as services:
+            services.start_soon(self._carrier.run)
+            services.start_soon(self._keeper.run)
+            services.start_soon(self._reaper.run)
+            services.start_soon(self._alarm.run)
+            services.start_soon(listen, plan.engine, self._desk, plan.dice)
+            services.start_soon(measure_loop_lag, plan.metrics.loop_lag)
+            await self._work(task_status)
+            # Whatever the crew handed in is written before the services end, within a bound.
+            self._carrier.close()
+            with trio.move_on_after(plan.settings.shutdown.dismiss_seconds):
+                while self._desk.has_unwritten:
+                    await trio.sleep(0.005)
+            services.cancel_scope.cancel()
+
+    async def _work(self, task_status: trio.TaskStatus[None]) -> None:
+        """The crew's life, from the first hiring to the last leaving."""
+        async with trio.open_nursery() as crew_nursery:
+            await crew_nursery.start(self._crew.run)
+            self._supervisor.start()
+            self._phase = "running"
+            event(self._plan.log, logging.INFO, "ready", node=self._plan.node)
+            task_status.started()
+            async with trio.open_nursery() as supervising:
+                supervising.start_soon(self._supervisor.run)
+                await self._drain.wait()
+                supervising.cancel_scope.cancel()
+            self._begin_drain()
+            await self._dismiss_in_time()
+
+    def _begin_drain(self) -> None:
+        grace_seconds = self._plan.settings.shutdown.grace_period_seconds
+        self._phase = "draining"
+        self._drain_until = trio.current_time() + grace_seconds
+        busy = self._crew.head.busy
+        event(self._plan.log, logging.INFO, "draining", busy=busy, grace_seconds=grace_seconds)
+        self._desk.stop_claiming()
+        self._crew.close()
+
+    async def _dismiss_in_time(self) -> None:
+        """Dismisses whoever is still there at the end of the grace period, or at once when hurried."""
+        while self._desk.seats and not self._hurry.is_set() and not self._grace_is_over():
+            await trio.sleep(0.02)
+        if self._desk.seats:
+            event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats))
+            self._crew.dismiss()
+
+    def _grace_is_over(self) -> bool:
+        return self._drain_until is not None and trio.current_time() >= self._drain_until
+
+    async def _obey_signals(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+            task_status.started()
+            async for number in received:
+                event(self._plan.log, logging.INFO, "signal", name=signal.Signals(number).name)
+                self.stop()
+
+    # -- for people
+
+    def status(self) -> NodeStatus:
+        plan, head = self._plan, self._crew.head
+        left = None if self._drain_until is None else self._drain_until - trio.current_time()
+        journal = self._supervisor.journal
+        return NodeStatus(
+            node=plan.node,
+            version=_version(),
+            phase=self._phase,
+            up_seconds=trio.current_time() - self._started_local,
+            engine=plan.engine.name,
+            store=plan.engine.where,
+            store_trouble=plan.engine.trouble,
+            store_trouble_seconds=plan.engine.trouble_seconds(),
+            store_message=plan.engine.last_message,
+            idle=head.idle,
+            busy=head.busy,
+            retiring=head.retiring,
+            default_count=plan.settings.workers.default_count,
+            max_count=plan.settings.workers.max_count,
+            depth=journal[-1].due if journal else None,
+            settled_total=self._telling.settled_total,
+            drain_seconds_left=left,
+            last_decision=journal[-1] if journal else None,
+        )
+
+    def workers(self) -> Sequence[WorkerView]:
+        return self._crew.workers(trio.current_time())
+
+    def decisions(self) -> Sequence[Decision]:
+        return list(self._supervisor.journal)
+
+
+async def _cancel_when(event_: trio.Event, scope: trio.CancelScope) -> None:
+    await event_.wait()
+    scope.cancel()
+
+
+def _version() -> str:
+    from musterd import __version__
+
+    return __version__
+
+
+def _desk_plan(plan: DaemonPlan) -> DeskPlan:
+    settings, leases = plan.settings, lease_plan(plan.settings)
+    return DeskPlan(
+        node=plan.node,
+        lease_seconds=leases.lease_seconds,
+        margin_seconds=leases.margin_seconds,
+        poll_seconds=settings.workers.poll_interval_ms / 1000,
+        batch_max=settings.limits.claim_batch,
+        ahead_seconds=settings.limits.claim_ahead_ms / 1000,
+    )

@@ -1,0 +1,121 @@
+"""Serving: each connection in a task of its own, bounded in number, in time and in what it may
+send.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+import trio
+from attrs import define, frozen
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
+from hypercorn.utils import wrap_app
+
+from musterd.config.listen import listen_address
+from musterd.manager.http.guard import BODY_BYTES_MAX, Guard
+from musterd.manager.http.listening import address_text, listener_at
+from musterd.manager.http.plan import HttpPlan
+from musterd.manager.http.routes import application
+from musterd.manager.log import event
+
+CONNECTIONS_MAX = 100
+IDLE_SECONDS = 5  # also the time that a request's headers may take
+SEND_SECONDS = 10.0
+HEADER_BYTES_MAX = 16384
+
+
+async def serve(
+    plan: HttpPlan, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Listens at `plan.listen` until cancelled; `started()` tells where.
+
+    Returns at once if it is off.
+
+    Raises `StartError` if it cannot listen there. A connection that goes wrong costs only itself.
+    """
+    address = listen_address(plan.listen)
+    if address is None:
+        task_status.started("")
+        return
+    guarded = Guard(application(plan), address, plan.token)
+    config = _config(plan.log)
+    app = wrap_app(cast(ASGIFramework, guarded), BODY_BYTES_MAX, "asgi")
+    with listener_at(address) as listener:
+        task_status.started(address_text(listener))
+        doorkeeper = _Doorkeeper(app, config, plan.log)
+        await trio.serve_listeners(doorkeeper.receive, [listener])
+
+
+@define(eq=False)
+class _Doorkeeper:
+    """Lets connections in, as many as there is room for."""
+
+    app: AppWrapper
+    config: Config
+    log: logging.Logger
+    inside: int = 0
+
+    async def receive(self, stream: trio.SocketStream) -> None:
+        if self.inside >= CONNECTIONS_MAX:
+            event(self.log, logging.WARNING, "connection refused", open=self.inside)
+            await stream.aclose()
+            return
+        self.inside += 1
+        try:
+            await self._converse(stream)
+        except Exception:
+            # Whatever a peer sends, it must not bring down the daemon beside it.
+            self.log.exception("connection failed")
+        finally:
+            self.inside -= 1
+
+    async def _converse(self, stream: trio.SocketStream) -> None:
+        state = ConnectionState(LifespanState({}))
+        context = WorkerContext(None)
+        # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
+        bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(stream))
+        await TCPServer(self.app, self.config, context, state, bounded).run()
+
+
+@frozen(eq=False)
+class _Bounded:
+    """A stream whose sends end: the server shields them, so a peer that never reads would hold up
+    a shutdown.
+    """
+
+    stream: trio.SocketStream
+
+    @property
+    def socket(self) -> trio.socket.SocketType:
+        return self.stream.socket
+
+    async def send_all(self, data: bytes) -> None:
+        with trio.move_on_after(SEND_SECONDS) as scope:
+            await self.stream.send_all(data)
+        if scope.cancelled_caught:
+            await trio.aclose_forcefully(self.stream)
+            raise trio.BrokenResourceError("the peer does not read")
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self.stream.receive_some(max_bytes)
+
+    async def send_eof(self) -> None:
+        await self.stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+def _config(log: logging.Logger) -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = log
+    config.include_server_header = False
+    config.keep_alive_timeout = IDLE_SECONDS
+    config.h11_max_incomplete_size = HEADER_BYTES_MAX
+    config.h2_max_header_list_size = HEADER_BYTES_MAX
+    return config

@@ -1,0 +1,46 @@
+"""The queue's counts for everyone who looks, asked of the store at most once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from musterd.manager.metrics import Metrics
+from musterd.store.errors import StoreError
+from musterd.store.job import Counts
+
+FRESH_SECONDS = 1.0
+LIMIT_SECONDS = 2.0
+
+
+class CountsCache:
+    """Shares one answer among all readers.
+
+    A store that is away or slow gives None, for a second too.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[Counts]], metrics: Metrics) -> None:
+        self._ask = ask
+        self._metrics = metrics
+        self._lock = trio.Lock()
+        self._counts: Counts | None = None
+        self._asked_local = float("-inf")
+
+    async def get(self) -> Counts | None:
+        """Gives counts at most a second old, or None if the store does not say."""
+        async with self._lock:
+            if trio.current_time() - self._asked_local >= FRESH_SECONDS:
+                self._counts = await self._fresh()
+                self._asked_local = trio.current_time()
+            return self._counts
+
+    async def _fresh(self) -> Counts | None:
+        with trio.move_on_after(LIMIT_SECONDS):
+            try:
+                counts = await self._ask()
+            except StoreError:
+                return None  # the store's watcher has logged and counted it
+            self._metrics.counts(counts)
+            return counts
+        return None

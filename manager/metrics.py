@@ -1,0 +1,285 @@
+"""What Prometheus reads: all instruments of a node on a registry of its own.
+
+The desk and the workers tell it as their `Listener`; the supervisor, the watched store and the
+HTTP side have calls of their own. Counting is cheap enough for the hot path: the series of a kind
+are looked up once. No label has values that users can multiply without bound: kinds beyond
+`metrics.kinds_max` share the label `other`.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from attrs import define, field, frozen
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.view import Decision
+from musterd.store.job import AttemptOutcome, Counts, JobState
+from musterd.store.lifecycle import ENDED
+from musterd.workers.listener import Report
+
+TENANT = "default"
+OTHER = "other"
+LAGS_KEPT = 30
+STORE_BUCKETS_SECONDS = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+
+
+class _Timed(Protocol):
+    def observe(self, amount: float) -> None: ...
+
+
+class _Counted(Protocol):
+    def inc(self, amount: float = 1) -> None: ...
+
+
+@frozen
+class _KindSeries:
+    """The series of one kind that are touched for every job."""
+
+    claimed: _Timed
+    finished: dict[JobState, _Counted] = field(factory=dict)
+    ran: dict[AttemptOutcome, _Timed] = field(factory=dict)
+
+
+@define(eq=False)
+class _QueueCollector(Collector):
+    """The gauges of the queue: what the store counted last, nothing before it has been asked."""
+
+    counts: Counts | None = None
+
+    def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
+        counts = self.counts
+        jobs = GaugeMetricFamily(
+            "musterd_jobs", "Jobs in the store, by state.", labels=["tenant", "state"]
+        )
+        depth = GaugeMetricFamily(
+            "musterd_queue_depth", "Jobs that are due and claimable.", labels=["tenant"]
+        )
+        oldest = GaugeMetricFamily(
+            "musterd_queue_oldest_age_seconds",
+            "How long the longest-waiting due job has waited.",
+            labels=["tenant"],
+        )
+        enqueued = CounterMetricFamily(
+            "musterd_jobs_enqueued", "Jobs ever enqueued, from any source.", labels=["tenant"]
+        )
+        if counts is not None:
+            for state in JobState:
+                jobs.add_metric([TENANT, state.value], counts.by_state.get(state, 0))
+            depth.add_metric([TENANT], counts.due)
+            oldest.add_metric([TENANT], counts.oldest_due_seconds)
+            enqueued.add_metric([TENANT], counts.enqueued_total)
+        return (jobs, depth, oldest, enqueued)
+
+
+class Metrics:
+    """All instruments. The methods of `Listener` and the others return at once and never raise."""
+
+    def __init__(self, settings: MetricsSettings, version: str) -> None:
+        # Creation times would double the counters' series.
+        disable_created_metrics()  # type: ignore[no-untyped-call] - untyped there
+        self.registry = CollectorRegistry()
+        self._kinds_max = settings.kinds_max
+        self._kinds: dict[str, _KindSeries] = {}
+        self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
+        self._queue = _QueueCollector()
+        self.registry.register(self._queue)
+        ProcessCollector(registry=self.registry)
+        self._make_job_instruments(settings)
+        self._make_crew_instruments()
+        self._make_node_instruments(version)
+
+    # -- told by the desk and the workers -------------------------------------------------------
+
+    def claimed(self, kind: str, waited_seconds: float) -> None:
+        self._claimed.inc()
+        self._series(kind).claimed.observe(max(0.0, waited_seconds))
+
+    def settled(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            series = self._series(report.kind)
+            if report.state in ENDED:
+                self._finished_series(series, report).inc()
+            elif report.outcome is AttemptOutcome.RETRYING:
+                self._retries.labels(kind=self._label(report.kind)).inc()
+            self._ran_series(series, report).observe(max(0.0, report.run_seconds))
+
+    def stale_writes(self, count: int) -> None:
+        self._stale_writes.inc(count)
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        """Not counted here: the node that reaps the lease counts it, so that each loss counts
+        once.
+        """
+
+    def reaped(self, requeued: int, ended: int) -> None:
+        self._leases_lost.inc(requeued + ended)
+        self._leases_requeued.inc(requeued)
+
+    # -- told by the supervisor -----------------------------------------------------------------
+
+    def scaled(self, decision: Decision) -> None:
+        """One tick: what was wished, what held it back, which way it went."""
+        self._desired.set(decision.desired)
+        if decision.raw_wish is not None:
+            self._desired_raw.set(decision.raw_wish)
+        self._decisions.labels(direction=_direction(decision)).inc()
+        if decision.limited_by is not None:
+            self._limited.labels(reason=decision.limited_by).inc()
+
+    def crew(self, idle: int, busy: int, retiring: int) -> None:
+        for state, count in (("idle", idle), ("busy", busy), ("retiring", retiring)):
+            self._workers.labels(tenant=TENANT, state=state).set(count)
+
+    def crew_bounds(self, default_count: int, max_count: int) -> None:
+        self._workers_min.set(default_count)
+        self._workers_max.set(max_count)
+
+    # -- told by the store's watcher and the node -----------------------------------------------
+
+    def store_operation(self, operation: str, seconds: float) -> None:
+        self._store_seconds.labels(operation=operation).observe(seconds)
+
+    def store_error(self, operation: str) -> None:
+        self._store_errors.labels(operation=operation).inc()
+
+    def counts(self, counts: Counts) -> None:
+        self._queue.counts = counts
+
+    def loop_lag(self, seconds: float) -> None:
+        """Keeps the largest of the last looks, so that a scrape sees a hiccup that came between
+        two of them.
+        """
+        self._lags.append(seconds)
+        self._loop_lag.set(max(self._lags))
+
+    def config(self, generation: int, success: bool, timestamp: float) -> None:
+        self._config_generation.set(generation)
+        self._config_success.set(int(success))
+        self._config_timestamp.set(timestamp)
+
+    def render(self) -> bytes:
+        """Gives the text format. Takes its time with many series: call it in a thread."""
+        return generate_latest(self.registry)
+
+    # -- making ----------------------------------------------------------------------------------
+
+    def _make_job_instruments(self, settings: MetricsSettings) -> None:
+        self._claimed = self._counter("jobs_claimed", "Jobs claimed by this node.")
+        self._finished = self._counter(
+            "jobs_finished", "Jobs ended by this node.", "tenant", "kind", "outcome"
+        )
+        self._retries = self._counter("job_retries", "Attempts that ended in a retry.", "kind")
+        self._wait_seconds = self._histogram(
+            "job_wait_seconds",
+            "From a job's due time to its claim.",
+            settings.wait_buckets_seconds,
+            "kind",
+        )
+        self._run_seconds = self._histogram(
+            "job_run_seconds",
+            "How long an attempt ran.",
+            settings.run_buckets_seconds,
+            "kind",
+            "outcome",
+        )
+        self._leases_lost = self._counter("leases_lost", "Leases that ran out, ended by this node.")
+        self._leases_requeued = self._counter(
+            "leases_requeued", "Jobs queued again since their lease ran out."
+        )
+        self._stale_writes = self._counter(
+            "stale_writes_rejected", "Settlements refused since the lease had been lost."
+        )
+
+    def _make_crew_instruments(self) -> None:
+        self._workers = self._gauge("workers", "The crew, by what it does.", "tenant", "state")
+        self._workers_min = self._gauge("workers_min", "The least crew: workers.default_count.")
+        self._workers_max = self._gauge("workers_max", "The largest crew: workers.max_count.")
+        self._desired = self._gauge("workers_desired", "The crew decided on, within all limits.")
+        self._desired_raw = self._gauge("workers_desired_raw", "The crew wished for, unlimited.")
+        self._decisions = self._counter("scale_decisions", "Scaling decisions.", "direction")
+        self._limited = self._counter("scale_limited", "Decisions held back, by what.", "reason")
+        for direction in ("up", "down", "hold"):
+            self._decisions.labels(direction=direction)
+
+    def _make_node_instruments(self, version: str) -> None:
+        self._store_seconds = self._histogram(
+            "store_operation_seconds", "Time of a store call.", STORE_BUCKETS_SECONDS, "operation"
+        )
+        self._store_errors = self._counter("store_errors", "Store calls that failed.", "operation")
+        self._loop_lag = self._gauge("loop_lag_seconds", "How late the loop woke at most, of late.")
+        self._config_generation = self._gauge("config_generation", "Which configuration is in use.")
+        self._config_success = self._gauge(
+            "config_reload_success", "1 if the last configuration offered was taken."
+        )
+        self._config_timestamp = self._gauge(
+            "config_last_reload_timestamp_seconds", "When a configuration was last taken."
+        )
+        info = self._gauge("build_info", "What is running; always 1.", "version", "python")
+        info.labels(version=version, python=platform.python_version()).set(1)
+
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(f"musterd_{name}", help_text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+        return Gauge(f"musterd_{name}", help_text, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, help_text: str, buckets: Sequence[float], *labels: str
+    ) -> Histogram:
+        return Histogram(
+            f"musterd_{name}", help_text, labels, registry=self.registry, buckets=buckets
+        )
+
+    # -- looking up -------------------------------------------------------------------------------
+
+    def _label(self, kind: str) -> str:
+        return kind if kind in self._kinds else OTHER
+
+    def _series(self, kind: str) -> _KindSeries:
+        series = self._kinds.get(kind)
+        if series is not None:
+            return series
+        label = kind if len(self._kinds) < self._kinds_max else OTHER
+        if label not in self._kinds:
+            self._kinds[label] = _KindSeries(self._wait_seconds.labels(kind=label))
+        return self._kinds[label]
+
+    def _finished_series(self, series: _KindSeries, report: Report) -> _Counted:
+        found = series.finished.get(report.state)
+        if found is None:
+            found = series.finished[report.state] = self._finished.labels(
+                tenant=TENANT, kind=self._label(report.kind), outcome=report.state.value
+            )
+        return found
+
+    def _ran_series(self, series: _KindSeries, report: Report) -> _Timed:
+        found = series.ran.get(report.outcome)
+        if found is None:
+            found = series.ran[report.outcome] = self._run_seconds.labels(
+                kind=self._label(report.kind), outcome=report.outcome.value
+            )
+        return found
+
+
+def _direction(decision: Decision) -> str:
+    if decision.hired or decision.taken_back:
+        return "up"
+    return "down" if decision.retired else "hold"

@@ -1,0 +1,71 @@
+"""Ends leases that have run out, whoever held them. Every node does it; the store lets each lease be ended once."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Catalog
+from musterd.config.settings import Retry
+from musterd.manager.log import event
+from musterd.store.engine import Engine, ReapRequest
+from musterd.store.errors import StoreError
+from musterd.store.job import JobState, Reaped, ReapRule
+from musterd.workers.desk import Desk
+from musterd.workers.listener import Listener
+
+BATCH = 500
+
+
+@attrs.define(eq=False)
+class Reaper:
+    """Owned by the daemon. The rules come from the catalog of the moment; unknown kinds get the defaults."""
+
+    engine: Engine
+    desk: Desk
+    listener: Listener
+    log: logging.Logger
+    dice: random.Random
+    interval_seconds: float
+    catalog: Callable[[], Catalog]
+    retry_default: Retry
+
+    async def run(self) -> None:
+        while True:
+            try:
+                while len(await self.reap()) == BATCH:
+                    pass
+            except StoreError:
+                pass  # the store's watcher has told the log; the leases wait
+            await trio.sleep(self.interval_seconds * self.dice.uniform(0.8, 1.0))
+
+    async def reap(self) -> list[Reaped]:
+        """One batch."""
+        reaped = await self.engine.reap(self._request())
+        if reaped:
+            self._tell(reaped)
+        return reaped
+
+    def _request(self) -> ReapRequest:
+        rules = {
+            name: ReapRule(kind.on_lease_lost, kind.retry.max_retries + 1)
+            for name, kind in self.catalog().items()
+        }
+        default = ReapRule("requeue", self.retry_default.max_retries + 1)
+        return ReapRequest(rules, default, BATCH)
+
+    def _tell(self, reaped: list[Reaped]) -> None:
+        requeued = sum(one.state is JobState.QUEUED for one in reaped)
+        self.listener.reaped(requeued, len(reaped) - requeued)
+        for one in reaped:
+            held = self.desk.held.get(one.id)
+            if held is not None and held.claim.attempt == one.attempt:
+                self.desk.lose(held)  # our own lease: no need to find out by a renewal
+            fields = {"job": one.id, "kind": one.kind, "attempt": one.attempt, "node": one.node}
+            event(self.log, logging.WARNING, "lease ran out", **fields, state=str(one.state))
+        if requeued:
+            self.desk.hint()

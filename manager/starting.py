@@ -1,0 +1,52 @@
+"""Opens the store at start: waits while it is away, stops where waiting will not help."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+
+from musterd.manager.log import event
+from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+
+if TYPE_CHECKING:
+    from musterd.manager.daemon import DaemonPlan
+
+PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one
+PAUSE_SECONDS_MAX = 5.0
+
+
+async def open_store(plan: DaemonPlan) -> None:
+    """Returns with the store open, its schema up to date, and this node at home in it.
+
+    Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the like.
+    """
+    failures = 0
+    while True:
+        try:
+            await plan.engine.open()
+            await _prepare_schema(plan)
+            await plan.engine.start_node(plan.node)
+        except StoreUnavailable as error:
+            seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(failures, 20))
+            fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}
+            event(plan.log, logging.WARNING, "waiting for the store", **fields)
+            failures += 1
+            await trio.sleep(seconds * plan.dice.uniform(0.5, 1.0))
+        else:
+            return
+
+
+async def _prepare_schema(plan: DaemonPlan) -> None:
+    state = await plan.engine.schema()
+    if state.found == state.wanted:
+        return
+    if not plan.settings.store.migrate and plan.engine.name != "sqlite":
+        found = f"at version {state.found}" if state.found else "not there"
+        raise StoreMisconfigured(
+            f"{plan.engine.where}: the schema is {found}, this musterd needs {state.wanted}, and"
+            " [store] migrate = false: run `musterd db migrate`"
+        )
+    for name in await plan.engine.migrate():
+        event(plan.log, logging.INFO, "migration applied", name=name)

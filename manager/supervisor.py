@@ -1,0 +1,122 @@
+"""Watches the queue and sizes the crew: observe, decide, apply, report, once a scale interval."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+import trio
+
+from musterd.config.settings import Settings
+from musterd.manager.crew import Crew
+from musterd.manager.log import event
+from musterd.manager.scaling import Memory, Plan, ScalingPolicy, Seen, decide
+from musterd.manager.view import Decision
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
+from musterd.workers.desk import Desk
+
+JOURNAL_MAX = 1000  # decisions kept in memory
+
+
+class ScalingListener(Protocol):
+    """Who counts decisions."""
+
+    def scaled(self, decision: Decision) -> None: ...
+
+    def crew(self, idle: int, busy: int, retiring: int) -> None: ...
+
+
+def policy_of(settings: Settings) -> ScalingPolicy:
+    workers, scaling = settings.workers, settings.scaling
+    return ScalingPolicy(
+        policy=scaling.policy,
+        default_count=workers.default_count,
+        max_count=workers.max_count,
+        up_cooldown_seconds=scaling.up_cooldown_seconds,
+        down_cooldown_seconds=scaling.down_cooldown_seconds,
+        stabilization_seconds=scaling.stabilization_seconds,
+    )
+
+
+@attrs.define(eq=False)
+class Supervisor:
+    """Owned by the daemon. `journal` holds every tick's decision, the newest last, up to a bound."""
+
+    crew: Crew
+    desk: Desk
+    engine: Engine
+    policy: ScalingPolicy
+    interval_seconds: float
+    listener: ScalingListener
+    log: logging.Logger
+    wall_clock: Callable[[], float]
+    journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
+    _memory: Memory = attrs.field(factory=Memory, init=False)
+
+    def start(self) -> None:
+        """Hires the crew that is there from the first moment."""
+        self.crew.resize(self.policy.default_count)
+        self._report_crew()
+
+    async def run(self) -> None:
+        next_tick = trio.current_time()
+        while True:
+            next_tick = max(next_tick + self.interval_seconds, trio.current_time())
+            await trio.sleep_until(next_tick)
+            self.tick(await self._observe())
+
+    def tick(self, due: int | None) -> Decision:
+        """Decides and applies, without a pause in between."""
+        head = self.crew.head
+        seen = Seen(due=due, busy=head.busy + self.desk.ready_count, size=head.size)
+        plan, self._memory = decide(seen, self._memory, self.policy, trio.current_time())
+        decision = self._apply(seen, plan)
+        self.journal.append(decision)
+        self.listener.scaled(decision)
+        self._report_crew()
+        return decision
+
+    async def _observe(self) -> int | None:
+        """Jobs that are due, counted up to what could matter; None = the store did not say."""
+        dry_at = self.desk.appetite.short_at_local
+        if not self.desk.appetite.hungry and trio.current_time() - dry_at < self.interval_seconds:
+            return 0  # a claim has just come back short
+        try:
+            view = await self.engine.observe(2 * self.policy.max_count + 1)
+        except StoreError:
+            return None
+        return 0 if view.paused else view.due
+
+    def _apply(self, seen: Seen, plan: Plan) -> Decision:
+        change = self.crew.resize(plan.desired)
+        retired = change.retired
+        limited_by: str | None = plan.limited_by
+        if self.crew.head.size > self.policy.max_count:
+            retired += self.crew.retire_beyond(self.policy.max_count)
+        elif self.crew.head.size > plan.desired:
+            limited_by = "busy"
+        decision = Decision(
+            at=self.wall_clock(),
+            policy=self.policy.policy,
+            due=seen.due,
+            busy=seen.busy,
+            size_before=seen.size,
+            raw_wish=plan.raw_wish,
+            desired=plan.desired,
+            limited_by=limited_by,
+            hired=change.hired,
+            taken_back=change.taken_back,
+            retired=retired,
+        )
+        if change.hired or change.taken_back or retired:
+            fields = attrs.asdict(decision) | {"size": self.crew.head.size}
+            del fields["at"]
+            event(self.log, logging.INFO, "crew resized", **fields)
+        return decision
+
+    def _report_crew(self) -> None:
+        self.listener.crew(*self.crew.head)

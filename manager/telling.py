@@ -1,0 +1,53 @@
+"""Passes on what desk and workers report: to the metrics for counting, to the log where people want to read it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from musterd.manager.log import event
+from musterd.manager.metrics import Metrics
+from musterd.store.job import JobState
+from musterd.workers.listener import Report
+
+
+class Telling:
+    """The desk's `Listener`."""
+
+    def __init__(self, metrics: Metrics, log: logging.Logger) -> None:
+        self.settled_total = 0
+        self.claimed = metrics.claimed  # as it is: this is the hot path
+        self._metrics = metrics
+        self._log = log
+
+    def settled(self, reports: Sequence[Report]) -> None:
+        self.settled_total += len(reports)
+        self._metrics.settled(reports)
+        for report in reports:
+            if report.state is JobState.FAILED:
+                self._tell(logging.WARNING, "job failed", report)
+            elif self._log.isEnabledFor(logging.DEBUG):
+                self._tell(logging.DEBUG, "attempt settled", report)
+
+    def stale_writes(self, count: int) -> None:
+        if count:
+            self._metrics.stale_writes(count)
+            event(self._log, logging.WARNING, "settlements refused: leases were lost", count=count)
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        self._metrics.lease_lost(job_id, kind, attempt)
+        fields = {"job": job_id, "kind": kind, "attempt": attempt}
+        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields)
+
+    def reaped(self, requeued: int, ended: int) -> None:
+        self._metrics.reaped(requeued, ended)
+
+    def crew_changed(self, how: str, worker: int) -> None:
+        event(self._log, logging.DEBUG, f"worker {how}", worker=worker)
+
+    def _tell(self, level: int, phrase: str, report: Report) -> None:
+        event(
+            self._log, level, phrase, job=report.job_id, kind=report.kind, attempt=report.attempt,
+            worker=report.worker, outcome=str(report.outcome), error=report.error,
+            run_seconds=round(report.run_seconds, 6),
+        )  # fmt: skip

@@ -1,0 +1,156 @@
+"""The Engine protocol: what the rest of musterd may rely on, whichever database is behind it.
+
+Every method is one short transaction on the store's own clock. Unless it says otherwise a method raises
+`StoreUnavailable` when the store is away (nothing was written) and `StoreMisconfigured` when waiting will not help.
+A cancelled call leaves no half-written state; whether a write landed is then unknown, as after a lost reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+import attrs
+
+from musterd.store.job import (
+    Claim,
+    ClaimRequest,
+    Counts,
+    Exchange,
+    Hold,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    QueueView,
+    Reaped,
+    ReapRule,
+    Settlement,
+)
+
+
+@attrs.frozen
+class SchemaState:
+    """How the schema in the store compares with the one this program brings. 0 = there is none yet."""
+
+    found: int
+    wanted: int
+
+
+@attrs.frozen
+class ReapRequest:
+    """`rules` by kind; a kind that this node does not know gets `default`."""
+
+    rules: Mapping[str, ReapRule]
+    default: ReapRule
+    batch: int
+
+
+class Engine(Protocol):
+    """One store, opened by one owner. Methods may be called from several tasks at once."""
+
+    @property
+    def name(self) -> str:
+        """`postgresql` or `sqlite`."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """The store's address for people, without secrets."""
+        ...
+
+    async def open(self) -> None:
+        """Reaches the store once and learns what it is. Raises if it can't; may then be tried again."""
+        ...
+
+    async def close(self) -> None:
+        """Gives every connection and thread back. Never raises; safe to call twice."""
+        ...
+
+    async def schema(self) -> SchemaState:
+        """Compares schema versions. Raises `StoreMisconfigured` where an applied migration differs from the shipped one."""
+        ...
+
+    async def migrate(self) -> list[str]:
+        """Applies what is missing, whole or not at all, under a lock that makes two callers at once safe.
+
+        Returns the names of the migrations applied. Raises `StoreMisconfigured` if the store's schema is newer than this program.
+        """
+        ...
+
+    async def start_node(self, node: str) -> int:
+        """Declares this engine the home of a daemon's node.
+
+        SQLite: takes the file's daemon lock (raises `StoreMisconfigured` if another daemon has it) and gives the leases
+        that a dead daemon left back at once, burning no attempt less; returns how many. PostgreSQL: nothing, returns 0.
+        """
+        ...
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
+        """Makes all of the jobs or none; returns their ids in order. Wakes idle workers. Raises `InputRefused` for values the store refuses."""
+        ...
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
+    ) -> Exchange:
+        """Settles and claims in one transaction and one round trip.
+
+        A settlement changes its row only while the row is leased under the settlement's token; the others come back as
+        `rejected`. A settlement to `queued` puts the attempt into the history. The claim takes the first due jobs in claim
+        order (priority, due time, id), counts an attempt for each, and takes nothing while the queue is paused.
+        Raises `OutcomeUnknown` if the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then written).
+        """
+        ...
+
+    async def claims_under(self, token: UUID) -> list[Claim]:
+        """The jobs now leased under this token: reads a claim back whose reply was lost."""
+        ...
+
+    async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
+        """Which of these rejected settlements had in truth been written (their own reply was lost)."""
+        ...
+
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
+    ) -> frozenset[int]:
+        """Extends the leases that still stand, and marks what has started as `running`. Returns the ids extended: the others are lost."""
+        ...
+
+    async def reap(self, request: ReapRequest) -> list[Reaped]:
+        """Ends leases that have run out, at most `batch`, by the rules. Safe from many nodes at once; never waits for a locked row."""
+        ...
+
+    async def observe(self, limit: int) -> QueueView:
+        """Counts due and claimable jobs up to `limit`."""
+        ...
+
+    async def next_due_seconds(self) -> float | None:
+        """How long until the next queued job that is not yet due becomes due; None = there is none."""
+        ...
+
+    async def counts(self) -> Counts:
+        """Jobs by state. Costs the same however many there are."""
+        ...
+
+    async def job(self, job_id: int) -> JobRecord | None:
+        """One job with all of its attempts, or None."""
+        ...
+
+    async def jobs(self, which: JobFilter) -> list[JobRecord]:
+        """Jobs with their attempts, newest first, at most `which.limit`."""
+        ...
+
+    async def pause_queue(self, by: str) -> bool:
+        """No claim that starts after this takes a job. False = it was paused already (and by whom stays as it was)."""
+        ...
+
+    async def resume_queue(self) -> bool:
+        """Claims go on. False = it was not paused."""
+        ...
+
+    async def wait_for_hint(self) -> None:
+        """Returns when there may be new work. A hint may be lost, doubled or late: polling is the truth.
+
+        Sleeps for ever where there are no hints. Raises `StoreUnavailable` when the source of hints broke; call again after a pause.
+        """
+        ...

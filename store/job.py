@@ -1,0 +1,198 @@
+"""The values that cross the store's counter. All frozen; the ones on the hot path are named tuples, which are cheap to make."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+from uuid import UUID
+
+import attrs
+
+
+class JobState(StrEnum):
+    """Where a job stands. Which state may follow which: `lifecycle.TRANSITIONS`."""
+
+    PENDING = "pending"  # made, not yet released
+    QUEUED = "queued"  # waits for a worker, or for its due time
+    ASSIGNED = "assigned"  # claimed by a node, not yet started
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class AttemptOutcome(StrEnum):
+    """How one attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETRYING = "retrying"
+    CANCELED = "canceled"
+    PAUSED = "paused"
+    SNOOZED = "snoozed"
+    LOST = "lost"  # its lease ran out
+    RELEASED = "released"  # given back by its node; burns no attempt
+
+
+@attrs.frozen
+class NewJob:
+    """What a caller wants done. `payload` is JSON text that `payload.check` has accepted."""
+
+    kind: str
+    payload: str = "{}"
+    priority: int = 0
+    delay_seconds: float | None = None
+    run_at: datetime | None = None
+    max_attempts: int | None = None
+
+
+class Claim(NamedTuple):
+    """One job taken under a lease. `token` fences every later write about it."""
+
+    id: int
+    kind: str
+    payload: str  # JSON text; decoded only inside the job's own error boundary
+    attempt: int
+    max_attempts: int | None  # the job's own budget, None = as its kind says
+    forgiven: int  # claims so far that burned no attempt
+    waited_seconds: float  # from its due time to this claim
+    worker: int | None  # the worker it was claimed for; None = claimed ahead, state `assigned`
+    token: UUID
+
+
+@attrs.frozen
+class ClaimRequest:
+    """One call for work. The token is made by the caller, fresh for each call."""
+
+    token: UUID
+    node: str
+    workers: tuple[int, ...]  # idle workers: the first jobs are theirs and start at once
+    ahead: int  # how many more may be taken for workers that will soon be idle
+    lease_seconds: float
+
+    @property
+    def batch(self) -> int:
+        return len(self.workers) + self.ahead
+
+
+class Settlement(NamedTuple):
+    """The end of one attempt, as it is to be written. Local times are `trio.current_time()`; they cross the wire as ages."""
+
+    id: int
+    token: UUID
+    attempt: int
+    worker: int | None
+    state: JobState  # what the job becomes
+    outcome: AttemptOutcome
+    started_local: float | None  # None = never started
+    ended_local: float
+    delay_seconds: float | None = None  # for `queued`: due that long from now; None = keeps its due time
+    result: str | None = None  # JSON text
+    error: str | None = None  # JSON text: {"type", "message"}
+    reason: str | None = None
+    forgive: bool = False  # this attempt burns none
+
+
+class Hold(NamedTuple):
+    """A claim that its node wants to keep: what a renewal needs to know of it."""
+
+    id: int
+    token: UUID
+    worker: int | None
+    started_local: float | None  # None = not yet started
+
+
+class Exchange(NamedTuple):
+    """What one visit to the store brought."""
+
+    rejected: frozenset[int]  # settlements that changed no row: the lease was lost, or they had been written before
+    claims: list[Claim]  # in claim order; the first ones belong to the request's workers, in their order
+
+
+@attrs.frozen
+class ReapRule:
+    """What happens to jobs of one kind whose lease ran out."""
+
+    on_lease_lost: str  # requeue | fail | pause
+    max_attempts: int  # for jobs without a budget of their own
+
+
+@attrs.frozen
+class Reaped:
+    """A job whose lease ran out, and what became of it."""
+
+    id: int
+    kind: str
+    attempt: int
+    node: str
+    state: JobState
+
+
+@attrs.frozen
+class QueueView:
+    """What the supervisor sees: bounded, however long the queue is."""
+
+    due: int  # due and claimable, counted up to the limit asked for
+    oldest_due_seconds: float  # how long the longest-waiting of them waits; 0 = none
+    paused: bool
+
+
+@attrs.frozen
+class Counts:
+    """Jobs by state, exact, and how many were ever enqueued."""
+
+    by_state: dict[JobState, int]
+    enqueued_total: int
+    due: int  # due and claimable: exact to a limit, beyond it queued less those that are not yet due
+    oldest_due_seconds: float
+    paused_at: datetime | None
+    paused_by: str | None
+
+
+@attrs.frozen
+class AttemptRecord:
+    attempt: int
+    node: str | None
+    worker: int | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    outcome: AttemptOutcome | None  # None = under way
+    error: str | None  # JSON text
+
+
+@attrs.frozen
+class JobRecord:
+    """A job with its history, as the store has it."""
+
+    id: int
+    kind: str
+    state: JobState
+    payload: str
+    result: str | None
+    error: str | None
+    reason: str | None
+    priority: int
+    attempt: int
+    max_attempts: int | None
+    forgiven: int
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    node: str | None
+    worker: int | None
+    lease_expires_at: datetime | None
+    heartbeat_at: datetime | None
+    attempts: tuple[AttemptRecord, ...]
+
+
+@attrs.frozen
+class JobFilter:
+    """Which jobs to list; newest first."""
+
+    states: tuple[JobState, ...] = ()
+    kind: str | None = None
+    limit: int = 50
+    before_id: int | None = None  # only jobs with a smaller id: the next page

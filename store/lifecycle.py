@@ -1,0 +1,43 @@
+"""The life of a job, in one table. The database holds the same table as a trigger; a test compares the two.
+
+Each edge names what may cause it. `claim` leads to `running` at once where a worker is idle, to `assigned` where the
+job waits at its node's desk; a job that ran before its start was written ends straight from `assigned`.
+"""
+
+from __future__ import annotations
+
+from musterd.store.job import JobState
+
+P, Q, A, R = JobState.PENDING, JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING
+Z, S, F, C = JobState.PAUSED, JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED
+
+TRANSITIONS: dict[tuple[JobState, JobState], str] = {
+    (P, Q): "release",
+    (P, C): "cancel",
+    (Q, A): "claim",
+    (Q, R): "claim and start",
+    (Q, C): "cancel",
+    (A, R): "start",
+    (A, Q): "give back, or lease lost",
+    (A, S): "settle",
+    (A, F): "settle, or lease lost",
+    (A, C): "settle",
+    (A, Z): "settle, or lease lost",
+    (R, Q): "retry, snooze, give back, or lease lost",
+    (R, S): "settle",
+    (R, F): "settle, or lease lost",
+    (R, C): "settle",
+    (R, Z): "pause, or lease lost",
+    (Z, Q): "resume",
+    (Z, C): "cancel",
+    (F, Q): "resume",
+}
+
+LEASED = frozenset({A, R})
+ENDED = frozenset({S, F, C})
+INITIAL = frozenset({P, Q})
+
+
+def may_follow(before: JobState, after: JobState) -> bool:
+    """Whether a job may go from one state to the other. Staying where it is (a renewal) is no transition."""
+    return (before, after) in TRANSITIONS

@@ -1,0 +1,194 @@
+"""Payloads: what is refused before it reaches a store, and how what comes out is read. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import attrs
+
+from musterd.store.errors import InputRefused
+
+PATH_LENGTH_MAX = 120
+SHOWN_LENGTH_MAX = 30
+DIGITS_MAX = 310  # more than the largest double has before its point
+TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
+SURROGATE = re.compile("[\ud800-\udfff]")
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@attrs.frozen
+class PayloadLimits:
+    max_bytes: int  # in UTF-8
+    max_depth: int  # `[[1]]` is two deep
+
+
+class PayloadInvalid(Exception):
+    """A stored payload that cannot be handed to a job. Fails that job and no other."""
+
+
+def check_payload(text: str, limits: PayloadLimits) -> None:
+    """Raises `InputRefused` for what is no JSON, too large, too deep, or what a store can't keep.
+
+    That is: NUL, lone surrogates, NaN, the infinities, and numbers beyond a double's range. The
+    message says where it stands, what was found and what is wanted.
+    """
+    size_bytes = len(text.encode("utf-8", "surrogatepass"))
+    if size_bytes > limits.max_bytes:
+        raise InputRefused(
+            f"payload: found {size_bytes} bytes, wanted at most {limits.max_bytes}"
+            " ([limits] max_payload_bytes)"
+        )
+    # Before parsing: the parser recurses.
+    place = _first_too_deep(text, limits.max_depth)
+    if place is not None:
+        raise InputRefused(
+            f"payload at {place}: found nesting deeper than {limits.max_depth}, wanted at most"
+            f" {limits.max_depth} ([limits] max_payload_depth)"
+        )
+    try:
+        value = _parse(text)
+    except (ValueError, RecursionError) as error:
+        raise InputRefused(f"payload: {_not_json(error)}, wanted one JSON value") from None
+    fault = _first_fault(value)
+    if fault is not None:
+        raise InputRefused(f"payload at {fault}")
+
+
+def decode_payload(text: str) -> object:
+    """The value of a stored JSON text. Raises `PayloadInvalid` alone, if it has none."""
+    try:
+        value = _parse(text)
+    except (ValueError, RecursionError) as error:
+        raise PayloadInvalid(f"payload: {_not_json(error)}, wanted one JSON value") from None
+    fault = _first_fault(value)
+    if fault is not None:
+        raise PayloadInvalid(f"payload at {fault}")
+    return value
+
+
+@attrs.frozen
+class _NoDouble:
+    """Stands in a parsed value where a number was that no double can hold."""
+
+    text: str
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_NoDouble)
+
+
+def _integer(text: str) -> int | _NoDouble:
+    if len(text) > DIGITS_MAX:
+        return _NoDouble(text)
+    number = int(text)
+    try:
+        float(number)
+    except OverflowError:
+        return _NoDouble(text)
+    return number
+
+
+def _real(text: str) -> float | _NoDouble:
+    number = float(text)
+    return number if math.isfinite(number) else _NoDouble(text)
+
+
+def _not_json(error: ValueError | RecursionError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno} column {error.colno}: found no JSON ({error.msg})"
+    if isinstance(error, RecursionError):
+        return "found nesting too deep to be read"
+    return f"found no JSON ({error})"
+
+
+def _first_fault(value: Any) -> str | None:
+    """Where the first value stands that must not be there, what it is, and what is wanted."""
+    # Iterators on a stack of our own: a payload may be deeper than Python's.
+    path: list[int | str] = []
+    open_ones: list[Iterator[tuple[int | str, Any]]] = [iter([("", value)])]
+    while open_ones:
+        step = next(open_ones[-1], None)
+        if step is None:
+            open_ones.pop()
+            continue
+        key, inner = step
+        path[len(open_ones) - 1 :] = [key]
+        fault = (isinstance(key, str) and _text_fault(key)) or _fault_of(inner)
+        if fault:
+            return f"{_path_text(path[1:])}: {fault}"
+        if isinstance(inner, dict):
+            open_ones.append(iter(cast("dict[str, Any]", inner).items()))
+        elif isinstance(inner, list):
+            open_ones.append(iter(enumerate(cast("list[Any]", inner))))
+    return None
+
+
+def _fault_of(value: Any) -> str | None:
+    if isinstance(value, str):
+        return _text_fault(value)
+    if isinstance(value, _NoDouble):
+        length = len(value.text)
+        found = value.text if length <= SHOWN_LENGTH_MAX else f"a number of {length} digits"
+        return f"found {found}, wanted a finite number within a double's range"
+    return None
+
+
+def _text_fault(text: str) -> str | None:
+    if "\0" in text:
+        return "found the character NUL (\\u0000), wanted text without it"
+    if not text.isascii() and (found := SURROGATE.search(text)):
+        return f"found a lone surrogate (\\u{ord(found[0]):04x}), wanted whole characters"
+    return None
+
+
+def _first_too_deep(text: str, max_depth: int) -> str | None:
+    """Where the first list or object stands that is too deep. Looks at brackets and strings."""
+    path: list[int | str] = []  # one step a list or object that is open
+    last_text = ""
+    for match in TOKENS.finditer(text):
+        token = match[0]
+        if token == '"':
+            return None  # a string without end: no JSON, as the parser will say
+        if token[0] == '"':
+            last_text = token
+        elif token == ",":
+            _next_item(path)
+        elif token in "]}":
+            del path[-1:]
+        else:
+            if path and path[-1] == "":
+                path[-1] = last_text
+            if len(path) >= max_depth:
+                return _path_text([_key(step) for step in path])
+            path.append(0 if token == "[" else "")
+    return None
+
+
+def _next_item(path: list[int | str]) -> None:
+    if path:
+        step = path[-1]
+        path[-1] = step + 1 if isinstance(step, int) else ""
+
+
+def _key(step: int | str) -> int | str:
+    if isinstance(step, int):
+        return step
+    try:
+        return str(json.loads(step))
+    except ValueError:
+        return step.strip('"')
+
+
+def _path_text(path: list[int | str]) -> str:
+    text = "$" + "".join(_step_text(step) for step in path)
+    return text if len(text) <= PATH_LENGTH_MAX else text[: PATH_LENGTH_MAX - 1] + "…"
+
+
+def _step_text(step: int | str) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if PLAIN_NAME.fullmatch(step) else f"[{json.dumps(step)}]"

@@ -1,0 +1,104 @@
+"""Applies migrations to a PostgreSQL schema: all that are missing, in one transaction, one caller at a time."""
+
+from __future__ import annotations
+
+import hashlib
+
+from musterd.store.engine import SchemaState
+from musterd.store.errors import StoreMisconfigured
+from musterd.store.migrations import Migration, missing, shipped
+from musterd.store.postgres.connection import TrioConnection
+
+PACKAGE = "musterd.store.postgres"
+LOCK_SPACE = 1836413796  # the first key of the advisory lock that two migrators share
+
+
+def channel_of(schema: str) -> str:
+    """The notification channel of a schema: short enough for any schema's name."""
+    return "musterd_" + hashlib.sha256(schema.encode()).hexdigest()[:16]
+
+
+def fill(sql: str, schema: str) -> str:
+    """SQL text with the schema's names in it. `schema` is a checked identifier (see config)."""
+    return (
+        sql.replace("{schema}", f'"{schema}"')
+        .replace("{schema_name}", schema)
+        .replace("{channel}", channel_of(schema))
+    )
+
+
+async def compare(conn: TrioConnection, schema: str, where: str) -> SchemaState:
+    """Raises `StoreMisconfigured` where the schema is newer than this program or made of other migrations."""
+    known = shipped(PACKAGE)
+    applied = await _applied(conn, schema)
+    missing(applied, known, where)
+    return SchemaState(found=max(applied, default=0), wanted=known[-1].number)
+
+
+async def migrate(conn: TrioConnection, schema: str, where: str) -> list[str]:
+    """Applies what is missing; returns their names. `conn` is in autocommit; this opens a transaction of its own."""
+    known = shipped(PACKAGE)
+    if not missing(await _applied(conn, schema), known, where):
+        return []
+    await conn.execute("begin")
+    await conn.execute(
+        "select pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SPACE, schema), prepare=False
+    )
+    await _create_log(conn, schema)
+    todo = missing(await _applied(conn, schema), known, where)
+    for migration in todo:
+        await _apply(conn, schema, migration)
+    await conn.execute("commit")
+    return [migration.name for migration in todo]
+
+
+async def _create_log(conn: TrioConnection, schema: str) -> None:
+    # Looked up first: `create schema if not exists` wants the right to create even where the schema exists.
+    found = await (
+        await conn.execute("select 1 from pg_namespace where nspname = %s", (schema,))
+    ).fetchone()
+    if found is None:
+        await conn.execute(_text("create schema {schema}", schema))
+    await conn.execute(
+        _text(
+            "create table if not exists {schema}.schema_migrations (number integer primary key,"
+            " name text not null, checksum text not null,"
+            " applied_at timestamptz not null default clock_timestamp())",
+            schema,
+        )
+    )
+
+
+async def _apply(conn: TrioConnection, schema: str, migration: Migration) -> None:
+    await conn.execute(_text(migration.sql, schema), prepare=False)
+    await conn.execute(
+        _text("insert into {schema}.schema_migrations (number, name, checksum) values (%s, %s, %s)", schema),
+        (migration.number, migration.name, migration.checksum),
+    )
+
+
+async def _applied(conn: TrioConnection, schema: str) -> dict[int, str]:
+    exists = await (
+        await conn.execute("select to_regclass(%s) is not null", (f'"{schema}".schema_migrations',))
+    ).fetchone()
+    if exists is None or not exists[0]:
+        return {}
+    cursor = await conn.execute(_text("select number, checksum from {schema}.schema_migrations", schema))
+    return dict(await cursor.fetchall())
+
+
+def _text(sql: str, schema: str) -> bytes:
+    return fill(sql, schema).encode()
+
+
+def refuse_old(state: SchemaState, where: str) -> None:
+    """Raises `StoreMisconfigured` if the schema is not the one this program works on."""
+    if state.found == 0:
+        raise StoreMisconfigured(
+            f"{where}: there is no schema yet: start the daemon or run `musterd db migrate`"
+        )
+    if state.found < state.wanted:
+        raise StoreMisconfigured(
+            f"{where}: the schema is at version {state.found}, this musterd needs {state.wanted}:"
+            " run `musterd db migrate`"
+        )

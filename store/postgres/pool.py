@@ -1,0 +1,98 @@
+"""A small pool of TrioConnections, and the gate through which all connecting goes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import attrs
+import psycopg
+import trio
+
+from musterd.store.errors import StoreError, StoreUnavailable
+from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.troubles import sort_connect_error, sort_error
+
+Dial = Callable[[], Awaitable[TrioConnection]]
+
+
+@attrs.define
+class Gate:
+    """One attempt to connect at a time, and after a failure a jittered pause that grows: a herd of nodes
+    does not trample a database that has just come back. While the gate is shut callers fail at once.
+    """
+
+    dial: Dial
+    where: str
+    base_seconds: float
+    max_seconds: float
+    dice: random.Random
+    _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _failures: int = attrs.field(default=0, init=False)
+    _shut_until: float = attrs.field(default=float("-inf"), init=False)
+    _last: StoreError | None = attrs.field(default=None, init=False)
+
+    async def connect(self) -> TrioConnection:
+        """A fresh connection. Raises `StoreUnavailable` or `StoreMisconfigured`."""
+        async with self._lock:
+            if self._last is not None and trio.current_time() < self._shut_until:
+                raise StoreUnavailable(
+                    str(self._last), getattr(self._last, "trouble", "unreachable")
+                )
+            try:
+                conn = await self.dial()
+            except (psycopg.Error, OSError) as error:
+                problem = error if isinstance(error, psycopg.Error) else psycopg.OperationalError(str(error))
+                self._note_failure(sort_connect_error(problem, self.where))
+                assert self._last is not None
+                raise self._last from None  # psycopg's own text may show the password
+            self._failures, self._last = 0, None
+            return conn
+
+    def _note_failure(self, problem: StoreError) -> None:
+        pause = min(self.max_seconds, self.base_seconds * 2.0 ** min(self._failures, 30))
+        self._failures += 1
+        self._last = problem
+        self._shut_until = trio.current_time() + pause * self.dice.uniform(0.5, 1.0)
+
+
+class Pool:
+    """At most `size` connections, opened when needed. Only clean ones are kept."""
+
+    def __init__(self, gate: Gate, size: int) -> None:
+        self._gate = gate
+        self._idle: list[TrioConnection] = []
+        self._slots = trio.Semaphore(size)
+        self._closed = False
+
+    @asynccontextmanager
+    async def use(self, what: str) -> AsyncGenerator[TrioConnection]:
+        """A connection for this block alone. psycopg's errors leave the block sorted (see `troubles`)."""
+        async with self._slots:
+            conn = self._take() or await self._gate.connect()
+            try:
+                yield conn
+            except psycopg.Error as error:
+                raise sort_error(error, what, self._gate.where, sent=True) from error
+            finally:
+                self._give_back(conn)
+
+    def _take(self) -> TrioConnection | None:
+        while self._idle:
+            conn = self._idle.pop()
+            if conn.is_clean and not conn.has_news:
+                return conn
+            conn.discard()
+        return None
+
+    def _give_back(self, conn: TrioConnection) -> None:
+        if conn.is_clean and not self._closed:
+            self._idle.append(conn)
+        else:
+            conn.discard()
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().discard()

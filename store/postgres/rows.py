@@ -1,0 +1,175 @@
+"""Values to parameters and rows to values. No decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from musterd.store.engine import ReapRequest
+from musterd.store.job import (
+    AttemptOutcome,
+    AttemptRecord,
+    Claim,
+    ClaimRequest,
+    Counts,
+    Hold,
+    JobFilter,
+    JobRecord,
+    JobState,
+    NewJob,
+    QueueView,
+    Settlement,
+)
+
+Params = Mapping[str, Any]
+Row = tuple[Any, ...]
+
+
+def new_jobs(jobs: Sequence[NewJob]) -> Params:
+    return {
+        "kinds": [job.kind for job in jobs],
+        "payloads": [job.payload for job in jobs],
+        "priorities": [job.priority for job in jobs],
+        "delays": [job.delay_seconds for job in jobs],
+        "run_ats": [job.run_at for job in jobs],
+        "max_attempts": [job.max_attempts for job in jobs],
+    }
+
+
+def claim_request(request: ClaimRequest) -> Params:
+    return {
+        "batch": request.batch,
+        "workers": list(request.workers),
+        "token": request.token,
+        "node": request.node,
+        "lease_seconds": request.lease_seconds,
+    }
+
+
+def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
+    return [Claim(*row, token) for row in rows]
+
+
+def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
+    in_order = sorted(ended, key=itemgetter(0))  # by id: two batches lock rows in the same order
+    return {
+        "ids": [one.id for one in in_order],
+        "tokens": [one.token for one in in_order],
+        "workers": [one.worker for one in in_order],
+        "states": [one.state for one in in_order],
+        "outcomes": [one.outcome for one in in_order],
+        "started_ages": [_age(one.started_local, now_local) for one in in_order],
+        "ended_ages": [now_local - one.ended_local for one in in_order],
+        "delays": [one.delay_seconds for one in in_order],
+        "results": [one.result for one in in_order],
+        "errors": [one.error for one in in_order],
+        "reasons": [one.reason for one in in_order],
+        "forgive": [one.forgive for one in in_order],
+    }
+
+
+def settled_keys(ended: Sequence[Settlement]) -> Params:
+    return {
+        "ids": [one.id for one in ended],
+        "tokens": [one.token for one in ended],
+        "attempts": [one.attempt for one in ended],
+        "states": [one.state for one in ended],
+        "outcomes": [one.outcome for one in ended],
+    }
+
+
+def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:
+    in_order = sorted(held, key=lambda hold: hold.id)
+    return {
+        "ids": [hold.id for hold in in_order],
+        "tokens": [hold.token for hold in in_order],
+        "workers": [hold.worker for hold in in_order],
+        "started_ages": [_age(hold.started_local, now_local) for hold in in_order],
+        "lease_seconds": lease_seconds,
+    }
+
+
+def reap_request(request: ReapRequest) -> Params:
+    return {
+        "batch": request.batch,
+        "kinds": list(request.rules),
+        "on_lease_lost": [rule.on_lease_lost for rule in request.rules.values()],
+        "max_attempts": [rule.max_attempts for rule in request.rules.values()],
+        "default_on_lease_lost": request.default.on_lease_lost,
+        "default_max_attempts": request.default.max_attempts,
+    }
+
+
+def job_filter(which: JobFilter) -> Params:
+    return {
+        "id": None,
+        "states": [str(state) for state in which.states] or None,
+        "kind": which.kind,
+        "before_id": which.before_id,
+        "bound": which.limit,
+    }
+
+
+def one_job(job_id: int) -> Params:
+    return {"id": job_id, "states": None, "kind": None, "before_id": None, "bound": 1}
+
+
+def _age(local: float | None, now_local: float) -> float | None:
+    return None if local is None else now_local - local
+
+
+def queue_view(row: Row) -> QueueView:
+    due, oldest_due_seconds, paused = row
+    return QueueView(due, max(0.0, oldest_due_seconds), paused)
+
+
+COUNTED = (
+    JobState.PENDING,
+    JobState.QUEUED,
+    JobState.ASSIGNED,
+    JobState.RUNNING,
+    JobState.PAUSED,
+    JobState.SUCCEEDED,
+    JobState.FAILED,
+    JobState.CANCELED,
+)
+
+
+def counts(row: Row, view: QueueView) -> Counts:
+    enqueued, *by_state, paused_at, paused_by = row
+    return Counts(
+        by_state=dict(zip(COUNTED, by_state, strict=True)),
+        enqueued_total=enqueued,
+        due=view.due,
+        oldest_due_seconds=view.oldest_due_seconds,
+        paused_at=paused_at,
+        paused_by=paused_by,
+    )
+
+
+def job_record(row: Row, past: Sequence[AttemptRecord]) -> JobRecord:
+    *columns, last_outcome = row
+    record = JobRecord(*columns[:2], JobState(columns[2]), *columns[3:], attempts=tuple(past))
+    if not (record.lease_expires_at or last_outcome):
+        return record
+    latest = AttemptRecord(
+        record.attempt,
+        record.node,
+        record.worker,
+        record.started_at,
+        record.finished_at,
+        AttemptOutcome(last_outcome) if last_outcome else None,
+        record.error if last_outcome else None,
+    )
+    return attrs.evolve(record, attempts=(*past, latest))
+
+
+def attempt_record(row: Row) -> AttemptRecord:
+    _job_id, attempt, node, worker, started_at, finished_at, outcome, error = row
+    return AttemptRecord(
+        attempt, node, worker, started_at, finished_at, AttemptOutcome(outcome), error
+    )

@@ -1,0 +1,104 @@
+"""How a connection is made and prepared: limits on the server's side, and whether a pooler stands in between."""
+
+from __future__ import annotations
+
+import attrs
+import psycopg
+from psycopg.abc import ConnDict
+from psycopg.conninfo import conninfo_to_dict
+
+from musterd.store.errors import StoreMisconfigured
+from musterd.store.postgres.connection import TrioConnection
+
+OLDEST_SERVER = 140000
+
+# The hot statements are written for nested loops over the claim index and the primary key. These keep a planner that
+# has stale statistics (a queue's are never fresh) from reading the whole table.
+PLANNER = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+
+
+@attrs.frozen
+class StoreOptions:
+    """`[store]`'s limits, as the engine needs them."""
+
+    pool_size: int
+    connect_timeout_seconds: float
+    statement_timeout_seconds: float
+    lock_timeout_seconds: float
+    idle_transaction_timeout_seconds: float
+    reconnect_base_seconds: float
+    reconnect_max_seconds: float
+    listen_url: str
+
+
+def connection_params(url: str) -> ConnDict:
+    """The URL's parameters over defaults that find a dead peer within seconds. Raises `StoreMisconfigured`."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise StoreMisconfigured(
+            f"[store] url cannot be read: {str(error).strip()}: want postgresql://USER@HOST:PORT/DATABASE"
+        ) from None
+    defaults: ConnDict = {
+        "application_name": "musterd",
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 15000,
+    }
+    return defaults | given
+
+
+def address(params: ConnDict) -> str:
+    """Where this leads, for people, without secrets."""
+    host = params.get("host") or "local socket"
+    port = f":{params['port']}" if params.get("port") else ""
+    database = params.get("dbname") or params.get("user") or "default database"
+    return f"postgresql {host}{port}/{database}"
+
+
+async def dial(params: ConnDict, options: StoreOptions, settings: dict[str, str]) -> TrioConnection:
+    """A connection of our own with limits set; through a pooler one without, whose server sessions are not ours to set."""
+    conn = await TrioConnection.reach(params, options.connect_timeout_seconds, prepare=True)
+    try:
+        if await is_pooled(conn):
+            conn.prepare_threshold = None
+            return conn
+        wanted = limits(options) | settings
+        calls = ", ".join("set_config(%s, %s, false)" for _ in wanted)
+        await conn.execute(f"select {calls}", [part for pair in wanted.items() for part in pair])  # type: ignore[arg-type]  # built from constants only
+    except BaseException:
+        conn.discard()
+        raise
+    return conn
+
+
+async def is_pooled(conn: TrioConnection) -> bool:
+    """A pooler hands out a process id of its own making; a server its true one."""
+    cursor = await conn.execute("select pg_backend_pid()")
+    row = await cursor.fetchone()
+    return row is None or row[0] != conn.pgconn.backend_pid
+
+
+def limits(options: StoreOptions) -> dict[str, str]:
+    return {
+        "statement_timeout": _ms(options.statement_timeout_seconds),
+        "lock_timeout": _ms(options.lock_timeout_seconds),
+        "idle_in_transaction_session_timeout": _ms(options.idle_transaction_timeout_seconds),
+        "default_transaction_isolation": "read committed",
+        "timezone": "UTC",
+        "jit": "off",
+    }
+
+
+def _ms(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"
+
+
+def check_version(conn: TrioConnection, where: str) -> None:
+    """Raises `StoreMisconfigured` for a server that is too old."""
+    found = conn.info.server_version
+    if found < OLDEST_SERVER:
+        raise StoreMisconfigured(
+            f"{where}: PostgreSQL {found // 10000} is too old: musterd needs 14 or newer"
+        )

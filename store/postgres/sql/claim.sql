@@ -1,0 +1,43 @@
+-- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
+-- It walks the distinct priorities of queued jobs downwards, one index probe each, so that jobs which are not yet
+-- due cost nothing, however many there are. `limit 2000` bounds what the planner expects; `batch` is what is taken.
+with recursive now as materialized (
+    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle
+),
+levels (priority) as (
+    (select queued.priority from {schema}.job_rows queued
+     where queued.state = 'queued' and (select paused_at is null from {schema}.queue_state)
+     order by queued.priority desc limit 1)
+  union all
+    select (select lower.priority from {schema}.job_rows lower
+            where lower.state = 'queued' and lower.priority < levels.priority
+            order by lower.priority desc limit 1)
+    from levels where levels.priority is not null
+),
+bounded as (
+    select due.id, due.priority, due.run_at
+    from levels cross join lateral (
+        select job.id, job.priority, job.run_at from {schema}.job_rows job
+        where job.state = 'queued' and job.priority = levels.priority and job.run_at <= (select at from now)
+        order by job.run_at, job.id limit 2000 for no key update skip locked) due
+    limit 2000
+),
+picked as materialized (select * from bounded limit %(batch)s),
+placed as (select id, run_at, row_number() over (order by priority desc, run_at, id) as place from picked),
+claimed as (
+    update {schema}.job_rows job
+    set state = case when placed.place <= now.idle then 'running' else 'assigned' end,
+        worker = now.workers[placed.place],
+        started_at = case when placed.place <= now.idle then now.at end,
+        attempt = job.attempt + 1, claim_token = %(token)s, node = %(node)s,
+        lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
+        finished_at = null, last_outcome = null, result = null
+    from placed, now
+    where job.id = placed.id
+    returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
+              job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker
+),
+noted as (
+    insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
+)
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker from claimed order by place

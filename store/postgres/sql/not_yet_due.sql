@@ -1,0 +1,17 @@
+-- not_yet_due: counts queued jobs that are not yet due, up to `bound`
+with recursive now as materialized (select clock_timestamp() as at),
+levels (priority) as (
+    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued'
+     order by queued.priority desc limit 1)
+  union all
+    select (select lower.priority from {schema}.job_rows lower
+            where lower.state = 'queued' and lower.priority < levels.priority
+            order by lower.priority desc limit 1)
+    from levels where levels.priority is not null
+)
+select count(*)::int from (
+    select 1 from levels cross join lateral (
+        select 1 from {schema}.job_rows job
+        where job.state = 'queued' and job.priority = levels.priority and job.run_at > (select at from now)
+        order by job.run_at, job.id limit %(bound)s) later
+    limit %(bound)s) counted

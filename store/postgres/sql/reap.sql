@@ -1,0 +1,41 @@
+-- reap: ends leases that have run out by the rules of their kinds, at most `batch`; skips rows that are locked
+with now as materialized (select clock_timestamp() as at),
+expired as materialized (
+    select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at
+    from {schema}.job_rows job
+    where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now)
+    order by job.id limit %(batch)s for no key update skip locked
+),
+judged as materialized (
+    select expired.id, expired.lease_expires_at,
+           case when expired.attempt >= coalesce(expired.max_attempts,
+                         coalesce(rule.max_attempts, %(default_max_attempts)s) + expired.forgiven)
+                then 'failed'
+                else case coalesce(rule.on_lease_lost, %(default_on_lease_lost)s)
+                     when 'fail' then 'failed' when 'pause' then 'paused' else 'queued' end end as state
+    from expired left join unnest(%(kinds)s::text[], %(on_lease_lost)s::text[], %(max_attempts)s::int[])
+         as rule (kind, on_lease_lost, max_attempts) on rule.kind = expired.kind
+),
+reaped as (
+    update {schema}.job_rows job
+    set state = judged.state, finished_at = now.at, lease_expires_at = null, heartbeat_at = null,
+        last_outcome = case when judged.state = 'queued' then null else 'lost' end,
+        reason = case judged.state when 'paused' then 'its lease was lost' end,
+        error = jsonb_build_object('type', 'lease_lost', 'message', format(
+            'attempt %%s: node %%s did not renew its lease, which ran out at %%s', job.attempt, job.node,
+            to_char(judged.lease_expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
+    from judged, now
+    where job.id = judged.id and job.state in ('assigned', 'running')
+    returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error
+),
+kept as (
+    insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
+    select id, attempt, node, worker, started_at, finished_at, 'lost', error from reaped where state = 'queued'
+),
+noted as (
+    insert into {schema}.count_changes (queued, paused, failed)
+    select count(*) filter (where state = 'queued'), count(*) filter (where state = 'paused'),
+           count(*) filter (where state = 'failed')
+    from reaped having count(*) > 0
+)
+select id, kind, attempt, node, state from reaped

@@ -1,0 +1,41 @@
+-- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing, since their lease was lost
+with now as materialized (select clock_timestamp() as at),
+ended as materialized (
+    select * from unnest(
+        %(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
+        %(started_ages)s::float8[], %(ended_ages)s::float8[], %(delays)s::float8[], %(results)s::text[],
+        %(errors)s::text[], %(reasons)s::text[], %(forgive)s::bool[])
+    as ended (id, token, worker, state, outcome, started_age, ended_age, delay_seconds, result, error, reason, forgive)
+),
+settled as (
+    update {schema}.job_rows job
+    set state = ended.state,
+        worker = coalesce(ended.worker, job.worker),
+        started_at = coalesce(job.started_at, now.at - make_interval(secs => ended.started_age)),
+        finished_at = now.at - make_interval(secs => ended.ended_age),
+        lease_expires_at = null, heartbeat_at = null,
+        run_at = case when ended.state = 'queued' and ended.delay_seconds is not null
+                      then now.at + make_interval(secs => ended.delay_seconds) else job.run_at end,
+        last_outcome = case when ended.state = 'queued' then null else ended.outcome end,
+        result = ended.result::jsonb,
+        error = case when ended.state = 'queued' then coalesce(ended.error::jsonb, job.error) else ended.error::jsonb end,
+        reason = ended.reason,
+        forgiven = job.forgiven + ended.forgive::int,
+        max_attempts = job.max_attempts + ended.forgive::int
+    from ended, now
+    where job.id = ended.id and job.claim_token = ended.token and job.state in ('assigned', 'running')
+    returning job.id, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state,
+              ended.outcome, ended.error
+),
+kept as (
+    insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
+    select id, attempt, node, worker, started_at, finished_at, outcome, error::jsonb from settled where state = 'queued'
+),
+noted as (
+    insert into {schema}.count_changes (queued, paused, succeeded, failed, canceled)
+    select count(*) filter (where state = 'queued'), count(*) filter (where state = 'paused'),
+           count(*) filter (where state = 'succeeded'), count(*) filter (where state = 'failed'),
+           count(*) filter (where state = 'canceled')
+    from settled having count(*) > 0
+)
+select array(select id from ended except select id from settled)

@@ -1,0 +1,103 @@
+"""Sorts PostgreSQL's errors by what to do about them: weather, wrong configuration, refused values, outcome unknown."""
+
+from __future__ import annotations
+
+import psycopg
+
+from musterd.store.errors import (
+    InputRefused,
+    OutcomeUnknown,
+    StoreError,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
+
+# SQLSTATE, whole or its class -> the word for it
+WEATHER = {
+    "08": "unreachable",
+    "57P01": "unreachable",
+    "57P02": "unreachable",
+    "57P03": "starting",
+    "57P05": "unreachable",
+    "58": "unreachable",
+    "53300": "too_many_connections",
+    "53100": "disk_full",
+    "53": "too_many_connections",
+    "25006": "read_only",
+    "40": "conflict",
+    "55P03": "timeout",
+    "57014": "timeout",
+    "25P03": "timeout",
+    "55": "conflict",
+    "XX": "unreachable",
+}
+# The server said that it was going away: whether the last transaction was committed is not known.
+UNKNOWN = frozenset({"08", "57P01", "57P02", "40003"})
+# While connecting and while working: the configuration, not the weather.
+MISCONFIGURED = frozenset({"28", "3D", "3F", "42", "0A"})
+REFUSED = frozenset({"22", "23"})
+
+
+def sort_error(error: psycopg.Error, what: str, where: str, *, sent: bool) -> StoreError:
+    """The error to raise instead. `sent`: the request had left, so that a broken connection leaves its outcome open."""
+    message = f"{what}: {where}: {first_line(error)}"
+    state = error.sqlstate
+    if state is None:
+        if isinstance(error, psycopg.DataError):
+            return InputRefused(message)
+        if sent:
+            return OutcomeUnknown(message, "unreachable")
+        return StoreUnavailable(message, trouble_of_text(str(error)))
+    if state[:2] in REFUSED:
+        return InputRefused(message)
+    if state[:2] in MISCONFIGURED:
+        return StoreMisconfigured(f"{message}{advice(state)}")
+    trouble = WEATHER.get(state) or WEATHER.get(state[:2], "conflict")
+    if sent and (state in UNKNOWN or state[:2] in UNKNOWN):
+        return OutcomeUnknown(message, trouble)
+    return StoreUnavailable(message, trouble)
+
+
+def sort_connect_error(error: psycopg.Error, where: str) -> StoreError:
+    """As `sort_error`, for the attempt to connect, where libpq gives text but no SQLSTATE."""
+    if error.sqlstate is not None:
+        return sort_error(error, "connecting", where, sent=False)
+    text = str(error)
+    message = f"connecting: {where}: {first_line(error)}"
+    if isinstance(error, psycopg.ProgrammingError) or any(
+        sign in text for sign in WRONG_CONFIGURATION
+    ):
+        return StoreMisconfigured(f"{message}: check [store] url")
+    return StoreUnavailable(message, trouble_of_text(text))
+
+
+WRONG_CONFIGURATION = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "is not permitted to log in",
+    'FATAL:  role "',
+    'FATAL:  database "',
+)
+
+
+def trouble_of_text(text: str) -> str:
+    """The word for a failed connection, from the server's or libpq's English text."""
+    if "too many clients" in text or "remaining connection slots" in text:
+        return "too_many_connections"
+    if "starting up" in text or "shutting down" in text or "recovery mode" in text:
+        return "starting"
+    return "unreachable"
+
+
+def advice(state: str) -> str:
+    if state in ("42P01", "3F000"):
+        return ": the schema is not there: start the daemon or run `musterd db migrate`"
+    if state == "42501":
+        return ": the role lacks a right: grant it, or use the role that owns the schema"
+    return ""
+
+
+def first_line(error: psycopg.Error) -> str:
+    primary = error.diag.message_primary
+    return primary or str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,228 @@
+"""What a job has to say for itself: the job object that programs read, and the report that people
+read. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from musterd.store.job import AttemptRecord, JobRecord, JobState
+from musterd.store.lifecycle import LEASED
+from musterd.store.payload import PayloadInvalid, decode_payload
+from musterd.store.words import count_text, duration_text, one_line, table
+
+OPENERS_MAX = 300  # a text with fewer brackets than this cannot nest too deep to be written again
+
+
+def job_object(
+    record: JobRecord, tenant: str, max_attempts_of_kind: int | None
+) -> dict[str, object]:
+    """Gives the job as every interface shows it.
+
+    Never raises: a value that is no JSON is shown as its text.
+    """
+    leased = record.state in LEASED
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "tenant": tenant,
+        "state": record.state.value,
+        "payload": _decoded(record.payload),
+        "result": _decoded(record.result),
+        "error": _error(record.error),
+        "reason": record.reason,
+        "priority": record.priority,
+        "target": None,
+        "attempt": record.attempt,
+        "max_attempts": max_attempts(record, max_attempts_of_kind),
+        "created_at": time_text(record.created_at),
+        "run_at": time_text(record.run_at),
+        "started_at": time_text(record.started_at),
+        "finished_at": time_text(record.finished_at),
+        "lease_owner": _owner(record) if leased else None,
+        "lease_expires_at": time_text(record.lease_expires_at),
+        "heartbeat_at": time_text(record.heartbeat_at),
+        "cancel_requested": False,
+        "progress": {
+            "overall": 100 if record.state is JobState.SUCCEEDED else 0,
+            "phase": None,
+            "phases": [],
+        },
+        "attempts": [_attempt_object(attempt) for attempt in record.attempts],
+        "dedup_key": None,
+        "webhook": None,
+        "stale_at": None,
+    }
+
+
+def max_attempts(record: JobRecord, max_attempts_of_kind: int | None) -> int | None:
+    """Gives how often the job may be claimed in all; None = its kind is not known here."""
+    if record.max_attempts is not None:
+        return record.max_attempts
+    return None if max_attempts_of_kind is None else max_attempts_of_kind + record.forgiven
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """RFC 3339, UTC, always with microseconds, so that texts sort as times do."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def report_text(record: JobRecord, now: datetime, max_attempts_of_kind: int | None = None) -> str:
+    """Gives the report of a job for people: where it stands, its timings, each attempt, its
+    result.
+    """
+    head = f"job {record.id} · {one_line(record.kind)} · {record.state.value}"
+    facts = [(name, text) for name, text in _facts(record, now, max_attempts_of_kind) if text]
+    width = max(len(name) for name, _ in facts)
+    lines = [head, *(f"  {name:<{width}}  {text}" for name, text in facts)]
+    if record.attempts:
+        lines += ["", *_attempts_table(record.attempts, now)]
+    return "\n".join(lines)
+
+
+def error_line(error: str | None) -> str:
+    """Gives `type: message` of an error, in one line; empty for none."""
+    if error is None:
+        return ""
+    found = _error(error)
+    if not isinstance(found, dict):
+        return one_line(str(found))
+    return one_line(f"{found['type']}: {found['message']}")
+
+
+def _facts(
+    record: JobRecord, now: datetime, max_attempts_of_kind: int | None
+) -> list[tuple[str, str]]:
+    budget = max_attempts(record, max_attempts_of_kind)
+    attempts = f"{record.attempt} of {budget}" if budget is not None else str(record.attempt)
+    return [
+        ("created", _moment(record.created_at, now)),
+        ("due", _due(record, now)),
+        ("started", _moment(record.started_at, now)),
+        ("finished", _moment(record.finished_at, now)),
+        ("waited", _span(record.run_at, _first_start(record))),
+        ("ran", _ran(record, now)),
+        ("attempts", attempts),
+        ("priority", str(record.priority) if record.priority else ""),
+        ("lease", _lease(record, now)),
+        ("reason", one_line(record.reason or "")),
+        ("payload", one_line(_shown(record.payload))),
+        ("error", error_line(record.error)),
+        ("result", one_line(_shown(record.result)) if record.result is not None else ""),
+    ]
+
+
+def _moment(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return ""
+    text = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+    away_seconds = (now - moment).total_seconds()
+    distance = duration_text(abs(away_seconds))
+    return f"{text}  ({distance} ago)" if away_seconds >= 0 else f"{text}  (in {distance})"
+
+
+def _due(record: JobRecord, now: datetime) -> str:
+    is_ahead = record.state in (JobState.QUEUED, JobState.PENDING) and record.run_at > now
+    was_delayed = record.run_at != record.created_at
+    return _moment(record.run_at, now) if is_ahead or was_delayed else ""
+
+
+def _first_start(record: JobRecord) -> datetime | None:
+    # A retry moves the due time past earlier starts: the wait shown is that of the latest due time.
+    starts = [a.started_at for a in record.attempts if a.started_at is not None]
+    return next((start for start in starts if start >= record.run_at), None)
+
+
+def _ran(record: JobRecord, now: datetime) -> str:
+    if record.started_at is None or record.state is JobState.QUEUED:
+        return ""
+    if record.state in LEASED:
+        return f"{_span(record.started_at, now)} so far"
+    return _span(record.started_at, record.finished_at)
+
+
+def _span(start: datetime | None, end: datetime | None) -> str:
+    if start is None or end is None:
+        return ""
+    return duration_text(max(0.0, (end - start).total_seconds()))
+
+
+def _lease(record: JobRecord, now: datetime) -> str:
+    if record.state not in LEASED or record.lease_expires_at is None:
+        return ""
+    left_seconds = (record.lease_expires_at - now).total_seconds()
+    left = f"{duration_text(left_seconds)} left" if left_seconds > 0 else "ran out"
+    return f"{one_line(_owner(record) or '?')}, {left}"
+
+
+def _attempts_table(attempts: tuple[AttemptRecord, ...], now: datetime) -> list[str]:
+    rows = [
+        (
+            count_text(attempt.attempt),
+            "-" if attempt.worker is None else str(attempt.worker),
+            one_line(attempt.node or "-"),
+            "-" if attempt.started_at is None else _clock(attempt.started_at),
+            _span(attempt.started_at, attempt.finished_at or now) or "-",
+            "under way" if attempt.outcome is None else attempt.outcome.value,
+            error_line(attempt.error),
+        )
+        for attempt in attempts
+    ]
+    heads = ("attempt", "worker", "node", "started", "ran", "outcome", "error")
+    return table(heads, rows, right=frozenset({0, 1, 4}))
+
+
+def _clock(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _attempt_object(attempt: AttemptRecord) -> dict[str, object]:
+    return {
+        "attempt": attempt.attempt,
+        "worker": attempt.worker,
+        "node": attempt.node,
+        "started_at": time_text(attempt.started_at),
+        "finished_at": time_text(attempt.finished_at),
+        "outcome": None if attempt.outcome is None else attempt.outcome.value,
+        "error": _error(attempt.error),
+    }
+
+
+def _owner(record: JobRecord) -> str | None:
+    if record.node is None:
+        return None
+    return record.node if record.worker is None else f"{record.node}/{record.worker}"
+
+
+def _error(text: str | None) -> object:
+    """The error with its two keys, whatever stands in the row."""
+    if text is None:
+        return None
+    found = _decoded(text)
+    if not isinstance(found, dict):
+        return {"type": "unknown", "message": text}
+    error: dict[object, object] = dict(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
+    return {"type": error.get("type", "unknown"), "message": error.get("message", text)}
+
+
+def _decoded(text: str | None) -> object:
+    if text is None:
+        return None
+    try:
+        value = decode_payload(text)
+        if text.count("[") + text.count("{") > OPENERS_MAX:
+            json.dumps([[[[value]]]])  # what was read may still be too deep to be written
+    except (PayloadInvalid, RecursionError):
+        return text
+    return value
+
+
+def _shown(text: str | None) -> str:
+    """JSON in one line, as compact as people like it; a text that is no JSON as it stands."""
+    value = _decoded(text)
+    if value is text:
+        return text or ""
+    return json.dumps(value, ensure_ascii=False)

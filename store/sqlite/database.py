@@ -1,0 +1,166 @@
+"""One connection to one SQLite file, used in short transactions and by one thread."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from musterd.store.errors import StoreMisconfigured
+from musterd.store.sqlfiles import load_statements
+from musterd.store.sqlite.rows import Params, Row, microseconds
+from musterd.store.sqlite.troubles import sort_error, sort_file_error
+
+OLDEST = (3, 35, 0)
+MEMORY = ":memory:"
+
+
+class Database:
+    """Statements by name, inside `reading()` or `writing()`."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, where: str, wall_clock: Callable[[], float]
+    ) -> None:
+        self.connection = connection
+        self.where = where
+        self._wall_clock = wall_clock
+        self._sql = load_statements("musterd.store.sqlite")
+
+    def now(self) -> int:
+        """Microseconds since the epoch, on the store's clock."""
+        return microseconds(self._wall_clock())
+
+    def execute(self, name: str, params: Params | None = None) -> sqlite3.Cursor:
+        return self.connection.execute(self._sql[name], params or {})
+
+    def rows(self, name: str, params: Params | None = None) -> list[Row]:
+        return self.execute(name, params).fetchall()
+
+    def execute_filled(self, name: str, params: Params, **parts: str) -> sqlite3.Cursor:
+        """For a statement of which a part is written out; never a part that came from outside."""
+        return self.connection.execute(self._sql[name].format(**parts), params)
+
+    @contextmanager
+    def writing(self, what: str) -> Generator[int, None, None]:
+        """A transaction that alone may write; gives the moment at which it had the file to itself.
+
+        Leaves all of the work or none, and raises the store's own errors: `OutcomeUnknown` if the
+        commit itself failed in a way that leaves both open.
+        """
+        with self.translated(what):
+            self.connection.execute("begin immediate")
+            with self._undone_on_error():
+                yield self.now()
+        self._commit(what)
+
+    @contextmanager
+    def reading(self, what: str) -> Generator[int, None, None]:
+        """A transaction that sees one moment of the file throughout, and gives it."""
+        with self.translated(what):
+            self.connection.execute("begin")
+            try:
+                yield self.now()
+            finally:
+                self._roll_back()
+
+    @contextmanager
+    def translated(self, what: str) -> Generator[None, None, None]:
+        """Turns SQLite's errors into the store's."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
+            known = sort_error(error, what, self.where)
+            if known is None:
+                raise
+            raise known from error
+
+    @contextmanager
+    def _undone_on_error(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _commit(self, what: str) -> None:
+        try:
+            self.connection.execute("commit")
+        except sqlite3.Error as error:
+            self._roll_back()
+            known = sort_error(error, what, self.where, committing=True)
+            if known is None:
+                raise
+            raise known from error
+
+    def _roll_back(self) -> None:
+        # SQLite itself has rolled back after some errors: a full disk, a failed read or write.
+        if self.connection.in_transaction:
+            self.connection.execute("rollback")
+
+
+def connect(
+    path: str, where: str, wall_clock: Callable[[], float], busy_timeout_seconds: float
+) -> Database:
+    """Opens the file, making it and its folder if need be. Raises the store's own errors."""
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise StoreMisconfigured(
+            f"opening: {where}: this Python brings SQLite {sqlite3.sqlite_version}, wanted 3.35 or"
+            " newer: use a newer Python, or PostgreSQL"
+        )
+    if path != MEMORY:
+        _make_file(Path(path), where)
+    connection = None
+    try:
+        connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
+        _prepare(connection, where)
+    except (sqlite3.Error, StoreMisconfigured) as error:
+        if connection is not None:
+            connection.close()
+        known = sort_error(error, "opening", where)
+        if known is None:
+            raise
+        raise known from error
+    return Database(connection, where, wall_clock)
+
+
+def _make_file(path: Path, where: str) -> None:
+    """Payloads are nobody else's business: a new folder is 0700, a new file 0600."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            _make_private(path)
+    except FileExistsError:
+        pass  # another process was quicker
+    except OSError as error:
+        raise sort_file_error(error, "opening", where) from error
+
+
+def _make_private(path: Path) -> None:
+    # Made aside and linked: to open and close the file under its own name would drop the locks
+    # that another connection of this process holds on it.
+    descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
+    try:
+        os.link(aside, path)
+    finally:
+        Path(aside).unlink()
+
+
+def _prepare(connection: sqlite3.Connection, where: str) -> None:
+    # A row with bytes that are no text must not spoil its batch: as text it is merely wrong.
+    connection.text_factory = _text
+    for pragma in ("journal_mode = wal", "synchronous = full", "temp_store = memory"):
+        connection.execute(f"pragma {pragma}").close()
+    mode = connection.execute("pragma journal_mode").fetchone()[0]
+    if mode not in ("wal", "memory"):
+        raise StoreMisconfigured(
+            f"opening: {where}: the file system allows only journal mode {mode}, wanted"
+            " wal: keep the file on a local disk"
+        )
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "backslashreplace")

@@ -1,0 +1,182 @@
+"""The Engine on SQLite: each call is one short transaction on one connection, on one thread."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+import trio
+
+from musterd.store.engine import ReapRequest, SchemaState
+from musterd.store.errors import StoreUnavailable
+from musterd.store.job import (
+    Claim,
+    ClaimRequest,
+    Counts,
+    Exchange,
+    Hold,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    QueueView,
+    Reaped,
+    Settlement,
+)
+from musterd.store.sqlite import migrating, reading, reaping, writing
+from musterd.store.sqlite.daemon_lock import DaemonLock
+from musterd.store.sqlite.database import MEMORY, Database, connect
+from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SqliteEngine:
+    """See `store.engine.Engine` for what each method promises.
+
+    `wall_clock` (seconds since the epoch) is the store's clock. `inline`: calls run in the Trio
+    task, for tests on a virtual clock; a store in memory always does. `busy_timeout_seconds`
+    bounds the wait for another process's write.
+    """
+
+    name = "sqlite"
+
+    def __init__(
+        self,
+        path: str,
+        wall_clock: Callable[[], float],
+        inline: bool = False,
+        *,
+        busy_timeout_seconds: float = 2.0,
+    ) -> None:
+        in_memory = path == MEMORY
+        # Resolved: the lock beside the file must be the same one whatever name it is called by.
+        self._path = path if in_memory else str(Path(path).resolve())
+        self.where = f"sqlite:///{self._path}"
+        self._wall_clock = wall_clock
+        self._inline = inline or in_memory
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._lock = None if in_memory else DaemonLock(Path(self._path + ".lock"), self.where)
+        self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
+        self._runner: Runner | None = None
+        self._database: Database | None = None
+
+    async def open(self) -> None:
+        if self._database is not None:
+            await trio.lowlevel.checkpoint()
+            return
+        runner: Runner = InlineRunner() if self._inline else ThreadRunner()
+        try:
+            self._database = await runner.run(self._connect)
+        except BaseException:
+            runner.close()
+            raise
+        self._runner = runner
+
+    def _connect(self) -> Database:
+        return connect(self._path, self.where, self._wall_clock, self._busy_timeout_seconds)
+
+    async def close(self) -> None:
+        database, runner = self._database, self._runner
+        self._database = self._runner = None
+        if database is not None and runner is not None:
+            # No deadline: closing waits for nothing but the calls before it, which are bounded.
+            with trio.CancelScope(shield=True), contextlib.suppress(sqlite3.Error):
+                await runner.run(database.connection.close)
+            runner.close()
+        self._hints.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    async def schema(self) -> SchemaState:
+        return await self._call(migrating.compare)
+
+    async def migrate(self) -> list[str]:
+        return await self._call(migrating.migrate)
+
+    async def start_node(self, node: str) -> int:
+        """Lets the leases of a dead daemon run out now: the first reap ends them, by the rules.
+
+        So the rules stand in one place, and a job that kills its daemon uses its attempts up and
+        fails. A second call changes nothing and returns 0.
+        """
+        del node  # leases name their node; nothing else has to
+        if self._lock is not None:
+            if self._lock.held:
+                await trio.lowlevel.checkpoint()
+                return 0
+            self._lock.take()
+        try:
+            self._hints.listen()
+            return await self._call(reaping.expire_all)
+        except BaseException:
+            self._hints.close()
+            if self._lock is not None:
+                self._lock.release()
+            raise
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
+        made = await self._call(writing.enqueue, jobs)
+        self._hints.ring()
+        return made
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
+    ) -> Exchange:
+        return await self._call(writing.exchange, settlements, claim, now_local)
+
+    async def claims_under(self, token: UUID) -> list[Claim]:
+        return await self._call(reading.claims_under, token)
+
+    async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
+        return await self._call(reading.settled_already, settlements)
+
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
+    ) -> frozenset[int]:
+        return await self._call(writing.renew, holds, lease_seconds, now_local)
+
+    async def reap(self, request: ReapRequest) -> list[Reaped]:
+        return await self._call(reaping.reap, request)
+
+    async def observe(self, limit: int) -> QueueView:
+        return await self._call(reading.observe, limit)
+
+    async def next_due_seconds(self) -> float | None:
+        return await self._call(reading.next_due_seconds)
+
+    async def counts(self) -> Counts:
+        return await self._call(reading.counts)
+
+    async def job(self, job_id: int) -> JobRecord | None:
+        return await self._call(reading.job, job_id)
+
+    async def jobs(self, which: JobFilter) -> list[JobRecord]:
+        return await self._call(reading.jobs, which)
+
+    async def pause_queue(self, by: str) -> bool:
+        return await self._call(writing.pause_queue, by)
+
+    async def resume_queue(self) -> bool:
+        resumed = await self._call(writing.resume_queue)
+        self._hints.ring()
+        return resumed
+
+    async def wait_for_hint(self) -> None:
+        await self._hints.wait()
+
+    async def _call(
+        self,
+        operation: Callable[Concatenate[Database, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        database, runner = self._database, self._runner
+        if database is None or runner is None:
+            raise StoreUnavailable(f"{self.where}: the store is not open", "unreachable")
+        return await runner.run(lambda: operation(database, *args, **kwargs))

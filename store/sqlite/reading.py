@@ -1,0 +1,106 @@
+"""What only looks. Each function sees one moment of the file throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from musterd.store.job import (
+    AttemptRecord,
+    Claim,
+    Counts,
+    JobFilter,
+    JobRecord,
+    JobState,
+    QueueView,
+    Settlement,
+)
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+
+ID_MAX = 2**63 - 1
+DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
+
+
+def claims_under(database: Database, token: UUID) -> list[Claim]:
+    with database.reading("reading a claim back"):
+        found = database.rows("claims_under", {"token": token.bytes})
+    return [rows.claim(row, token) for row in found]
+
+
+def settled_already(database: Database, settlements: Sequence[Settlement]) -> frozenset[int]:
+    with database.reading("reading settlements back"):
+        return frozenset(
+            one.id
+            for one in settlements
+            if database.rows("settled_already", rows.settlement_key(one))[0][0]
+        )
+
+
+def observe(database: Database, limit: int) -> QueueView:
+    with database.reading("observing the queue") as now:
+        return _view(database, limit, now)
+
+
+def _view(database: Database, limit: int, now: int) -> QueueView:
+    due, oldest = 0, now
+    for priority, run_at in database.execute("due_priorities", {"now": now}):
+        if due >= limit:
+            break
+        wanted = {"priority": priority, "now": now, "count": limit - due}
+        due += database.rows("observe", wanted)[0][0]
+        oldest = min(oldest, run_at)
+    paused_at = database.rows("queue_state")[0][0]
+    return QueueView(due, (now - oldest) / rows.SECOND, paused_at is not None)
+
+
+def next_due_seconds(database: Database) -> float | None:
+    with database.reading("looking for the next due job") as now:
+        run_at = database.rows("next_due", {"now": now})[0][0]
+    return None if run_at is None else (run_at - now) / rows.SECOND
+
+
+def counts(database: Database) -> Counts:
+    with database.reading("counting jobs") as now:
+        number: dict[str, int] = dict(database.rows("counts"))
+        view = _view(database, DEPTH_BOUND, now)
+        waiting = database.rows("not_yet_due", {"now": now, "count": DEPTH_BOUND})[0][0]
+        paused_at, paused_by = database.rows("queue_state")[0]
+    due = view.due
+    if DEPTH_BOUND not in (due, waiting):
+        due = max(due, number[JobState.QUEUED] - waiting)
+    return Counts(
+        by_state={state: number[state] for state in JobState},
+        enqueued_total=number["enqueued"],
+        due=due,
+        oldest_due_seconds=view.oldest_due_seconds,
+        paused_at=rows.moment(paused_at),
+        paused_by=paused_by,
+    )
+
+
+def job(database: Database, job_id: int) -> JobRecord | None:
+    if abs(job_id) > ID_MAX:
+        return None
+    with database.reading("reading a job"):
+        found = _page(database, f"id = {job_id:d}", JobFilter(limit=1))
+    return found[0] if found else None
+
+
+def jobs(database: Database, which: JobFilter) -> list[JobRecord]:
+    # One look a state, each along its own index, and the newest of them all.
+    parts = [f"state = '{JobState(state).value}'" for state in which.states] or ["true"]
+    with database.reading("listing jobs"):
+        found = [record for part in parts for record in _page(database, part, which)]
+    return sorted(found, key=lambda record: -record.id)[: which.limit]
+
+
+def _page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
+    before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
+    params = {"before": before, "kind": page.kind, "count": page.limit}
+    found = database.execute_filled("jobs", params, which=which).fetchall()
+    return [rows.job_record(row, _past(database, row[0])) for row in found]
+
+
+def _past(database: Database, job_id: int) -> list[AttemptRecord]:
+    return [rows.attempt_record(row) for row in database.rows("attempts", {"job_id": job_id})]

@@ -1,0 +1,60 @@
+"""Ends leases that have run out, by the rules of their kinds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from musterd.store.engine import ReapRequest
+from musterd.store.job import AttemptOutcome, JobState, Reaped, ReapRule
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.writing import end_attempt
+
+ON_LEASE_LOST = {
+    "requeue": JobState.QUEUED,
+    "fail": JobState.FAILED,
+    "pause": JobState.PAUSED,
+}
+
+
+def reap(database: Database, request: ReapRequest) -> list[Reaped]:
+    with database.writing("reaping") as now:
+        expired = database.rows("reap", {"now": now, "count": request.batch})
+        return [_end(database, row, request, now) for row in expired]
+
+
+def expire_all(database: Database) -> int:
+    """Lets every lease run out now. For a daemon alone on its file: who held them is dead."""
+    with database.writing("giving a dead daemon's leases back") as now:
+        return database.execute("expire_all", {"now": now}).rowcount
+
+
+def judge(rule: ReapRule, attempt: int, max_attempts: int | None, forgiven: int) -> JobState:
+    """What becomes of a job whose lease ran out. Once its attempts are used up it has failed."""
+    budget = rule.max_attempts + forgiven if max_attempts is None else max_attempts
+    return JobState.FAILED if attempt >= budget else ON_LEASE_LOST[rule.on_lease_lost]
+
+
+def _end(database: Database, row: rows.Row, request: ReapRequest, now: int) -> Reaped:
+    job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token = row
+    rule = request.rules.get(kind, request.default)
+    state = judge(rule, attempt, max_attempts, forgiven)
+    ran_out = rows.moment(lease_expires_at)
+    message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
+    ending: dict[str, Any] = {
+        "id": job_id,
+        "token": token,
+        "state": state.value,
+        "outcome": AttemptOutcome.LOST.value,
+        "worker": None,
+        "run_at": None,
+        "started_at": None,
+        "finished_at": now,
+        "result": None,
+        "error": json.dumps({"type": "lease_lost", "message": message}),
+        "reason": "its lease was lost" if state is JobState.PAUSED else None,
+        "forgive": 0,
+    }
+    end_attempt(database, ending)
+    return Reaped(job_id, kind, attempt, node, state)

@@ -1,0 +1,145 @@
+"""Values to parameters and rows to values; times to and from whole microseconds. No decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from musterd.store.errors import InputRefused
+from musterd.store.job import (
+    AttemptOutcome,
+    AttemptRecord,
+    Claim,
+    ClaimRequest,
+    JobRecord,
+    JobState,
+    NewJob,
+    Settlement,
+)
+
+Params = Mapping[str, Any]
+Row = tuple[Any, ...]
+
+SECOND = 1_000_000  # microseconds
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+STATE = 2  # places in a job's row
+TIMES = slice(11, 15)  # created_at, run_at, started_at, finished_at
+LEASE_TIMES = slice(17, 19)  # lease_expires_at, heartbeat_at
+
+
+def microseconds(seconds: float) -> int:
+    """Raises `InputRefused` for what is no finite number."""
+    if not math.isfinite(seconds):
+        raise InputRefused(f"found {seconds} seconds, wanted a finite number")
+    return round(seconds * SECOND)
+
+
+def moment(at: int | None) -> datetime | None:
+    return None if at is None else EPOCH + timedelta(microseconds=at)
+
+
+def new_job(job: NewJob, now: int) -> Params:
+    return {
+        "kind": job.kind,
+        "payload": job.payload,
+        "priority": job.priority,
+        "max_attempts": job.max_attempts,
+        "now": now,
+        "run_at": _due(job, now),
+    }
+
+
+def _due(job: NewJob, now: int) -> int:
+    if job.run_at is None:
+        return now + microseconds(job.delay_seconds or 0)
+    if job.run_at.tzinfo is None:
+        raise InputRefused(f"run_at: found {job.run_at} without a time zone, wanted one with it")
+    return (job.run_at - EPOCH) // timedelta(microseconds=1)
+
+
+def claimed(request: ClaimRequest, now: int) -> dict[str, Any]:
+    """What all claims of one call have in common."""
+    return {
+        "token": request.token.bytes,
+        "node": request.node,
+        "now": now,
+        "lease_expires_at": now + microseconds(request.lease_seconds),
+    }
+
+
+def claim(row: Row, token: UUID) -> Claim:
+    job_id, kind, payload, attempt, max_attempts, forgiven, waited, worker = row
+    waited_seconds = max(0, waited) / SECOND
+    return Claim(
+        job_id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, token
+    )
+
+
+def settlement(ended: Settlement, now_local: float, now: int) -> Params:
+    delay = ended.delay_seconds
+    return {
+        **settlement_key(ended),
+        "worker": ended.worker,
+        "run_at": None if delay is None else now + microseconds(delay),
+        "started_at": at(ended.started_local, now_local, now),
+        "finished_at": at(ended.ended_local, now_local, now),
+        "result": ended.result,
+        "error": ended.error,
+        "reason": ended.reason,
+        "forgive": int(ended.forgive),
+    }
+
+
+def settlement_key(ended: Settlement) -> dict[str, Any]:
+    return {
+        "id": ended.id,
+        "token": ended.token.bytes,
+        "attempt": ended.attempt,
+        "state": ended.state.value,
+        "outcome": ended.outcome.value,
+    }
+
+
+def at(local: float | None, now_local: float, now: int) -> int | None:
+    """A moment of the caller's clock on the store's: as long ago as it was at the call."""
+    return None if local is None else now - microseconds(now_local - local)
+
+
+def job_record(row: Row, past: Iterable[AttemptRecord]) -> JobRecord:
+    columns = list(row)
+    last_outcome = columns.pop()
+    columns[STATE] = JobState(columns[STATE])
+    for times in (TIMES, LEASE_TIMES):
+        columns[times] = map(moment, columns[times])
+    columns.append(tuple(past))
+    record = JobRecord(*columns)
+    if record.lease_expires_at is None and last_outcome is None:
+        return record
+    latest = AttemptRecord(
+        record.attempt,
+        record.node,
+        record.worker,
+        record.started_at,
+        record.finished_at,
+        AttemptOutcome(last_outcome) if last_outcome else None,
+        record.error if last_outcome else None,
+    )
+    return attrs.evolve(record, attempts=(*record.attempts, latest))
+
+
+def attempt_record(row: Row) -> AttemptRecord:
+    attempt, node, worker, started_at, finished_at, outcome, error = row
+    return AttemptRecord(
+        attempt,
+        node,
+        worker,
+        moment(started_at),
+        moment(finished_at),
+        AttemptOutcome(outcome),
+        error,
+    )

@@ -1,0 +1,198 @@
+"""A store under test: its engine, and the few things a test does behind the engine's back."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+from uuid import UUID, uuid4
+
+import attrs
+import psycopg
+
+from musterd.store.engine import Engine
+from musterd.store.job import (
+    AttemptOutcome,
+    Claim,
+    ClaimRequest,
+    Exchange,
+    JobState,
+    NewJob,
+    Settlement,
+)
+from musterd.store.postgres.engine import PostgresEngine
+from musterd.store.postgres.setup import StoreOptions
+from musterd.store.sqlite.engine import SqliteEngine
+
+START = 1_800_000_000.0  # where the clock of the SQLite rigs stands
+LOCAL = 5_000.0  # the caller's own clock, for both
+SCHEMA = "musterd"
+LEASE_SECONDS = 30.0
+
+OPTIONS = StoreOptions(
+    pool_size=2,
+    connect_timeout_seconds=5,
+    statement_timeout_seconds=10,
+    lock_timeout_seconds=1,
+    idle_transaction_timeout_seconds=10,
+    reconnect_base_seconds=0.01,
+    reconnect_max_seconds=0.1,
+    listen_url="",
+)
+
+
+class Rig(Protocol):
+    """`raw` runs SQL that both databases understand; times go by without anyone waiting."""
+
+    engine: Engine
+
+    def another(self) -> Engine:
+        """A second engine on the same store, not yet open. Whoever asks for it closes it."""
+        ...
+
+    def raw(self, sql: str) -> list[tuple[Any, ...]]: ...
+
+    def pass_time(self, seconds: float) -> None: ...
+
+
+@attrs.define
+class SqliteRig:
+    path: str
+    now: float = START
+    engine: SqliteEngine = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.engine = self.another()
+
+    def another(self) -> SqliteEngine:
+        return SqliteEngine(self.path, lambda: self.now)
+
+    def raw(self, sql: str) -> list[tuple[Any, ...]]:
+        if self.path == ":memory:":
+            database = self.engine._database  # pyright: ignore[reportPrivateUsage] - the only way in
+            assert database is not None
+            return database.connection.execute(sql).fetchall()
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@attrs.define
+class PostgresRig:
+    url: str
+    engine: PostgresEngine = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.engine = self.another()
+
+    def another(self) -> PostgresEngine:
+        return PostgresEngine(self.url, SCHEMA, OPTIONS, Random(1))
+
+    def raw(self, sql: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"set search_path = {SCHEMA}".encode())
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def pass_time(self, seconds: float) -> None:
+        """The server's clock cannot be moved, so all that has happened moves into the past."""
+        columns = "created_at run_at started_at finished_at lease_expires_at heartbeat_at".split()
+        moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
+        self.raw(f"update job_rows set {moved}")
+
+
+@asynccontextmanager
+async def opened(rig: Rig) -> AsyncGenerator[Rig]:
+    """A migrated store. When it is closed no thread, file or socket of its may be left."""
+    threads, files = own_threads(), open_files()
+    await rig.engine.open()
+    await rig.engine.migrate()
+    try:
+        yield rig
+    finally:
+        await rig.engine.close()
+    assert own_threads() <= threads, "a thread was left"
+    assert open_files() <= files, "a file or socket was left open"
+
+
+def own_threads() -> set[threading.Thread]:
+    """All but those that Trio keeps for a while to use them again."""
+    return {one for one in threading.enumerate() if not one.name.startswith("Trio thread")}
+
+
+def open_files() -> set[str]:
+    """What is open in this process, as `number -> what`."""
+    found: set[str] = set()
+    for descriptor in Path("/dev/fd").iterdir():
+        try:
+            found.add(f"{descriptor.name} -> {os.readlink(descriptor)}")
+        except OSError:
+            continue  # the one that listed the folder
+    return found
+
+
+async def take(
+    engine: Engine, workers: int = 1, ahead: int = 0, node: str = "north", token: UUID | None = None
+) -> list[Claim]:
+    """Claims for workers 1, 2, 3, …"""
+    idle = tuple(range(1, workers + 1))
+    request = ClaimRequest(token or uuid4(), node, idle, ahead, LEASE_SECONDS)
+    return (await engine.exchange([], request, LOCAL)).claims
+
+
+async def take_one(engine: Engine, node: str = "north") -> Claim:
+    (claim,) = await take(engine, node=node)
+    return claim
+
+
+async def settle(engine: Engine, *settlements: Settlement) -> Exchange:
+    return await engine.exchange(settlements, None, LOCAL)
+
+
+def ending(
+    claim: Claim,
+    state: JobState = JobState.SUCCEEDED,
+    outcome: AttemptOutcome | None = None,
+    **values: Any,
+) -> Settlement:
+    """A settlement of a job that ran from 3 s to 1 s ago."""
+    return Settlement(
+        claim.id,
+        claim.token,
+        claim.attempt,
+        claim.worker,
+        state,
+        outcome or OUTCOMES[state],
+        values.pop("started_local", LOCAL - 3),
+        values.pop("ended_local", LOCAL - 1),
+        **values,
+    )
+
+
+OUTCOMES = {
+    JobState.SUCCEEDED: AttemptOutcome.SUCCEEDED,
+    JobState.FAILED: AttemptOutcome.FAILED,
+    JobState.CANCELED: AttemptOutcome.CANCELED,
+    JobState.PAUSED: AttemptOutcome.PAUSED,
+    JobState.QUEUED: AttemptOutcome.RETRYING,
+}
+
+
+async def put(engine: Engine, *priorities: int, kind: str = "report") -> list[int]:
+    """One job a priority."""
+    return await engine.enqueue([NewJob(kind, priority=priority) for priority in priorities])
+
+
+async def state_of(engine: Engine, job_id: int) -> JobState:
+    record = await engine.job(job_id)
+    assert record is not None
+    return record.state
+
+
+def ids(claims: Sequence[Claim]) -> list[int]:
+    return [claim.id for claim in claims]

@@ -1,0 +1,67 @@
+"""When to look for work and how much to take: the desk's pace. Holds a few numbers, does no I/O."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+import trio
+
+ECHO_SECONDS = 0.01  # after work was found or hinted at, look again this soon, then ever later up to the poll interval
+ECHO_FACTOR = 4.0
+SERVICE_WEIGHT = 0.02  # how much one job moves the measured service time
+
+
+@attrs.define(eq=False)
+class Appetite:
+    """`hungry`: the queue may hold more than was taken. A look that comes back short ends it until the next poll or hint.
+
+    A hint can overtake the commit it speaks of, so the first polls after one follow each other quickly.
+    """
+
+    poll_seconds: float
+    ahead_seconds: float
+    batch_max: int
+    dice: random.Random
+    hungry: bool = True
+    next_poll_local: float = 0.0
+    short_at_local: float = float("-inf")  # when the queue was last seen with nothing left to claim
+    _hinted: bool = False  # since the last look was begun
+    _echo_seconds: float = ECHO_SECONDS
+    _service_seconds: float = 1.0
+
+    def hint(self) -> None:
+        self.hungry = self._hinted = True
+        self._echo_seconds = ECHO_SECONDS
+
+    def begin_look(self) -> None:
+        self._hinted = False
+
+    def poll_due(self) -> None:
+        self.hungry = True
+
+    def note_service(self, seconds: float) -> None:
+        self._service_seconds += (seconds - self._service_seconds) * SERVICE_WEIGHT
+
+    def note_claim(self, taken: int, asked: int) -> bool:
+        """Says whether the queue has just run dry, after work or a hint: time to ask when the next job is due."""
+        now = trio.current_time()
+        self.hungry = taken >= asked or self._hinted
+        if self.hungry:
+            self._echo_seconds = ECHO_SECONDS
+            return False
+        if taken:
+            self._echo_seconds = ECHO_SECONDS
+        ran_dry = self._echo_seconds == ECHO_SECONDS
+        self.short_at_local = now
+        pause = min(self.poll_seconds, self._echo_seconds)
+        self._echo_seconds = min(self._echo_seconds * ECHO_FACTOR, 3600.0)
+        self.next_poll_local = now + pause * self.dice.uniform(0.9, 1.1)
+        return ran_dry
+
+    def room_ahead(self, hands: int, ready: int) -> int:
+        """How many more claims may lie ready: what so many hands start within `ahead_seconds`, as measured."""
+        if not self.ahead_seconds:
+            return 0
+        soon = hands * self.ahead_seconds / max(self._service_seconds, 1e-6)
+        return max(0, min(self.batch_max, int(soon)) - ready)

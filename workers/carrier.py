@@ -1,0 +1,152 @@
+"""Carries settlements and claims between the desk and the store, one visit after another.
+
+What gathers during one visit goes with the next, so batches grow with the load and a single job waits for nobody.
+A failed visit loses nothing: settlements stay at the desk, and a visit whose reply was lost is read back by token.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import attrs
+import trio
+
+from musterd.store.engine import Engine
+from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
+from musterd.store.job import AttemptOutcome, ClaimRequest, JobState
+from musterd.workers.desk import Desk, Ended
+from musterd.workers.outcome import error_json
+
+T = TypeVar("T")
+
+PAUSE_SECONDS = 0.1  # after a failed visit, doubled with each further one
+PAUSE_SECONDS_MAX = 2.0
+REFUSED_BYTES_MAX = 2000
+
+
+@attrs.define(eq=False)
+class Carrier:
+    """Owned by the daemon. `on_dry` is called when the queue has run dry after work or a hint."""
+
+    desk: Desk
+    engine: Engine
+    boottime: Callable[[], float]
+    dice: random.Random
+    on_dry: Callable[[], None]
+    _uncertain: set[int] = attrs.field(factory=set, init=False)  # sent, and no reply came
+    _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
+    _failures: int = attrs.field(default=0, init=False)
+    _closing: bool = attrs.field(default=False, init=False)
+
+    async def run(self) -> None:
+        """Returns after `close`, once every settlement is in the store."""
+        while not self._closing or self.desk.has_ended:
+            await self._wait_for_cause()
+            await self._visit()
+
+    def close(self) -> None:
+        self._closing = True
+        self.desk.cause.set()
+
+    async def _wait_for_cause(self) -> None:
+        await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
+        while not (self._closing or self.desk.has_cause()):
+            self.desk.cause = trio.Event()
+            with trio.CancelScope(deadline=self.desk.next_poll_local) as poll:
+                await self.desk.cause.wait()
+            if poll.cancelled_caught:
+                self.desk.appetite.poll_due()
+
+    async def _visit(self) -> None:
+        ended, request = self._load()
+        if not ended and request is None:
+            return
+        sent_boottime = self.boottime()
+        settlements = [one.settlement for one in ended]
+        try:
+            exchange = await self.engine.exchange(settlements, request, trio.current_time())
+        except InputRefused as error:
+            self._put_refused_back(ended, error)
+        except OutcomeUnknown:
+            self._uncertain.update(one.id for one in settlements)
+            self.desk.put_back(ended)
+            await self._read_back(request, sent_boottime)
+        except StoreError:
+            self.desk.put_back(ended)
+            await self._pause()
+        else:
+            self._failures = 0
+            await self._book(ended, exchange.rejected)
+            if request is not None:
+                self.desk.book_claims(exchange.claims, sent_boottime)
+                if self.desk.appetite.note_claim(len(exchange.claims), request.batch):
+                    self.on_dry()
+
+    def _load(self) -> tuple[list[Ended], ClaimRequest | None]:
+        ended = self.desk.take_ended()
+        if not self._alone:
+            return ended, self.desk.request()
+        self._alone -= 1
+        self.desk.put_back(ended[1:])
+        return ended[:1], None
+
+    async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:
+        if not rejected:
+            self.desk.book_ended(ended)
+        else:
+            stale = rejected - await self._written_before(ended, rejected)
+            self.desk.book_ended([one for one in ended if one.settlement.id not in stale])
+            self.desk.book_stale([one for one in ended if one.settlement.id in stale])
+        if self._uncertain:
+            self._uncertain.difference_update(one.settlement.id for one in ended)
+
+    async def _written_before(
+        self, ended: Sequence[Ended], rejected: frozenset[int]
+    ) -> frozenset[int]:
+        """Rejected settlements that are in the store all the same: an earlier sending arrived, its reply did not."""
+        doubtful = [
+            one.settlement for one in ended if one.settlement.id in rejected & self._uncertain
+        ]
+        if not doubtful:
+            return frozenset()
+        return await self._insist(lambda: self.engine.settled_already(doubtful))
+
+    async def _read_back(self, request: ClaimRequest | None, sent_boottime: float) -> None:
+        """After a lost reply: what has been claimed is ours, and is worked on."""
+        await self._pause()
+        if request is not None:
+            token = request.token
+            claims = await self._insist(lambda: self.engine.claims_under(token))
+            self.desk.book_claims(claims, sent_boottime)
+
+    def _put_refused_back(self, ended: list[Ended], error: InputRefused) -> None:
+        """The store refuses the values of one of these: they go one by one, and the culprit fails its own job."""
+        if len(ended) == 1:
+            ended = [_as_failed(ended[0], error)]
+        self._alone = len(ended)
+        self.desk.put_back(ended)
+
+    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await ask()
+            except StoreError:
+                await self._pause()
+
+    async def _pause(self) -> None:
+        seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
+        self._failures += 1
+        await trio.sleep(seconds * self.dice.uniform(0.5, 1.0))
+
+
+def _as_failed(one: Ended, error: InputRefused) -> Ended:
+    note = error_json("result_invalid", str(error), REFUSED_BYTES_MAX)
+    if one.settlement.error == note:
+        raise error  # even this is refused: a fault of ours, not of the job
+    state, outcome = JobState.FAILED, AttemptOutcome.FAILED
+    settlement = one.settlement._replace(
+        state=state, outcome=outcome, result=None, error=note, reason=None, delay_seconds=None
+    )
+    return Ended(settlement, one.report._replace(state=state, outcome=outcome, error=note))

@@ -1,0 +1,253 @@
+"""The node's counter. Workers wait here for claims and leave their settlements; the carrier takes both to the store."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+import attrs
+import trio
+
+from musterd.store.job import Claim, ClaimRequest, Settlement
+from musterd.workers.appetite import Appetite
+from musterd.workers.held import Held
+from musterd.workers.listener import Listener, Report
+from musterd.workers.outcome import Verdict, released
+from musterd.workers.seat import Seat
+
+
+@attrs.frozen
+class DeskPlan:
+    """The desk's bounds and pace."""
+
+    node: str
+    lease_seconds: float
+    margin_seconds: float
+    poll_seconds: float
+    batch_max: int
+    ahead_seconds: float  # how much work may lie ready, measured in the crew's time; 0 = none
+
+
+class Ended(NamedTuple):
+    """The end of an attempt, on its way to the store."""
+
+    settlement: Settlement
+    report: Report
+
+
+class Desk:
+    """Owned by the daemon. `held` is every claim in this node's hands, until its settlement is in the store.
+
+    All methods but `wait_for_claim` are synchronous: what they change, they change at once.
+    """
+
+    def __init__(self, plan: DeskPlan, listener: Listener, dice: random.Random) -> None:
+        self.held: dict[int, Held] = {}
+        self.seats: dict[int, Seat] = {}
+        self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, dice)
+        self.cause = trio.Event()  # set = the carrier has a reason to look
+        self.claiming = True
+        self._plan = plan
+        self._listener = listener
+        self._dice = dice
+        self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
+        self._ready: deque[Held] = deque()  # claimed ahead, state `assigned`
+        self._ended: list[Ended] = []
+
+    # -- for workers
+
+    def take(self, seat: Seat) -> Held | None:
+        """The next claim that lies ready, if there is one."""
+        if seat.retiring or not self._ready:
+            return None
+        return self._start(seat, self._ready.popleft())
+
+    async def wait_for_claim(self, seat: Seat) -> Held | None:
+        """The next claim; None = the worker is to leave."""
+        while not seat.retiring:
+            await self._sit(seat)
+            held, seat.given = seat.given, None
+            if held is not None and not held.lost:
+                return self._start(seat, held)
+        return None
+
+    async def _sit(self, seat: Seat) -> None:
+        seat.bell = trio.Event()
+        self._waiting[seat.worker] = seat
+        self.cause.set()
+        try:
+            await seat.bell.wait()
+        except trio.Cancelled:
+            if seat.given is not None:
+                self.settle(seat, seat.given, released("its worker was dismissed"))
+            raise
+        finally:
+            seat.bell = None
+            self._waiting.pop(seat.worker, None)
+
+    def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
+        """Takes the end of an attempt; it is in the store a visit later."""
+        now = trio.current_time()
+        claim, started = held.claim, held.started_local
+        run_seconds = 0.0
+        if started is not None:
+            run_seconds = now - started
+            self.appetite.note_service(run_seconds)
+        if seat is not None:
+            seat.held = seat.given = None
+        held.settling = True
+        what = (claim.id, claim.token, claim.attempt, held.worker, verdict.state, verdict.outcome)
+        self._ended.append(
+            Ended(
+                Settlement(*what, started, now, *verdict[2:]),
+                Report(
+                    claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,
+                    verdict.state, run_seconds, verdict.error,
+                ),
+            )
+        )  # fmt: skip
+        self.cause.set()
+
+    def drop(self, seat: Seat, held: Held) -> None:
+        """Forgets a claim whose lease was lost: nothing is written for it."""
+        seat.held = None
+        self.held.pop(held.claim.id, None)
+
+    def _start(self, seat: Seat, held: Held) -> Held:
+        held.worker, held.started_local = seat.worker, trio.current_time()
+        seat.held = held
+        return held
+
+    # -- for the crew and the daemon
+
+    def open_seat(self, worker: int) -> Seat:
+        seat = self.seats[worker] = Seat(worker)
+        return seat
+
+    def close_seat(self, seat: Seat) -> None:
+        del self.seats[seat.worker]
+
+    def hint(self) -> None:
+        """There may be new work."""
+        self.appetite.hint()
+        self.cause.set()
+
+    def stop_claiming(self) -> None:
+        """From now on nothing is claimed, and what lies ready is given back."""
+        self.claiming = False
+        while self._ready:
+            self.settle(None, self._ready.pop(), released("its node shut down before it started"))
+        self.cause.set()
+
+    def give_back_stale(self, older_than_seconds: float) -> None:
+        """Gives back what has lain ready longer than that: the crew is busier than it was thought to be."""
+        oldest_local = trio.current_time() - older_than_seconds
+        while self._ready and self._ready[-1].claimed_local < oldest_local:
+            self.settle(None, self._ready.pop(), released("it waited too long at its node's desk"))
+
+    def lose(self, held: Held) -> None:
+        """The lease of this claim is gone. An attempt under way is cancelled; nothing more is written for it."""
+        if held.lost or held.settling:
+            return  # a settlement on its way finds out by itself
+        held.lose()
+        if held.started_local is None:
+            self.held.pop(held.claim.id, None)
+            if held in self._ready:
+                self._ready.remove(held)
+        self._listener.lease_lost(held.claim.id, held.claim.kind, held.claim.attempt)
+
+    # -- for the carrier
+
+    def has_cause(self) -> bool:
+        return bool(self._ended) or self._wants_claims()
+
+    @property
+    def has_ended(self) -> bool:
+        return bool(self._ended)
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether settlements are here or on their way."""
+        return bool(self._ended) or any(held.settling for held in self.held.values())
+
+    @property
+    def ready_count(self) -> int:
+        return len(self._ready)
+
+    @property
+    def next_poll_local(self) -> float:
+        """When to look again without a hint; never while nobody is idle."""
+        idle = self.claiming and self._waiting
+        return self.appetite.next_poll_local if idle else float("inf")
+
+    def take_ended(self) -> list[Ended]:
+        ended, self._ended = self._ended, []
+        return ended
+
+    def put_back(self, ended: Sequence[Ended]) -> None:
+        self._ended[:0] = ended
+
+    def request(self) -> ClaimRequest | None:
+        """A call for work for all idle workers, and for those that soon will be."""
+        if not self.claiming:
+            return None
+        idle = tuple(self._waiting)[: self._plan.batch_max]
+        ahead = min(self._room_ahead(), self._plan.batch_max - len(idle))
+        if not idle and not ahead:
+            return None
+        self.appetite.begin_look()
+        token = UUID(int=self._dice.getrandbits(128), version=4)
+        return ClaimRequest(token, self._plan.node, idle, ahead, self._plan.lease_seconds)
+
+    def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
+        """Hands claims out in their order: to the workers they were claimed for, the others lie ready."""
+        now = trio.current_time()
+        trusted_until = sent_boottime + self._plan.lease_seconds - self._plan.margin_seconds
+        for claim in claims:
+            held = self.held[claim.id] = Held(claim, now, trusted_until)
+            held.start_written = claim.worker is not None
+            self._listener.claimed(claim.kind, claim.waited_seconds)
+            seat = self._waiting.pop(claim.worker, None) if claim.worker is not None else None
+            if seat is None:
+                self._ready.append(held)
+            else:
+                _hand(seat, held)
+        while self._waiting and self._ready:
+            _hand(self._waiting.pop(next(iter(self._waiting))), self._ready.popleft())
+        if not self.claiming:
+            self.stop_claiming()
+
+    def book_ended(self, ended: Sequence[Ended]) -> None:
+        """These are in the store."""
+        for one in ended:
+            self.held.pop(one.settlement.id, None)
+        if ended:
+            self._listener.settled([one.report for one in ended])
+
+    def book_stale(self, ended: Sequence[Ended]) -> None:
+        """These were refused: their leases had been lost."""
+        for one in ended:
+            self.held.pop(one.settlement.id, None)
+        self._listener.stale_writes(len(ended))
+
+    def _wants_claims(self) -> bool:
+        return (
+            self.claiming
+            and self.appetite.hungry
+            and (bool(self._waiting) or self._room_ahead() > 0)
+        )
+
+    def _room_ahead(self) -> int:
+        if not self.appetite.hungry:
+            return 0
+        now, stuck = trio.current_time(), self._plan.ahead_seconds
+        hands = sum(not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values())
+        return self.appetite.room_ahead(hands, len(self._ready))
+
+
+def _hand(seat: Seat, held: Held) -> None:
+    seat.given = held
+    seat.ring()

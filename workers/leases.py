@@ -1,0 +1,96 @@
+"""Keeps the node's leases: one renewal for all of them each heartbeat, and the end of trust when renewals fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from musterd.config.leasing import LeasePlan
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
+from musterd.workers.desk import Desk
+from musterd.workers.held import Held
+
+START_SECONDS = 0.1  # a job that has run this long without its start being written is marked as running
+HOLDS_MAX = 1000  # renewals in one statement
+
+
+@attrs.define(eq=False)
+class LeaseKeeper:
+    """Runs beside the crew to the very end of a drain. It never waits behind claims or settlements.
+
+    `boottime` runs on through a suspend, so that a machine that slept knows that its leases may be gone.
+    """
+
+    desk: Desk
+    engine: Engine
+    plan: LeasePlan
+    boottime: Callable[[], float]
+    healthy: bool = attrs.field(default=True, init=False)  # whether the last renewal got through
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._beat)
+            nursery.start_soon(self._watch)
+            nursery.start_soon(self._note_starts)
+
+    async def _beat(self) -> None:
+        while True:
+            await trio.sleep(self.plan.heartbeat_seconds)
+            young = trio.current_time() - self.plan.heartbeat_seconds / 2
+            await self._renew(
+                [one for one in self.desk.held.values() if one.claimed_local <= young]
+            )
+
+    async def _note_starts(self) -> None:
+        """Jobs that were claimed ahead are seen as running soon after they start, not a heartbeat later."""
+        while True:
+            await trio.sleep(START_SECONDS)
+            started_before = trio.current_time() - START_SECONDS
+            await self._renew(
+                [
+                    held
+                    for held in self.desk.held.values()
+                    if not held.start_written
+                    and held.started_local is not None
+                    and held.started_local <= started_before
+                    and not held.settling
+                ]
+            )
+            self.desk.give_back_stale(2 * START_SECONDS)
+
+    async def _watch(self) -> None:
+        """Ends trust in leases whose time is up, whatever the store says or does not say."""
+        while True:
+            now = self.boottime()
+            for held in [one for one in self.desk.held.values() if one.trusted_until <= now]:
+                self.desk.lose(held)
+            await trio.sleep(min(self.plan.margin_seconds, self.plan.heartbeat_seconds) / 2)
+
+    async def _renew(self, holds: list[Held]) -> None:
+        for first in range(0, len(holds), HOLDS_MAX):
+            await self._renew_batch(holds[first : first + HOLDS_MAX])
+
+    async def _renew_batch(self, holds: list[Held]) -> None:
+        sent_boottime = self.boottime()
+        started = [held.started_local is not None for held in holds]
+        try:
+            with trio.move_on_after(self.plan.request_timeout_seconds) as limit:
+                kept = await self.engine.renew(
+                    [held.hold() for held in holds], self.plan.lease_seconds, trio.current_time()
+                )
+        except StoreError:
+            self.healthy = False  # the watch ends what it must
+            return
+        self.healthy = not limit.cancelled_caught
+        if not self.healthy:
+            return
+        trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
+        for held, was_started in zip(holds, started, strict=True):
+            if held.claim.id in kept:
+                held.trusted_until = trusted_until
+                held.start_written = held.start_written or was_started
+            elif self.desk.held.get(held.claim.id) is held:
+                self.desk.lose(held)

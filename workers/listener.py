@@ -1,0 +1,43 @@
+"""What the desk and the workers tell the outside. Plain synchronous calls: nothing can come between a commit and its count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from musterd.store.job import AttemptOutcome, JobState
+
+
+class Report(NamedTuple):
+    """One attempt that ended, as it was settled."""
+
+    job_id: int
+    kind: str
+    attempt: int
+    worker: int | None
+    outcome: AttemptOutcome
+    state: JobState  # what the job became
+    run_seconds: float
+    error: str | None  # JSON text: {"type", "message"}
+
+
+class Listener(Protocol):
+    """All methods return at once and never raise."""
+
+    def claimed(self, kind: str, waited_seconds: float) -> None: ...
+
+    def settled(self, reports: Sequence[Report]) -> None:
+        """These attempts are in the store."""
+        ...
+
+    def stale_writes(self, count: int) -> None:
+        """So many settlements were refused, since their leases had been lost."""
+        ...
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        """A job of this node was lost while it was held here; its task is being cancelled."""
+        ...
+
+    def reaped(self, requeued: int, ended: int) -> None:
+        """This node ended so many leases that had run out, of whatever node."""
+        ...

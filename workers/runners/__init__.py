@@ -1,0 +1,1 @@
+"""runners: one module for each way of doing the work of a kind."""

@@ -1,0 +1,53 @@
+"""What tells the desk to look before its next poll: hints from the store, and the next due time. Both may fail; polling is the truth."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+import trio
+
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
+from musterd.workers.desk import Desk
+
+DEAF_SECONDS = 1.0  # after the source of hints broke
+ALARM_SECONDS_MAX = 3600.0
+
+
+async def listen(engine: Engine, desk: Desk, dice: random.Random) -> None:
+    """Passes the store's hints on, for ever."""
+    while True:
+        try:
+            await engine.wait_for_hint()
+        except StoreError:  # the store's own watcher has told the log
+            await trio.sleep(DEAF_SECONDS * dice.uniform(0.5, 1.5))
+        else:
+            desk.hint()
+
+
+@attrs.define(eq=False)
+class Alarm:
+    """Rings when the next delayed job becomes due. Set anew each time the queue runs dry."""
+
+    engine: Engine
+    desk: Desk
+    _set: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def set(self) -> None:
+        self._set.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._set.wait()
+            self._set = trio.Event()
+            try:
+                seconds = await self.engine.next_due_seconds()
+            except StoreError:
+                continue  # polling finds the job
+            if seconds is None:
+                continue
+            with trio.move_on_after(min(seconds, ALARM_SECONDS_MAX)):
+                await self._set.wait()
+                continue
+            self.desk.hint()
