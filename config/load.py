@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,13 +33,21 @@ class Loaded:
     origins: Mapping[str, str]
 
 
+class UnsoundSettings(ConfigError):
+    """Raised by `load`. `best` holds the sound values, and the layer below for the others."""
+
+    def __init__(self, faults: Iterable[Fault], best: Settings) -> None:
+        self.best = best
+        super().__init__(faults)
+
+
 def load(
     config_file: Path | None,
     environ: Mapping[str, str],
     sets: Sequence[str],
     system_file: Path = SYSTEM_FILE,
 ) -> Loaded:
-    """Reads the layers, later ones winning; raises ConfigError with all faults of all of them.
+    """Reads the layers, later ones winning; raises UnsoundSettings with all faults of all.
 
     `config_file` takes the place of `system_file`, which may be absent; it must exist.
     """
@@ -53,7 +61,7 @@ def load(
     settings = merged.settings()
     faults = [*merged.faults, *merged.broken_rules(settings), *merged.missing_catalogs(settings)]
     if faults:
-        raise ConfigError(faults)
+        raise UnsoundSettings(faults, settings)
     return Loaded(settings, merged.origins())
 
 

@@ -1,1 +1,3 @@
-"""manager: the daemon. It wires store, desk, crew and supervisor, and speaks to the outside: signals, HTTP, metrics, command line."""
+"""manager: the daemon. It wires store, desk, crew and supervisor, and speaks to the outside:
+signals, HTTP, metrics, command line.
+"""

@@ -1,4 +1,6 @@
-"""The crew: the nursery of this node's workers. Hire, take back, retire, dismiss; nothing else changes it."""
+"""The crew: the nursery of this node's workers. Hire, take back, retire, dismiss; nothing else
+changes it.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +45,7 @@ class Crew:
         self._numbers = 0
         self._nursery: trio.Nursery | None = None
         self._closed = trio.Event()
+        self.gone = trio.Event()  # closed, and the last has left
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -58,7 +61,9 @@ class Crew:
         return Head(idle, len(seats) - retiring - idle, retiring)
 
     def resize(self, desired: int) -> Change:
-        """Towards `desired`: first takes back who is leaving, then hires; retires idle workers only, the newest first."""
+        """Towards `desired`: first takes back who is leaving, then hires; retires idle workers
+        only, the newest first.
+        """
         missing = desired - self.head.size
         if missing >= 0:
             taken_back = self._take_back(missing)
@@ -71,7 +76,9 @@ class Crew:
         return Change(0, 0, len(leaving))
 
     def retire_beyond(self, count: int) -> int:
-        """For a bound that was lowered below the busy workers: the surplus leaves as each finishes its job."""
+        """For a bound that was lowered below the busy workers: the surplus leaves as each finishes
+        its job.
+        """
         surplus = self.head.size - count
         staying = [seat for seat in self._newest_first() if not seat.retiring]
         leaving = staying[: max(0, surplus)]
@@ -84,6 +91,7 @@ class Crew:
         for seat in list(self._desk.seats.values()):
             self._retire(seat)
         self._closed.set()
+        self._note_if_gone()
 
     def dismiss(self) -> None:
         """Everybody leaves now; jobs are cancelled and settled as interrupted."""
@@ -122,6 +130,11 @@ class Crew:
         finally:
             self._desk.close_seat(seat)
             self._on_change(how, seat.worker)
+            self._note_if_gone()
+
+    def _note_if_gone(self) -> None:
+        if self._closed.is_set() and not self._desk.seats:
+            self.gone.set()
 
 
 def _view(seat: Seat, now_local: float) -> WorkerView:

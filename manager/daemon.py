@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import attrs
 import trio
 
+from musterd import __version__
 from musterd.catalog.kinds import Catalog
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
@@ -29,6 +30,9 @@ from musterd.workers.desk import Desk, DeskPlan
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.wakeups import Alarm, listen
 from musterd.workers.worker import Rules
+
+
+CLOSE_SECONDS = 5.0
 
 
 def boottime() -> float:
@@ -52,14 +56,16 @@ class DaemonPlan:
 
 
 class Daemon:
-    """`run` serves until `stop` was called and the crew has drained. `status` may be asked at any time."""
+    """`run` serves until `stop` was called and the crew has drained. `status` may be asked at any
+    time.
+    """
 
     def __init__(self, plan: DaemonPlan) -> None:
         self._plan = plan
         self._phase: NodePhase = "starting"
         self._started_local = trio.current_time()
         self._drain_until: float | None = None
-        self._drain, self._hurry = trio.Event(), trio.Event()
+        self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
         settings, dice = plan.settings, plan.dice
         leases = lease_plan(settings)
         self._telling = Telling(plan.metrics, plan.log)
@@ -81,22 +87,30 @@ class Daemon:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """The first call drains: no more claims, running jobs may finish. The second dismisses the crew at once."""
+        """The first call drains: no more claims, running jobs may finish. The second dismisses the
+        crew at once.
+        """
         (self._hurry if self._drain.is_set() else self._drain).set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Raises `StoreMisconfigured` where waiting for the store will not help."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self._obey_signals)
-            try:
-                if await self._open():
-                    await self._serve(task_status)
-            finally:
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
-                    await self._plan.engine.close()
-            self._phase = "stopped"
-            event(self._plan.log, logging.INFO, "stopped", settled=self._telling.settled_total)
-            nursery.cancel_scope.cancel()
+            nursery.start_soon(self._live, nursery.cancel_scope)
+            await self._ready.wait()
+            task_status.started()
+
+    async def _live(self, whole: trio.CancelScope) -> None:
+        """From opening the store to closing it; ends everything else with it."""
+        try:
+            if await self._open():
+                await self._serve()
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+                await self._plan.engine.close()
+        self._phase = "stopped"
+        event(self._plan.log, logging.INFO, "stopped", settled=self._telling.settled_total)
+        whole.cancel()
 
     async def _open(self) -> bool:
         """Opens the store, however long it is away. False = told to stop before that."""
@@ -108,7 +122,7 @@ class Daemon:
             nursery.cancel_scope.cancel()
         return opened
 
-    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+    async def _serve(self) -> None:
         plan = self._plan
         async with trio.open_nursery() as services:
             services.start_soon(self._carrier.run)
@@ -117,22 +131,21 @@ class Daemon:
             services.start_soon(self._alarm.run)
             services.start_soon(listen, plan.engine, self._desk, plan.dice)
             services.start_soon(measure_loop_lag, plan.metrics.loop_lag)
-            await self._work(task_status)
+            await self._work()
             # Whatever the crew handed in is written before the services end, within a bound.
             self._carrier.close()
             with trio.move_on_after(plan.settings.shutdown.dismiss_seconds):
-                while self._desk.has_unwritten:
-                    await trio.sleep(0.005)
+                await self._carrier.finished.wait()
             services.cancel_scope.cancel()
 
-    async def _work(self, task_status: trio.TaskStatus[None]) -> None:
+    async def _work(self) -> None:
         """The crew's life, from the first hiring to the last leaving."""
         async with trio.open_nursery() as crew_nursery:
             await crew_nursery.start(self._crew.run)
             self._supervisor.start()
             self._phase = "running"
             event(self._plan.log, logging.INFO, "ready", node=self._plan.node)
-            task_status.started()
+            self._ready.set()
             async with trio.open_nursery() as supervising:
                 supervising.start_soon(self._supervisor.run)
                 await self._drain.wait()
@@ -150,15 +163,15 @@ class Daemon:
         self._crew.close()
 
     async def _dismiss_in_time(self) -> None:
-        """Dismisses whoever is still there at the end of the grace period, or at once when hurried."""
-        while self._desk.seats and not self._hurry.is_set() and not self._grace_is_over():
-            await trio.sleep(0.02)
-        if self._desk.seats:
+        """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
+        with trio.move_on_after(self._plan.settings.shutdown.grace_period_seconds):
+            async with trio.open_nursery() as waiting:
+                waiting.start_soon(_cancel_when, self._hurry, waiting.cancel_scope)
+                await self._crew.gone.wait()
+                waiting.cancel_scope.cancel()
+        if not self._crew.gone.is_set():
             event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats))
             self._crew.dismiss()
-
-    def _grace_is_over(self) -> bool:
-        return self._drain_until is not None and trio.current_time() >= self._drain_until
 
     async def _obey_signals(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -177,7 +190,7 @@ class Daemon:
         journal = self._supervisor.journal
         return NodeStatus(
             node=plan.node,
-            version=_version(),
+            version=__version__,
             phase=self._phase,
             up_seconds=trio.current_time() - self._started_local,
             engine=plan.engine.name,
@@ -206,12 +219,6 @@ class Daemon:
 async def _cancel_when(event_: trio.Event, scope: trio.CancelScope) -> None:
     await event_.wait()
     scope.cancel()
-
-
-def _version() -> str:
-    from musterd import __version__
-
-    return __version__
 
 
 def _desk_plan(plan: DaemonPlan) -> DeskPlan:

@@ -34,7 +34,7 @@ _BARE = frozenset(
 )
 
 
-def event(log: logging.Logger, level: int, phrase: str, **fields: object) -> None:
+def event(log: logging.Logger, level: int, phrase: str, /, **fields: object) -> None:
     """Writes one event with its fields."""
     if log.isEnabledFor(level):
         log.log(level, phrase, extra={"fields": fields})
@@ -78,7 +78,7 @@ class TextFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created, UTC).astimezone()
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         words = [moment.strftime("%H:%M:%S"), level + one_line(_phrase(record))]
-        line = " ".join(words + [f"{key}={_value(item)}" for key, item in _fields(record).items()])
+        line = " ".join(words + [f"{key}={_bare(item)}" for key, item in _fields(record).items()])
         traceback = _traceback(self, record)
         return "\n  ".join([line, *map(one_line, traceback.splitlines())]) if traceback else line
 
@@ -124,7 +124,9 @@ class RepeatFilter:
     """
 
     monotonic: Callable[[], float]
-    _windows: dict[tuple[str, int, str], _Window] = field(factory=dict)
+    _windows: dict[tuple[str, int, str], _Window] = field(
+        factory=dict[tuple[str, int, str], _Window]
+    )
 
     def filter(self, record: logging.LogRecord) -> bool:
         now = self.monotonic()
@@ -212,6 +214,12 @@ def _value(item: object) -> str:
     if text and _BARE.issuperset(text):
         return text
     return '"' + one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _bare(item: object) -> str:
+    """As `_value`, but quotes are spared where a reader does not need them."""
+    text = one_line(_text(item))
+    return f'"{text}"' if " " in text and '"' not in text else text
 
 
 def _text(item: object) -> str:

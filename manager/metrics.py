@@ -54,8 +54,8 @@ class _KindSeries:
     """The series of one kind that are touched for every job."""
 
     claimed: _Timed
-    finished: dict[JobState, _Counted] = field(factory=dict)
-    ran: dict[AttemptOutcome, _Timed] = field(factory=dict)
+    finished: dict[JobState, _Counted] = field(factory=dict[JobState, "_Counted"])
+    ran: dict[AttemptOutcome, _Timed] = field(factory=dict[AttemptOutcome, "_Timed"])
 
 
 @define(eq=False)
@@ -94,7 +94,7 @@ class Metrics:
 
     def __init__(self, settings: MetricsSettings, version: str) -> None:
         # Creation times would double the counters' series.
-        disable_created_metrics()  # type: ignore[no-untyped-call] - untyped there
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # untyped there
         self.registry = CollectorRegistry()
         self._kinds_max = settings.kinds_max
         self._kinds: dict[str, _KindSeries] = {}

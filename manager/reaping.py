@@ -1,4 +1,6 @@
-"""Ends leases that have run out, whoever held them. Every node does it; the store lets each lease be ended once."""
+"""Ends leases that have run out, whoever held them. Every node does it; the store lets each lease
+be ended once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ BATCH = 500
 
 @attrs.define(eq=False)
 class Reaper:
-    """Owned by the daemon. The rules come from the catalog of the moment; unknown kinds get the defaults."""
+    """Owned by the daemon. The rules come from the catalog of the moment; unknown kinds get the
+    defaults.
+    """
 
     engine: Engine
     desk: Desk

@@ -1,4 +1,6 @@
-"""How large the crew should be: pure. What was seen and what was remembered go in, a plan and a new memory come out."""
+"""How large the crew should be: pure. What was seen and what was remembered go in, a plan and a new
+memory come out.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class ScalingPolicy:
 
 @attrs.frozen
 class Seen:
-    """`due` is None where the observation failed. `size` is the crew without those that are leaving."""
+    """`due` is None where the observation failed. `size` is the crew without those that are
+    leaving.
+    """
 
     due: int | None
     busy: int
@@ -35,7 +39,9 @@ class Seen:
 
 @attrs.frozen
 class Memory:
-    """What one tick leaves to the next: when the crew last changed, and the wishes of the stabilization window."""
+    """What one tick leaves to the next: when the crew last changed, and the wishes of the
+    stabilization window.
+    """
 
     grew_at: float = float("-inf")
     shrank_at: float = float("-inf")
@@ -52,7 +58,9 @@ class Plan:
 
 
 def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tuple[Plan, Memory]:
-    """Grows at once (but for its cooldown), shrinks slowly: to the highest wish of the window, and only by idle workers."""
+    """Grows at once (but for its cooldown), shrinks slowly: to the highest wish of the window, and
+    only by idle workers.
+    """
     if seen.due is None:
         return _hold(seen, policy), memory
     raw_wish = seen.due + (seen.busy if policy.policy == "demand" else 0)
@@ -100,6 +108,8 @@ def _shrink(
 def _window(
     wishes: tuple[tuple[float, int], ...], latest: tuple[float, int], oldest: float
 ) -> tuple[tuple[float, int], ...]:
-    """The wishes since `oldest` that could still be the highest: each is lower than those before it."""
+    """The wishes since `oldest` that could still be the highest: each is lower than those before
+    it.
+    """
     kept = [one for one in wishes if one[0] > oldest and one[1] > latest[1]]
     return (*kept, latest)

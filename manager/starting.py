@@ -20,7 +20,8 @@ PAUSE_SECONDS_MAX = 5.0
 async def open_store(plan: DaemonPlan) -> None:
     """Returns with the store open, its schema up to date, and this node at home in it.
 
-    Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the like.
+    Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the
+    like.
     """
     failures = 0
     while True:

@@ -44,7 +44,7 @@ def policy_of(settings: Settings) -> ScalingPolicy:
 
 @attrs.define(eq=False)
 class Supervisor:
-    """Owned by the daemon. `journal` holds every tick's decision, the newest last, up to a bound."""
+    """Owned by the daemon. `journal` holds every tick's decision, newest last, up to a bound."""
 
     crew: Crew
     desk: Desk

@@ -1,4 +1,6 @@
-"""Passes on what desk and workers report: to the metrics for counting, to the log where people want to read it."""
+"""Passes on what desk and workers report: to the metrics for counting, to the log where people want
+to read it.
+"""
 
 from __future__ import annotations
 

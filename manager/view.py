@@ -22,7 +22,9 @@ class WorkerView:
 
 @attrs.frozen
 class Decision:
-    """One tick of the supervisor, whole: what was seen, what was wished, what held it back, what came of it."""
+    """One tick of the supervisor, whole: what was seen, what was wished, what held it back, what
+    came of it.
+    """
 
     at: float  # seconds since the epoch, for people
     policy: str
@@ -31,7 +33,9 @@ class Decision:
     size_before: int
     raw_wish: int | None
     desired: int
-    limited_by: str | None  # min | max | up_cooldown | down_cooldown | stabilization | busy | no_observation | draining
+    limited_by: (
+        str | None
+    )  # min | max | up_cooldown | down_cooldown | stabilization | busy | no_observation | draining
     hired: int
     taken_back: int
     retired: int

@@ -1,8 +1,9 @@
 """The Engine protocol: what the rest of musterd may rely on, whichever database is behind it.
 
-Every method is one short transaction on the store's own clock. Unless it says otherwise a method raises
-`StoreUnavailable` when the store is away (nothing was written) and `StoreMisconfigured` when waiting will not help.
-A cancelled call leaves no half-written state; whether a write landed is then unknown, as after a lost reply.
+Every method is one short transaction on the store's own clock. Unless it says otherwise a method
+raises `StoreUnavailable` when the store is away (nothing was written) and `StoreMisconfigured` when
+waiting will not help. A cancelled call leaves no half-written state; whether a write landed is then
+unknown, as after a lost reply.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from musterd.store.job import (
 
 @attrs.frozen
 class SchemaState:
-    """How the schema in the store compares with the one this program brings. 0 = there is none yet."""
+    """How the store's schema compares with the one this program brings. 0 = there is none."""
 
     found: int
     wanted: int
@@ -60,7 +61,9 @@ class Engine(Protocol):
         ...
 
     async def open(self) -> None:
-        """Reaches the store once and learns what it is. Raises if it can't; may then be tried again."""
+        """Reaches the store once and learns what it is. Raises if it can't; may then be tried
+        again.
+        """
         ...
 
     async def close(self) -> None:
@@ -68,26 +71,33 @@ class Engine(Protocol):
         ...
 
     async def schema(self) -> SchemaState:
-        """Compares schema versions. Raises `StoreMisconfigured` where an applied migration differs from the shipped one."""
+        """Compares schema versions. Raises `StoreMisconfigured` where an applied migration differs
+        from the shipped one.
+        """
         ...
 
     async def migrate(self) -> list[str]:
-        """Applies what is missing, whole or not at all, under a lock that makes two callers at once safe.
+        """Applies what is missing, whole or not at all, under a lock that makes two callers at once
+        safe.
 
-        Returns the names of the migrations applied. Raises `StoreMisconfigured` if the store's schema is newer than this program.
+        Returns the names of the migrations applied. Raises `StoreMisconfigured` if the store's
+        schema is newer than this program.
         """
         ...
 
     async def start_node(self, node: str) -> int:
         """Declares this engine the home of a daemon's node.
 
-        SQLite: takes the file's daemon lock (raises `StoreMisconfigured` if another daemon has it) and gives the leases
-        that a dead daemon left back at once, burning no attempt less; returns how many. PostgreSQL: nothing, returns 0.
+        SQLite: takes the file's daemon lock (raises `StoreMisconfigured` if another daemon has it)
+        and gives the leases that a dead daemon left back at once, burning no attempt less; returns
+        how many. PostgreSQL: nothing, returns 0.
         """
         ...
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
-        """Makes all of the jobs or none; returns their ids in order. Wakes idle workers. Raises `InputRefused` for values the store refuses."""
+        """Makes all of the jobs or none; returns their ids in order. Wakes idle workers. Raises
+        `InputRefused` for values the store refuses.
+        """
         ...
 
     async def exchange(
@@ -95,10 +105,12 @@ class Engine(Protocol):
     ) -> Exchange:
         """Settles and claims in one transaction and one round trip.
 
-        A settlement changes its row only while the row is leased under the settlement's token; the others come back as
-        `rejected`. A settlement to `queued` puts the attempt into the history. The claim takes the first due jobs in claim
-        order (priority, due time, id), counts an attempt for each, and takes nothing while the queue is paused.
-        Raises `OutcomeUnknown` if the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then written).
+        A settlement changes its row only while the row is leased under the settlement's token; the
+        others come back as `rejected`. A settlement to `queued` puts the attempt into the history.
+        The claim takes the first due jobs in claim order (priority, due time, id), counts an
+        attempt for each, and takes nothing while the queue is paused. Raises `OutcomeUnknown` if
+        the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
+        written).
         """
         ...
 
@@ -107,17 +119,21 @@ class Engine(Protocol):
         ...
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        """Which of these rejected settlements had in truth been written (their own reply was lost)."""
+        """Which of these rejected settlements had in truth been written (the reply was lost)."""
         ...
 
     async def renew(
         self, holds: Sequence[Hold], lease_seconds: float, now_local: float
     ) -> frozenset[int]:
-        """Extends the leases that still stand, and marks what has started as `running`. Returns the ids extended: the others are lost."""
+        """Extends the leases that still stand, and marks what has started as `running`. Returns the
+        ids extended: the others are lost.
+        """
         ...
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
-        """Ends leases that have run out, at most `batch`, by the rules. Safe from many nodes at once; never waits for a locked row."""
+        """Ends leases that have run out, at most `batch`, by the rules. Safe from many nodes at
+        once; never waits for a locked row.
+        """
         ...
 
     async def observe(self, limit: int) -> QueueView:
@@ -125,7 +141,7 @@ class Engine(Protocol):
         ...
 
     async def next_due_seconds(self) -> float | None:
-        """How long until the next queued job that is not yet due becomes due; None = there is none."""
+        """How long until the next queued job that is not yet due is; None = there is none."""
         ...
 
     async def counts(self) -> Counts:
@@ -141,7 +157,9 @@ class Engine(Protocol):
         ...
 
     async def pause_queue(self, by: str) -> bool:
-        """No claim that starts after this takes a job. False = it was paused already (and by whom stays as it was)."""
+        """No claim that starts after this takes a job. False = it was paused already (and by whom
+        stays as it was).
+        """
         ...
 
     async def resume_queue(self) -> bool:
@@ -149,8 +167,10 @@ class Engine(Protocol):
         ...
 
     async def wait_for_hint(self) -> None:
-        """Returns when there may be new work. A hint may be lost, doubled or late: polling is the truth.
+        """Returns when there may be new work. A hint may be lost, doubled or late: polling is the
+        truth.
 
-        Sleeps for ever where there are no hints. Raises `StoreUnavailable` when the source of hints broke; call again after a pause.
+        Sleeps for ever where there are no hints. Raises `StoreUnavailable` when the source of hints
+        broke; call again after a pause.
         """
         ...

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 
 class StoreError(Exception):
-    """Base of everything below. The message names what was tried, what was found, and what helps."""
+    """Base of all below. The message names what was tried, what was found, and what helps."""
 
 
 class StoreUnavailable(StoreError):
-    """Weather: the store is away, full, read-only or overloaded. Nothing was written. Try again later, with backoff.
+    """Weather: the store is away, full, read-only or overloaded. Nothing was written. Try again
+    later, with backoff.
 
     `trouble` is one short word for logs and status: unreachable, starting, disk_full, read_only,
     too_many_connections, timeout, conflict.
@@ -20,11 +21,15 @@ class StoreUnavailable(StoreError):
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """The request was sent and its reply never came: it may have been carried out. Read back by token, then go on."""
+    """The request was sent and its reply never came: it may have been carried out. Read back by
+    token, then go on.
+    """
 
 
 class StoreMisconfigured(StoreError):
-    """Waiting will not help: wrong password, no such database, missing rights, a schema this program does not know."""
+    """Waiting will not help: wrong password, no such database, missing rights, a schema this
+    program does not know.
+    """
 
 
 class InputRefused(StoreError):

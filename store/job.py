@@ -1,4 +1,6 @@
-"""The values that cross the store's counter. All frozen; the ones on the hot path are named tuples, which are cheap to make."""
+"""The values that cross the store's counter. All frozen; the ones on the hot path are named tuples,
+which are cheap to make.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ class ClaimRequest:
 
 
 class Settlement(NamedTuple):
-    """The end of one attempt, as it is to be written. Local times are `trio.current_time()`; they cross the wire as ages."""
+    """The end of one attempt, as it is to be written. Local times are `trio.current_time()`; they
+    cross the wire as ages.
+    """
 
     id: int
     token: UUID
@@ -88,7 +92,9 @@ class Settlement(NamedTuple):
     outcome: AttemptOutcome
     started_local: float | None  # None = never started
     ended_local: float
-    delay_seconds: float | None = None  # for `queued`: due that long from now; None = keeps its due time
+    delay_seconds: float | None = (
+        None  # for `queued`: due that long from now; None = keeps its due time
+    )
     result: str | None = None  # JSON text
     error: str | None = None  # JSON text: {"type", "message"}
     reason: str | None = None
@@ -107,8 +113,12 @@ class Hold(NamedTuple):
 class Exchange(NamedTuple):
     """What one visit to the store brought."""
 
-    rejected: frozenset[int]  # settlements that changed no row: the lease was lost, or they had been written before
-    claims: list[Claim]  # in claim order; the first ones belong to the request's workers, in their order
+    rejected: frozenset[
+        int
+    ]  # settlements that changed no row: the lease was lost, or they had been written before
+    claims: list[
+        Claim
+    ]  # in claim order; the first ones belong to the request's workers, in their order
 
 
 @attrs.frozen
@@ -145,7 +155,9 @@ class Counts:
 
     by_state: dict[JobState, int]
     enqueued_total: int
-    due: int  # due and claimable: exact to a limit, beyond it queued less those that are not yet due
+    due: (
+        int  # due and claimable: exact to a limit, beyond it queued less those that are not yet due
+    )
     oldest_due_seconds: float
     paused_at: datetime | None
     paused_by: str | None

@@ -1,7 +1,9 @@
-"""The life of a job, in one table. The database holds the same table as a trigger; a test compares the two.
+"""The life of a job, in one table. The database holds the same table as a trigger; a test compares
+the two.
 
-Each edge names what may cause it. `claim` leads to `running` at once where a worker is idle, to `assigned` where the
-job waits at its node's desk; a job that ran before its start was written ends straight from `assigned`.
+Each edge names what may cause it. `claim` leads to `running` at once where a worker is idle, to
+`assigned` where the job waits at its node's desk; a job that ran before its start was written ends
+straight from `assigned`.
 """
 
 from __future__ import annotations
@@ -39,5 +41,7 @@ INITIAL = frozenset({P, Q})
 
 
 def may_follow(before: JobState, after: JobState) -> bool:
-    """Whether a job may go from one state to the other. Staying where it is (a renewal) is no transition."""
+    """Whether a job may go from one state to the other. Staying where it is (a renewal) is no
+    transition.
+    """
     return (before, after) in TRANSITIONS

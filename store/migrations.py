@@ -1,4 +1,6 @@
-"""Numbered migrations with checksums: which are shipped, and which are missing from a store. Engines apply them."""
+"""Numbered migrations with checksums: which are shipped, and which are missing from a store.
+Engines apply them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def missing(
 ) -> list[Migration]:
     """What is still to be applied, `applied` being number -> checksum.
 
-    Raises `StoreMisconfigured` if the store is ahead of this program, or was built from other migrations.
+    Raises `StoreMisconfigured` if the store is ahead of this program, or was built from other
+    migrations.
     """
     newest_known = known[-1].number
     newest_applied = max(applied, default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import attrs
@@ -17,6 +17,8 @@ SHOWN_LENGTH_MAX = 30
 DIGITS_MAX = 310  # more than the largest double has before its point
 TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
+# Without any of these JSON holds no NUL, no lone surrogate and no number that needs a second look.
+SUSPECT = re.compile("[\\\\\ud800-\udfff]|[0-9][eE]|[0-9]{300}|NaN|Infinity")
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -61,6 +63,8 @@ def check_payload(text: str, limits: PayloadLimits) -> None:
 def decode_payload(text: str) -> object:
     """The value of a stored JSON text. Raises `PayloadInvalid` alone, if it has none."""
     try:
+        if not SUSPECT.search(text):
+            return json.loads(text)
         value = _parse(text)
     except (ValueError, RecursionError) as error:
         raise PayloadInvalid(f"payload: {_not_json(error)}, wanted one JSON value") from None
@@ -120,10 +124,18 @@ def _first_fault(value: Any) -> str | None:
         fault = (isinstance(key, str) and _text_fault(key)) or _fault_of(inner)
         if fault:
             return f"{_path_text(path[1:])}: {fault}"
-        if isinstance(inner, dict):
-            open_ones.append(iter(cast("dict[str, Any]", inner).items()))
-        elif isinstance(inner, list):
-            open_ones.append(iter(enumerate(cast("list[Any]", inner))))
+        within = _items(inner)
+        if within is not None:
+            open_ones.append(within)
+    return None
+
+
+def _items(value: Any) -> Iterator[tuple[int | str, Any]] | None:
+    """The values in a list or an object, each with its place; None for what holds none."""
+    if isinstance(value, dict):
+        return iter(cast("dict[int | str, Any]", value).items())
+    if isinstance(value, list):
+        return iter(enumerate(cast("Sequence[Any]", value)))
     return None
 
 

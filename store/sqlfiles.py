@@ -6,7 +6,9 @@ from importlib.resources import files
 
 
 def load_statements(package: str) -> dict[str, str]:
-    """All statements of an engine (`musterd.store.postgres` or `.sqlite`): file name without `.sql` -> text."""
+    """All statements of an engine (`musterd.store.postgres` or `.sqlite`): file name without `.sql`
+    -> text.
+    """
     folder = files(package) / "sql"
     return {
         entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")

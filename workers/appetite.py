@@ -7,16 +7,19 @@ import random
 import attrs
 import trio
 
-ECHO_SECONDS = 0.01  # after work was found or hinted at, look again this soon, then ever later up to the poll interval
+# After work was found or hinted at, the next look comes this soon, then ever later.
+ECHO_SECONDS = 0.01
 ECHO_FACTOR = 4.0
 SERVICE_WEIGHT = 0.02  # how much one job moves the measured service time
 
 
 @attrs.define(eq=False)
 class Appetite:
-    """`hungry`: the queue may hold more than was taken. A look that comes back short ends it until the next poll or hint.
+    """`hungry`: the queue may hold more than was taken. A look that comes back short ends it until
+    the next poll or hint.
 
-    A hint can overtake the commit it speaks of, so the first polls after one follow each other quickly.
+    A hint can overtake the commit it speaks of, so the first polls after one follow each other
+    quickly.
     """
 
     poll_seconds: float
@@ -44,7 +47,9 @@ class Appetite:
         self._service_seconds += (seconds - self._service_seconds) * SERVICE_WEIGHT
 
     def note_claim(self, taken: int, asked: int) -> bool:
-        """Says whether the queue has just run dry, after work or a hint: time to ask when the next job is due."""
+        """Says whether the queue has just run dry, after work or a hint: time to ask when the next
+        job is due.
+        """
         now = trio.current_time()
         self.hungry = taken >= asked or self._hinted
         if self.hungry:
@@ -60,8 +65,15 @@ class Appetite:
         return ran_dry
 
     def room_ahead(self, hands: int, ready: int) -> int:
-        """How many more claims may lie ready: what so many hands start within `ahead_seconds`, as measured."""
+        """How many more claims may lie ready: what so many hands start within `ahead_seconds`, as
+        measured.
+
+        Up to two batches: one is worked on while the other is fetched. 0 until half a batch is
+        missing, since a visit for a few costs nearly as much as one for many.
+        """
         if not self.ahead_seconds:
             return 0
-        soon = hands * self.ahead_seconds / max(self._service_seconds, 1e-6)
-        return max(0, min(self.batch_max, int(soon)) - ready)
+        soon = int(hands * self.ahead_seconds / max(self._service_seconds, 1e-6))
+        target = min(2 * self.batch_max, soon)
+        room = target - ready
+        return room if 2 * room >= min(target, self.batch_max) else 0

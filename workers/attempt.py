@@ -1,4 +1,6 @@
-"""One claim, run under its time limit and its lease. What its kind does wrong becomes an Outcome; only a cancel gets out."""
+"""One claim, run under its time limit and its lease. What its kind does wrong becomes an Outcome;
+only a cancel gets out.
+"""
 
 from __future__ import annotations
 

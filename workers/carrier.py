@@ -1,7 +1,8 @@
 """Carries settlements and claims between the desk and the store, one visit after another.
 
-What gathers during one visit goes with the next, so batches grow with the load and a single job waits for nobody.
-A failed visit loses nothing: settlements stay at the desk, and a visit whose reply was lost is read back by token.
+What gathers during one visit goes with the next, so batches grow with the load and a single job
+waits for nobody. A failed visit loses nothing: settlements stay at the desk, and a visit whose
+reply was lost is read back by token.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Carrier:
     boottime: Callable[[], float]
     dice: random.Random
     on_dry: Callable[[], None]
-    _uncertain: set[int] = attrs.field(factory=set, init=False)  # sent, and no reply came
+    finished: trio.Event = attrs.field(factory=trio.Event, init=False)  # `run` has returned
+    _uncertain: set[int] = attrs.field(factory=set[int], init=False)  # sent, and no reply came
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
     _failures: int = attrs.field(default=0, init=False)
     _closing: bool = attrs.field(default=False, init=False)
@@ -45,6 +47,7 @@ class Carrier:
         while not self._closing or self.desk.has_ended:
             await self._wait_for_cause()
             await self._visit()
+        self.finished.set()
 
     def close(self) -> None:
         self._closing = True
@@ -105,7 +108,9 @@ class Carrier:
     async def _written_before(
         self, ended: Sequence[Ended], rejected: frozenset[int]
     ) -> frozenset[int]:
-        """Rejected settlements that are in the store all the same: an earlier sending arrived, its reply did not."""
+        """Rejected settlements that are in the store all the same: an earlier sending arrived, its
+        reply did not.
+        """
         doubtful = [
             one.settlement for one in ended if one.settlement.id in rejected & self._uncertain
         ]
@@ -122,7 +127,9 @@ class Carrier:
             self.desk.book_claims(claims, sent_boottime)
 
     def _put_refused_back(self, ended: list[Ended], error: InputRefused) -> None:
-        """The store refuses the values of one of these: they go one by one, and the culprit fails its own job."""
+        """The store refuses the values of one of these: they go one by one, and the culprit fails
+        its own job.
+        """
         if len(ended) == 1:
             ended = [_as_failed(ended[0], error)]
         self._alone = len(ended)

@@ -1,4 +1,6 @@
-"""The node's counter. Workers wait here for claims and leave their settlements; the carrier takes both to the store."""
+"""The node's counter. Workers wait here for claims and leave their settlements; the carrier takes
+both to the store.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class Ended(NamedTuple):
 
 
 class Desk:
-    """Owned by the daemon. `held` is every claim in this node's hands, until its settlement is in the store.
+    """Owned by the daemon. `held` is every claim in this node's hands, until its settlement is in
+    the store.
 
     All methods but `wait_for_claim` are synchronous: what they change, they change at once.
     """
@@ -143,13 +146,17 @@ class Desk:
         self.cause.set()
 
     def give_back_stale(self, older_than_seconds: float) -> None:
-        """Gives back what has lain ready longer than that: the crew is busier than it was thought to be."""
+        """Gives back what has lain ready longer than that: the crew is busier than it was thought
+        to be.
+        """
         oldest_local = trio.current_time() - older_than_seconds
         while self._ready and self._ready[-1].claimed_local < oldest_local:
             self.settle(None, self._ready.pop(), released("it waited too long at its node's desk"))
 
     def lose(self, held: Held) -> None:
-        """The lease of this claim is gone. An attempt under way is cancelled; nothing more is written for it."""
+        """The lease of this claim is gone. An attempt under way is cancelled; nothing more is
+        written for it.
+        """
         if held.lost or held.settling:
             return  # a settlement on its way finds out by itself
         held.lose()
@@ -167,11 +174,6 @@ class Desk:
     @property
     def has_ended(self) -> bool:
         return bool(self._ended)
-
-    @property
-    def has_unwritten(self) -> bool:
-        """Whether settlements are here or on their way."""
-        return bool(self._ended) or any(held.settling for held in self.held.values())
 
     @property
     def ready_count(self) -> int:
@@ -203,7 +205,9 @@ class Desk:
         return ClaimRequest(token, self._plan.node, idle, ahead, self._plan.lease_seconds)
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
-        """Hands claims out in their order: to the workers they were claimed for, the others lie ready."""
+        """Hands claims out in their order: to the workers they were claimed for, the others lie
+        ready.
+        """
         now = trio.current_time()
         trusted_until = sent_boottime + self._plan.lease_seconds - self._plan.margin_seconds
         for claim in claims:
@@ -244,7 +248,9 @@ class Desk:
         if not self.appetite.hungry:
             return 0
         now, stuck = trio.current_time(), self._plan.ahead_seconds
-        hands = sum(not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values())
+        hands = sum(
+            not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values()
+        )
         return self.appetite.room_ahead(hands, len(self._ready))
 
 

@@ -10,7 +10,8 @@ from musterd.store.job import Claim, Hold
 
 @attrs.define(eq=False)
 class Held:
-    """`trusted_until` is on the clock that runs through a suspend: past it the lease may be another's, and the
+    """`trusted_until` is on the clock that runs through a suspend: past it the lease may be
+    another's, and the
     holder stops by itself without asking."""
 
     claim: Claim

@@ -1,4 +1,6 @@
-"""Keeps the node's leases: one renewal for all of them each heartbeat, and the end of trust when renewals fail."""
+"""Keeps the node's leases: one renewal for all of them each heartbeat, and the end of trust when
+renewals fail.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from musterd.store.errors import StoreError
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
 
-START_SECONDS = 0.1  # a job that has run this long without its start being written is marked as running
+START_SECONDS = (
+    0.1  # a job that has run this long without its start being written is marked as running
+)
 HOLDS_MAX = 1000  # renewals in one statement
 
 
@@ -21,7 +25,8 @@ HOLDS_MAX = 1000  # renewals in one statement
 class LeaseKeeper:
     """Runs beside the crew to the very end of a drain. It never waits behind claims or settlements.
 
-    `boottime` runs on through a suspend, so that a machine that slept knows that its leases may be gone.
+    `boottime` runs on through a suspend, so that a machine that slept knows that its leases may be
+    gone.
     """
 
     desk: Desk
@@ -45,7 +50,9 @@ class LeaseKeeper:
             )
 
     async def _note_starts(self) -> None:
-        """Jobs that were claimed ahead are seen as running soon after they start, not a heartbeat later."""
+        """Jobs that were claimed ahead are seen as running soon after they start, not a heartbeat
+        later.
+        """
         while True:
             await trio.sleep(START_SECONDS)
             started_before = trio.current_time() - START_SECONDS
@@ -76,6 +83,7 @@ class LeaseKeeper:
     async def _renew_batch(self, holds: list[Held]) -> None:
         sent_boottime = self.boottime()
         started = [held.started_local is not None for held in holds]
+        kept = frozenset[int]()
         try:
             with trio.move_on_after(self.plan.request_timeout_seconds) as limit:
                 kept = await self.engine.renew(

@@ -1,4 +1,6 @@
-"""What the desk and the workers tell the outside. Plain synchronous calls: nothing can come between a commit and its count."""
+"""What the desk and the workers tell the outside. Plain synchronous calls: nothing can come between
+a commit and its count.
+"""
 
 from __future__ import annotations
 

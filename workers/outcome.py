@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
 
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
-    """Success, cancel, another try after a delay, or the end. Depends on nothing but its arguments."""
+    """Success, cancel, another try after a delay, or the end."""
     if outcome.ended == "success":
         return Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED, result=outcome.result)
     if outcome.ended == "cancel":
@@ -57,7 +57,9 @@ def attempts_allowed(claim: Claim, kind: WorkKind) -> int:
 
 
 def unknown_kind(claim: Claim) -> Verdict:
-    """A job whose kind this node does not know waits, longer each time, and burns no attempt: the kind may come."""
+    """A job whose kind this node does not know waits, longer each time, and burns no attempt: the
+    kind may come.
+    """
     pause = min(UNKNOWN_KIND_SECONDS_MAX, UNKNOWN_KIND_SECONDS * 2.0 ** min(claim.forgiven, 16))
     reason = f"kind {claim.kind!r} is in no catalog of the node that claimed it"
     return Verdict(

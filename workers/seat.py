@@ -10,7 +10,9 @@ from musterd.workers.held import Held
 
 @attrs.define(eq=False)
 class Seat:
-    """`retiring`: finishes its job, then leaves. A retiring worker may be taken back until it has left."""
+    """`retiring`: finishes its job, then leaves. A retiring worker may be taken back until it has
+    left.
+    """
 
     worker: int
     held: Held | None = None

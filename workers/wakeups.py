@@ -1,4 +1,6 @@
-"""What tells the desk to look before its next poll: hints from the store, and the next due time. Both may fail; polling is the truth."""
+"""What tells the desk to look before its next poll: hints from the store, and the next due time.
+Both may fail; polling is the truth.
+"""
 
 from __future__ import annotations
 

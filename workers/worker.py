@@ -15,12 +15,14 @@ from musterd.workers.held import Held
 from musterd.workers.outcome import Verdict, interrupted, judge, unknown_kind
 from musterd.workers.seat import Seat
 
-JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
+JOBS_A_TURN = 4  # jobs that never wait are done in a row before the other tasks get theirs
 
 
 @attrs.frozen
 class Rules:
-    """What a worker needs to know beyond its claim. The catalog is asked for each job, so that a reload reaches it."""
+    """What a worker needs to know beyond its claim. The catalog is asked for each job, so that a
+    reload reaches it.
+    """
 
     catalog: Callable[[], Catalog]
     error_bytes_max: int
@@ -28,7 +30,9 @@ class Rules:
 
 
 async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
-    """Returns when the seat was retired. Cancelled (dismissed) it gives its job back before it goes."""
+    """Returns when the seat was retired. Cancelled (dismissed) it gives its job back before it
+    goes.
+    """
     jobs = 0
     while (held := desk.take(seat) or await desk.wait_for_claim(seat)) is not None:
         await _serve(seat, held, desk, rules)

@@ -6,7 +6,7 @@ import http.client
 import json
 import os
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -78,4 +78,4 @@ def _object(status: int, body: bytes, listen: str) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise NodeSilent(f"what answers at {listen} is no musterd (HTTP {status})")
-    return found
+    return cast("dict[str, Any]", found)

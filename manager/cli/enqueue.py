@@ -133,15 +133,19 @@ async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
         length=count, label=f"enqueueing {job.kind}", file=sys.stderr, hidden=_needs_no_bar(count)
     ) as bar:
         while len(ids) < count:
-            batch = [job] * min(BATCH, count - len(ids))
-            try:
-                ids += await engine.enqueue(batch)
-            except BaseException:
-                if ids:
-                    click.echo(f"{len(ids)} of {count} were enqueued before this:", err=True)
-                raise
-            bar.update(len(batch))
+            made = await _enqueue_batch(engine, [job] * min(BATCH, count - len(ids)), len(ids))
+            ids += made
+            bar.update(len(made))
     return ids
+
+
+async def _enqueue_batch(engine: Engine, batch: list[NewJob], before: int) -> list[int]:
+    try:
+        return await engine.enqueue(batch)
+    except BaseException:
+        if before:
+            click.echo(f"{before} jobs were enqueued before this:", err=True)
+        raise
 
 
 def _needs_no_bar(count: int) -> bool:

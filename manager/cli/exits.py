@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
+
+if TYPE_CHECKING:
+    from musterd.config.faults import ConfigError
 
 
 class Exit(IntEnum):
@@ -25,7 +28,7 @@ class Complaint(click.ClickException):
 
     def __init__(self, code: Exit, what: str, advice: str = "") -> None:
         super().__init__(what)
-        self.exit_code = int(code)  # type: ignore[misc] - click means one code a class
+        self.exit_code = int(code)  # type: ignore[misc]  # click means one code a class
         self.advice = advice
 
     def show(self, file: IO[Any] | None = None) -> None:
@@ -42,26 +45,31 @@ def complaint_about(error: BaseException) -> Complaint | None:
     from musterd.manager.errors import StartError
     from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    match error:
+    single = _single(error)
+    match single:
         case ConfigError():
-            return _faults(error)
+            return _faults(single)
         case StoreUnavailable():
             advice = "is it up? `musterd config show --origin` says which store is used, and why"
-            return Complaint(Exit.UNAVAILABLE, f"the store is not available: {error}", advice)
+            return Complaint(Exit.UNAVAILABLE, f"the store is not available: {single}", advice)
         case StoreMisconfigured():
             advice = "`musterd config show --origin` says which store is used, and why"
-            return Complaint(Exit.CONFIGURATION, str(error), advice)
+            return Complaint(Exit.CONFIGURATION, str(single), advice)
         case StartError():
-            return Complaint(Exit.CONFIGURATION, str(error))
+            return Complaint(Exit.CONFIGURATION, str(single))
         case InputRefused():
-            return Complaint(Exit.USAGE, str(error))
+            return Complaint(Exit.USAGE, str(single))
         case _:
             return None
 
 
-def _faults(error: Any) -> Complaint:
+def _single(error: BaseException) -> BaseException:
+    """The one error inside groups of one; a group of several is itself."""
+    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
+    return _single(inner[0]) if len(inner) == 1 else error
+
+
+def _faults(error: ConfigError) -> Complaint:
     lines = str(error).splitlines()
     count = len(error.faults)
     head = "the configuration has a fault" if count == 1 else f"there are {count} faults"

@@ -14,6 +14,7 @@ from musterd.manager.cli.exits import complaint_about
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
+    from musterd.config.faults import Fault
     from musterd.config.load import Loaded
     from musterd.config.settings import Settings
 
@@ -33,9 +34,28 @@ class Given:
         return load(self.config_file, os.environ, self.sets)
 
     def load_all(self) -> tuple[Loaded, Catalog]:
-        """Reads configuration and catalog."""
-        loaded = self.load()
+        """Reads configuration and catalog; raises ConfigError with all faults of both."""
+        from musterd.config.faults import ConfigError
+        from musterd.config.load import UnsoundSettings
+
+        try:
+            loaded = self.load()
+        except UnsoundSettings as unsound:
+            faults = [*unsound.faults, *self._catalog_faults(unsound.best)]
+            raise ConfigError(faults) from unsound
         return loaded, self.catalog(loaded.settings)
+
+    def _catalog_faults(self, settings: Settings) -> tuple[Fault, ...]:
+        from musterd.catalog.load import load_catalog
+        from musterd.config.faults import ConfigError
+
+        # A path that cannot be read is among the settings' faults already.
+        paths = [path for path in settings.catalog.paths if os.access(path, os.R_OK)]
+        try:
+            load_catalog(paths, settings.retry)
+        except ConfigError as error:
+            return error.faults
+        return ()
 
     def settings(self) -> Settings:
         return self.load().settings

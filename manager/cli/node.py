@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 import trio
-from musterd.manager.daemon import Daemon, DaemonPlan
 
 from musterd import __version__
 from musterd.manager.cli.opening import engine_for
+from musterd.manager.daemon import Daemon, DaemonPlan
 from musterd.manager.metrics import Metrics
 from musterd.manager.watched import WatchedEngine
 from musterd.store.words import count_text, duration_text
@@ -74,7 +74,7 @@ def status_line(node: NodeStatus) -> str:
         since = duration_text(node.store_trouble_seconds)
         parts.append(f"store {node.store_trouble.replace('_', ' ')} for {since}")
     if node.phase != "running":
-        left = node.drain_seconds_left
+        left = node.drain_seconds_left if node.phase == "draining" else None
         rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
         parts.insert(0, node.phase + rest)
     return " · ".join(parts)

@@ -19,9 +19,8 @@ CLOSE_SECONDS = 5.0
 
 def engine_for(settings: Settings) -> Engine:
     """Makes the engine of the configured store; opens nothing."""
-    from musterd.store.opening import make_engine
-
     from musterd.config.store_url import resolve_store_url
+    from musterd.store.opening import make_engine
 
     return make_engine(resolve_store_url(settings, os.environ), settings, time.time)
 

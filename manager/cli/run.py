@@ -12,6 +12,8 @@ from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.out import LiveLine, say
 
 if TYPE_CHECKING:
+    import trio
+
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
     from musterd.manager.cli.node import Node
@@ -52,7 +54,7 @@ async def _run(
 
     node = make_node(settings, catalog, log)
     async with trio.open_nursery() as nursery:
-        address = await nursery.start(_serve_http, settings, node, log)
+        address = await _listen(settings, node, log, nursery)
         _greet(address, node, log)
         if live is not None:
             nursery.start_soon(_redraw, live, node)
@@ -60,25 +62,23 @@ async def _run(
         nursery.cancel_scope.cancel()
 
 
-async def _serve_http(
-    settings: Settings, node: Node, log: logging.Logger, task_status: object
-) -> None:
+async def _listen(
+    settings: Settings, node: Node, log: logging.Logger, nursery: trio.Nursery
+) -> str:
+    """Starts the web side; gives where it is, or nothing if it is off."""
+    if not settings.http.listen:
+        return ""  # and its libraries are never loaded
     import os
 
-    import trio
-
     from musterd.config.credentials import resolve_http_token
-
-    status = cast("trio.TaskStatus[str]", task_status)
-    if not settings.http.listen:
-        status.started("")  # and its libraries are never loaded
-        return
     from musterd.manager.http.plan import HttpPlan
     from musterd.manager.http.serving import serve
 
     token = resolve_http_token(settings, os.environ)
     listen, counts = settings.http.listen, node.engine.counts
-    await serve(HttpPlan(listen, token, node.daemon, counts, node.metrics, log), status)
+    plan = HttpPlan(listen, token, node.daemon, counts, node.metrics, log)
+    address: str = await nursery.start(serve, plan)
+    return address
 
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:

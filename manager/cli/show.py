@@ -77,8 +77,8 @@ class Show:
             self._tell(f"wave {number}: {plural(sum(wave.values()), 'job')} at once")
             await self._enqueue(node, wave)
             await self._all_ended(node)
-        self._tell("nothing left to do: the crew shrinks to its floor")
-        await _until(lambda: _size(node.daemon.status()) <= self._floor)
+            self._tell("nothing left to do: the crew shrinks to its floor")
+            await _until(lambda: _size(node.daemon.status()) <= self._floor)
 
     async def watch(self, node: Node) -> None:
         """Looks at the crew until cancelled."""
@@ -116,7 +116,7 @@ class Show:
     def _draw(self, status: NodeStatus) -> None:
         if self._live is not None:
             self._live.show(f"{crew_bar(status)} {status_line(status)}")
-        elif _size(status) != self._size_said:
+        elif _size(status) != self._size_said and status.phase == "running":
             self._size_said = _size(status)
             self._tell(f"  {self.seconds:4.1f} s  {status_line(status)}")
 

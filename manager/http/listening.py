@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ KEY = "http.listen"
 
 
 @contextmanager
-def listener_at(address: TcpAddress | UnixAddress) -> Iterator[trio.SocketListener]:
+def listener_at(address: TcpAddress | UnixAddress) -> Generator[trio.SocketListener, None, None]:
     """Listens while the block lasts. Raises `StartError` if it cannot."""
     made = _unix_socket(address) if isinstance(address, UnixAddress) else _tcp_socket(address)
     with made as opened:
@@ -38,7 +38,7 @@ def address_text(listener: trio.SocketListener) -> str:
 
 
 @contextmanager
-def _tcp_socket(address: TcpAddress) -> Iterator[socket.socket]:
+def _tcp_socket(address: TcpAddress) -> Generator[socket.socket, None, None]:
     family, place = _resolved(address)
     with socket.socket(family, socket.SOCK_STREAM) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,7 +64,7 @@ def _resolved(address: TcpAddress) -> tuple[socket.AddressFamily, tuple[object, 
 
 
 @contextmanager
-def _unix_socket(address: UnixAddress) -> Iterator[socket.socket]:
+def _unix_socket(address: UnixAddress) -> Generator[socket.socket, None, None]:
     path = Path(address.path)
     _remove_stale(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 
+import trio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -26,6 +27,7 @@ def problem(status: int, detail: str = "", headers: Mapping[str, str] | None = N
 
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Turns the framework's own refusals (no such path, wrong method) into the same shape."""
+    await trio.lowlevel.checkpoint()
     if not isinstance(error, HTTPException):
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
     detail = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""

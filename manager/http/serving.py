@@ -13,7 +13,7 @@ from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
-from hypercorn.utils import wrap_app
+from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
 
 from musterd.config.listen import listen_address
 from musterd.manager.http.guard import BODY_BYTES_MAX, Guard
@@ -25,6 +25,7 @@ from musterd.manager.log import event
 CONNECTIONS_MAX = 100
 IDLE_SECONDS = 5  # also the time that a request's headers may take
 SEND_SECONDS = 10.0
+LINGER_SECONDS = 0.1  # for what is still being answered when the peer has left
 HEADER_BYTES_MAX = 16384
 
 
@@ -76,18 +77,22 @@ class _Doorkeeper:
     async def _converse(self, stream: trio.SocketStream) -> None:
         state = ConnectionState(LifespanState({}))
         context = WorkerContext(None)
-        # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
-        bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(stream))
-        await TCPServer(self.app, self.config, context, state, bounded).run()
+        with trio.CancelScope() as scope:
+            # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
+            bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(stream, scope))
+            await TCPServer(self.app, self.config, context, state, bounded).run()
 
 
 @frozen(eq=False)
 class _Bounded:
-    """A stream whose sends end: the server shields them, so a peer that never reads would hold up
-    a shutdown.
+    """A stream that ends when it is of no more use.
+
+    The server shields its sends, so a peer that never reads would hold up a shutdown; and it lets
+    its idle timer run out where the peer has left, which would keep a place taken for nothing.
     """
 
     stream: trio.SocketStream
+    conversation: trio.CancelScope
 
     @property
     def socket(self) -> trio.socket.SocketType:
@@ -101,7 +106,10 @@ class _Bounded:
             raise trio.BrokenResourceError("the peer does not read")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self.stream.receive_some(max_bytes)
+        data = await self.stream.receive_some(max_bytes)
+        if not data:
+            self.conversation.deadline = trio.current_time() + LINGER_SECONDS
+        return data
 
     async def send_eof(self) -> None:
         await self.stream.send_eof()

@@ -1,7 +1,8 @@
 """psycopg on Trio: one connection whose waits are Trio's.
 
-psycopg's generators say which readiness of the socket they need next; `TrioConnection` waits for it natively, so a
-query takes no thread and can be cancelled. A cancelled query leaves its connection closed, never half-used.
+psycopg's generators say which readiness of the socket they need next; `TrioConnection` waits for it
+natively, so a query takes no thread and can be cancelled. A cancelled query leaves its connection
+closed, never half-used.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ CANCEL_SECONDS = 2.0  # how long a cancelled query may take to tell the server
 
 
 class TrioConnection(psycopg.AsyncConnection[TupleRow]):
-    """An autocommit connection for one task at a time; its pool sees to that, so it needs no lock of its own."""
+    """An autocommit connection for one task at a time.
+
+    Its pool sees to that, so it needs no lock of its own.
+    """
 
     def __init__(self, pgconn: pq.abc.PGconn, *args: Any) -> None:
         super().__init__(pgconn, *args)
@@ -33,7 +37,10 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
 
     @classmethod
     async def reach(cls, params: ConnDict, timeout_seconds: float, prepare: bool) -> Self:
-        """Connects to the first host that answers. Raises psycopg errors; each host gets `timeout_seconds`."""
+        """Connects to the first host that answers; each gets `timeout_seconds`.
+
+        Raises psycopg's errors.
+        """
         attempts = await trio.to_thread.run_sync(
             conninfo_tools.conninfo_attempts, params, abandon_on_cancel=True
         )
@@ -44,7 +51,8 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
                     conn = await cls._reach_one(conninfo_tools.make_conninfo("", **attempt))
             except trio.TooSlowError:
                 problem = psycopg.errors.ConnectionTimeout(
-                    f"no answer from {attempt.get('host', 'the server')} within {timeout_seconds:g} s"
+                    f"no answer from {attempt.get('host', 'the server')}"
+                    f" within {timeout_seconds:g} s"
                 )
             except psycopg.Error as error:
                 problem = error
@@ -60,8 +68,16 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
         pgconn = await _drive_moving(generators.connect(conninfo))
         return cls(pgconn)
 
-    async def wait(self, gen: PQGen[RV], interval: float = 0.0, timeout: float | None = None) -> RV:
-        """Runs a generator of psycopg's to its end. If cancelled, tells the server and closes the connection."""
+    async def wait(
+        self,
+        gen: PQGen[RV],
+        interval: float = 0.0,
+        timeout: float | None = None,  # noqa: ASYNC109  # psycopg's signature
+    ) -> RV:
+        """Runs a generator of psycopg's to its end.
+
+        If cancelled, tells the server and closes the connection.
+        """
         del interval, timeout  # limits are the caller's scopes
         try:
             return await _drive(gen, self.pgconn.socket)
@@ -80,7 +96,10 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
             self.discard()
 
     async def wait_for_notification(self) -> None:
-        """Returns when the server has sent one; those that came along with it are dropped, since they say the same."""
+        """Returns when the server has sent one.
+
+        Those that came along with it are dropped, since they say the same.
+        """
         await self.wait(generators.notifies(self.pgconn))
 
     async def close(self) -> None:

@@ -1,4 +1,5 @@
-"""The Engine on PostgreSQL. Three ways in: the exchange and the leases have a connection each that nothing else
+"""The Engine on PostgreSQL. Three ways in: the exchange and the leases have a connection each that
+nothing else
 can hold up; everything else shares a small pool."""
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class PostgresEngine:
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
         settling = claiming = None
-        with _time_limit(self._options.statement_timeout_seconds, "exchange"):
+        with _TimeLimit(self._options.statement_timeout_seconds, "exchange"):
             async with self._exchange.use("settling and claiming") as conn, conn.pipeline():
                 if settlements:
                     settling = await self._send(
@@ -133,7 +134,7 @@ class PostgresEngine:
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         found = await self._run(self._shared, "reap", rows.reap_request(request))
-        return [Reaped(*row[:4], state=JobState(row[4])) for row in found]
+        return [rows.reaped(row) for row in found]
 
     async def observe(self, limit: int) -> QueueView:
         return rows.queue_view((await self._run(self._shared, "observe", {"bound": limit}))[0])
@@ -162,7 +163,7 @@ class PostgresEngine:
 
     async def _records(self, params: rows.Params) -> list[JobRecord]:
         found = await self._run(self._shared, "jobs", params)
-        past = await self._run(self._shared, "attempts", {"ids": [row[0] for row in found]})
+        past = await self._run(self._shared, "attempts", rows.job_ids(found))
         return [
             rows.job_record(row, [rows.attempt_record(one) for one in past if one[0] == row[0]])
             for row in found
@@ -178,14 +179,14 @@ class PostgresEngine:
         await self._hints.wait()
 
     async def _run(self, pool: Pool, name: str, params: rows.Params) -> list[rows.Row]:
-        with _time_limit(self._options.statement_timeout_seconds, name):
+        with _TimeLimit(self._options.statement_timeout_seconds, name):
             async with pool.use(name) as conn:
                 cursor = await self._send(conn, name, params)
                 return await cursor.fetchall()
 
     async def _execute(self, pool: Pool, name: str, params: rows.Params) -> int:
         """For a statement that changes rows and returns none; gives how many it changed."""
-        with _time_limit(self._options.statement_timeout_seconds, name):
+        with _TimeLimit(self._options.statement_timeout_seconds, name):
             async with pool.use(name) as conn:
                 return (await self._send(conn, name, params)).rowcount
 
@@ -195,8 +196,10 @@ class PostgresEngine:
         return await conn.cursor(binary=True).execute(self._sql[name], params)
 
 
-class _time_limit:
-    """The client's own limit, for a server that does not answer and for poolers, where the server has none of ours."""
+class _TimeLimit:
+    """The client's own limit, for a server that does not answer and for poolers, where the server
+    has none of ours.
+    """
 
     def __init__(self, seconds: float, what: str) -> None:
         self._scope = trio.CancelScope()

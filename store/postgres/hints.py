@@ -1,4 +1,6 @@
-"""Hints of new work by LISTEN, on a connection of their own. Polling is the truth; a hint only makes it early."""
+"""Hints of new work by LISTEN, on a connection of their own. Polling is the truth; a hint only
+makes it early.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Hints:
         self._deaf = False  # a pooler stands in between: notifications never arrive
 
     async def wait(self) -> None:
-        """Returns at the next hint, and at once after (re)connecting, since hints may have been missed."""
+        """Returns at the next hint, and at once after (re)connecting, since hints may have been
+        missed.
+        """
         if self._deaf:
             await trio.sleep_forever()
         if self._conn is None:

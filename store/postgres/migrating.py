@@ -1,4 +1,6 @@
-"""Applies migrations to a PostgreSQL schema: all that are missing, in one transaction, one caller at a time."""
+"""Applies migrations to a PostgreSQL schema: all that are missing, in one transaction, one caller
+at a time.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def fill(sql: str, schema: str) -> str:
 
 
 async def compare(conn: TrioConnection, schema: str, where: str) -> SchemaState:
-    """Raises `StoreMisconfigured` where the schema is newer than this program or made of other migrations."""
+    """Raises `StoreMisconfigured` where the schema is newer than this program or made of other
+    migrations.
+    """
     known = shipped(PACKAGE)
     applied = await _applied(conn, schema)
     missing(applied, known, where)
@@ -36,7 +40,9 @@ async def compare(conn: TrioConnection, schema: str, where: str) -> SchemaState:
 
 
 async def migrate(conn: TrioConnection, schema: str, where: str) -> list[str]:
-    """Applies what is missing; returns their names. `conn` is in autocommit; this opens a transaction of its own."""
+    """Applies what is missing; returns their names. `conn` is in autocommit; this opens a
+    transaction of its own.
+    """
     known = shipped(PACKAGE)
     if not missing(await _applied(conn, schema), known, where):
         return []
@@ -53,7 +59,8 @@ async def migrate(conn: TrioConnection, schema: str, where: str) -> list[str]:
 
 
 async def _create_log(conn: TrioConnection, schema: str) -> None:
-    # Looked up first: `create schema if not exists` wants the right to create even where the schema exists.
+    # Looked up first: `create schema if not exists` wants the right to create even where the schema
+    # exists.
     found = await (
         await conn.execute("select 1 from pg_namespace where nspname = %s", (schema,))
     ).fetchone()
@@ -72,7 +79,10 @@ async def _create_log(conn: TrioConnection, schema: str) -> None:
 async def _apply(conn: TrioConnection, schema: str, migration: Migration) -> None:
     await conn.execute(_text(migration.sql, schema), prepare=False)
     await conn.execute(
-        _text("insert into {schema}.schema_migrations (number, name, checksum) values (%s, %s, %s)", schema),
+        _text(
+            "insert into {schema}.schema_migrations (number, name, checksum) values (%s, %s, %s)",
+            schema,
+        ),
         (migration.number, migration.name, migration.checksum),
     )
 
@@ -83,7 +93,9 @@ async def _applied(conn: TrioConnection, schema: str) -> dict[int, str]:
     ).fetchone()
     if exists is None or not exists[0]:
         return {}
-    cursor = await conn.execute(_text("select number, checksum from {schema}.schema_migrations", schema))
+    cursor = await conn.execute(
+        _text("select number, checksum from {schema}.schema_migrations", schema)
+    )
     return dict(await cursor.fetchall())
 
 

@@ -19,8 +19,9 @@ Dial = Callable[[], Awaitable[TrioConnection]]
 
 @attrs.define
 class Gate:
-    """One attempt to connect at a time, and after a failure a jittered pause that grows: a herd of nodes
-    does not trample a database that has just come back. While the gate is shut callers fail at once.
+    """One attempt to connect at a time, and after a failure a jittered pause that grows: a herd of
+    nodes does not trample a database that has just come back. While the gate is shut callers fail
+    at once.
     """
 
     dial: Dial
@@ -43,7 +44,11 @@ class Gate:
             try:
                 conn = await self.dial()
             except (psycopg.Error, OSError) as error:
-                problem = error if isinstance(error, psycopg.Error) else psycopg.OperationalError(str(error))
+                problem = (
+                    error
+                    if isinstance(error, psycopg.Error)
+                    else psycopg.OperationalError(str(error))
+                )
                 self._note_failure(sort_connect_error(problem, self.where))
                 assert self._last is not None
                 raise self._last from None  # psycopg's own text may show the password
@@ -68,7 +73,9 @@ class Pool:
 
     @asynccontextmanager
     async def use(self, what: str) -> AsyncGenerator[TrioConnection]:
-        """A connection for this block alone. psycopg's errors leave the block sorted (see `troubles`)."""
+        """A connection for this block alone. psycopg's errors leave the block sorted (see
+        `troubles`).
+        """
         async with self._slots:
             conn = self._take() or await self._gate.connect()
             try:

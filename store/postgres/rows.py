@@ -22,8 +22,10 @@ from musterd.store.job import (
     JobState,
     NewJob,
     QueueView,
+    Reaped,
     Settlement,
 )
+from musterd.store.postgres.arrays import numbers, texts, words
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
@@ -31,19 +33,19 @@ Row = tuple[Any, ...]
 
 def new_jobs(jobs: Sequence[NewJob]) -> Params:
     return {
-        "kinds": [job.kind for job in jobs],
-        "payloads": [job.payload for job in jobs],
-        "priorities": [job.priority for job in jobs],
-        "delays": [job.delay_seconds for job in jobs],
-        "run_ats": [job.run_at for job in jobs],
-        "max_attempts": [job.max_attempts for job in jobs],
+        "kinds": texts(job.kind for job in jobs),
+        "payloads": texts(job.payload for job in jobs),
+        "priorities": numbers(job.priority for job in jobs),
+        "delays": numbers(job.delay_seconds for job in jobs),
+        "run_ats": texts(None if job.run_at is None else job.run_at.isoformat() for job in jobs),
+        "max_attempts": numbers(job.max_attempts for job in jobs),
     }
 
 
 def claim_request(request: ClaimRequest) -> Params:
     return {
         "batch": request.batch,
-        "workers": list(request.workers),
+        "workers": numbers(request.workers),
         "token": request.token,
         "node": request.node,
         "lease_seconds": request.lease_seconds,
@@ -51,44 +53,44 @@ def claim_request(request: ClaimRequest) -> Params:
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
-    return [Claim(*row, token) for row in rows]
+    return [Claim._make((*row, token)) for row in rows]
 
 
 def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
     in_order = sorted(ended, key=itemgetter(0))  # by id: two batches lock rows in the same order
     return {
-        "ids": [one.id for one in in_order],
-        "tokens": [one.token for one in in_order],
-        "workers": [one.worker for one in in_order],
-        "states": [one.state for one in in_order],
-        "outcomes": [one.outcome for one in in_order],
-        "started_ages": [_age(one.started_local, now_local) for one in in_order],
-        "ended_ages": [now_local - one.ended_local for one in in_order],
-        "delays": [one.delay_seconds for one in in_order],
-        "results": [one.result for one in in_order],
-        "errors": [one.error for one in in_order],
-        "reasons": [one.reason for one in in_order],
-        "forgive": [one.forgive for one in in_order],
+        "ids": numbers(one.id for one in in_order),
+        "tokens": _tokens(in_order),
+        "workers": numbers(one.worker for one in in_order),
+        "states": words(one.state for one in in_order),
+        "outcomes": words(one.outcome for one in in_order),
+        "started_ages": numbers(_age(one.started_local, now_local) for one in in_order),
+        "ended_ages": numbers(now_local - one.ended_local for one in in_order),
+        "delays": numbers(one.delay_seconds for one in in_order),
+        "results": texts(one.result for one in in_order),
+        "errors": texts(one.error for one in in_order),
+        "reasons": texts(one.reason for one in in_order),
+        "forgive": numbers(one.forgive for one in in_order),
     }
 
 
 def settled_keys(ended: Sequence[Settlement]) -> Params:
     return {
-        "ids": [one.id for one in ended],
-        "tokens": [one.token for one in ended],
-        "attempts": [one.attempt for one in ended],
-        "states": [one.state for one in ended],
-        "outcomes": [one.outcome for one in ended],
+        "ids": numbers(one.id for one in ended),
+        "tokens": _tokens(ended),
+        "attempts": numbers(one.attempt for one in ended),
+        "states": words(one.state for one in ended),
+        "outcomes": words(one.outcome for one in ended),
     }
 
 
 def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:
-    in_order = sorted(held, key=lambda hold: hold.id)
+    in_order = sorted(held, key=itemgetter(0))
     return {
-        "ids": [hold.id for hold in in_order],
-        "tokens": [hold.token for hold in in_order],
-        "workers": [hold.worker for hold in in_order],
-        "started_ages": [_age(hold.started_local, now_local) for hold in in_order],
+        "ids": numbers(hold.id for hold in in_order),
+        "tokens": _tokens(in_order),
+        "workers": numbers(hold.worker for hold in in_order),
+        "started_ages": numbers(_age(hold.started_local, now_local) for hold in in_order),
         "lease_seconds": lease_seconds,
     }
 
@@ -96,9 +98,9 @@ def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Param
 def reap_request(request: ReapRequest) -> Params:
     return {
         "batch": request.batch,
-        "kinds": list(request.rules),
-        "on_lease_lost": [rule.on_lease_lost for rule in request.rules.values()],
-        "max_attempts": [rule.max_attempts for rule in request.rules.values()],
+        "kinds": texts(request.rules),
+        "on_lease_lost": words(rule.on_lease_lost for rule in request.rules.values()),
+        "max_attempts": numbers(rule.max_attempts for rule in request.rules.values()),
         "default_on_lease_lost": request.default.on_lease_lost,
         "default_max_attempts": request.default.max_attempts,
     }
@@ -107,15 +109,27 @@ def reap_request(request: ReapRequest) -> Params:
 def job_filter(which: JobFilter) -> Params:
     return {
         "id": None,
-        "states": [str(state) for state in which.states] or None,
+        "states": words(which.states) if which.states else None,
         "kind": which.kind,
         "before_id": which.before_id,
         "bound": which.limit,
     }
 
 
+def job_ids(found: Iterable[Row]) -> Params:
+    return {"ids": numbers(row[0] for row in found)}
+
+
 def one_job(job_id: int) -> Params:
     return {"id": job_id, "states": None, "kind": None, "before_id": None, "bound": 1}
+
+
+def _tokens(named: Sequence[Settlement] | Sequence[Hold]) -> str:
+    """A batch holds few different tokens, and the text of one is dear."""
+    known: dict[UUID, str] = {}
+    return words(
+        [known.get(one.token) or known.setdefault(one.token, str(one.token)) for one in named]
+    )
 
 
 def _age(local: float | None, now_local: float) -> float | None:
@@ -151,9 +165,16 @@ def counts(row: Row, view: QueueView) -> Counts:
     )
 
 
+def reaped(row: Row) -> Reaped:
+    job_id, kind, attempt, node, state = row
+    return Reaped(job_id, kind, attempt, node, JobState(state))
+
+
 def job_record(row: Row, past: Sequence[AttemptRecord]) -> JobRecord:
     *columns, last_outcome = row
-    record = JobRecord(*columns[:2], JobState(columns[2]), *columns[3:], attempts=tuple(past))
+    columns[2] = JobState(columns[2])
+    fields: list[Any] = [*columns, tuple(past)]
+    record = JobRecord(*fields)
     if not (record.lease_expires_at or last_outcome):
         return record
     latest = AttemptRecord(

@@ -1,4 +1,6 @@
-"""How a connection is made and prepared: limits on the server's side, and whether a pooler stands in between."""
+"""How a connection is made and prepared: limits on the server's side, and whether a pooler stands
+in between.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,15 @@ from musterd.store.postgres.connection import TrioConnection
 
 OLDEST_SERVER = 140000
 
-# The hot statements are written for nested loops over the claim index and the primary key. These keep a planner that
-# has stale statistics (a queue's are never fresh) from reading the whole table.
-PLANNER = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+# The hot statements are written for nested loops over the claim index and the primary key. These
+# keep a planner that has stale statistics (a queue's are never fresh) from reading the whole table,
+# and from planning anew each time.
+PLANNER = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 
 
 @attrs.frozen
@@ -32,7 +40,9 @@ class StoreOptions:
 
 
 def connection_params(url: str) -> ConnDict:
-    """The URL's parameters over defaults that find a dead peer within seconds. Raises `StoreMisconfigured`."""
+    """The URL's parameters over defaults that find a dead peer within seconds. Raises
+    `StoreMisconfigured`.
+    """
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -58,7 +68,9 @@ def address(params: ConnDict) -> str:
 
 
 async def dial(params: ConnDict, options: StoreOptions, settings: dict[str, str]) -> TrioConnection:
-    """A connection of our own with limits set; through a pooler one without, whose server sessions are not ours to set."""
+    """A connection of our own with limits set; through a pooler one without, whose server sessions
+    are not ours to set.
+    """
     conn = await TrioConnection.reach(params, options.connect_timeout_seconds, prepare=True)
     try:
         if await is_pooled(conn):
@@ -66,7 +78,7 @@ async def dial(params: ConnDict, options: StoreOptions, settings: dict[str, str]
             return conn
         wanted = limits(options) | settings
         calls = ", ".join("set_config(%s, %s, false)" for _ in wanted)
-        await conn.execute(f"select {calls}", [part for pair in wanted.items() for part in pair])  # type: ignore[arg-type]  # built from constants only
+        await conn.execute(f"select {calls}", [part for pair in wanted.items() for part in pair])
     except BaseException:
         conn.discard()
         raise

@@ -1,4 +1,6 @@
-"""Sorts PostgreSQL's errors by what to do about them: weather, wrong configuration, refused values, outcome unknown."""
+"""Sorts PostgreSQL's errors by what to do about them: weather, wrong configuration, refused values,
+outcome unknown.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ REFUSED = frozenset({"22", "23"})
 
 
 def sort_error(error: psycopg.Error, what: str, where: str, *, sent: bool) -> StoreError:
-    """The error to raise instead. `sent`: the request had left, so that a broken connection leaves its outcome open."""
+    """The error to raise instead. `sent`: the request had left, so that a broken connection leaves
+    its outcome open.
+    """
     message = f"{what}: {where}: {first_line(error)}"
     state = error.sqlstate
     if state is None:

@@ -67,7 +67,7 @@ def counts(database: Database) -> Counts:
         waiting = database.rows("not_yet_due", {"now": now, "count": DEPTH_BOUND})[0][0]
         paused_at, paused_by = database.rows("queue_state")[0]
     due = view.due
-    if DEPTH_BOUND not in (due, waiting):
+    if due >= DEPTH_BOUND > waiting:
         due = max(due, number[JobState.QUEUED] - waiting)
     return Counts(
         by_state={state: number[state] for state in JobState},

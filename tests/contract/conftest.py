@@ -33,6 +33,11 @@ def unopened_shared(request: pytest.FixtureRequest) -> Rig:
 
 
 @pytest.fixture
+def unopened_sqlite(tmp_path: Path) -> Rig:
+    return SqliteRig(str(tmp_path / "store.db"))
+
+
+@pytest.fixture
 async def rig(unopened: Rig) -> AsyncGenerator[Rig, Any]:
     async with opened(unopened) as ready:
         yield ready

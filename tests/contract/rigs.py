@@ -1,6 +1,5 @@
 """A store under test: its engine, and the few things a test does behind the engine's back."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Sequence
@@ -12,6 +11,7 @@ from uuid import UUID, uuid4
 
 import attrs
 import psycopg
+import trio
 
 from musterd.store.engine import Engine
 from musterd.store.job import (
@@ -31,6 +31,7 @@ START = 1_800_000_000.0  # where the clock of the SQLite rigs stands
 LOCAL = 5_000.0  # the caller's own clock, for both
 SCHEMA = "musterd"
 LEASE_SECONDS = 30.0
+CLOSE_SECONDS = 10.0
 
 OPTIONS = StoreOptions(
     pool_size=2,
@@ -47,7 +48,8 @@ OPTIONS = StoreOptions(
 class Rig(Protocol):
     """`raw` runs SQL that both databases understand; times go by without anyone waiting."""
 
-    engine: Engine
+    @property
+    def engine(self) -> Engine: ...
 
     def another(self) -> Engine:
         """A second engine on the same store, not yet open. Whoever asks for it closes it."""
@@ -101,7 +103,8 @@ class PostgresRig:
 
     def pass_time(self, seconds: float) -> None:
         """The server's clock cannot be moved, so all that has happened moves into the past."""
-        columns = "created_at run_at started_at finished_at lease_expires_at heartbeat_at".split()
+        columns = ["created_at", "run_at", "started_at", "finished_at"]
+        columns += ["lease_expires_at", "heartbeat_at"]
         moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
         self.raw(f"update job_rows set {moved}")
 
@@ -110,14 +113,21 @@ class PostgresRig:
 async def opened(rig: Rig) -> AsyncGenerator[Rig]:
     """A migrated store. When it is closed no thread, file or socket of its may be left."""
     threads, files = own_threads(), open_files()
-    await rig.engine.open()
-    await rig.engine.migrate()
-    try:
+    async with closing_engine(rig.engine) as engine:
+        await engine.open()
+        await engine.migrate()
         yield rig
-    finally:
-        await rig.engine.close()
     assert own_threads() <= threads, "a thread was left"
     assert open_files() <= files, "a file or socket was left open"
+
+
+@asynccontextmanager
+async def closing_engine(engine: Engine) -> AsyncGenerator[Engine]:
+    try:
+        yield engine
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await engine.close()
 
 
 def own_threads() -> set[threading.Thread]:
@@ -130,7 +140,7 @@ def open_files() -> set[str]:
     found: set[str] = set()
     for descriptor in Path("/dev/fd").iterdir():
         try:
-            found.add(f"{descriptor.name} -> {os.readlink(descriptor)}")
+            found.add(f"{descriptor.name} -> {descriptor.readlink()}")
         except OSError:
             continue  # the one that listed the folder
     return found

@@ -31,7 +31,8 @@ async def test_the_order_is_exact_however_many_are_taken_at_once(rig: Rig) -> No
     made = await rig.engine.enqueue(jobs)
     rig.pass_time(60)
     wanted = sorted(
-        zip(made, jobs, strict=True), key=lambda one: (-one[1].priority, one[1].delay_seconds, one[0])
+        zip(made, jobs, strict=True),
+        key=lambda one: (-one[1].priority, one[1].delay_seconds, one[0]),
     )
     taken: list[int] = []
     while claims := await take(rig.engine, workers=dice.randint(1, 9), ahead=dice.randint(0, 9)):

@@ -1,4 +1,6 @@
 -- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing, since their lease was lost
+-- A lease stands exactly in the states assigned and running. It is asked for in a way that tells the planner nothing:
+-- believing that hardly any job is leased, it would begin with all jobs and look for these few among them.
 with now as materialized (select clock_timestamp() as at),
 ended as materialized (
     select * from unnest(
@@ -23,7 +25,7 @@ settled as (
         forgiven = job.forgiven + ended.forgive::int,
         max_attempts = job.max_attempts + ended.forgive::int
     from ended, now
-    where job.id = ended.id and job.claim_token = ended.token and job.state in ('assigned', 'running')
+    where job.id = ended.id and job.claim_token = ended.token and coalesce(job.lease_expires_at, '-infinity') > '-infinity'
     returning job.id, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state,
               ended.outcome, ended.error
 ),

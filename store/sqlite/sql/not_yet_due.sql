@@ -1,4 +1,18 @@
--- not_yet_due: how many queued jobs are not yet due, counted up to :count
-select count(*) from (
-  select 1 from job_rows where state = 'queued' and run_at > :now limit :count
+-- not_yet_due: how many queued jobs are not yet due, counted up to :count in each priority
+with recursive walk (priority) as (
+  select max(priority) from job_rows where state = 'queued'
+  union all
+  select (select max(job_rows.priority) from job_rows
+          where state = 'queued' and job_rows.priority < walk.priority)
+  from walk
+  where walk.priority is not null
 )
+select coalesce(sum((
+  select count(*) from (
+    select 1 from job_rows
+    where state = 'queued' and job_rows.priority = walk.priority and job_rows.run_at > :now
+    limit :count
+  )
+)), 0)
+from walk
+where walk.priority is not null

@@ -1,0 +1,51 @@
+"""`make bench`: prints every figure with its ratio to the bare database of the same run. ARGS:
+`quick` for a tenth of the jobs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.bench import ceiling, embedded, postgres
+from tests.support.postgres_server import PostgresServer
+
+
+def main(words: list[str]) -> None:
+    share = 10 if "quick" in words else 1
+    with PostgresServer(durable=True) as server:
+        bare = ceiling.claim_and_complete(server)
+        _say("bare claim-100 + complete-100 (pgbench)", f"{bare:,.0f} jobs/s")
+        _drains(server, share)
+        late = postgres.pickups(server)
+        p50, p99 = (postgres.percentile(late, one) for one in (0.5, 0.99))
+        _say("idle pick-up, commit to end of a no-op job", f"p50 {p50:.2f} ms, p99 {p99:.2f} ms")
+        rest = postgres.idle(server)
+        _say(
+            "idle daemon",
+            f"{rest.core_percent:.2f} % of a core, {rest.statements_a_second:.1f} statements/s,"
+            f" {rest.resident_mib:.0f} MiB",
+        )
+    rate = embedded.drain(60_000 // share)
+    _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
+
+
+def _drains(server: PostgresServer, share: int) -> None:
+    first = 100_000 // share
+    for queued in (1_000, 100_000 // share, 1_000_000 // share):
+        rows = min(queued, first)
+        before = ceiling.claim_and_complete(server)
+        found = postgres.drain(server, rows, queued)
+        bare = (before + ceiling.claim_and_complete(server)) / 2
+        cpu, wal = found.cpu_microseconds_a_job, found.wal_bytes_a_job
+        _say(
+            f"drain of {rows:,} from {queued:,} queued, max_count 100",
+            f"{found.jobs_a_second:,.0f} jobs/s = {found.jobs_a_second / bare:.2f} of bare,"
+            f" {cpu:.1f} us CPU/job, {wal:,.0f} B WAL/job, {found.resident_mib:.0f} MiB",
+        )
+
+
+def _say(what: str, found: str) -> None:
+    print(f"{what:<52} {found}", flush=True)
+
+
+main(sys.argv[1:])

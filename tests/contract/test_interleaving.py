@@ -1,0 +1,178 @@
+"""Two writers at once: what one holds the other skips or waits for, and nothing is done twice."""
+
+import sqlite3
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import trio
+
+from musterd.store.engine import Engine, ReapRequest
+from musterd.store.errors import StoreUnavailable
+from musterd.store.job import Hold, JobState, NewJob, ReapRule
+from musterd.store.sqlite.engine import SqliteEngine
+from tests.contract.rigs import (
+    LOCAL,
+    SCHEMA,
+    PostgresRig,
+    Rig,
+    SqliteRig,
+    closing_engine,
+    ending,
+    ids,
+    opened,
+    put,
+    settle,
+    state_of,
+    take,
+    take_one,
+)
+
+REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
+
+
+async def test_two_engines_never_claim_the_same_job(shared: Rig) -> None:
+    made = await shared.engine.enqueue([NewJob("a")] * 300)
+    taken: list[int] = []
+
+    async def work(engine: Engine) -> None:
+        while claims := await take(engine, workers=7):
+            taken.extend(ids(claims))
+            await settle(engine, *(ending(claim) for claim in claims))
+
+    async with closing_engine(shared.another()) as other:
+        await other.open()
+        async with trio.open_nursery() as nursery:
+            for engine in (shared.engine, other, shared.engine, other):
+                nursery.start_soon(work, engine)
+    assert sorted(taken) == made
+    assert (await shared.engine.counts()).by_state[JobState.SUCCEEDED] == 300
+
+
+async def test_two_reapers_end_each_lease_once(shared: Rig) -> None:
+    await put(shared.engine, *[0] * 40)
+    claims = await take(shared.engine, workers=40)
+    shared.pass_time(60)
+    reaped: list[int] = []
+
+    async def reap(engine: Engine) -> None:
+        while ended := await engine.reap(ReapRequest({}, ReapRule("fail", 9), 7)):
+            reaped.extend(one.id for one in ended)
+
+    async with closing_engine(shared.another()) as other:
+        await other.open()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reap, shared.engine)
+            nursery.start_soon(reap, other)
+    assert sorted(reaped) == ids(claims)
+
+
+@asynccontextmanager
+async def row_locked(rig: PostgresRig, job_id: int) -> AsyncGenerator[None]:
+    with psycopg.connect(rig.url) as connection:
+        connection.execute(f"select from {SCHEMA}.job_rows where id = {job_id} for update".encode())
+        yield
+        connection.rollback()
+
+
+class TestPostgresRowLocks:
+    @pytest.fixture
+    async def locks(self, fresh_database: Callable[[], str]) -> AsyncGenerator[PostgresRig, Any]:
+        rig = PostgresRig(fresh_database())
+        async with opened(rig):
+            yield rig
+
+    async def test_a_claim_skips_a_locked_job_and_takes_the_next(self, locks: PostgresRig) -> None:
+        first, second = await put(locks.engine, 0, 0)
+        async with row_locked(locks, first):
+            assert ids(await take(locks.engine, workers=2)) == [second]
+        assert ids(await take(locks.engine, workers=2)) == [first]
+
+    async def test_a_reap_never_waits_for_a_locked_job(self, locks: PostgresRig) -> None:
+        first, second = await put(locks.engine, 0, 0)
+        await take(locks.engine, workers=2)
+        locks.pass_time(60)
+        async with row_locked(locks, first):
+            assert [one.id for one in await locks.engine.reap(REQUEUE)] == [second]
+        assert [one.id for one in await locks.engine.reap(REQUEUE)] == [first]
+
+    async def test_a_settlement_gives_up_on_a_locked_job_and_can_be_made_again(
+        self, locks: PostgresRig
+    ) -> None:
+        await put(locks.engine, 0, 0)
+        first, second = await take(locks.engine, workers=2)
+        async with row_locked(locks, first.id):
+            with pytest.raises(StoreUnavailable) as refused:
+                await settle(locks.engine, ending(first), ending(second))
+        assert refused.value.trouble == "timeout"
+        assert await state_of(locks.engine, second.id) is JobState.RUNNING
+        visit = await settle(locks.engine, ending(first), ending(second))
+        assert visit.rejected == frozenset()
+
+    async def test_a_renewal_gives_up_on_a_locked_job_and_can_be_made_again(
+        self, locks: PostgresRig
+    ) -> None:
+        await put(locks.engine, 0)
+        claim = await take_one(locks.engine)
+        hold = Hold(claim.id, claim.token, None, None)
+        async with row_locked(locks, claim.id):
+            with pytest.raises(StoreUnavailable):
+                await locks.engine.renew([hold], 30, LOCAL)
+        assert await locks.engine.renew([hold], 30, LOCAL) == {claim.id}
+
+
+class TestSqliteWriteLock:
+    @pytest.fixture
+    async def impatient(self, tmp_path: Path) -> AsyncGenerator[SqliteRig, Any]:
+        rig = SqliteRig(str(tmp_path / "store.db"))
+        rig.engine = SqliteEngine(rig.path, lambda: rig.now, busy_timeout_seconds=0.05)
+        async with opened(rig):
+            yield rig
+
+    async def test_each_write_gives_up_while_another_writes_and_reads_go_on(
+        self, impatient: SqliteRig
+    ) -> None:
+        engine = impatient.engine
+        await put(engine, 0, 0)
+        claim = await take_one(engine)
+        writes: list[Callable[[], Awaitable[object]]] = [
+            lambda: put(engine, 0),
+            lambda: take(engine),
+            lambda: settle(engine, ending(claim)),
+            lambda: engine.renew([Hold(claim.id, claim.token, None, None)], 30, LOCAL),
+            lambda: engine.reap(REQUEUE),
+        ]
+        with closing(sqlite3.connect(impatient.path, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            for write in writes:
+                with pytest.raises(StoreUnavailable) as refused:
+                    await write()
+                assert refused.value.trouble == "timeout"
+            assert (await engine.counts()).enqueued_total == 2
+            other.execute("rollback")
+        assert (await settle(engine, ending(claim))).rejected == frozenset()
+
+    async def test_a_write_waits_for_a_short_one_to_end(self, shared_sqlite: SqliteRig) -> None:
+        done = trio.Event()
+
+        async def enqueue() -> None:
+            await put(shared_sqlite.engine, 0)
+            done.set()
+
+        with closing(sqlite3.connect(shared_sqlite.path, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(enqueue)
+                await trio.sleep(0.05)
+                assert not done.is_set()
+                other.execute("rollback")
+        assert done.is_set()
+
+    @pytest.fixture
+    async def shared_sqlite(self, tmp_path: Path) -> AsyncGenerator[SqliteRig, Any]:
+        rig = SqliteRig(str(tmp_path / "store.db"))
+        async with opened(rig):
+            yield rig

@@ -1,0 +1,139 @@
+"""What the database itself refuses, whoever writes to it."""
+
+import sqlite3
+
+import psycopg
+import pytest
+
+from musterd.store.job import JobState
+from musterd.store.lifecycle import INITIAL, LEASED, TRANSITIONS
+from tests.contract.rigs import Rig, ending, put, settle, state_of, take, take_one
+
+REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError, psycopg.DataError)
+
+
+async def bring_to(rig: Rig, state: JobState) -> int:
+    """A job in this state, by legal steps."""
+    (job_id,) = await put(rig.engine, 0)
+    if state is JobState.PENDING:
+        rig.raw(
+            "insert into job_rows (kind, state, created_at, run_at)"
+            f" select kind, 'pending', created_at, run_at from job_rows where id = {job_id}"
+        )
+        return job_id + 1
+    if state is JobState.ASSIGNED:
+        await take(rig.engine, workers=0, ahead=1)
+    elif state is not JobState.QUEUED:
+        claim = await take_one(rig.engine)
+        if state is not JobState.RUNNING:
+            await settle(rig.engine, ending(claim, state))
+    return job_id
+
+
+def becoming(state: JobState) -> str:
+    """Sets all that the state needs, so that nothing but the transition can be refused."""
+    token = "claim_token = coalesce(claim_token, (select claim_token from job_rows where id = 1))"
+    leased = f"{token}, node = 'n', lease_expires_at = run_at, heartbeat_at = run_at, attempt = 1"
+    free = "lease_expires_at = null, heartbeat_at = null"
+    held = leased if state in LEASED else free
+    return f"state = '{state.value}', started_at = run_at, finished_at = run_at, {held}"
+
+
+@pytest.mark.parametrize("before", JobState)
+async def test_the_database_allows_exactly_the_transitions_of_the_table(
+    rig: Rig, before: JobState
+) -> None:
+    await put(rig.engine, 0)
+    await settle(rig.engine, ending(await take_one(rig.engine)))  # job 1: the one with a token
+    for after in set(JobState) - {before}:
+        job_id = await bring_to(rig, before)
+        change = f"update job_rows set {becoming(after)} where id = {job_id}"
+        if (before, after) in TRANSITIONS:
+            rig.raw(change)
+            assert await state_of(rig.engine, job_id) is after
+        else:
+            with pytest.raises(REFUSALS):
+                rig.raw(change)
+            assert await state_of(rig.engine, job_id) is before
+        # Out of the way of the next claim.
+        rig.raw(f"delete from job_rows where id >= {job_id}")
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_a_state_may_follow_itself(rig: Rig, state: JobState) -> None:
+    job_id = await bring_to(rig, state)
+    rig.raw(f"update job_rows set state = state where id = {job_id}")
+    assert await state_of(rig.engine, job_id) is state
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_a_new_row_is_pending_or_queued(rig: Rig, state: JobState) -> None:
+    await put(rig.engine, 0)
+    statement = (
+        "insert into job_rows (kind, state, finished_at, created_at, run_at)"
+        f" select kind, '{state.value}', run_at, created_at, run_at from job_rows"
+    )
+    if state in INITIAL:
+        rig.raw(statement)
+        return
+    with pytest.raises(REFUSALS):
+        rig.raw(statement)
+
+
+BAD_ROWS = {
+    "kind": ["''", "null"],
+    "payload": ["'{'", "''", "null", "'[1,]'"],
+    "priority": ["32768", "-32769", "null"],
+    "state": ["'waiting'", "''", "null", "'pending queued'", "'QUEUED'"],
+    "attempt": ["1", "-1", "null"],
+    "max_attempts": ["0", "-1"],
+    "result": ["'{'"],
+    "error": ["'oops'"],
+    "created_at": ["null"],
+    "run_at": ["null"],
+}
+BAD_VALUES = [(column, value) for column, values in BAD_ROWS.items() for value in values]
+
+
+@pytest.mark.parametrize(("column", "value"), BAD_VALUES)
+async def test_a_bad_row_is_refused(rig: Rig, column: str, value: str) -> None:
+    await put(rig.engine, 0)
+    row = {"kind": "kind", "created_at": "created_at", "run_at": "run_at", column: value}
+    columns, values = ", ".join(row), ", ".join(row.values())
+    with pytest.raises(REFUSALS):
+        rig.raw(f"insert into job_rows ({columns}) select {values} from job_rows")
+    assert (await rig.engine.counts()).enqueued_total == 1
+
+
+BAD_CHANGES = [
+    ("queued", "lease_expires_at = run_at"),
+    ("queued", "heartbeat_at = run_at"),
+    ("running", "claim_token = null"),
+    ("running", "lease_expires_at = null"),
+    ("running", "node = null"),
+    ("assigned", "claim_token = null"),
+    ("succeeded", "finished_at = null"),
+    ("failed", "finished_at = null"),
+    ("canceled", "finished_at = null"),
+    ("paused", "lease_expires_at = run_at"),
+    ("queued", "max_attempts = 0"),
+]
+
+
+@pytest.mark.parametrize(("state", "change"), BAD_CHANGES)
+async def test_a_row_that_does_not_fit_its_state_is_refused(
+    rig: Rig, state: str, change: str
+) -> None:
+    job_id = await bring_to(rig, JobState(state))
+    with pytest.raises(REFUSALS):
+        rig.raw(f"update job_rows set {change} where id = {job_id}")
+
+
+async def test_an_attempt_is_in_the_history_once(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    await settle(rig.engine, ending(await take_one(rig.engine), JobState.QUEUED))
+    with pytest.raises(REFUSALS):
+        rig.raw(
+            "insert into attempts (job_id, attempt, finished_at, outcome)"
+            " select job_id, attempt, finished_at, outcome from attempts"
+        )

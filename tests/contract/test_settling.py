@@ -1,0 +1,227 @@
+"""Settlements: what they write, whom they refuse, how they are read back."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from musterd.store.errors import InputRefused
+from musterd.store.job import AttemptOutcome, JobFilter, JobRecord, JobState, NewJob
+from tests.contract.rigs import LOCAL, Rig, ending, put, settle, state_of, take, take_one
+
+ERROR = '{"type": "Boom", "message": "it broke"}'
+
+
+async def look(rig: Rig, job_id: int) -> JobRecord:
+    record = await rig.engine.job(job_id)
+    assert record is not None
+    return record
+
+
+def near(found: datetime | None, wanted: datetime | None) -> bool:
+    assert found is not None
+    assert wanted is not None
+    return abs(found - wanted) < timedelta(seconds=2)
+
+
+@pytest.mark.parametrize(
+    "state", [JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED, JobState.PAUSED]
+)
+async def test_an_end_is_written_whole(rig: Rig, state: JobState) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    error = None if state is JobState.SUCCEEDED else ERROR
+    visit = await settle(rig.engine, ending(claim, state, result="[1]", error=error, reason="so"))
+    assert (visit.rejected, visit.claims) == (frozenset(), [])
+    record = await look(rig, claim.id)
+    assert (record.state, record.result, record.reason) == (state, "[1]", "so")
+    assert (record.error is None) is (error is None)
+    assert (record.lease_expires_at, record.heartbeat_at) == (None, None)
+    (attempt,) = record.attempts
+    assert attempt.outcome is not None
+    assert (attempt.attempt, attempt.node, attempt.worker) == (1, "north", 1)
+    assert attempt.outcome.value == state.value
+    assert attempt.error == record.error
+
+
+async def test_local_times_arrive_as_ages_on_the_store_clock(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    (claim,) = await take(rig.engine, workers=0, ahead=1)
+    rig.pass_time(10)
+    await settle(rig.engine, ending(claim, started_local=LOCAL - 4, ended_local=LOCAL - 1.5))
+    record = await look(rig, claim.id)
+    assert record.started_at is not None
+    assert record.finished_at is not None
+    assert record.finished_at - record.started_at == timedelta(seconds=2.5)
+    assert near(record.started_at, record.created_at + timedelta(seconds=6))
+
+
+async def test_the_start_that_the_claim_wrote_stays(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    started_at = (await look(rig, claim.id)).started_at
+    await settle(rig.engine, ending(claim, started_local=LOCAL - 999))
+    assert (await look(rig, claim.id)).started_at == started_at
+
+
+async def test_a_job_that_never_started_may_end(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    (claim,) = await take(rig.engine, workers=0, ahead=1)
+    await settle(rig.engine, ending(claim, JobState.FAILED, started_local=None, error=ERROR))
+    record = await look(rig, claim.id)
+    assert (record.state, record.started_at) == (JobState.FAILED, None)
+
+
+async def test_a_retry_waits_its_delay_and_leaves_its_attempt_in_the_history(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    before = await look(rig, claim.id)
+    await settle(rig.engine, ending(claim, JobState.QUEUED, delay_seconds=60, error=ERROR))
+    record = await look(rig, claim.id)
+    assert record.state is JobState.QUEUED
+    assert near(record.run_at, before.run_at + timedelta(seconds=60))
+    assert json.loads(record.error or "") == json.loads(ERROR)
+    (attempt,) = record.attempts
+    assert (attempt.attempt, attempt.outcome) == (1, AttemptOutcome.RETRYING)
+    assert json.loads(attempt.error or "") == json.loads(ERROR)
+    assert await take(rig.engine) == []
+    rig.pass_time(61)
+    (again,) = await take(rig.engine)
+    assert (again.id, again.attempt) == (claim.id, 2)
+
+
+async def test_without_a_delay_a_job_keeps_its_due_time(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    run_at = (await rig.engine.jobs(JobFilter()))[0].run_at
+    claim = await take_one(rig.engine)
+    await settle(rig.engine, ending(claim, JobState.QUEUED, AttemptOutcome.RELEASED))
+    assert (await look(rig, claim.id)).run_at == run_at
+
+
+async def test_every_attempt_is_listed_in_order_the_current_one_last(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    for outcome in (AttemptOutcome.RETRYING, AttemptOutcome.SNOOZED, AttemptOutcome.RELEASED):
+        claim = await take_one(rig.engine, node=outcome.value)
+        await settle(rig.engine, ending(claim, JobState.QUEUED, outcome))
+    claim = await take_one(rig.engine)
+    attempts = (await look(rig, claim.id)).attempts
+    assert [(one.attempt, one.outcome) for one in attempts] == [
+        (1, AttemptOutcome.RETRYING),
+        (2, AttemptOutcome.SNOOZED),
+        (3, AttemptOutcome.RELEASED),
+        (4, None),
+    ]
+    assert [one.node for one in attempts] == ["retrying", "snoozed", "released", "north"]
+    assert (attempts[3].finished_at, attempts[3].error) == (None, None)
+    assert all(one.finished_at is not None for one in attempts[:3])
+
+
+async def test_an_attempt_under_way_does_not_show_the_error_before_it(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    await settle(rig.engine, ending(claim, JobState.QUEUED, error=ERROR))
+    claim = await take_one(rig.engine)
+    first, second = (await look(rig, claim.id)).attempts
+    assert first.error is not None
+    assert second.error is None
+    await settle(rig.engine, ending(claim))
+    record = await look(rig, claim.id)
+    assert (record.error, record.attempts[1].error) == (None, None)
+
+
+@pytest.mark.parametrize("state", [JobState.QUEUED, JobState.PAUSED])
+async def test_what_is_forgiven_raises_the_budget(rig: Rig, state: JobState) -> None:
+    own, _kinds = await rig.engine.enqueue([NewJob("a", max_attempts=3), NewJob("a")])
+    claims = await take(rig.engine, workers=2)
+    await settle(rig.engine, *(ending(claim, state, forgive=True) for claim in claims))
+    records = [await look(rig, claim.id) for claim in claims]
+    assert [(one.forgiven, one.max_attempts, one.attempt) for one in records] == [
+        (1, 4, 1),
+        (1, None, 1),
+    ]
+    assert records[0].id == own
+
+
+async def test_a_forgiven_attempt_is_told_to_the_next_claim(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    await settle(rig.engine, ending(claim, JobState.QUEUED, forgive=True))
+    claim = await take_one(rig.engine)
+    assert (claim.attempt, claim.forgiven) == (2, 1)
+
+
+async def test_a_wrong_token_changes_nothing(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    for state in (JobState.SUCCEEDED, JobState.QUEUED):
+        visit = await settle(rig.engine, ending(claim._replace(token=uuid4()), state))
+        assert visit.rejected == {claim.id}
+    record = await look(rig, claim.id)
+    assert (record.state, len(record.attempts)) == (JobState.RUNNING, 1)
+
+
+async def test_an_unknown_job_is_rejected(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    visit = await settle(rig.engine, ending(claim._replace(id=999_999)), ending(claim))
+    assert visit.rejected == {999_999}
+    assert await state_of(rig.engine, claim.id) is JobState.SUCCEEDED
+
+
+async def test_a_job_claimed_again_by_the_same_node_is_not_the_old_claim(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    old = await take_one(rig.engine)
+    await settle(rig.engine, ending(old, JobState.QUEUED))
+    new = await take_one(rig.engine)
+    assert (await settle(rig.engine, ending(old))).rejected == {old.id}
+    assert await state_of(rig.engine, new.id) is JobState.RUNNING
+    assert (await settle(rig.engine, ending(new))).rejected == frozenset()
+
+
+@pytest.mark.parametrize(
+    "state", [JobState.SUCCEEDED, JobState.FAILED, JobState.PAUSED, JobState.QUEUED]
+)
+async def test_a_second_settlement_is_rejected_but_known_as_written(
+    rig: Rig, state: JobState
+) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    settlement = ending(claim, state)
+    assert await rig.engine.settled_already([settlement]) == frozenset()
+    await settle(rig.engine, settlement)
+    assert (await settle(rig.engine, settlement)).rejected == {claim.id}
+    assert await rig.engine.settled_already([settlement]) == {claim.id}
+    assert len((await look(rig, claim.id)).attempts) == 1
+
+
+async def test_a_retry_is_known_as_written_even_after_the_next_claim(rig: Rig) -> None:
+    await put(rig.engine, 0)
+    settlement = ending(await take_one(rig.engine), JobState.QUEUED)
+    await settle(rig.engine, settlement)
+    await take_one(rig.engine)
+    assert await rig.engine.settled_already([settlement]) == {settlement.id}
+
+
+async def test_another_outcome_is_not_known_as_written(rig: Rig) -> None:
+    await put(rig.engine, 0, 0)
+    first, second = await take(rig.engine, workers=2)
+    await settle(rig.engine, ending(first, JobState.FAILED), ending(second, JobState.QUEUED))
+    wrong = [ending(first), ending(second), ending(second._replace(id=999_999))]
+    assert await rig.engine.settled_already(wrong) == frozenset()
+    assert await rig.engine.settled_already([]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "bad", [{"result": "{"}, {"error": "oops"}, {"result": '"\ud800"'}, {"reason": "a\udc00"}]
+)
+async def test_values_that_cannot_be_stored_undo_the_whole_batch(
+    rig: Rig, bad: dict[str, Any]
+) -> None:
+    await put(rig.engine, 0, 0)
+    good, other = await take(rig.engine, workers=2)
+    with pytest.raises(InputRefused):
+        await settle(rig.engine, ending(good), ending(other, **bad))
+    assert await state_of(rig.engine, good.id) is JobState.RUNNING
+    assert (await settle(rig.engine, ending(good), ending(other))).rejected == frozenset()

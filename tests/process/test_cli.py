@@ -1,0 +1,178 @@
+"""The command as people and scripts meet it, on the embedded store, with no daemon about."""
+
+import json
+import os
+import pty
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import COMMAND, Home
+
+OFF = ("--set", "http.listen=")
+
+
+def test_a_job_from_the_queue_to_its_report(home: Home) -> None:
+    assert home.call("enqueue", "report", "--payload", '{"pages": 3}').out == "job 1 queued\n"
+    (listed,) = home.call("jobs", "--json").lines
+    assert (listed["id"], listed["kind"], listed["state"]) == (1, "report", "queued")
+    found = home.job(1)
+    assert found == listed
+    assert (found["payload"], found["attempts"], found["tenant"]) == ({"pages": 3}, [], "default")
+    report = home.call("job", "1")
+    assert report.out.startswith("job 1 · report · queued\n")
+    assert report.err == ""
+
+
+def test_status_without_a_daemon_says_so_and_what_to_do(home: Home) -> None:
+    home.call("enqueue", "noop")
+    done = home.call("status", "--set", "http.listen=127.0.0.1:1")
+    first = done.out.splitlines()[0]
+    assert done.code == 1
+    assert first.startswith("NOT healthy: no daemon answers at 127.0.0.1:1")
+    assert "`musterd run`" in first
+    assert "1 queued" in done.out
+
+
+def test_status_where_no_daemon_can_be_asked_judges_the_store(home: Home) -> None:
+    done = home.call("status", "--json", *OFF)
+    assert (done.code, done.json["healthy"], done.json["node"]) == (0, True, None)
+    assert done.json["counts"]["jobs"]["queued"] == 0
+
+
+def test_options_of_a_job_arrive_in_it(home: Home) -> None:
+    options = ("--priority", "-7", "--in", "5m", "--max-attempts", "2")
+    made = home.call("enqueue", "noop", "--json", *options).json
+    assert (made["priority"], made["max_attempts"]) == (-7, 2)
+    assert made["run_at"] > made["created_at"]
+    at = home.call("--json", "enqueue", "noop", "--at", "2100-01-01T00:00:00+01:00").json
+    assert at["run_at"] == "2099-12-31T23:00:00.000000Z"
+
+
+def test_a_kinds_own_priority_holds_where_none_is_given(home: Home) -> None:
+    assert home.call("enqueue", "urgent", "--json").json["priority"] == 100
+
+
+def test_the_payload_from_a_file_and_from_standard_input(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "payload.json"
+    file.write_text('["ä"]')
+    assert home.call("enqueue", "noop", "--json", "--payload", f"@{file}").json["payload"] == ["ä"]
+    piped = home.call("enqueue", "noop", "--json", "--payload", "-", given='{"from": "stdin"}')
+    assert piped.json["payload"] == {"from": "stdin"}
+
+
+def test_ten_thousand_at_once(home: Home) -> None:
+    done = home.call("enqueue", "noop", "--count", "10000", "--json")
+    assert done.json == {"count": 10000, "first_id": 1, "last_id": 10000}
+    assert done.err == ""  # no progress bar where nobody looks
+    counts = home.call("status", "--json", *OFF).json["counts"]
+    assert counts["jobs"]["queued"] == counts["enqueued_total"] == 10000
+
+
+def test_jobs_are_filtered_and_limited(home: Home) -> None:
+    home.call("enqueue", "noop", "--count", "3")
+    home.call("enqueue", "report", "--count", "2")
+    assert [job["id"] for job in home.call("jobs", "--json", "--limit", "2").lines] == [5, 4]
+    assert [job["id"] for job in home.call("jobs", "--json", "--kind", "noop").lines] == [3, 2, 1]
+    assert home.call("jobs", "--json", "--state", "failed").out == ""
+    assert home.call("jobs", "--state", "failed").out == "no such jobs\n"
+
+
+def test_the_queue_is_paused_once_and_resumed_once(home: Home) -> None:
+    assert home.call("queue", "pause").out.startswith("queue paused")
+    assert home.call("queue", "pause").out.startswith("the queue was paused already, by ")
+    assert "PAUSED" in home.call("status", *OFF).out
+    assert home.call("queue", "resume").out == "queue resumed\n"
+    assert home.call("queue", "resume", "--json").json == {"paused": False, "changed": False}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("job", "99"), 3, "there is no job 99"),
+        (("enqueue", "reprot"), 3, "did you mean report?"),
+        (("enqueue", "noop", "--payload", "{"), 2, "payload"),
+        (("job", "x"), 2, "not a valid integer"),
+        (("config", "check", "--set", "workers.max_count=x"), 78, "workers.max_count"),
+        (("jobs", "--config", "/no/such.toml"), 78, "/no/such.toml"),
+        (("jobs", "--set", "store.url=sqlite:////proc/none/x.db"), 78, "/proc/none"),
+        (("jobs", "--set", "store.url=postgresql://x@127.0.0.1:1/x"), 69, "127.0.0.1"),
+        (("status", "--set", "store.url=postgresql://x@127.0.0.1:1/x"), 69, ""),
+        (("scaling", "--set", "http.listen=127.0.0.1:1"), 69, "no daemon answers"),
+    ],
+)
+def test_complaints_go_to_stderr_with_their_exit_code(
+    home: Home, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    started = time.monotonic()
+    done = home.call(*arguments)
+    assert (done.code, said in done.err) == (code, True), done
+    assert "Traceback" not in done.out + done.err
+    assert time.monotonic() - started < 20
+
+
+def test_the_schema_is_told_and_made(home: Home) -> None:
+    assert home.call("db", "status").code == 78
+    made = home.call("db", "migrate", "--json").json
+    assert made["applied"][0] == "0001_jobs"
+    assert home.call("db", "migrate", "--json").json["applied"] == []
+    assert home.call("db", "status", "--json").json["current"] is True
+
+
+def test_help_is_quick_and_loads_nothing_large() -> None:
+    program = (
+        "import sys, musterd.manager.cli; large = {'trio', 'psycopg', 'prometheus_client',"
+        " 'hypercorn', 'starlette', 'cattrs', 'sqlite3'} & set(sys.modules); sys.exit(str(large))"
+    )
+    done = subprocess.run([COMMAND[0], "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr == "set()\n"
+
+
+def on_terminal(home: Home, *arguments: str, **environ: str) -> str:
+    """Gives what a verb writes to a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env=home.environ() | environ,
+    ):
+        os.close(theirs)
+        written = b""
+        while part := _read(ours):
+            written += part
+    os.close(ours)
+    return written.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how Linux says that the other side has closed a terminal
+        return b""
+
+
+def test_colour_only_on_a_terminal_and_never_against_no_color(home: Home) -> None:
+    assert "\x1b[" in on_terminal(home, "status", *OFF, TERM="xterm")
+    assert "\x1b[" not in on_terminal(home, "status", *OFF, TERM="xterm", NO_COLOR="1")
+    assert "\x1b[" not in home.call("status", *OFF).out
+
+
+def test_many_jobs_have_a_progress_bar_on_a_terminal(home: Home) -> None:
+    written = on_terminal(home, "enqueue", "noop", "--count", "3000", TERM="xterm")
+    assert "enqueueing noop" in written
+    assert "100%" in written
+    assert "3,000 jobs queued: 1 to 3000" in written
+
+
+def test_a_shown_configuration_masks_its_secrets(home: Home) -> None:
+    url = "store.url=postgresql://me:hunter2@db/x"
+    done = home.call(
+        "config", "show", "--json", "--origin", "--set", url, MUSTERD_HTTP__TOKEN="t0k"
+    )
+    assert "hunter2" not in done.out
+    assert "t0k" not in done.out
+    assert json.loads(done.out)["http"]["token"]["origin"] == "env MUSTERD_HTTP__TOKEN"

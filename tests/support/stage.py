@@ -1,0 +1,250 @@
+"""The product's own daemons on a store in memory, on a virtual clock."""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
+from musterd.config.load import load
+from musterd.config.settings import Retry, Settings
+from musterd.manager.daemon import Daemon, DaemonPlan
+from musterd.manager.metrics import Metrics
+from musterd.manager.view import Decision, WorkerView
+from musterd.manager.watched import WatchedEngine
+from musterd.store.job import JobFilter, JobRecord, JobState, NewJob
+from musterd.store.sqlite.engine import SqliteEngine
+from tests.support.faulty_engine import FaultyEngine
+from tests.support.history import check_history
+
+EPOCH = 1_800_000_000.0  # where the wall clock stands at the start
+LOOK_SECONDS = 0.01
+NO_FILE = Path("no-such-file.toml")
+RETRY = Retry(3, "exponential", 1.0, 2.0, 300.0, "none")
+
+
+def settings_with(**changes: object) -> Settings:
+    """The shipped defaults, but for `section__key=value`."""
+    sets = [f"{name.replace('__', '.')}={value}" for name, value in changes.items()]
+    return load(None, {}, sets, NO_FILE).settings
+
+
+def kind(name: str, duration_ms: int = 0, **values: Any) -> WorkKind:
+    """A deterministic kind; what is left out is as in a catalog."""
+    span_ms = values.pop("span_ms", 0)
+    outcome = values.pop("outcome", "success")
+    fail_first = values.pop("fail_first", 0)
+    behaviour = Deterministic(duration_ms, duration_ms + span_ms, outcome, fail_first)
+    defaults = {
+        "retryable": False,
+        "retry": RETRY,
+        "time_limit_seconds": None,
+        "priority": 0,
+        "on_lease_lost": "requeue",
+        "source": "test:1",
+    }
+    return WorkKind(name, behaviour, **{**defaults, **values})
+
+
+KINDS = (
+    kind("noop"),
+    kind("brief", 20),
+    kind("report", 200),
+    kind("slow", 5_000),
+    kind("long", 100_000),
+    kind("varied", 50, span_ms=200),
+    kind("flaky", 100, retryable=True, fail_first=2),
+    kind("broken", 100, outcome="fail"),
+    kind("stubborn", 100, outcome="fail", retryable=True),
+    kind("declined", 100, outcome="cancel"),
+    kind("overdue", 3_000, time_limit_seconds=1.0),
+    kind("once", 100_000, on_lease_lost="fail"),
+)
+
+
+class Events(logging.Handler):
+    """What was logged, as (phrase, fields)."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[tuple[str, Mapping[str, Any]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.getMessage(), getattr(record, "fields", {})))
+
+    def named(self, phrase: str) -> list[Mapping[str, Any]]:
+        return [fields for said, fields in self.lines if said == phrase]
+
+
+@attrs.define(eq=False)
+class Node:
+    """One daemon on the stage. `slept_seconds` is what its machine has slept so far."""
+
+    name: str
+    settings: Settings
+    daemon: Daemon
+    metrics: Metrics
+    events: Events
+    ended: trio.Event
+    scope: trio.CancelScope
+    sleep: dict[str, float]
+
+    @property
+    def size(self) -> int:
+        """The crew without those that are leaving."""
+        status = self.daemon.status()
+        return status.idle + status.busy
+
+    @property
+    def workers(self) -> list[WorkerView]:
+        return list(self.daemon.workers())
+
+    @property
+    def journal(self) -> list[Decision]:
+        return list(self.daemon.decisions())
+
+    def machine_sleeps(self, seconds: float) -> None:
+        """As a suspend looks from within: only the boot-time clock has run on."""
+        self.sleep["seconds"] += seconds
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"musterd_{name}", labels) or 0.0
+
+    async def stop(self) -> None:
+        self.daemon.stop()
+        await self.ended.wait()
+
+    def kill(self) -> None:
+        """The whole daemon ends at once, as its process would."""
+        self.scope.cancel()
+
+
+class Stage:
+    """A store and its nodes. `store` is where faults are made."""
+
+    def __init__(self, store: FaultyEngine, nursery: trio.Nursery) -> None:
+        self.store = store
+        self.nodes: list[Node] = []
+        self.kinds: dict[str, WorkKind] = {one.name: one for one in KINDS}
+        self._nursery = nursery
+
+    async def start(self, name: str = "north", **changes: object) -> Node:
+        """A node that is up and running."""
+        node = self.make(name, **changes)
+        await self._nursery.start(self._run, node)
+        return node
+
+    def start_soon(self, name: str = "north", **changes: object) -> Node:
+        node = self.make(name, **changes)
+        self._nursery.start_soon(self._run, node)
+        return node
+
+    def make(self, name: str, **changes: object) -> Node:
+        settings = settings_with(**changes)
+        metrics, events = Metrics(settings.metrics, "1"), Events()
+        log = logging.Logger(name, logging.DEBUG)
+        log.addHandler(events)
+        sleep = {"seconds": 0.0}
+        plan = DaemonPlan(
+            settings=settings,
+            catalog=Catalog(self.kinds.values()),
+            engine=WatchedEngine(self.store, metrics, log, trio.current_time),
+            node=name,
+            dice=random.Random(name),
+            metrics=metrics,
+            log=log,
+            boottime=lambda: trio.current_time() + sleep["seconds"],
+            wall_clock=wall_clock,
+        )
+        scope, ended = trio.CancelScope(), trio.Event()
+        node = Node(name, settings, Daemon(plan), metrics, events, ended, scope, sleep)
+        self.nodes.append(node)
+        return node
+
+    async def _run(
+        self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        try:
+            with node.scope:
+                await node.daemon.run(task_status=task_status)
+        finally:
+            node.ended.set()
+
+    async def put(self, kind_name: str, count: int = 1, **options: Any) -> list[int]:
+        jobs = [NewJob(kind_name, **options)] * count
+        return await self.store.engine.enqueue(jobs)
+
+    async def put_one(self, kind_name: str, **options: Any) -> int:
+        (job_id,) = await self.put(kind_name, **options)
+        return job_id
+
+    async def job(self, job_id: int) -> JobRecord:
+        """As the store has it, whatever the weather."""
+        record = await self.store.engine.job(job_id)
+        assert record is not None
+        return record
+
+    async def state(self, job_id: int) -> JobState:
+        return (await self.job(job_id)).state
+
+    async def jobs(self, *states: JobState) -> list[JobRecord]:
+        return await self.store.engine.jobs(JobFilter(states, limit=100_000))
+
+    async def all_ended(self, within_seconds: float = 60) -> None:
+        """Waits for it, and fails if it does not come in time."""
+        with trio.fail_after(within_seconds):
+            while await self._unended():
+                await trio.sleep(LOOK_SECONDS)
+
+    async def _unended(self) -> int:
+        counts = (await self.store.engine.counts()).by_state
+        return sum(
+            counts[state] for state in (JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING)
+        )
+
+    def raw(self, sql: str) -> list[tuple[Any, ...]]:
+        database = self.store.engine._database  # pyright: ignore[reportPrivateUsage] - the only way in
+        assert database is not None
+        return database.connection.execute(sql).fetchall()
+
+    def running_now(self) -> list[int]:
+        """The jobs that workers of any node have in hand."""
+        return [one.job_id for node in self.nodes for one in node.workers if one.job_id is not None]
+
+
+def wall_clock() -> float:
+    return EPOCH + trio.current_time()
+
+
+async def until(holds: Callable[[], object], within_seconds: float = 30) -> float:
+    """Waits until it holds; returns how long that took. Fails if it does not come in time."""
+    start = trio.current_time()
+    with trio.fail_after(within_seconds):
+        while not holds():
+            await trio.sleep(LOOK_SECONDS)
+    return trio.current_time() - start
+
+
+@asynccontextmanager
+async def open_stage() -> AsyncGenerator[Stage]:
+    """Ends every node that still runs, then judges the history of the store."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    engine = SqliteEngine(":memory:", wall_clock, inline=True)
+    await engine.open()
+    await engine.migrate()
+    async with trio.open_nursery() as nursery:
+        stage = Stage(FaultyEngine(engine, nursery), nursery)
+        yield stage
+        nursery.cancel_scope.cancel()
+    await engine.close()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    check_history(stage.store.history)

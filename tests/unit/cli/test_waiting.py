@@ -1,0 +1,96 @@
+"""Waiting ends when the jobs have, and outlasts a store that goes away."""
+
+import uuid
+
+import pytest
+import trio
+import trio.testing
+
+from musterd.manager.cli.waiting import wait_for
+from musterd.store.errors import StoreUnavailable
+from musterd.store.job import AttemptOutcome, ClaimRequest, JobRecord, JobState, NewJob, Settlement
+from musterd.store.sqlite.engine import SqliteEngine
+
+
+class Shaky(SqliteEngine):
+    """A real store in memory that cannot be read for the first `failures` times."""
+
+    def __init__(self, failures: int = 0) -> None:
+        super().__init__(":memory:", lambda: 1000.0 + trio.current_time())
+        self.failures = failures
+
+    async def job(self, job_id: int) -> JobRecord | None:
+        if self.failures > 0:
+            self.failures -= 1
+            raise StoreUnavailable("gone fishing", "unreachable")
+        return await super().job(job_id)
+
+
+async def opened(failures: int = 0) -> Shaky:
+    engine = Shaky(failures)
+    await engine.open()
+    await engine.migrate()
+    return engine
+
+
+async def end(engine: Shaky, state: JobState, outcome: AttemptOutcome) -> None:
+    """Runs the first claimable job to its end."""
+    request = ClaimRequest(uuid.uuid4(), "n1", (1,), 0, 30.0)
+    (claim,) = (await engine.exchange([], request, 0.0)).claims
+    settled = Settlement(claim.id, claim.token, 1, 1, state, outcome, 0.0, 0.0)
+    await engine.exchange([settled], None, 0.0)
+
+
+async def test_it_waits_for_all_and_counts_how_they_ended(
+    autojump_clock: trio.testing.MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = await opened()
+    ids = await engine.enqueue([NewJob("noop"), NewJob("noop")])
+
+    async def work() -> None:
+        await trio.sleep(3)
+        await end(engine, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+        await trio.sleep(3)
+        await end(engine, JobState.FAILED, AttemptOutcome.FAILED)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        waited = await wait_for(engine, ids, quiet=False)
+        assert 6 <= trio.current_time() < 7
+    assert (waited.ended, waited.succeeded) == ({"succeeded": 1, "failed": 1}, False)
+    assert capsys.readouterr().out == "1 failed, 1 succeeded\n"
+    await engine.close()
+
+
+async def test_a_paused_job_moves_no_more_by_itself(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    engine = await opened()
+    ids = await engine.enqueue([NewJob("noop")])
+    await end(engine, JobState.PAUSED, AttemptOutcome.PAUSED)
+    waited = await wait_for(engine, ids, quiet=True)
+    assert (waited.ended, waited.succeeded) == ({"paused": 1}, False)
+    await engine.close()
+
+
+async def test_a_store_that_is_away_is_waited_for_and_named_once(
+    autojump_clock: trio.testing.MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = await opened(failures=3)
+    ids = await engine.enqueue([NewJob("noop")])
+    await end(engine, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+    waited = await wait_for(engine, ids, quiet=True)
+    assert waited.succeeded
+    assert capsys.readouterr().err.count("gone fishing") == 1
+    await engine.close()
+
+
+async def test_a_job_that_nobody_takes_is_asked_about(
+    autojump_clock: trio.testing.MockClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = await opened()
+    ids = await engine.enqueue([NewJob("noop")])
+    with trio.move_on_after(20):
+        await wait_for(engine, ids, quiet=False)
+    assert capsys.readouterr().err.count("is a daemon running?") == 1
+    await engine.close()

@@ -1,0 +1,178 @@
+"""What each route answers."""
+
+import re
+
+import attrs
+import pytest
+import trio
+from prometheus_client.parser import text_string_to_metric_families
+
+from musterd.manager.view import NodeStatus
+from musterd.store.errors import StoreUnavailable
+from musterd.store.job import Counts
+from tests.support.web_scene import COUNTS, STATUS, serving
+
+
+async def away() -> Counts:
+    await trio.lowlevel.checkpoint()
+    raise StoreUnavailable("connection refused", "unreachable")
+
+
+async def stuck() -> Counts:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def test_alive_is_alive_whatever_the_store_does() -> None:
+    async with serving(counts=away) as web:
+        answer = await web.get("/livez")
+    assert (answer.status, answer.text) == (200, "ok\n")
+
+
+async def test_ready_while_running() -> None:
+    async with serving() as web:
+        assert (await web.get("/readyz")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("seen", "detail"),
+    [
+        (attrs.evolve(STATUS, phase="starting"), "starting"),
+        (
+            attrs.evolve(STATUS, phase="draining", drain_seconds_left=12.0),
+            "draining: it takes no new jobs, 12.0 s left",
+        ),
+        (
+            attrs.evolve(STATUS, store_trouble="disk_full", store_trouble_seconds=3.0),
+            "the store has no disk space left, for 3.0 s now",
+        ),
+    ],
+)
+async def test_not_ready_says_why_and_when_to_come_again(seen: NodeStatus, detail: str) -> None:
+    async with serving() as web:
+        web.node.seen = seen
+        answer = await web.get("/readyz")
+    assert answer.status == 503
+    assert answer.headers["retry-after"] == "1"
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json == {
+        "type": "about:blank",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": detail,
+    }
+
+
+async def test_metrics_are_the_text_format_with_the_queue_counted() -> None:
+    async with serving() as web:
+        answer = await web.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    assert families["musterd_queue_depth"].samples[0].value == 2
+
+
+async def test_metrics_are_served_when_the_store_is_away() -> None:
+    async with serving(counts=away) as web:
+        answer = await web.get("/metrics")
+    assert answer.status == 200
+    assert "musterd_build_info{" in answer.text
+    assert "musterd_queue_depth{" not in answer.text
+
+
+async def test_status_is_node_and_counts() -> None:
+    async with serving() as web:
+        found = (await web.get("/status")).json
+    assert (found["healthy"], found["verdict"]) == (True, "running for 1 m 1 s")
+    assert (found["node"]["node"], found["node"]["busy"]) == ("n1", 1)
+    assert (found["counts"]["jobs"]["queued"], found["counts"]["due"]) == (3, 2)
+
+
+async def test_status_without_a_store_has_no_counts() -> None:
+    async with serving(counts=away) as web:
+        found = (await web.get("/status")).json
+    assert found["counts"] is None
+
+
+async def test_a_store_that_hangs_holds_up_a_reader_for_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("musterd.manager.http.snapshot.LIMIT_SECONDS", 0.05)
+    async with serving(counts=stuck) as web:
+        with trio.fail_after(5):
+            assert (await web.get("/status")).json["counts"] is None
+
+
+async def test_many_readers_ask_the_store_once_a_second() -> None:
+    asked = 0
+
+    async def counting() -> Counts:
+        nonlocal asked
+        await trio.sleep(0.01)
+        asked += 1
+        return COUNTS
+
+    async with serving(counts=counting) as web, trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(web.get, "/status")
+    assert asked == 1
+
+
+async def test_the_crew_and_the_journal() -> None:
+    async with serving() as web:
+        workers = (await web.get("/workers")).json["workers"]
+        decisions = (await web.get("/scaling")).json["decisions"]
+    assert [worker["worker"] for worker in workers] == [1, 2]
+    assert [decision["at"] for decision in decisions] == [
+        "1970-01-01T00:00:01.000000Z",
+        "1970-01-01T00:00:02.000000Z",
+    ]
+    assert decisions[1]["due"] is None
+
+
+async def test_the_page_shows_all_and_escapes_what_it_was_told() -> None:
+    async with serving() as web:
+        answer = await web.get("/")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    for words in ("running for 1 m 1 s", "job 7", "1 -&gt; 2  hired 1", "queued", "longest wait"):
+        assert words in answer.text
+    assert "&lt;b&gt;bold&lt;/b&gt;" in answer.text
+    assert "<b>bold" not in answer.text
+
+
+async def test_the_page_runs_no_script_and_loads_nothing() -> None:
+    async with serving(counts=away) as web:
+        answer = await web.get("/")
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert not re.search(r"<script|\son\w+=|style=|https?://", answer.text)
+    assert "the store does not answer" in answer.text
+
+
+async def test_nothing_there_and_wrong_method_are_problems() -> None:
+    async with serving() as web:
+        missing = await web.get("/nowhere")
+        wrong = await web.get("/status", method="POST")
+    assert (missing.status, missing.json["detail"]) == (404, "there is nothing at /nowhere")
+    assert (wrong.status, wrong.json["title"]) == (405, "Method Not Allowed")
+    assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD"}
+    assert wrong.headers["content-type"] == "application/problem+json"
+
+
+async def test_head_has_no_body() -> None:
+    async with serving() as web:
+        answer = await web.get("/status", method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+async def test_a_fault_of_ours_is_a_problem_without_its_insides(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def faulty() -> Counts:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError("secret inside")
+
+    async with serving(counts=faulty) as web:
+        answer = await web.get("/status")
+        assert (await web.get("/livez")).status == 200
+    assert (answer.status, "secret" in answer.text) == (500, False)
+    assert "ZeroDivisionError" in caplog.text
