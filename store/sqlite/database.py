@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from musterd.store.errors import StoreMisconfigured
@@ -110,10 +110,10 @@ def connect(
             f"opening: {where}: this Python brings SQLite {sqlite3.sqlite_version}, wanted 3.35 or"
             " newer: use a newer Python, or PostgreSQL"
         )
-    if path != MEMORY:
-        _make_file(Path(path), where)
     connection = None
     try:
+        if path != MEMORY:
+            _make_file(Path(path), where)
         connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None)
         _prepare(connection, where)
     except (sqlite3.Error, StoreMisconfigured) as error:
@@ -139,11 +139,14 @@ def _make_file(path: Path, where: str) -> None:
 
 
 def _make_private(path: Path) -> None:
-    # Made aside and linked: to open and close the file under its own name would drop the locks
-    # that another connection of this process holds on it.
+    # Made aside and linked, so that it is in WAL mode when it appears: of two that switch the same
+    # file at once one fails, busy timeout or not. And to open and close the file under its own name
+    # would drop the locks that another connection of this process holds on it.
     descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)
     try:
+        with closing(sqlite3.connect(aside)) as connection:
+            connection.execute("pragma journal_mode = wal")
         os.link(aside, path)
     finally:
         Path(aside).unlink()
