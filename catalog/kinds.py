@@ -1,6 +1,7 @@
 """What a kind of work is: frozen values, and the catalog that holds them by name."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,7 @@ RetryPolicy = Retry
 
 Outcome = Literal["success", "fail", "cancel"]
 OnLeaseLost = Literal["requeue", "fail", "pause"]
+Isolation = Literal["process", "task", "thread"]
 
 
 @frozen
@@ -26,7 +28,42 @@ class Deterministic:
     fail_first: int
 
 
-Behaviour: TypeAlias = Deterministic
+@frozen
+class Python:
+    """Calls a function of the user's: `def` or `async def`, with a JobContext.
+
+    `search_path` is where its module is looked for, before the interpreter's own path.
+    """
+
+    module: str
+    function: str
+    isolation: Isolation
+    search_path: tuple[Path, ...]
+
+
+@frozen
+class Command:
+    """Runs a program, without a shell. `environment` names the variables that it may see."""
+
+    argv: tuple[str, ...]
+    cwd: Path | None
+    umask: int
+    environment: tuple[str, ...]
+    rlimits: Mapping[str, int]
+    retry_on_exit: tuple[int, ...]
+
+
+@frozen
+class HttpCall:
+    """Sends the payload to a URL. `header_files`: headers whose values are secrets kept in files."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    header_files: Mapping[str, Path]
+
+
+Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall
 
 
 @frozen
@@ -44,6 +81,11 @@ class WorkKind:
     priority: int
     on_lease_lost: OnLeaseLost
     source: str
+    grace_seconds: float = 5.0  # from TERM to KILL for work that is told to stop
+    retry_on: tuple[str, ...] = ()  # error types that are retried though the kind is not retryable
+    budgets: Mapping[str, int] = field(factory=dict[str, int])
+    max_running: int | None = None  # in the whole cluster
+    broken: str | None = None  # why it can't run here: its jobs wait
 
 
 def _by_name(kinds: Iterable[WorkKind]) -> Mapping[str, WorkKind]:

@@ -14,13 +14,20 @@ UNKNOWN_KIND_SECONDS_MAX = 300.0
 
 
 class Outcome(NamedTuple):
-    """What running a claim came to. `result` is JSON text; `error_type` is set where it failed."""
+    """What running a claim came to. `result` is JSON text; `error_type` is set where it failed.
 
-    ended: Literal["success", "failure", "cancel"]
+    `retry` is a failure that asks to be tried again, after `delay_seconds` if it says so; `snooze`
+    is no failure: the job waits `delay_seconds` and burns no attempt.
+    """
+
+    ended: Literal["success", "failure", "cancel", "retry", "snooze"]
     result: str | None = None
     error_type: str | None = None
     message: str | None = None
     retryable: bool = False
+    delay_seconds: float | None = None
+    log: str | None = None  # what the work wrote, cut to size
+    spent: str | None = None  # JSON text: what it has spent of its budgets
 
 
 class Verdict(NamedTuple):
@@ -33,19 +40,37 @@ class Verdict(NamedTuple):
     error: str | None = None
     reason: str | None = None
     forgive: bool = False
+    log: str | None = None
+    spent: str | None = None
 
 
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
-    """Success, cancel, another try after a delay, or the end."""
+    """Success, cancel, snooze, another try after a delay, or the end."""
+    verdict = _judge(outcome, claim, kind, error_bytes_max)
+    return verdict._replace(log=outcome.log, spent=outcome.spent)
+
+
+def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     if outcome.ended == "success":
         return Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED, result=outcome.result)
     if outcome.ended == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
+    if outcome.ended == "snooze":
+        return Verdict(
+            JobState.QUEUED,
+            AttemptOutcome.SNOOZED,
+            delay_seconds=outcome.delay_seconds,
+            reason=outcome.message,
+            forgive=True,
+        )
     error = error_json(outcome.error_type or "error", outcome.message or "", error_bytes_max)
     failures = claim.attempt - claim.forgiven
-    if not outcome.retryable or failures >= attempts_allowed(claim, kind):
+    wants_retry = outcome.ended == "retry" or outcome.retryable or outcome.error_type in kind.retry_on
+    if not wants_retry or failures >= attempts_allowed(claim, kind):
         return Verdict(JobState.FAILED, AttemptOutcome.FAILED, error=error)
-    pause = delay_seconds(kind.retry, failures, claim.id, claim.attempt)
+    pause = outcome.delay_seconds
+    if pause is None:
+        pause = delay_seconds(kind.retry, failures, claim.id, claim.attempt)
     return Verdict(JobState.QUEUED, AttemptOutcome.RETRYING, delay_seconds=pause, error=error)
 
 
