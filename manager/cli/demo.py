@@ -73,9 +73,10 @@ def demo(given: Given) -> None:
 async def _perform(settings: Settings, catalog: Catalog, show: Show, log: logging.Logger) -> None:
     import trio
 
-    from musterd.manager.cli.node import make_node
+    from musterd.manager.cli.node import catch_early_and_late_signals, make_node
 
     node = make_node(settings, catalog, log, show.metrics)
+    catch_early_and_late_signals(node.daemon)
     async with trio.open_nursery() as nursery:
         await nursery.start(node.daemon.run)
         nursery.start_soon(show.watch, node)

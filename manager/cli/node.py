@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import random
 import secrets
+import signal
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -21,6 +23,8 @@ from musterd.manager.watched import WatchedEngine
 from musterd.store.words import count_text, duration_text
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
     from musterd.manager.view import NodeStatus
@@ -55,6 +59,22 @@ def make_node(
         log=log,
     )
     return Node(Daemon(plan), engine, metrics)
+
+
+def catch_early_and_late_signals(daemon: Daemon) -> None:
+    """Makes TERM and INT a request to stop also before the daemon listens to them, and after.
+
+    While it runs the daemon has handlers of its own, and puts these back when it has ended: a
+    second TERM that comes as the last worker leaves must not turn a clean end into a death.
+    """
+    token = trio.lowlevel.current_trio_token()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(daemon.stop)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
 
 
 def node_name() -> str:

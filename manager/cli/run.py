@@ -50,9 +50,10 @@ async def _run(
 ) -> None:
     import trio
 
-    from musterd.manager.cli.node import make_node
+    from musterd.manager.cli.node import catch_early_and_late_signals, make_node
 
     node = make_node(settings, catalog, log)
+    catch_early_and_late_signals(node.daemon)
     async with trio.open_nursery() as nursery:
         address = await _listen(settings, node, log, nursery)
         _greet(address, node, log)

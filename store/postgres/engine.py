@@ -57,9 +57,9 @@ class PostgresEngine:
             for name, text in load_statements("musterd.store.postgres").items()
         }
         self._dice = dice
-        self._exchange = Pool(self._gate(self._params, setup.PLANNER), 1)
-        self._leases = Pool(self._gate(self._params, setup.PLANNER), 1)
-        self._shared = Pool(self._gate(self._params, setup.PLANNER), options.pool_size)
+        gate = self._gate(self._params, setup.PLANNER)
+        self._exchange, self._leases = Pool(gate, 1), Pool(gate, 1)
+        self._shared = Pool(gate, options.pool_size)
         listening = (
             setup.connection_params(options.listen_url) if options.listen_url else self._params
         )

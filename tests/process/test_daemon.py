@@ -115,6 +115,15 @@ def test_told_twice_it_gives_its_jobs_back_at_once(home: Home, number: signal.Si
     assert (found["attempt"], found["max_attempts"]) == (1, 2)  # it burned no attempt
 
 
+def test_signals_that_come_too_late_change_nothing(home: Home) -> None:
+    with home.daemon() as daemon:
+        daemon.wait_until_ready()
+        while daemon.process.poll() is None:  # through the drain, the end of the loop, the exit
+            daemon.send(signal.SIGTERM)
+            time.sleep(0.002)
+        assert daemon.end() == 0
+
+
 def test_killed_and_started_again_it_takes_its_jobs_up_at_once(home: Home) -> None:
     with home.daemon() as daemon:
         daemon.wait_until_ready()
