@@ -40,7 +40,7 @@ class AttemptOutcome(StrEnum):
 
 @attrs.frozen
 class NewJob:
-    """What a caller wants done. `payload` is JSON text that `payload.check` has accepted."""
+    """What a caller wants done. `payload` is JSON text that `check_payload` has accepted."""
 
     kind: str
     payload: str = "{}"

@@ -20,7 +20,11 @@ def make_engine(
     if url.startswith("sqlite:"):
         from musterd.store.sqlite.engine import SqliteEngine
 
-        return SqliteEngine(str(sqlite_path(url)), wall_clock)
+        return SqliteEngine(
+            str(sqlite_path(url)),
+            wall_clock,
+            busy_timeout_seconds=settings.store.lock_timeout_seconds,
+        )
     from musterd.store.postgres.engine import PostgresEngine
     from musterd.store.postgres.setup import StoreOptions
 

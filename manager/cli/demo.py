@@ -17,6 +17,7 @@ from musterd.manager.cli.out import LiveLine, say
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
+    from musterd.manager.cli.node import Node
     from musterd.manager.cli.show import Show
 
 DEMO_SETS = (
@@ -73,15 +74,29 @@ def demo(given: Given) -> None:
 async def _perform(settings: Settings, catalog: Catalog, show: Show, log: logging.Logger) -> None:
     import trio
 
-    from musterd.manager.cli.node import catch_early_and_late_signals, make_node
+    from musterd.manager.cli.node import early_and_late_signals, make_node
 
     node = make_node(settings, catalog, log, show.metrics)
-    catch_early_and_late_signals(node.daemon)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(node.daemon.run)
-        nursery.start_soon(show.watch, node)
+    with early_and_late_signals(node.daemon):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(show.watch, node)
+            nursery.start_soon(_play, show, node)
+            await node.daemon.run()
+            nursery.cancel_scope.cancel()
+
+
+async def _play(show: Show, node: Node) -> None:
+    """Plays the show to its end; somebody who stops the daemon before that stops the show."""
+    import trio
+
+    from musterd.store.errors import StoreUnavailable
+
+    try:
         with trio.move_on_after(DEMO_SECONDS_MAX - END_SECONDS):
             await show.play(node)
+    except StoreUnavailable:
+        if node.daemon.status().phase == "running":
+            raise
+        return
+    if node.daemon.status().phase == "running":
         node.daemon.stop()
-        await show.stopped(node)
-        nursery.cancel_scope.cancel()

@@ -23,6 +23,7 @@ from musterd.manager.watched import WatchedEngine
 from musterd.store.words import count_text, duration_text
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import FrameType
 
     from musterd.catalog.kinds import Catalog
@@ -61,20 +62,27 @@ def make_node(
     return Node(Daemon(plan), engine, metrics)
 
 
-def catch_early_and_late_signals(daemon: Daemon) -> None:
+@contextlib.contextmanager
+def early_and_late_signals(daemon: Daemon) -> Generator[None, None, None]:
     """Makes TERM and INT a request to stop also before the daemon listens to them, and after.
 
-    While it runs the daemon has handlers of its own, and puts these back when it has ended: a
-    second TERM that comes as the last worker leaves must not turn a clean end into a death.
+    While it runs the daemon has handlers of its own, and puts these back when it has ended. After
+    the block both are ignored, up to the end of the process, which is near: a second TERM that
+    comes as the last worker leaves must not turn a clean end into a death. (Handlers would not
+    do: the interpreter takes them away before its own end.)
     """
     token = trio.lowlevel.current_trio_token()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(daemon.stop)
+        token.run_sync_soon(daemon.stop)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def node_name() -> str:

@@ -50,17 +50,17 @@ async def _run(
 ) -> None:
     import trio
 
-    from musterd.manager.cli.node import catch_early_and_late_signals, make_node
+    from musterd.manager.cli.node import early_and_late_signals, make_node
 
     node = make_node(settings, catalog, log)
-    catch_early_and_late_signals(node.daemon)
-    async with trio.open_nursery() as nursery:
-        address = await _listen(settings, node, log, nursery)
-        _greet(address, node, log)
-        if live is not None:
-            nursery.start_soon(_redraw, live, node)
-        await node.daemon.run()
-        nursery.cancel_scope.cancel()
+    with early_and_late_signals(node.daemon):
+        async with trio.open_nursery() as nursery:
+            address = await _listen(settings, node, log, nursery)
+            _greet(address, node, log)
+            if live is not None:
+                nursery.start_soon(_redraw, live, node)
+            await node.daemon.run()
+            nursery.cancel_scope.cancel()
 
 
 async def _listen(

@@ -69,6 +69,7 @@ class Show:
 
     async def play(self, node: Node) -> None:
         """Returns when all jobs have ended and the crew is back at its floor."""
+        await _until(lambda: node.daemon.status().phase == "running")
         self._tell(f"{SINGLES} jobs, one by one, for a crew that waits for them")
         for _ in range(SINGLES):
             await self._enqueue(node, {PROBE: 1})
@@ -93,9 +94,6 @@ class Show:
         finally:
             if self._live is not None:
                 self._live.done()
-
-    async def stopped(self, node: Node) -> None:
-        await _until(lambda: node.daemon.status().phase == "stopped")
 
     async def _enqueue(self, node: Node, wave: dict[str, int]) -> None:
         jobs = [

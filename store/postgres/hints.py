@@ -30,7 +30,7 @@ class Hints:
         """
         if self._deaf:
             await trio.sleep_forever()
-        if self._conn is None:
+        if self._conn is None or self._conn.closed:  # a cancelled wait has closed it
             self._conn = await self._listen()
             return
         try:

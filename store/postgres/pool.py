@@ -10,7 +10,7 @@ import attrs
 import psycopg
 import trio
 
-from musterd.store.errors import StoreError, StoreUnavailable
+from musterd.store.errors import InputRefused, StoreError, StoreUnavailable
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.troubles import sort_connect_error, sort_error
 
@@ -82,6 +82,11 @@ class Pool:
                 yield conn
             except psycopg.Error as error:
                 raise sort_error(error, what, self._gate.where, sent=True) from error
+            except UnicodeEncodeError as error:
+                found = f"{error.object[error.start : error.end]!r}"
+                raise InputRefused(
+                    f"{what}: found {found}, wanted text that UTF-8 can hold"
+                ) from error
             finally:
                 self._give_back(conn)
 

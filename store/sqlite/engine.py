@@ -52,7 +52,7 @@ class SqliteEngine:
         wall_clock: Callable[[], float],
         inline: bool = False,
         *,
-        busy_timeout_seconds: float = 2.0,
+        busy_timeout_seconds: float,
     ) -> None:
         in_memory = path == MEMORY
         # Resolved: the lock beside the file must be the same one whatever name it is called by.

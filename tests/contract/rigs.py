@@ -70,7 +70,7 @@ class SqliteRig:
         self.engine = self.another()
 
     def another(self) -> SqliteEngine:
-        return SqliteEngine(self.path, lambda: self.now)
+        return SqliteEngine(self.path, lambda: self.now, busy_timeout_seconds=2.0)
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         if self.path == ":memory:":

@@ -2,12 +2,13 @@
 
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import Daemon, Home, eventually
+from tests.support.command import COMMAND, Daemon, Home, eventually
 from tests.support.http_client import ask
 
 
@@ -207,6 +208,19 @@ def test_the_demo_tells_its_story(home: Home) -> None:
     assert "wave 1" in out
     assert "8/8 workers" in out
     assert "pick-up" in out
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.5])
+def test_a_demo_that_is_stopped_ends_with_its_summary(home: Home, seconds: float) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "demo"], env=home.environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as demo:
+        time.sleep(seconds)  # wherever it is by then
+        demo.send_signal(signal.SIGTERM)
+        out, err = demo.communicate(timeout=20)
+    assert demo.returncode in {0, -signal.SIGTERM}  # the latter: it had not begun yet
+    assert err == b""
+    assert demo.returncode != 0 or b"pick-up" in out
 
 
 def test_a_fixture_daemon_never_outlives_its_test(home: Home) -> None:

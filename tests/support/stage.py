@@ -237,7 +237,7 @@ async def until(holds: Callable[[], object], within_seconds: float = 30) -> floa
 async def open_stage() -> AsyncGenerator[Stage]:
     """Ends every node that still runs, then judges the history of the store."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    engine = SqliteEngine(":memory:", wall_clock, inline=True)
+    engine = SqliteEngine(":memory:", wall_clock, inline=True, busy_timeout_seconds=2.0)
     await engine.open()
     await engine.migrate()
     async with trio.open_nursery() as nursery:
