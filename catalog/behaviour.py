@@ -6,7 +6,7 @@ from typing import TypeAlias, cast
 
 from attrs import frozen
 
-from musterd.catalog.kinds import Outcome, WorkKind
+from musterd.catalog.kinds import Deterministic, Outcome, WorkKind
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
@@ -26,9 +26,11 @@ class Planned:
 def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
     """Says what the attempt (from 1) does. Depends on nothing but its arguments.
 
-    `fail_first` counts only where the outcome is success.
+    `fail_first` counts only where the outcome is success. Raises TypeError for real work.
     """
     behaviour = kind.behaviour
+    if not isinstance(behaviour, Deterministic):
+        raise TypeError(f"kind {kind.name!r} does real work: nobody can say what comes of it")
     outcome = behaviour.outcome
     if outcome == "success" and attempt <= behaviour.fail_first:
         outcome = "fail"

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from attrs import field, frozen
 
 from musterd.config.faults import nearest
+from musterd.config.secrets import mask_headers
 from musterd.config.settings import Retry
 
 # A kind's policy is the settings' own `[retry]`, with the keys that the kind overrides replaced.
@@ -55,11 +56,11 @@ class Command:
 
 @frozen
 class HttpCall:
-    """Sends the payload to a URL. `header_files`: headers whose values are secrets kept in files."""
+    """Sends the payload to a URL. `header_files` hold the values of headers that are secrets."""
 
     method: str
     url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=lambda headers: repr(mask_headers(headers)))
     header_files: Mapping[str, Path]
 
 
@@ -86,6 +87,15 @@ class WorkKind:
     budgets: Mapping[str, int] = field(factory=dict[str, int])
     max_running: int | None = None  # in the whole cluster
     broken: str | None = None  # why it can't run here: its jobs wait
+
+
+@frozen
+class KindDefaults:
+    """What the settings say for every kind that does not say otherwise."""
+
+    retry: RetryPolicy
+    grace_seconds: float = 5.0
+    python_path: tuple[Path, ...] = ()  # searched after the folder of the kind's own file
 
 
 def _by_name(kinds: Iterable[WorkKind]) -> Mapping[str, WorkKind]:

@@ -3,26 +3,35 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from musterd.catalog.kinds import Catalog
+from musterd.catalog.kinds import Catalog, KindDefaults
 from musterd.catalog.reading import kind_tables, read_kinds
 from musterd.config.document import Document, read_document
 from musterd.config.faults import ConfigError, Fault
-from musterd.config.settings import Retry
+from musterd.config.settings import Retry, Settings
 from musterd.config.toml_text import key_text
 
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
 
 
-def load_catalog(paths: Iterable[Path], retry_default: Retry) -> Catalog:
+def catalog_of(settings: Settings) -> Catalog:
+    """Reads the catalog that the settings name; raises ConfigError with all faults."""
+    grace_seconds, python_path = settings.executor.grace_seconds, settings.catalog.python_path
+    defaults = KindDefaults(settings.retry, grace_seconds, python_path)
+    return load_catalog(settings.catalog.paths, defaults)
+
+
+def load_catalog(paths: Iterable[Path], defaults: KindDefaults | Retry) -> Catalog:
     """Reads the shipped catalog and the user's files, whose kinds replace shipped ones.
 
     A path is a file, or a folder whose `*.toml` are read in the order of their names. Raises
     ConfigError with all faults; the same kind twice among the user's files is one.
     """
+    if isinstance(defaults, Retry):
+        defaults = KindDefaults(defaults)
     faults: list[Fault] = []
     users = list(_documents(paths, faults))
     documents = [read_document(SHIPPED_FILE), *users]
-    kinds = [kind for each in documents for kind in read_kinds(each, retry_default, faults)]
+    kinds = [kind for each in documents for kind in read_kinds(each, defaults, faults)]
     faults.extend(_doubles(users))
     if faults:
         raise ConfigError(faults)

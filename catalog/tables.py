@@ -1,74 +1,105 @@
 """The tables of a catalog file as they may be written, before they become kinds."""
 
 from collections.abc import Mapping
-from typing import cast
+from pathlib import Path
+from typing import Literal, cast
 
 import attrs
 from attrs import field, frozen
 from cattrs import Converter
 
-from musterd.catalog.kinds import OnLeaseLost, Outcome
-from musterd.config.faults import Unfit
+from musterd.catalog import shapes
+from musterd.catalog.kinds import Isolation, OnLeaseLost, Outcome
+from musterd.catalog.shapes import Argv, DurationRange, FunctionName, HttpKeys, Overrides, Umask
+from musterd.config.secrets import mask_all
 from musterd.config.strict import strict_converter
 from musterd.config.validators import Between
 
-_DURATION_MS_MAX = 86_400_000
-_TIME_LIMIT_SECONDS_MAX = 30 * 86_400
-_RANGE_ENDS = 2
-
-
-@frozen
-class DurationRange:
-    """The bounds of a duration in whole milliseconds; a hash of the job chooses between them."""
-
-    low_ms: int
-    high_ms: int
-
-
-@frozen
-class Overrides:
-    """A table whose keys replace those of another; read by the class of that other."""
-
-    keys: Mapping[str, object]
+_DAY = 86_400
+_MIB_MAX = 1_048_576  # one tebibyte
 
 
 @frozen
 class KindTable:
-    """The keys of `[kinds.NAME]`, each with what holds where it is left out."""
+    """The keys of `[kinds.NAME]`, each with what holds where it is left out; None = nothing."""
 
-    duration_ms: DurationRange = DurationRange(0, 0)
+    duration_ms: DurationRange = field(factory=lambda: DurationRange(0, 0))
     outcome: Outcome = "success"
     retryable: bool = False
     fail_first: int = field(default=0, validator=Between(0, 10_000))
     time_limit_seconds: float | None = field(
-        default=None,
-        validator=attrs.validators.optional(Between(0.001, _TIME_LIMIT_SECONDS_MAX)),
+        default=None, validator=attrs.validators.optional(Between(0.001, 30 * _DAY))
     )
     priority: int = field(default=0, validator=Between(-32_768, 32_767))
     on_lease_lost: OnLeaseLost = "requeue"
     retry: Overrides = field(factory=lambda: Overrides({}))
+    grace_seconds: float | None = field(
+        default=None, validator=attrs.validators.optional(Between(0, 3_600))
+    )
+    retry_on: tuple[str, ...] = field(default=(), validator=shapes.error_types)
+    budgets: Overrides = field(factory=lambda: Overrides({}))
+    max_running: int | None = field(
+        default=None, validator=attrs.validators.optional(Between(1, 1_000_000))
+    )
+    python: FunctionName | None = None
+    isolation: Isolation = "process"
+    command: Argv | None = None
+    cwd: Path | None = None
+    umask: Umask = field(factory=lambda: Umask(0o077))
+    environment: tuple[str, ...] = field(
+        default=(), validator=shapes.variable_names, metadata={"mask": mask_all}
+    )
+    rlimits: Overrides = field(factory=lambda: Overrides({}))
+    retry_on_exit: tuple[int, ...] = field(default=(), validator=shapes.exit_statuses)
+    http: HttpKeys | None = None
+
+
+# Which behaviour each key goes with; a key that is not here goes with every one.
+BEHAVIOUR_KEYS: Mapping[str, tuple[str, ...]] = {
+    "deterministic": ("duration_ms", "outcome", "fail_first"),
+    "python": ("isolation",),
+    "command": ("cwd", "umask", "environment", "rlimits", "retry_on_exit"),
+}
+# Tables within a kind's own; each is read by a class of its own (`budgets` has any keys).
+INNER_TABLES = ("retry", "budgets", "rlimits", "http")
+
+
+@frozen
+class HttpTable:
+    """The keys of `http = {...}`."""
+
+    url: str = field(default="", validator=shapes.call_url)
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
+    headers: Overrides = field(factory=lambda: Overrides({}))
+    header_files: Overrides = field(factory=lambda: Overrides({}))
+
+
+def _limit(high: int, low: int = 1) -> int | None:
+    between = attrs.validators.optional(Between(low, high))
+    return cast("int | None", field(default=None, validator=between))
+
+
+@frozen
+class RlimitTable:
+    """The keys of `rlimits = {...}`: what a program may use, as setrlimit(2) has it."""
+
+    as_mb: int | None = _limit(_MIB_MAX)
+    core_mb: int | None = _limit(_MIB_MAX, low=0)
+    cpu_seconds: int | None = _limit(30 * _DAY)
+    data_mb: int | None = _limit(_MIB_MAX)
+    fsize_mb: int | None = _limit(_MIB_MAX, low=0)
+    nofile: int | None = _limit(_MIB_MAX, low=8)
+    nproc: int | None = _limit(_MIB_MAX)
+    stack_mb: int | None = _limit(_MIB_MAX)
 
 
 def catalog_converter() -> Converter:
-    """Gives the strict converter, taught the two shapes that only a catalog has."""
+    """Gives the strict converter, taught the shapes that only a catalog has."""
     converter = strict_converter()
-    converter.register_structure_hook(DurationRange, _duration)
-    converter.register_structure_hook(Overrides, _overrides)
+    converter.register_structure_hook(DurationRange, shapes.duration)
+    converter.register_structure_hook(Overrides, shapes.overrides)
+    converter.register_structure_hook(HttpKeys, shapes.http_keys)
+    converter.register_structure_hook(FunctionName, shapes.function_name)
+    converter.register_structure_hook(Argv, shapes.argv)
+    converter.register_structure_hook(Umask, shapes.umask)
     return converter
-
-
-def _duration(raw: object, _kind: object) -> DurationRange:
-    ends = cast(list[object], raw) if isinstance(raw, list) else [raw, raw]
-    whole = [end for end in ends if isinstance(end, int) and not isinstance(end, bool)]
-    if len(ends) != _RANGE_ENDS or len(whole) != _RANGE_ENDS:
-        raise Unfit("whole milliseconds, or a range [least, most]")
-    low_ms, high_ms = whole
-    if not 0 <= low_ms <= high_ms <= _DURATION_MS_MAX:
-        raise Unfit(f"0 to {_DURATION_MS_MAX}, the least first")
-    return DurationRange(low_ms, high_ms)
-
-
-def _overrides(raw: object, _kind: object) -> Overrides:
-    if isinstance(raw, dict):
-        return Overrides(cast(dict[str, object], raw))
-    raise Unfit("a table of retry keys", "write retry = { max_retries = 5 }, or a table of its own")

@@ -23,6 +23,7 @@ SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
 
 _CONVERTER = strict_converter()
 _FILE_KEYS = ("store.url_file", "http.token_file")
+_FOLDER_KEYS = ("catalog.paths", "catalog.python_path")
 
 
 @frozen
@@ -59,7 +60,7 @@ def load(
             merged.add(layer)
     merged.make_paths_absolute(environ)
     settings = merged.settings()
-    faults = [*merged.faults, *merged.broken_rules(settings), *merged.missing_catalogs(settings)]
+    faults = [*merged.faults, *merged.broken_rules(settings), *merged.missing_folders()]
     if faults:
         raise UnsoundSettings(faults, settings)
     return Loaded(settings, merged.origins())
@@ -101,13 +102,17 @@ class _Merged:
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
     def make_paths_absolute(self, environ: Mapping[str, str]) -> None:
-        folder = self._giver("catalog.paths").folder
-        paths = cast(tuple[Path, ...], self._values["catalog.paths"])
-        self._values["catalog.paths"] = tuple(_absolute(folder, path) for path in paths)
+        for key in _FOLDER_KEYS:
+            paths = cast(tuple[Path, ...], self._values[key])
+            self._values[key] = tuple(_absolute(self._giver(key).folder, path) for path in paths)
         for key in _FILE_KEYS:
             name = cast(str, self._values[key])
             if name and find_credential(name, environ) is None:
                 self._values[key] = str(_absolute(self._giver(key).folder, Path(name)))
+        python = cast(str, self._values["catalog.python"])
+        if "/" in python:  # else a name for PATH
+            folder = self._giver("catalog.python").folder
+            self._values["catalog.python"] = str(_absolute(folder, Path(python)))
 
     def settings(self) -> Settings:
         """Gives the settings of the values that fit; for those that do not, the layer below."""
@@ -124,11 +129,11 @@ class _Merged:
             if at_fault.isdisjoint(rule.keys) and not rule.holds(settings):
                 yield self._broken(rule, settings)
 
-    def missing_catalogs(self, settings: Settings) -> Iterator[Fault]:
-        key = "catalog.paths"
-        for path in settings.catalog.paths:
-            if why := _why_unreadable(path):
-                yield self._fault(key, f"{path} cannot be read: {why}")
+    def missing_folders(self) -> Iterator[Fault]:
+        for key in _FOLDER_KEYS:
+            for path in cast(tuple[Path, ...], self._values[key]):
+                if why := _why_unreadable(path):
+                    yield self._fault(key, f"{path} cannot be read: {why}")
 
     def origins(self) -> Mapping[str, str]:
         return {key: self._giver(key).origin(_path(key)) for key in keys()}

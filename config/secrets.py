@@ -1,7 +1,7 @@
 """Passwords and tokens made unreadable wherever a setting is shown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 MASK = "***"
 
@@ -14,6 +14,7 @@ _KEYWORD = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PERCENT = re.compile("%([0-9a-f]{2})", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"auth|cookie|key|pass|secret|sign|token", re.IGNORECASE)
 _SECRET_PARAMETERS = ("password", "sslpassword")
 
 
@@ -38,6 +39,14 @@ def mask_url(url: str) -> str:
 def mask_all(secret: str) -> str:
     """Gives `***` for a secret, and nothing for none."""
     return MASK if secret else ""
+
+
+def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Gives the headers; of one that may hold a secret, by its name, only that it is there."""
+    return {
+        name: mask_all(value) if _SECRET_HEADER.search(name) else value
+        for name, value in headers.items()
+    }
 
 
 def _secret_spans(url: str) -> Iterator[Span]:

@@ -100,8 +100,19 @@ class Limits:
     max_payload_depth: int = field(validator=Between(1, 500))
     max_result_bytes: int = field(validator=Between(2, 100 * _MIB))
     max_error_bytes: int = field(validator=Between(64, _MIB))
+    max_log_bytes: int = field(validator=Between(64, 16 * _MIB))
     claim_batch: int = field(validator=Between(1, 10_000))
     claim_ahead_ms: int = field(validator=Between(0, 10_000))
+
+
+@frozen
+class Executor:
+    """The child processes that run Python kinds, and how any work is told to stop."""
+
+    max_jobs_per_child: int = field(validator=Between(1, 10_000_000))
+    max_child_memory_mb: int = field(validator=Between(32, _MIB))
+    grace_seconds: float = field(validator=Between(0, _HOUR))
+    start_timeout_seconds: float = field(validator=Between(0.1, _HOUR))
 
 
 @frozen
@@ -141,9 +152,14 @@ class Log:
 
 @frozen
 class CatalogSettings:
-    """Where the user's catalogs are: absolute paths of files and folders."""
+    """Where the user's catalogs and modules are, all absolute; `python` is what runs the modules.
+
+    `python` is a path, a name to be looked up on PATH, or empty: the interpreter of the daemon.
+    """
 
     paths: tuple[Path, ...]
+    python_path: tuple[Path, ...]
+    python: str = field(validator=file_name)
 
 
 @frozen
@@ -156,6 +172,7 @@ class Settings:
     leases: Leases
     retry: Retry
     limits: Limits
+    executor: Executor
     shutdown: Shutdown
     http: Http
     metrics: Metrics

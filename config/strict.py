@@ -88,7 +88,7 @@ def describe(raw: object, key: Key) -> str:
     mask = cast(Callable[[str], str] | None, key.metadata.get("mask"))
     if isinstance(raw, str):  # a URL may have strayed into any key
         return short_text(mask(raw) if mask else mask_url(raw) if "://" in raw else raw)
-    return sort_of(raw) if key.type is str else short_text(raw)
+    return sort_of(raw) if key.type is str or mask else short_text(raw)
 
 
 def check(value: object, key: Key) -> None:

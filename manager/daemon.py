@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import signal
 import time
@@ -28,6 +29,9 @@ from musterd.manager.watched import WatchedEngine
 from musterd.workers.carrier import Carrier
 from musterd.workers.desk import Desk, DeskPlan
 from musterd.workers.leases import LeaseKeeper
+from musterd.workers.progress import ProgressTeller
+from musterd.workers.toolbox import Toolbox
+from musterd.workers.tools import make_tools
 from musterd.workers.wakeups import Alarm, listen
 from musterd.workers.worker import Rules
 
@@ -73,9 +77,11 @@ class Daemon:
         self._alarm = Alarm(plan.engine, self._desk)
         self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
         self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime)
+        self._tools = make_tools(settings, plan.boottime, os.environ)
         rules = Rules(
-            lambda: plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted
-        )
+            lambda: plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted,
+            lambda: Toolbox(self._tools),
+        )  # fmt: skip
         self._crew = Crew(self._desk, rules, self._telling.crew_changed)
         self._supervisor = Supervisor(
             self._crew, self._desk, plan.engine, policy_of(settings),
@@ -106,6 +112,7 @@ class Daemon:
             if await self._open():
                 await self._serve()
         finally:
+            self._tools.connections.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
                 await self._plan.engine.close()
         self._phase = "stopped"
@@ -127,9 +134,10 @@ class Daemon:
         async with trio.open_nursery() as services:
             services.start_soon(self._carrier.run)
             services.start_soon(self._keeper.run)
+            services.start_soon(ProgressTeller(self._desk, plan.engine).run)
             services.start_soon(self._reaper.run)
             services.start_soon(self._alarm.run)
-            services.start_soon(listen, plan.engine, self._desk, plan.dice)
+            services.start_soon(listen, plan.engine, self._desk, self._keeper, plan.dice)
             services.start_soon(measure_loop_lag, plan.metrics.loop_lag)
             await self._work()
             # Whatever the crew handed in is written before the services end, within a bound.

@@ -14,16 +14,22 @@ from musterd.manager.metrics import Metrics
 from musterd.store.engine import Engine, ReapRequest, SchemaState
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.job import (
+    Action,
     Claim,
     ClaimRequest,
+    ControlResult,
     Counts,
+    Enqueued,
     Exchange,
+    Hint,
     Hold,
     JobFilter,
     JobRecord,
     NewJob,
+    ProgressNote,
     QueueView,
     Reaped,
+    Renewal,
     Settlement,
 )
 
@@ -89,6 +95,9 @@ class WatchedEngine:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
         return await self._watched("enqueue", self._engine.enqueue(jobs))
 
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return await self._watched("enqueue", self._engine.enqueue_keyed(jobs))
+
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
@@ -102,13 +111,17 @@ class WatchedEngine:
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
         return await self._watched("settled_already", self._engine.settled_already(settlements))
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
-    ) -> frozenset[int]:
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
         return await self._watched("renew", self._engine.renew(holds, lease_seconds, now_local))
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        return await self._watched("note_progress", self._engine.note_progress(notes))
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         return await self._watched("reap", self._engine.reap(request))
+
+    async def control(self, action: Action, job_id: int) -> ControlResult:
+        return await self._watched("control", self._engine.control(action, job_id))
 
     async def observe(self, limit: int) -> QueueView:
         return await self._watched("observe", self._engine.observe(limit))
@@ -131,10 +144,10 @@ class WatchedEngine:
     async def resume_queue(self) -> bool:
         return await self._watched("resume_queue", self._engine.resume_queue())
 
-    async def wait_for_hint(self) -> None:
+    async def wait_for_hint(self) -> Hint:
         # A lost source of hints is no trouble, since polling goes on; a wait is not worth timing.
         try:
-            await self._engine.wait_for_hint()
+            return await self._engine.wait_for_hint()
         except StoreError:
             self._metrics.store_error("wait_for_hint")
             raise

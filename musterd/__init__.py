@@ -1,3 +1,59 @@
 """musterd: durable jobs under leases, and a crew that grows and shrinks with the queue."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from musterd.store.client import Client
+    from musterd.store.errors import (
+        InputRefused,
+        NoSuchJob,
+        NotAllowed,
+        OutcomeUnknown,
+        StoreError,
+        StoreMisconfigured,
+        StoreUnavailable,
+    )
+    from musterd.workers.context import BudgetExceeded, Cancel, Fatal, JobContext, Retry, Snooze
+
 __version__ = "0.1.0"
+__all__ = [
+    "BudgetExceeded",
+    "Cancel",
+    "Client",
+    "Fatal",
+    "InputRefused",
+    "JobContext",
+    "NoSuchJob",
+    "NotAllowed",
+    "OutcomeUnknown",
+    "Retry",
+    "Snooze",
+    "StoreError",
+    "StoreMisconfigured",
+    "StoreUnavailable",
+    "__version__",
+]
+_CONTEXT, _CLIENT, _ERRORS = (
+    "musterd.workers.context",
+    "musterd.store.client",
+    "musterd.store.errors",
+)
+_HOMES = {
+    **dict.fromkeys(
+        ["BudgetExceeded", "Cancel", "Fatal", "JobContext", "Retry", "Snooze"], _CONTEXT
+    ),
+    "Client": _CLIENT,
+    **dict.fromkeys(["InputRefused", "NoSuchJob", "NotAllowed", "OutcomeUnknown"], _ERRORS),
+    **dict.fromkeys(["StoreError", "StoreMisconfigured", "StoreUnavailable"], _ERRORS),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name when it is first asked for: the import itself costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - as above
+
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found

@@ -15,17 +15,23 @@ from uuid import UUID
 import attrs
 
 from musterd.store.job import (
+    Action,
     Claim,
     ClaimRequest,
+    ControlResult,
     Counts,
+    Enqueued,
     Exchange,
+    Hint,
     Hold,
     JobFilter,
     JobRecord,
     NewJob,
+    ProgressNote,
     QueueView,
     Reaped,
     ReapRule,
+    Renewal,
     Settlement,
 )
 
@@ -95,8 +101,15 @@ class Engine(Protocol):
         ...
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
-        """Makes all of the jobs or none; returns their ids in order. Wakes idle workers. Raises
-        `InputRefused` for values the store refuses.
+        """Makes all of the jobs or none; returns their ids in order, in place of a job whose key is
+        held that of its holder. Wakes idle workers. Raises `InputRefused` for values the store
+        refuses.
+        """
+        ...
+
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """As `enqueue`, and says which jobs are new. Of callers at the same time with the same key
+        one makes the job.
         """
         ...
 
@@ -107,6 +120,8 @@ class Engine(Protocol):
 
         A settlement changes its row only while the row is leased under the settlement's token; the
         others come back as `rejected`. A settlement to `queued` puts the attempt into the history.
+        One to `queued` or `paused` of a job whose holder is asked to cancel or to pause it ends or
+        pauses it instead.
         The claim takes the first due jobs in claim order (priority, due time, id), counts an
         attempt for each, and takes nothing while the queue is paused. Raises `OutcomeUnknown` if
         the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
@@ -122,17 +137,29 @@ class Engine(Protocol):
         """Which of these rejected settlements had in truth been written (the reply was lost)."""
         ...
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
-    ) -> frozenset[int]:
-        """Extends the leases that still stand, and marks what has started as `running`. Returns the
-        ids extended: the others are lost.
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+        """Extends the leases that still stand, and marks what has started as `running`."""
+        ...
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        """Writes progress and what was spent, each fenced by its token; returns the ids that took
+        it. At most one note a job.
         """
         ...
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
-        """Ends leases that have run out, at most `batch`, by the rules. Safe from many nodes at
-        once; never waits for a locked row.
+        """Ends leases that have run out, at most `batch`, by the rules; a request to cancel or to
+        pause a job goes before them. Safe from many nodes at once; never waits for a locked row.
+        """
+        ...
+
+    async def control(self, action: Action, job_id: int) -> ControlResult:
+        """Does to one job what `lifecycle.EFFECTS` allows. Of a leased job it is a request, which
+        its holder hears of at once by a hint, at the latest with its next renewal, and which no
+        claim, retry or reap loses; a cancel goes before a pause.
+
+        A resumed job is due now and has its whole budget of attempts again. A failed job that is
+        cleared stays failed.
         """
         ...
 
@@ -166,9 +193,9 @@ class Engine(Protocol):
         """Claims go on. False = it was not paused."""
         ...
 
-    async def wait_for_hint(self) -> None:
-        """Returns when there may be new work. A hint may be lost, doubled or late: polling is the
-        truth.
+    async def wait_for_hint(self) -> Hint:
+        """Returns when there may be new work, or a request about a leased job. A hint may be lost,
+        doubled or late: polling and renewals are the truth.
 
         Sleeps for ever where there are no hints. Raises `StoreUnavailable` when the source of hints
         broke; call again after a pause.

@@ -34,3 +34,11 @@ class StoreMisconfigured(StoreError):
 
 class InputRefused(StoreError):
     """The store refused these very values (not this moment). The message says which and why."""
+
+
+class NoSuchJob(StoreError):
+    """There is no job of this id."""
+
+
+class NotAllowed(StoreError):
+    """The job's state does not allow what was asked; the message says which states do."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import attrs
@@ -38,6 +38,20 @@ class AttemptOutcome(StrEnum):
     RELEASED = "released"  # given back by its node; burns no attempt
 
 
+class Action(StrEnum):
+    """What may be asked of one job. What each does in which state: `lifecycle.EFFECTS`."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RELEASE = "release"
+    CLEAR = "clear"
+
+
+DedupScope = Literal["until_finished", "forever"] | float  # seconds from the enqueueing
+Request = Literal["cancel", "pause"]  # what the holder of a leased job may be asked for
+
+
 @attrs.frozen
 class NewJob:
     """What a caller wants done. `payload` is JSON text that `check_payload` has accepted."""
@@ -48,6 +62,16 @@ class NewJob:
     delay_seconds: float | None = None
     run_at: datetime | None = None
     max_attempts: int | None = None
+    hold: bool = False  # it waits as `pending` until it is released
+    dedup_key: str | None = None  # where a job holds this key, that one is meant and none is made
+    dedup_scope: DedupScope = "until_finished"  # how long the job holds its key
+
+
+class Enqueued(NamedTuple):
+    """What became of a job that somebody wants done."""
+
+    id: int
+    is_new: bool  # False = it is the job that holds the key
 
 
 class Claim(NamedTuple):
@@ -62,6 +86,7 @@ class Claim(NamedTuple):
     waited_seconds: float  # from its due time to this claim
     worker: int | None  # the worker it was claimed for; None = claimed ahead, state `assigned`
     token: UUID
+    spent: str | None = None  # JSON text: what earlier attempts have spent of its budgets
 
 
 @attrs.frozen
@@ -99,6 +124,8 @@ class Settlement(NamedTuple):
     error: str | None = None  # JSON text: {"type", "message"}
     reason: str | None = None
     forgive: bool = False  # this attempt burns none
+    log: str | None = None  # what the attempt wrote
+    spent: str | None = None  # JSON text, of all attempts together; None = as it was
 
 
 class Hold(NamedTuple):
@@ -108,6 +135,41 @@ class Hold(NamedTuple):
     token: UUID
     worker: int | None
     started_local: float | None  # None = not yet started
+
+
+class Renewal(NamedTuple):
+    """What became of the leases that were to be renewed: those not kept are lost."""
+
+    kept: frozenset[int]
+    requests: dict[int, Request]  # kept jobs whose holder is asked for something
+
+
+class ProgressNote(NamedTuple):
+    """How far a job has come. What is None stays as it was; a percent comes with its own note."""
+
+    id: int
+    token: UUID
+    percent: float | None
+    note: str | None
+    spent: str | None  # JSON text, of all attempts together
+
+
+@attrs.frozen
+class ControlResult:
+    """What an action came to. Where there is no such job both states are None."""
+
+    found: bool
+    state_before: JobState | None
+    state_after: JobState | None
+    requested: bool  # the job is leased: its holder has been asked, and will do it
+    allowed: bool  # False = nothing was done, since the job's state does not allow it
+
+
+class Hint(NamedTuple):
+    """What may have happened in the store."""
+
+    new_work: bool
+    requests: frozenset[int]  # leased jobs whose holder is asked for something
 
 
 class Exchange(NamedTuple):
@@ -172,6 +234,7 @@ class AttemptRecord:
     finished_at: datetime | None
     outcome: AttemptOutcome | None  # None = under way
     error: str | None  # JSON text
+    log: str | None = None
 
 
 @attrs.frozen
@@ -198,6 +261,13 @@ class JobRecord:
     lease_expires_at: datetime | None
     heartbeat_at: datetime | None
     attempts: tuple[AttemptRecord, ...]
+    dedup_key: str | None = None
+    request: Request | None = None  # what its holder is asked for
+    progress: float | None = None  # of the latest attempt, in percent
+    progress_note: str | None = None
+    log: str | None = None  # of the latest attempt
+    spent: str | None = None  # JSON text
+    cleared_at: datetime | None = None
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ straight from `assigned`.
 
 from __future__ import annotations
 
-from musterd.store.job import JobState
+from musterd.store.job import Action, JobState
 
 P, Q, A, R = JobState.PENDING, JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING
 Z, S, F, C = JobState.PAUSED, JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED
@@ -19,12 +19,13 @@ TRANSITIONS: dict[tuple[JobState, JobState], str] = {
     (Q, A): "claim",
     (Q, R): "claim and start",
     (Q, C): "cancel",
+    (Q, Z): "pause",
     (A, R): "start",
     (A, Q): "give back, or lease lost",
     (A, S): "settle",
     (A, F): "settle, or lease lost",
     (A, C): "settle",
-    (A, Z): "settle, or lease lost",
+    (A, Z): "pause, settle, or lease lost",
     (R, Q): "retry, snooze, give back, or lease lost",
     (R, S): "settle",
     (R, F): "settle, or lease lost",
@@ -33,6 +34,36 @@ TRANSITIONS: dict[tuple[JobState, JobState], str] = {
     (Z, Q): "resume",
     (Z, C): "cancel",
     (F, Q): "resume",
+}
+
+# What an action makes of a job that nobody holds; of a leased one it is a request to its holder,
+# who settles it. An action that is not here is not allowed in that state.
+EFFECTS: dict[tuple[Action, JobState], JobState] = {
+    (Action.CANCEL, P): C,
+    (Action.CANCEL, Q): C,
+    (Action.CANCEL, Z): C,
+    (Action.CANCEL, A): C,
+    (Action.CANCEL, R): C,
+    (Action.PAUSE, Q): Z,
+    (Action.PAUSE, A): Z,
+    (Action.PAUSE, R): Z,
+    (Action.RESUME, Z): Q,
+    (Action.RESUME, F): Q,
+    (Action.RELEASE, P): Q,
+    (Action.CLEAR, Z): C,
+    (Action.CLEAR, F): F,
+}
+
+# Why a job is canceled or paused; the same words wherever it is done.
+CANCELED_ON_REQUEST = "canceled on request"
+PAUSED_ON_REQUEST = "Job was interrupted by user"
+CLEARED_ON_REQUEST = "cleared on request"
+REASONS: dict[Action, str | None] = {
+    Action.CANCEL: CANCELED_ON_REQUEST,
+    Action.PAUSE: PAUSED_ON_REQUEST,
+    Action.RESUME: None,
+    Action.RELEASE: None,
+    Action.CLEAR: CLEARED_ON_REQUEST,
 }
 
 LEASED = frozenset({A, R})

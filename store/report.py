@@ -5,10 +5,11 @@ read. Pure.
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 
 from musterd.store.job import AttemptRecord, JobRecord, JobState
-from musterd.store.lifecycle import LEASED
+from musterd.store.lifecycle import EFFECTS, LEASED
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.store.words import count_text, duration_text, one_line, table
 
@@ -43,17 +44,38 @@ def job_object(
         "lease_owner": _owner(record) if leased else None,
         "lease_expires_at": time_text(record.lease_expires_at),
         "heartbeat_at": time_text(record.heartbeat_at),
-        "cancel_requested": False,
+        "cancel_requested": record.request == "cancel",
         "progress": {
-            "overall": 100 if record.state is JobState.SUCCEEDED else 0,
+            "overall": overall(record),
             "phase": None,
             "phases": [],
+            "note": record.progress_note,
         },
         "attempts": [_attempt_object(attempt) for attempt in record.attempts],
-        "dedup_key": None,
+        "dedup_key": record.dedup_key,
+        "cleared_at": time_text(record.cleared_at),
         "webhook": None,
         "stale_at": None,
     }
+
+
+def control_refusal(job_id: int, action: str, state: str | None) -> str:
+    """Says why an action on a job was refused, and what would be allowed."""
+    if state is None:
+        return f"there is no job {job_id}"
+    states = [before.value for (one, before) in EFFECTS if one == action]
+    if state in states:
+        return f"job {job_id} is {state} and is being canceled: it cannot be told to {action}"
+    *others, last = states
+    wanted = f"{', '.join(others)} or {last}" if others else last
+    return f"job {job_id} is {state}: {action} wants a job that is {wanted}"
+
+
+def overall(record: JobRecord) -> int:
+    """Gives how far the job has come, in whole percent; a half is rounded up."""
+    if record.state is JobState.SUCCEEDED:
+        return 100
+    return math.floor((record.progress or 0) + 0.5)
 
 
 def max_attempts(record: JobRecord, max_attempts_of_kind: int | None) -> int | None:
@@ -80,7 +102,14 @@ def report_text(record: JobRecord, now: datetime, max_attempts_of_kind: int | No
     lines = [head, *(f"  {name:<{width}}  {text}" for name, text in facts)]
     if record.attempts:
         lines += ["", *_attempts_table(record.attempts, now)]
+    for attempt in record.attempts:
+        if attempt.log:
+            lines += ["", f"log of attempt {attempt.attempt}:", *_log_lines(attempt.log)]
     return "\n".join(lines)
+
+
+def _log_lines(log: str) -> list[str]:
+    return [f"  {one_line(line)}" for line in log.splitlines()]
 
 
 def error_line(error: str | None) -> str:
@@ -109,10 +138,21 @@ def _facts(
         ("priority", str(record.priority) if record.priority else ""),
         ("lease", _lease(record, now)),
         ("reason", one_line(record.reason or "")),
+        ("asked for", record.request or ""),
+        ("progress", _progress(record)),
+        ("cleared", _moment(record.cleared_at, now)),
+        ("dedup key", one_line(record.dedup_key or "")),
         ("payload", one_line(_shown(record.payload))),
         ("error", error_line(record.error)),
         ("result", one_line(_shown(record.result)) if record.result is not None else ""),
     ]
+
+
+def _progress(record: JobRecord) -> str:
+    if record.progress is None or record.state is JobState.SUCCEEDED:
+        return ""
+    note = f", {one_line(record.progress_note)}" if record.progress_note else ""
+    return f"{overall(record)} %{note}"
 
 
 def _moment(moment: datetime | None, now: datetime) -> str:
@@ -188,6 +228,7 @@ def _attempt_object(attempt: AttemptRecord) -> dict[str, object]:
         "finished_at": time_text(attempt.finished_at),
         "outcome": None if attempt.outcome is None else attempt.outcome.value,
         "error": _error(attempt.error),
+        "log": attempt.log,
     }
 
 

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "store": {"store", "config"},
     "workers": {"workers", "store", "catalog", "config"},
     "manager": {"manager", "workers", "store", "catalog", "config"},
-    "musterd": {"manager", "store", "catalog", "config"},
+    "musterd": {"manager", "workers", "store", "catalog", "config"},
 }
 FOLDERS = [folder for folder in MAY_IMPORT if folder != "musterd"]
 
@@ -32,13 +32,21 @@ NESTING_MAX = 3
 
 # Statements that only one engine has: (path below store/, why the other does without).
 ONE_ENGINE_ONLY = (
+    ("postgres/sql/enqueue_keyed.sql", "a key is looked at under its lock, within one call"),
     ("postgres/sql/fold_counts.sql", "many writers note their counts; SQLite has one, and counts"),
+    ("sqlite/sql/ask_holder.sql", "part of the function control_job in PostgreSQL"),
+    ("sqlite/sql/clear.sql", "as ask_holder"),
     ("sqlite/sql/due_jobs.sql", "the claim is one statement where rows can be locked"),
     ("sqlite/sql/due_priorities.sql", "as due_jobs"),
     ("sqlite/sql/expire_all.sql", "only an embedded file has no other node at a daemon's start"),
+    ("sqlite/sql/keep_attempt.sql", "as ask_holder"),
+    ("sqlite/sql/key_holder.sql", "as enqueue_keyed"),
     ("sqlite/sql/queue_state.sql", "part of the claim and of the look in PostgreSQL"),
     ("sqlite/sql/record_attempt.sql", "one statement does it with the settlement in PostgreSQL"),
+    ("sqlite/sql/request_of.sql", "part of the renewal and of the settlement in PostgreSQL"),
     ("sqlite/sql/requeue.sql", "as record_attempt"),
+    ("sqlite/sql/stand_of.sql", "as ask_holder"),
+    ("sqlite/sql/take_key.sql", "as enqueue_keyed"),
 )
 
 # Who may look at the wall clock or roll the dice themselves: (path, call, why).

@@ -9,33 +9,51 @@ from typing import cast
 import trio
 
 from musterd.catalog.behaviour import JSON
-from musterd.catalog.kinds import WorkKind
+from musterd.catalog.kinds import Deterministic, WorkKind
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.held import Held
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Outcome, on_request
 from musterd.workers.runners import deterministic
+from musterd.workers.running import Assignment, Traces
+from musterd.workers.toolbox import Box
 
 
-async def attempt(held: Held, kind: WorkKind) -> Outcome | None:
+async def attempt(held: Held, kind: WorkKind, box: Box) -> Outcome | None:
     """Runs the claim. None = its lease was lost on the way: nothing may be written for it."""
     claim = held.claim
     try:
         payload = cast(JSON, decode_payload(claim.payload))
+        outcome = None
+        if isinstance(kind.behaviour, Deterministic):
+            outcome = deterministic.at_once(kind, payload, claim)
     except PayloadInvalid as error:
         return Outcome("failure", None, "payload_invalid", str(error))
-    planned = deterministic.prepare(kind, payload, claim)
-    if not planned.duration_seconds:
-        return deterministic.conclude(planned, kind, claim)
-    limit_seconds = kind.time_limit_seconds
+    except RecursionError:  # it could be parsed, but not be walked through
+        return Outcome("failure", None, "payload_invalid", "payload: found nesting too deep")
+    if outcome is not None:
+        return outcome
+    boottime = box.tools.boottime
+    assignment = Assignment(
+        claim, kind, payload, lambda: held.trusted_until - boottime(), held.note, Traces()
+    )
+    return await _within_limits(held, assignment, box)
+
+
+async def _within_limits(held: Held, assignment: Assignment, box: Box) -> Outcome | None:
+    kind, limit_seconds = assignment.kind, assignment.kind.time_limit_seconds
     with trio.CancelScope() as scope:
         if limit_seconds is not None:
             scope.deadline = trio.current_time() + limit_seconds
         held.scope = scope
         try:
-            return await deterministic.run(planned, kind, claim)
+            return await box.runner(kind).run(assignment)
         finally:
             held.scope = None
     if held.lost:
         return None
-    message = f"attempt {claim.attempt} took longer than its time limit of {limit_seconds:g} s"
-    return Outcome("failure", None, "time_limit", message, kind.retryable)
+    number, traces = held.claim.attempt, assignment.traces
+    if held.request is not None:
+        return on_request(held.request)._replace(log=traces.log, spent=traces.spent)
+    message = f"attempt {number} took longer than its time limit of {limit_seconds:g} s"
+    outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
+    return outcome._replace(log=traces.log, spent=traces.spent)

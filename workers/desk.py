@@ -13,11 +13,11 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.store.job import Claim, ClaimRequest, Settlement
+from musterd.store.job import Claim, ClaimRequest, Request, Settlement
 from musterd.workers.appetite import Appetite
 from musterd.workers.held import Held
 from musterd.workers.listener import Listener, Report
-from musterd.workers.outcome import Verdict, released
+from musterd.workers.outcome import Verdict, released, requested
 from musterd.workers.seat import Seat
 
 
@@ -103,9 +103,12 @@ class Desk:
             seat.held = seat.given = None
         held.settling = True
         what = (claim.id, claim.token, claim.attempt, held.worker, verdict.state, verdict.outcome)
+        delay, result, error, reason, forgive, log, spent = verdict[2:]
         self._ended.append(
             Ended(
-                Settlement(*what, started, now, *verdict[2:]),
+                Settlement(
+                    *what, started, now, delay, result, error, reason, forgive, log, spent
+                ),
                 Report(
                     claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,
                     verdict.state, run_seconds, verdict.error,
@@ -165,6 +168,17 @@ class Desk:
             if held in self._ready:
                 self._ready.remove(held)
         self._listener.lease_lost(held.claim.id, held.claim.kind, held.claim.attempt)
+
+    def obey(self, held: Held, request: Request) -> None:
+        """Somebody wants this job canceled or paused. What has not started is settled at once, an
+        attempt under way is cancelled, and one that ends by itself meanwhile ends as it did.
+        """
+        if held.lost or held.settling or held.request is not None:
+            return
+        held.obey(request)
+        if held in self._ready:
+            self._ready.remove(held)
+            self.settle(None, held, requested(request))
 
     # -- for the carrier
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import trio
 
-from musterd.store.job import Claim, Hold
+from musterd.store.job import Claim, Hold, Request
+from musterd.workers.running import Note
 
 
 @attrs.define(eq=False)
@@ -23,10 +24,21 @@ class Held:
     scope: trio.CancelScope | None = None  # of the attempt under way, where it can be cancelled
     settling: bool = False
     lost: bool = False
+    request: Request | None = None  # what somebody has asked for; obeyed once
+    last_note: Note | None = None  # of its progress
+
+    def note(self, note: Note) -> None:
+        self.last_note = note
 
     def lose(self) -> None:
         """The lease is gone: its attempt is cancelled and nothing more is written for it."""
         self.lost = True
+        if self.scope is not None:
+            self.scope.cancel()
+
+    def obey(self, request: Request) -> None:
+        """Somebody wants it canceled or paused: its attempt is cancelled, and settled as that."""
+        self.request = request
         if self.scope is not None:
             self.scope.cancel()
 

@@ -4,7 +4,7 @@ renewals fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import attrs
 import trio
@@ -12,6 +12,7 @@ import trio
 from musterd.config.leasing import LeasePlan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
+from musterd.store.job import Renewal
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
 
@@ -34,12 +35,31 @@ class LeaseKeeper:
     plan: LeasePlan
     boottime: Callable[[], float]
     healthy: bool = attrs.field(default=True, init=False)  # whether the last renewal got through
+    _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._beat)
             nursery.start_soon(self._watch)
             nursery.start_soon(self._note_starts)
+            nursery.start_soon(self._hear_requests)
+
+    def ask(self, job_ids: Collection[int]) -> None:
+        """Somebody may want one of these jobs canceled or paused: those held here are renewed at
+        once, and the renewal tells.
+        """
+        here = self.desk.held.keys() & job_ids
+        if here:
+            self._asked |= here
+            self._bell.set()
+
+    async def _hear_requests(self) -> None:
+        while True:
+            await self._bell.wait()
+            self._bell = trio.Event()
+            asked, self._asked = self._asked, set()
+            await self._renew([held for held in map(self.desk.held.get, asked) if held is not None])
 
     async def _beat(self) -> None:
         while True:
@@ -83,10 +103,10 @@ class LeaseKeeper:
     async def _renew_batch(self, holds: list[Held]) -> None:
         sent_boottime = self.boottime()
         started = [held.started_local is not None for held in holds]
-        kept = frozenset[int]()
+        renewal = Renewal(frozenset(), {})
         try:
             with trio.move_on_after(self.plan.request_timeout_seconds) as limit:
-                kept = await self.engine.renew(
+                renewal = await self.engine.renew(
                     [held.hold() for held in holds], self.plan.lease_seconds, trio.current_time()
                 )
         except StoreError:
@@ -97,8 +117,12 @@ class LeaseKeeper:
             return
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for held, was_started in zip(holds, started, strict=True):
-            if held.claim.id in kept:
+            if held.claim.id in renewal.kept:
                 held.trusted_until = trusted_until
                 held.start_written = held.start_written or was_started
             elif self.desk.held.get(held.claim.id) is held:
                 self.desk.lose(held)
+        for held in holds:
+            request = renewal.requests.get(held.claim.id)
+            if request is not None and self.desk.held.get(held.claim.id) is held:
+                self.desk.obey(held, request)

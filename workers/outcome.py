@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 
 from musterd.catalog.kinds import WorkKind
 from musterd.catalog.retry import delay_seconds
-from musterd.store.job import AttemptOutcome, Claim, JobState
+from musterd.store.job import AttemptOutcome, Claim, JobState, Request
+from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
 
 UNKNOWN_KIND_SECONDS = 5.0
 UNKNOWN_KIND_SECONDS_MAX = 300.0
@@ -20,7 +21,7 @@ class Outcome(NamedTuple):
     is no failure: the job waits `delay_seconds` and burns no attempt.
     """
 
-    ended: Literal["success", "failure", "cancel", "retry", "snooze"]
+    ended: Literal["success", "failure", "cancel", "pause", "retry", "snooze"]
     result: str | None = None
     error_type: str | None = None
     message: str | None = None
@@ -55,6 +56,8 @@ def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int)
         return Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED, result=outcome.result)
     if outcome.ended == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
+    if outcome.ended == "pause":
+        return Verdict(JobState.PAUSED, AttemptOutcome.PAUSED, reason=outcome.message)
     if outcome.ended == "snooze":
         return Verdict(
             JobState.QUEUED,
@@ -65,7 +68,8 @@ def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int)
         )
     error = error_json(outcome.error_type or "error", outcome.message or "", error_bytes_max)
     failures = claim.attempt - claim.forgiven
-    wants_retry = outcome.ended == "retry" or outcome.retryable or outcome.error_type in kind.retry_on
+    is_listed = outcome.error_type in kind.retry_on
+    wants_retry = outcome.ended == "retry" or outcome.retryable or is_listed
     if not wants_retry or failures >= attempts_allowed(claim, kind):
         return Verdict(JobState.FAILED, AttemptOutcome.FAILED, error=error)
     pause = outcome.delay_seconds
@@ -85,8 +89,16 @@ def unknown_kind(claim: Claim) -> Verdict:
     """A job whose kind this node does not know waits, longer each time, and burns no attempt: the
     kind may come.
     """
+    return _waiting(claim, f"kind {claim.kind!r} is in no catalog of the node that claimed it")
+
+
+def broken_kind(claim: Claim, why: str) -> Verdict:
+    """As with an unknown kind: what is missing here may be put right, or be there elsewhere."""
+    return _waiting(claim, f"kind {claim.kind!r} is broken on the node that claimed it: {why}")
+
+
+def _waiting(claim: Claim, reason: str) -> Verdict:
     pause = min(UNKNOWN_KIND_SECONDS_MAX, UNKNOWN_KIND_SECONDS * 2.0 ** min(claim.forgiven, 16))
-    reason = f"kind {claim.kind!r} is in no catalog of the node that claimed it"
     return Verdict(
         JobState.QUEUED, AttemptOutcome.RELEASED, delay_seconds=pause, reason=reason, forgive=True
     )
@@ -95,9 +107,22 @@ def unknown_kind(claim: Claim) -> Verdict:
 def interrupted(policy: Literal["requeue", "pause"]) -> Verdict:
     """What a shutdown makes of a job that it had to cancel."""
     if policy == "pause":
-        reason = "Job was interrupted by user"
-        return Verdict(JobState.PAUSED, AttemptOutcome.PAUSED, reason=reason)
+        return requested("pause")
     return released("its node shut down")
+
+
+def requested(request: Request) -> Verdict:
+    """What becomes of a job whose holder was asked to cancel or to pause it."""
+    if request == "cancel":
+        return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=CANCELED_ON_REQUEST)
+    return Verdict(JobState.PAUSED, AttemptOutcome.PAUSED, reason=PAUSED_ON_REQUEST)
+
+
+def on_request(request: Request) -> Outcome:
+    """As `requested`, of an attempt that was under way."""
+    if request == "cancel":
+        return Outcome("cancel", message=CANCELED_ON_REQUEST)
+    return Outcome("pause", message=PAUSED_ON_REQUEST)
 
 
 def released(reason: str) -> Verdict:

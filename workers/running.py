@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import attrs
+
 from musterd.catalog.behaviour import JSON
 from musterd.catalog.kinds import WorkKind
 from musterd.store.job import Claim
@@ -18,6 +20,14 @@ class Note(NamedTuple):
     note: str | None
 
 
+@attrs.define(eq=False)
+class Traces:
+    """What is known of an attempt even if it is cancelled: a runner leaves it here on its way."""
+
+    log: str | None = None
+    spent: str | None = None  # JSON text
+
+
 class Assignment(NamedTuple):
     """One claim, ready to be run."""
 
@@ -26,6 +36,7 @@ class Assignment(NamedTuple):
     payload: JSON
     remaining_seconds: Callable[[], float]  # how long the lease may still be trusted
     tell: Callable[[Note], None]  # takes a note of progress; returns at once
+    traces: Traces = Traces()  # a fresh one for each attempt, where somebody wants to read it
 
 
 class Runner(Protocol):

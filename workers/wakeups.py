@@ -12,20 +12,23 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.workers.desk import Desk
+from musterd.workers.leases import LeaseKeeper
 
 DEAF_SECONDS = 1.0  # after the source of hints broke
 ALARM_SECONDS_MAX = 3600.0
 
 
-async def listen(engine: Engine, desk: Desk, dice: random.Random) -> None:
+async def listen(engine: Engine, desk: Desk, leases: LeaseKeeper, dice: random.Random) -> None:
     """Passes the store's hints on, for ever."""
     while True:
         try:
-            await engine.wait_for_hint()
+            hint = await engine.wait_for_hint()
         except StoreError:  # the store's own watcher has told the log
             await trio.sleep(DEAF_SECONDS * dice.uniform(0.5, 1.5))
         else:
-            desk.hint()
+            leases.ask(hint.requests)
+            if hint.new_work:
+                desk.hint()
 
 
 @attrs.define(eq=False)

@@ -12,8 +12,16 @@ from musterd.catalog.kinds import Catalog
 from musterd.workers.attempt import attempt
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
-from musterd.workers.outcome import Verdict, interrupted, judge, unknown_kind
+from musterd.workers.outcome import (
+    Verdict,
+    broken_kind,
+    interrupted,
+    judge,
+    requested,
+    unknown_kind,
+)
 from musterd.workers.seat import Seat
+from musterd.workers.toolbox import Box
 
 JOBS_A_TURN = 4  # jobs that never wait are done in a row before the other tasks get theirs
 
@@ -27,25 +35,36 @@ class Rules:
     catalog: Callable[[], Catalog]
     error_bytes_max: int
     interrupted: Literal["requeue", "pause"]
+    make_box: Callable[[], Box]  # called once by each worker, for itself
 
 
 async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
     """Returns when the seat was retired. Cancelled (dismissed) it gives its job back before it
     goes.
     """
+    box = rules.make_box()
+    try:
+        await _serve_all(seat, desk, rules, box)
+    finally:
+        await box.close()
+
+
+async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
     jobs = 0
     while (held := desk.take(seat) or await desk.wait_for_claim(seat)) is not None:
-        await _serve(seat, held, desk, rules)
+        await _serve(seat, held, desk, rules, box)
         jobs += 1
         if jobs % JOBS_A_TURN == 0:
             await trio.lowlevel.checkpoint()
 
 
-async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules) -> None:
+async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> None:
     try:
-        verdict = await _verdict(held, rules)
+        verdict = await _verdict(held, rules, box)
     except trio.Cancelled:
-        if not held.lost:
+        if held.lost:
+            desk.drop(seat, held)
+        else:
             desk.settle(seat, held, interrupted(rules.interrupted))
         raise
     if verdict is None:
@@ -54,11 +73,15 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules) -> None:
         desk.settle(seat, held, verdict)
 
 
-async def _verdict(held: Held, rules: Rules) -> Verdict | None:
+async def _verdict(held: Held, rules: Rules, box: Box) -> Verdict | None:
+    if held.request is not None:  # asked for before it started
+        return requested(held.request)
     kind = rules.catalog().get(held.claim.kind)
     if kind is None:
         return unknown_kind(held.claim)
-    outcome = await attempt(held, kind)
+    if kind.broken is not None:
+        return broken_kind(held.claim, kind.broken)
+    outcome = await attempt(held, kind, box)
     if outcome is None or held.lost:
         return None
     return judge(outcome, held.claim, kind, rules.error_bytes_max)

@@ -8,6 +8,7 @@ import click
 
 from musterd import __version__
 from musterd.manager.cli.check import config
+from musterd.manager.cli.control import cancel, clear, pause, release, resume
 from musterd.manager.cli.db import db
 from musterd.manager.cli.demo import demo
 from musterd.manager.cli.enqueue import enqueue
@@ -39,7 +40,11 @@ def musterd(context: click.Context) -> None:
         context.color = False
 
 
-for verb in (run, demo, enqueue, jobs, job, status, kinds, queue, scaling, config, db, version):
+for verb in (
+    *(run, demo, enqueue, jobs, job),
+    *(cancel, pause, resume, release, clear),
+    *(status, kinds, queue, scaling, config, db, version),
+):
     musterd.add_command(verb)
 
 

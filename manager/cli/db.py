@@ -57,6 +57,33 @@ def db_status(context: click.Context) -> None:
     context.exit(Exit.DONE if current else Exit.CONFIGURATION)
 
 
+@db.command()
+@click.option("--apply", is_flag=True, help="Make them, in place of printing how.")
+@click.pass_obj
+def roles(given: Given, apply: bool) -> None:
+    """Print the SQL that makes roles for those who enqueue, read, or run a daemon (PostgreSQL)."""
+    import os
+
+    from musterd.config.store_url import resolve_store_url
+
+    settings = given.settings()
+    url = resolve_store_url(settings, os.environ)
+    if url.startswith("sqlite:"):
+        raise click.UsageError("an embedded store has no roles: who may read its file may read it")
+    from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
+
+    schema = settings.store.schema
+    if not apply:
+        say(roles_sql(schema).rstrip())
+        return
+    apply_roles(url, schema)
+    names = sorted(role_names(schema).values())
+    if given.json:
+        print_json({"roles": names})
+    else:
+        say(f"roles {', '.join(names)} are there and have their rights")
+
+
 def _words(state: SchemaState) -> str:
     if state.found == state.wanted:
         return f"the schema is current (version {state.found})"

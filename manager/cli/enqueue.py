@@ -37,6 +37,10 @@ PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
 )
 @click.option("--at", "run_at", callback=read_moment, metavar="TIME", help="Not before this time.")
 @click.option("--max-attempts", type=click.IntRange(1, 10_001), help="Tries in all.")
+@click.option("--hold", is_flag=True, help="Make it pending: it waits for `musterd release`.")
+@click.option(
+    "--dedup", "dedup_key", metavar="KEY", help="Make none while a job that has not ended has KEY."
+)
 @click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")
 @click.pass_context
@@ -53,15 +57,21 @@ def enqueue(
     given: Given = context.obj
     if options["delay_seconds"] is not None and options["run_at"] is not None:
         raise click.UsageError("--in and --at exclude each other")
+    if count is not None and options["dedup_key"] is not None:
+        raise click.UsageError("--count and --dedup exclude each other")
     settings = given.settings()
     catalog = given.catalog(settings)
     known = _known(catalog, kind)
     job = _new_job(known, _checked_payload(payload, settings), options)
 
     async def work(engine: Engine) -> Waited:
-        ids = await _enqueue_all(engine, job, count or 1)
+        if job.dedup_key is None:
+            ids, is_new = await _enqueue_all(engine, job, count or 1), True
+        else:
+            ((made, is_new),) = await engine.enqueue_keyed([job])
+            ids = [made]
         if not given.json:
-            say(_receipt(ids, job))
+            say(_receipt(ids, job) if is_new else f"job {ids[0]} has this key already: none made")
         waited = await wait_for(engine, ids, quiet=given.json) if wait else Waited(ids)
         waited.last = await engine.job(ids[-1])
         return waited
@@ -116,6 +126,7 @@ def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob
 
     priority, run_at = options["priority"], options["run_at"]
     delay, attempts = options["delay_seconds"], options["max_attempts"]
+    key = options["dedup_key"]
     return NewJob(
         kind=kind.name,
         payload=payload,
@@ -123,6 +134,8 @@ def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob
         delay_seconds=delay if isinstance(delay, float) else None,
         run_at=run_at if isinstance(run_at, datetime) else None,
         max_attempts=attempts if isinstance(attempts, int) else None,
+        hold=bool(options["hold"]),
+        dedup_key=key if isinstance(key, str) else None,
     )
 
 
@@ -160,9 +173,10 @@ def _receipt(ids: list[int], job: NewJob) -> str:
         due = f", due in {duration_text(job.delay_seconds)}"
     elif job.run_at is not None:
         due = f", due at {job.run_at.isoformat()}"
+    state = "held" if job.hold else "queued"
     if len(ids) == 1:
-        return f"job {ids[0]} queued{due}"
-    return f"{plural(len(ids), 'job')} queued{due}: {ids[0]} to {ids[-1]}"
+        return f"job {ids[0]} {state}{due}"
+    return f"{plural(len(ids), 'job')} {state}{due}: {ids[0]} to {ids[-1]}"
 
 
 def _object(waited: Waited, count: int | None, catalog: Catalog) -> dict[str, object]:

@@ -46,13 +46,15 @@ class Given:
         return loaded, self.catalog(loaded.settings)
 
     def _catalog_faults(self, settings: Settings) -> tuple[Fault, ...]:
-        from musterd.catalog.load import load_catalog
+        from attrs import evolve
+
+        from musterd.catalog.load import catalog_of
         from musterd.config.faults import ConfigError
 
         # A path that cannot be read is among the settings' faults already.
-        paths = [path for path in settings.catalog.paths if os.access(path, os.R_OK)]
+        paths = tuple(path for path in settings.catalog.paths if os.access(path, os.R_OK))
         try:
-            load_catalog(paths, settings.retry)
+            catalog_of(evolve(settings, catalog=evolve(settings.catalog, paths=paths)))
         except ConfigError as error:
             return error.faults
         return ()
@@ -62,9 +64,9 @@ class Given:
 
     def catalog(self, settings: Settings) -> Catalog:
         """Reads the catalog; raises ConfigError."""
-        from musterd.catalog.load import load_catalog
+        from musterd.catalog.load import catalog_of
 
-        return load_catalog(settings.catalog.paths, settings.retry)
+        return catalog_of(settings)
 
 
 def _take_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:

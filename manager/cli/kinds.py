@@ -1,40 +1,99 @@
-"""`musterd kinds`: the catalog."""
+"""`musterd kinds`: the catalog, and whether its kinds can run here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
+from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.out import print_json, say
 
 if TYPE_CHECKING:
-    from musterd.catalog.kinds import WorkKind
+    from musterd.catalog.kinds import Behaviour, Catalog, Deterministic, WorkKind
+    from musterd.config.settings import Settings
+
+
+BEHAVIOUR_WIDTH = 60
 
 
 @click.command(cls=Verb)
+@click.option("--check", is_flag=True, help="See whether each kind can run here; exit 78 if not.")
 @click.pass_obj
-def kinds(given: Given) -> None:
+def kinds(given: Given, check: bool) -> None:
     """List the kinds of work there are."""
-    from musterd.store.words import table
-
-    catalog = given.catalog(given.settings())
+    settings = given.settings()
+    catalog = given.catalog(settings)
+    if check:
+        catalog = _checked(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
     if given.json:
         for kind in found:
-            print_json(_object(kind))
-        return
+            print_json(_object(kind, check))
+    else:
+        for line in _checks(found) if check else _list(found):
+            say(line)
+    advice = "their jobs wait until they can; other kinds are not held up"
+    if broken := [kind.name for kind in found if kind.broken]:
+        raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
+
+
+def _checked(catalog: Catalog, settings: Settings) -> Catalog:
+    import os
+    import time
+
+    from musterd.catalog.checking import find_broken, surroundings_of
+    from musterd.workers.tools import make_tools
+
+    tools = make_tools(settings, time.monotonic, os.environ)
+    return find_broken(catalog, surroundings_of(settings, os.environ, tools.environment))
+
+
+def _list(kinds: list[WorkKind]) -> list[str]:
+    from musterd.store.words import table
+
     heads = ("kind", "behaviour", "retry", "limit", "priority", "from")
-    for line in table(heads, [_row(kind) for kind in found], right=frozenset({4})):
-        say(line)
+    return table(heads, [_row(kind) for kind in kinds], right=frozenset({4}))
 
 
-def _object(kind: WorkKind) -> dict[str, object]:
+def _checks(kinds: list[WorkKind]) -> list[str]:
+    from musterd.store.words import one_line, table
+
+    rows = [
+        (kind.name, "broken" if kind.broken else "ok", one_line(kind.broken or _behaviour(kind)))
+        for kind in kinds
+    ]
+    return table(("kind", "check", "behaviour, or why it can't run here"), rows)
+
+
+def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
     import attrs
 
-    whole = attrs.asdict(kind)
+    whole = cast(dict[str, object], _plain(attrs.asdict(kind, recurse=False)))
+    if not checked:
+        del whole["broken"]  # nobody has looked
     return {**whole, "max_attempts": kind.retry.max_retries + 1}
+
+
+def _plain(value: object) -> object:
+    """Gives the value in JSON's types; of a header that may be a secret, only that it is there."""
+    import attrs
+
+    from musterd.config.secrets import mask_headers
+
+    if attrs.has(type(value)):
+        return _plain(attrs.asdict(cast(attrs.AttrsInstance, value), recurse=False))
+    if isinstance(value, Mapping):
+        items = cast(Mapping[str, object], value).items()
+        plain = {key: _plain(each) for key, each in items}
+        headers = cast("dict[str, str] | None", plain.get("headers"))
+        return plain if headers is None else plain | {"headers": mask_headers(headers)}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in cast(tuple[object, ...], value)]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _row(kind: WorkKind) -> tuple[str, ...]:
@@ -51,9 +110,31 @@ def _place(kind: WorkKind) -> str:
 
 
 def _behaviour(kind: WorkKind) -> str:
+    from musterd.store.words import cut, one_line
+
+    return cut(one_line(_does(kind.behaviour)), BEHAVIOUR_WIDTH)
+
+
+def _does(behaviour: Behaviour) -> str:
+    import shlex
+
+    from musterd.catalog.kinds import Command, HttpCall, Python
+    from musterd.config.secrets import mask_url
+
+    match behaviour:
+        case Python():
+            return f"python {behaviour.module}:{behaviour.function} ({behaviour.isolation})"
+        case Command():
+            return f"command {shlex.join(behaviour.argv)}"
+        case HttpCall():
+            return f"http {behaviour.method} {mask_url(behaviour.url)}"
+        case _:
+            return _pretends(behaviour)
+
+
+def _pretends(does: Deterministic) -> str:
     from musterd.store.words import duration_text
 
-    does = kind.behaviour
     lasts = duration_text(does.duration_ms_min / 1000)
     if does.duration_ms_max != does.duration_ms_min:
         lasts += f" to {duration_text(does.duration_ms_max / 1000)}"
@@ -62,9 +143,14 @@ def _behaviour(kind: WorkKind) -> str:
 
 
 def _retry(kind: WorkKind) -> str:
+    from musterd.catalog.kinds import Deterministic
     from musterd.store.words import duration_text
 
-    if not kind.retryable or not kind.retry.max_retries:
+    is_real = not isinstance(kind.behaviour, Deterministic)
+    if not kind.retry.max_retries or not (kind.retryable or is_real):
         return "none"
+    when = (
+        "" if kind.retryable else "if asked: "
+    )  # real work may ask for it, or `retry_on` names it
     pace = f"{kind.retry.backoff} from {duration_text(kind.retry.base_seconds)}"
-    return f"{kind.retry.max_retries}, {pace}"
+    return f"{when}{kind.retry.max_retries}, {pace}"

@@ -95,12 +95,10 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
         finally:
             self.discard()
 
-    async def wait_for_notification(self) -> None:
-        """Returns when the server has sent one.
-
-        Those that came along with it are dropped, since they say the same.
-        """
-        await self.wait(generators.notifies(self.pgconn))
+    async def wait_for_notifications(self) -> list[str]:
+        """Returns the texts of those that the server has sent, once there is one."""
+        found = await self.wait(generators.notifies(self.pgconn))
+        return [one.extra.decode() for one in found]
 
     async def close(self) -> None:
         self.discard()

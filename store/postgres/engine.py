@@ -17,17 +17,23 @@ from psycopg.abc import ConnDict
 from musterd.store.engine import ReapRequest, SchemaState
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import (
+    Action,
     Claim,
     ClaimRequest,
+    ControlResult,
     Counts,
+    Enqueued,
     Exchange,
+    Hint,
     Hold,
     JobFilter,
     JobRecord,
     JobState,
     NewJob,
+    ProgressNote,
     QueueView,
     Reaped,
+    Renewal,
     Settlement,
 )
 from musterd.store.postgres import migrating, rows, setup
@@ -97,8 +103,14 @@ class PostgresEngine:
         return 0
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
+        if any(job.dedup_key is not None for job in jobs):
+            return [one.id for one in await self.enqueue_keyed(jobs)]
         found = await self._run(self._shared, "enqueue", rows.new_jobs(jobs))
         return [row[0] for row in found]
+
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        found = await self._run(self._shared, "enqueue_keyed", rows.keyed_jobs(jobs))
+        return [Enqueued._make(row) for row in found]
 
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
@@ -126,15 +138,22 @@ class PostgresEngine:
         found = await self._run(self._exchange, "settled_already", rows.settled_keys(settlements))
         return frozenset(row[0] for row in found)
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
-    ) -> frozenset[int]:
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
         found = await self._run(self._leases, "renew", rows.holds(holds, lease_seconds, now_local))
+        return rows.renewal(found)
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        found = await self._run(self._shared, "note_progress", rows.progress_notes(notes))
         return frozenset(row[0] for row in found)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         found = await self._run(self._shared, "reap", rows.reap_request(request))
         return [rows.reaped(row) for row in found]
+
+    async def control(self, action: Action, job_id: int) -> ControlResult:
+        params = {"action": action.value, "id": job_id}
+        (row,) = await self._run(self._shared, "control", params)
+        return rows.control_result(row)
 
     async def observe(self, limit: int) -> QueueView:
         return rows.queue_view((await self._run(self._shared, "observe", {"bound": limit}))[0])
@@ -175,8 +194,8 @@ class PostgresEngine:
     async def resume_queue(self) -> bool:
         return await self._execute(self._shared, "resume_queue", {}) > 0
 
-    async def wait_for_hint(self) -> None:
-        await self._hints.wait()
+    async def wait_for_hint(self) -> Hint:
+        return await self._hints.wait()
 
     async def _run(self, pool: Pool, name: str, params: rows.Params) -> list[rows.Row]:
         with _TimeLimit(self._options.statement_timeout_seconds, name):

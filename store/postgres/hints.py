@@ -8,6 +8,7 @@ import psycopg
 import trio
 from psycopg import sql
 
+from musterd.store.job import Hint
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.pool import Gate
 from musterd.store.postgres.troubles import sort_error
@@ -24,21 +25,24 @@ class Hints:
         self._conn: TrioConnection | None = None
         self._deaf = False  # a pooler stands in between: notifications never arrive
 
-    async def wait(self) -> None:
+    async def wait(self) -> Hint:
         """Returns at the next hint, and at once after (re)connecting, since hints may have been
-        missed.
+        missed. An empty notification is new work, a number is a job whose holder is asked for
+        something.
         """
         if self._deaf:
             await trio.sleep_forever()
         if self._conn is None or self._conn.closed:  # a cancelled wait has closed it
             self._conn = await self._listen()
-            return
+            return Hint(new_work=True, requests=frozenset())
         try:
-            await self._conn.wait_for_notification()
+            said = await self._conn.wait_for_notifications()
         except psycopg.Error as error:
             self.close()
             raise sort_error(error, "listening for hints", self._gate.where, sent=False) from error
         await trio.sleep(GATHER_SECONDS)
+        requests = frozenset(int(one) for one in said if one.isdecimal())
+        return Hint("" in said, requests)
 
     async def _listen(self) -> TrioConnection | None:
         conn = await self._gate.connect()

@@ -15,20 +15,25 @@ from musterd.store.job import (
     AttemptRecord,
     Claim,
     ClaimRequest,
+    ControlResult,
     Counts,
     Hold,
     JobFilter,
     JobRecord,
     JobState,
     NewJob,
+    ProgressNote,
     QueueView,
     Reaped,
+    Renewal,
     Settlement,
 )
 from musterd.store.postgres.arrays import numbers, texts, words
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
+
+FIRST_ONES = 19  # columns of a job before its attempts
 
 
 def new_jobs(jobs: Sequence[NewJob]) -> Params:
@@ -39,6 +44,15 @@ def new_jobs(jobs: Sequence[NewJob]) -> Params:
         "delays": numbers(job.delay_seconds for job in jobs),
         "run_ats": texts(None if job.run_at is None else job.run_at.isoformat() for job in jobs),
         "max_attempts": numbers(job.max_attempts for job in jobs),
+        "holds": numbers(job.hold for job in jobs),
+    }
+
+
+def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
+    return {
+        **new_jobs(jobs),
+        "keys": texts(job.dedup_key for job in jobs),
+        "scopes": texts(str(job.dedup_scope) for job in jobs),
     }
 
 
@@ -53,7 +67,7 @@ def claim_request(request: ClaimRequest) -> Params:
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
-    return [Claim._make((*row, token)) for row in rows]
+    return [Claim._make((*row[:-1], token, row[-1])) for row in rows]
 
 
 def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
@@ -71,6 +85,8 @@ def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
         "errors": texts(one.error for one in in_order),
         "reasons": texts(one.reason for one in in_order),
         "forgive": numbers(one.forgive for one in in_order),
+        "logs": texts(one.log for one in in_order),
+        "spents": texts(one.spent for one in in_order),
     }
 
 
@@ -93,6 +109,29 @@ def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Param
         "started_ages": numbers(_age(hold.started_local, now_local) for hold in in_order),
         "lease_seconds": lease_seconds,
     }
+
+
+def renewal(found: Sequence[Row]) -> Renewal:
+    kept = frozenset(row[0] for row in found)
+    return Renewal(kept, {job_id: request for job_id, request in found if request is not None})
+
+
+def progress_notes(notes: Sequence[ProgressNote]) -> Params:
+    in_order = sorted(notes, key=itemgetter(0))
+    return {
+        "ids": numbers(note.id for note in in_order),
+        "tokens": _tokens(in_order),
+        "percents": numbers(note.percent for note in in_order),
+        "notes": texts(note.note for note in in_order),
+        "spents": texts(note.spent for note in in_order),
+    }
+
+
+def control_result(row: Row) -> ControlResult:
+    found, before, after, requested, allowed = row
+    if not found:
+        return ControlResult(found, None, None, requested, allowed)
+    return ControlResult(found, JobState(before), JobState(after), requested, allowed)
 
 
 def reap_request(request: ReapRequest) -> Params:
@@ -124,7 +163,7 @@ def one_job(job_id: int) -> Params:
     return {"id": job_id, "states": None, "kind": None, "before_id": None, "bound": 1}
 
 
-def _tokens(named: Sequence[Settlement] | Sequence[Hold]) -> str:
+def _tokens(named: Sequence[Settlement] | Sequence[Hold] | Sequence[ProgressNote]) -> str:
     """A batch holds few different tokens, and the text of one is dear."""
     known: dict[UUID, str] = {}
     return words(
@@ -173,7 +212,7 @@ def reaped(row: Row) -> Reaped:
 def job_record(row: Row, past: Sequence[AttemptRecord]) -> JobRecord:
     *columns, last_outcome = row
     columns[2] = JobState(columns[2])
-    fields: list[Any] = [*columns, tuple(past)]
+    fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
     record = JobRecord(*fields)
     if not (record.lease_expires_at or last_outcome):
         return record
@@ -185,12 +224,13 @@ def job_record(row: Row, past: Sequence[AttemptRecord]) -> JobRecord:
         record.finished_at,
         AttemptOutcome(last_outcome) if last_outcome else None,
         record.error if last_outcome else None,
+        record.log if last_outcome else None,
     )
     return attrs.evolve(record, attempts=(*past, latest))
 
 
 def attempt_record(row: Row) -> AttemptRecord:
-    _job_id, attempt, node, worker, started_at, finished_at, outcome, error = row
+    _job_id, attempt, node, worker, started_at, finished_at, outcome, error, log = row
     return AttemptRecord(
-        attempt, node, worker, started_at, finished_at, AttemptOutcome(outcome), error
+        attempt, node, worker, started_at, finished_at, AttemptOutcome(outcome), error, log
     )

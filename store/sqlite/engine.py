@@ -14,19 +14,26 @@ import trio
 from musterd.store.engine import ReapRequest, SchemaState
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import (
+    Action,
     Claim,
     ClaimRequest,
+    ControlResult,
     Counts,
+    Enqueued,
     Exchange,
+    Hint,
     Hold,
     JobFilter,
     JobRecord,
+    JobState,
     NewJob,
+    ProgressNote,
     QueueView,
     Reaped,
+    Renewal,
     Settlement,
 )
-from musterd.store.sqlite import migrating, reading, reaping, writing
+from musterd.store.sqlite import controlling, migrating, reading, reaping, writing
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
 from musterd.store.sqlite.hints import Hints
@@ -121,6 +128,9 @@ class SqliteEngine:
             raise
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
+        return [one.id for one in await self.enqueue_keyed(jobs)]
+
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         made = await self._call(writing.enqueue, jobs)
         self._hints.ring()
         return made
@@ -136,13 +146,22 @@ class SqliteEngine:
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
         return await self._call(reading.settled_already, settlements)
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
-    ) -> frozenset[int]:
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
         return await self._call(writing.renew, holds, lease_seconds, now_local)
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        return await self._call(writing.note_progress, notes)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         return await self._call(reaping.reap, request)
+
+    async def control(self, action: Action, job_id: int) -> ControlResult:
+        done = await self._call(controlling.control, action, job_id)
+        if done.requested:
+            self._hints.ring(job_id)
+        elif done.state_after is JobState.QUEUED:
+            self._hints.ring()
+        return done
 
     async def observe(self, limit: int) -> QueueView:
         return await self._call(reading.observe, limit)
@@ -167,8 +186,8 @@ class SqliteEngine:
         self._hints.ring()
         return resumed
 
-    async def wait_for_hint(self) -> None:
-        await self._hints.wait()
+    async def wait_for_hint(self) -> Hint:
+        return await self._hints.wait()
 
     async def _call(
         self,

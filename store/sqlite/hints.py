@@ -1,7 +1,8 @@
 """Hints of new work: an event within the process, a pipe beside the file for other processes.
 
-The daemon makes the pipe and reads it; who enqueues writes one byte if somebody reads, and goes on
-if nobody does. A pipe left behind by a dead daemon has no reader and harms nobody.
+The daemon makes the pipe and reads it; who enqueues writes one line if somebody reads, and goes on
+if nobody does. A pipe left behind by a dead daemon has no reader and harms nobody. An empty line is
+new work, a number is a job whose holder is asked for something.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 import trio
 
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.job import Hint
 from musterd.store.sqlite.troubles import sort_file_error
 
 BYTES_AT_ONCE = 65536  # a pipe holds no more: one read takes all hints that have gathered
@@ -26,6 +29,7 @@ class Hints:
         self._path = path
         self._pipe: int | None = None
         self._rung = trio.Event()
+        self._lines: set[bytes] = set()  # of those that rang within this process
         self._reading = trio.Lock()
 
     def listen(self) -> None:
@@ -39,22 +43,28 @@ class Hints:
         except OSError as error:
             raise sort_file_error(error, "making the pipe for hints", str(self._path)) from error
 
-    def ring(self) -> None:
-        """Never fails: the jobs are in the store, and polling finds them without a hint."""
+    def ring(self, job_id: int | None = None) -> None:
+        """New work, or a request about a leased job. Never fails: what is in the store is found
+        without a hint.
+        """
+        line = b"" if job_id is None else str(job_id).encode()
+        if self._pipe is None:
+            self._lines.add(line)
         rung, self._rung = self._rung, trio.Event()
         rung.set()
         if self._path is not None:
             with contextlib.suppress(OSError):  # no daemon, or one that has hints enough
-                _write_one(self._path)
+                _write_one(self._path, line)
 
-    async def wait(self) -> None:
+    async def wait(self) -> Hint:
         if self._pipe is None:
             await self._rung.wait()
-            return
+            lines, self._lines = self._lines, set()
+            return _hint(lines)
         async with self._reading:
-            await self._read()
+            return await self._read()
 
-    async def _read(self) -> None:
+    async def _read(self) -> Hint:
         pipe = self._pipe
         if pipe is None:
             raise StoreUnavailable("waiting for hints: the store has been closed", "unreachable")
@@ -65,7 +75,8 @@ class Hints:
                 "waiting for hints: the store has been closed", "unreachable"
             ) from error
         with contextlib.suppress(BlockingIOError):  # another reader was quicker
-            os.read(pipe, BYTES_AT_ONCE)
+            return _hint(os.read(pipe, BYTES_AT_ONCE).split(b"\n")[:-1])
+        return _hint([])
 
     def close(self) -> None:
         if self._pipe is not None:
@@ -83,9 +94,14 @@ def _make_pipe(path: Path) -> None:
         )
 
 
-def _write_one(path: Path) -> None:
+def _hint(lines: Collection[bytes]) -> Hint:
+    requests = frozenset(int(line) for line in lines if line.isdigit())
+    return Hint(b"" in lines, requests)
+
+
+def _write_one(path: Path, line: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        os.write(descriptor, b".")
+        os.write(descriptor, line + b"\n")
     finally:
         os.close(descriptor)

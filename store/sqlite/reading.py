@@ -17,8 +17,8 @@ from musterd.store.job import (
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.rows import ID_MAX
 
-ID_MAX = 2**63 - 1
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
 
 

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from musterd.store.engine import ReapRequest
-from musterd.store.job import AttemptOutcome, JobState, Reaped, ReapRule
+from musterd.store.job import Action, AttemptOutcome, JobState, Reaped, ReapRule
+from musterd.store.lifecycle import REASONS
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.writing import end_attempt
@@ -16,6 +17,9 @@ ON_LEASE_LOST = {
     "fail": JobState.FAILED,
     "pause": JobState.PAUSED,
 }
+
+ON_REQUEST = {Action.CANCEL: JobState.CANCELED, Action.PAUSE: JobState.PAUSED}
+LOST = "its lease was lost"
 
 
 def reap(database: Database, request: ReapRequest) -> list[Reaped]:
@@ -37,9 +41,9 @@ def judge(rule: ReapRule, attempt: int, max_attempts: int | None, forgiven: int)
 
 
 def _end(database: Database, row: rows.Row, request: ReapRequest, now: int) -> Reaped:
-    job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token = row
+    job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token, asked = row
     rule = request.rules.get(kind, request.default)
-    state = judge(rule, attempt, max_attempts, forgiven)
+    state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
     ran_out = rows.moment(lease_expires_at)
     message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
     ending: dict[str, Any] = {
@@ -53,8 +57,10 @@ def _end(database: Database, row: rows.Row, request: ReapRequest, now: int) -> R
         "finished_at": now,
         "result": None,
         "error": json.dumps({"type": "lease_lost", "message": message}),
-        "reason": "its lease was lost" if state is JobState.PAUSED else None,
+        "reason": REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
         "forgive": 0,
+        "log": None,
+        "spent": None,
     }
     end_attempt(database, ending)
     return Reaped(job_id, kind, attempt, node, state)

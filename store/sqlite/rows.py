@@ -19,17 +19,22 @@ from musterd.store.job import (
     JobRecord,
     JobState,
     NewJob,
+    ProgressNote,
     Settlement,
 )
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 
+ID_MAX = 2**63 - 1
 SECOND = 1_000_000  # microseconds
+FOREVER = ID_MAX
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATE = 2  # places in a job's row
 TIMES = slice(11, 15)  # created_at, run_at, started_at, finished_at
 LEASE_TIMES = slice(17, 19)  # lease_expires_at, heartbeat_at
+FIRST_ONES = 19  # columns before the attempts
+CLEARED_AT = 25
 
 
 def microseconds(seconds: float) -> int:
@@ -51,7 +56,20 @@ def new_job(job: NewJob, now: int) -> Params:
         "max_attempts": job.max_attempts,
         "now": now,
         "run_at": _due(job, now),
+        "state": (JobState.PENDING if job.hold else JobState.QUEUED).value,
+        "dedup_key": job.dedup_key,
     }
+
+
+def key_of(job: NewJob, job_id: int, now: int) -> Params:
+    scope = job.dedup_scope
+    if scope == "until_finished":
+        until = None
+    elif scope == "forever":
+        until = FOREVER
+    else:
+        until = now + microseconds(scope)
+    return {"key": job.dedup_key, "job_id": job_id, "until": until}
 
 
 def _due(job: NewJob, now: int) -> int:
@@ -73,11 +91,8 @@ def claimed(request: ClaimRequest, now: int) -> dict[str, Any]:
 
 
 def claim(row: Row, token: UUID) -> Claim:
-    job_id, kind, payload, attempt, max_attempts, forgiven, waited, worker = row
-    waited_seconds = max(0, waited) / SECOND
-    return Claim(
-        job_id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, token
-    )
+    *fields, waited, worker, spent = row
+    return Claim._make((*fields, max(0, waited) / SECOND, worker, token, spent))
 
 
 def settlement(ended: Settlement, now_local: float, now: int) -> Params:
@@ -92,6 +107,18 @@ def settlement(ended: Settlement, now_local: float, now: int) -> Params:
         "error": ended.error,
         "reason": ended.reason,
         "forgive": int(ended.forgive),
+        "log": ended.log,
+        "spent": ended.spent,
+    }
+
+
+def progress_note(note: ProgressNote) -> Params:
+    return {
+        "id": note.id,
+        "token": note.token.bytes,
+        "percent": note.percent,
+        "note": note.note,
+        "spent": note.spent,
     }
 
 
@@ -116,8 +143,9 @@ def job_record(row: Row, past: Iterable[AttemptRecord]) -> JobRecord:
     columns[STATE] = JobState(columns[STATE])
     for times in (TIMES, LEASE_TIMES):
         columns[times] = map(moment, columns[times])
-    columns.append(tuple(past))
-    record = JobRecord(*columns)
+    columns[CLEARED_AT] = moment(columns[CLEARED_AT])
+    fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
+    record = JobRecord(*fields)
     if record.lease_expires_at is None and last_outcome is None:
         return record
     latest = AttemptRecord(
@@ -128,12 +156,13 @@ def job_record(row: Row, past: Iterable[AttemptRecord]) -> JobRecord:
         record.finished_at,
         AttemptOutcome(last_outcome) if last_outcome else None,
         record.error if last_outcome else None,
+        record.log if last_outcome else None,
     )
     return attrs.evolve(record, attempts=(*record.attempts, latest))
 
 
 def attempt_record(row: Row) -> AttemptRecord:
-    attempt, node, worker, started_at, finished_at, outcome, error = row
+    attempt, node, worker, started_at, finished_at, outcome, error, log = row
     return AttemptRecord(
         attempt,
         node,
@@ -142,4 +171,5 @@ def attempt_record(row: Row) -> AttemptRecord:
         moment(finished_at),
         AttemptOutcome(outcome),
         error,
+        log,
     )

@@ -7,24 +7,44 @@ from collections.abc import Sequence
 
 from musterd.store.errors import InputRefused
 from musterd.store.job import (
+    Action,
+    AttemptOutcome,
     Claim,
     ClaimRequest,
+    Enqueued,
     Exchange,
     Hold,
     JobState,
     NewJob,
+    ProgressNote,
+    Renewal,
+    Request,
     Settlement,
 )
+from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 
+GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 
-def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[int]:
+
+def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
     with database.writing("enqueue") as now:
         return [
-            _insert(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
+            _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
             for number, job in enumerate(jobs, start=1)
         ]
+
+
+def _place(database: Database, job: NewJob, now: int, which: str) -> Enqueued:
+    if job.dedup_key is None:
+        return Enqueued(_insert(database, job, now, which), is_new=True)
+    holder = database.rows("key_holder", {"key": job.dedup_key, "now": now})
+    if holder:
+        return Enqueued(holder[0][0], is_new=False)
+    made = _insert(database, job, now, which)
+    database.execute("take_key", rows.key_of(job, made, now))
+    return Enqueued(made, is_new=True)
 
 
 def _insert(database: Database, job: NewJob, now: int, which: str) -> int:
@@ -53,7 +73,12 @@ def exchange(
 
 
 def end_attempt(database: Database, ending: rows.Params) -> bool:
-    """Writes how one attempt ended. False = its lease is lost: nothing was written."""
+    """Writes how one attempt ended. False = its lease is lost: nothing was written.
+
+    A job that would go on, but for a request to cancel or to pause it, ends or pauses instead.
+    """
+    if ending["state"] in GOES_ON:
+        ending = _on_request(database, ending)
     if ending["state"] != JobState.QUEUED:
         return database.execute("settle", ending).rowcount == 1
     if database.execute("record_attempt", ending).rowcount == 0:
@@ -61,16 +86,32 @@ def end_attempt(database: Database, ending: rows.Params) -> bool:
     return database.execute("requeue", ending).rowcount == 1
 
 
+def _on_request(database: Database, ending: rows.Params) -> rows.Params:
+    found = database.rows("request_of", ending)
+    if not found or found[0][0] is None:
+        return ending
+    cancel = found[0][0] == Action.CANCEL
+    outcome = ending["outcome"]
+    if outcome == AttemptOutcome.RETRYING:
+        outcome = AttemptOutcome.FAILED.value
+    return {
+        **ending,
+        "state": (JobState.CANCELED if cancel else JobState.PAUSED).value,
+        "reason": CANCELED_ON_REQUEST if cancel else PAUSED_ON_REQUEST,
+        "outcome": outcome,
+    }
+
+
 def _claim(database: Database, request: ClaimRequest, now: int) -> list[Claim]:
     due = _first_due(database, request.batch, now)
     common = rows.claimed(request, now)
     claims: list[Claim] = []
     for place, row in enumerate(due):
-        job_id, kind, payload, attempt, max_attempts, forgiven, run_at = row
+        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent = row
         worker = request.workers[place] if place < len(request.workers) else None
         database.execute("claim", {**common, "id": job_id, "worker": worker})
         fields = (job_id, kind, payload, attempt + 1, max_attempts, forgiven)
-        claims.append(rows.claim((*fields, now - run_at, worker), request.token))
+        claims.append(rows.claim((*fields, now - run_at, worker, spent), request.token))
     return claims
 
 
@@ -89,23 +130,31 @@ def _first_due(database: Database, count: int, now: int) -> list[rows.Row]:
 
 def renew(
     database: Database, holds: Sequence[Hold], lease_seconds: float, now_local: float
-) -> frozenset[int]:
+) -> Renewal:
+    requests: dict[int, Request | None] = {}
     with database.writing("renewing leases") as now:
         lease_expires_at = now + rows.microseconds(lease_seconds)
+        for hold in holds:
+            params = {
+                "id": hold.id,
+                "token": hold.token.bytes,
+                "worker": hold.worker,
+                "now": now,
+                "lease_expires_at": lease_expires_at,
+                "started_at": rows.at(hold.started_local, now_local, now),
+            }
+            if database.execute("renew", params).rowcount:
+                requests[hold.id] = database.rows("request_of", params)[0][0]
+    asked = {job_id: request for job_id, request in requests.items() if request is not None}
+    return Renewal(frozenset(requests), asked)
+
+
+def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozenset[int]:
+    with database.writing("noting progress"):
         return frozenset(
-            hold.id
-            for hold in holds
-            if database.execute(
-                "renew",
-                {
-                    "id": hold.id,
-                    "token": hold.token.bytes,
-                    "worker": hold.worker,
-                    "now": now,
-                    "lease_expires_at": lease_expires_at,
-                    "started_at": rows.at(hold.started_local, now_local, now),
-                },
-            ).rowcount
+            note.id
+            for note in notes
+            if database.execute("note_progress", rows.progress_note(note)).rowcount
         )
 
 

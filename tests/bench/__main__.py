@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.bench import ceiling, embedded, postgres
+from tests.bench import ceiling, embedded, enqueueing, postgres, runners
 from tests.support.postgres_server import PostgresServer
 
 
@@ -16,6 +16,8 @@ def main(words: list[str]) -> None:
         bare = ceiling.claim_and_complete(server)
         _say("bare claim-100 + complete-100 (pgbench)", f"{bare:,.0f} jobs/s")
         _drains(server, share)
+        rate = enqueueing.fill(server, 200_000 // share)
+        _say("enqueue_many by one client, 10,000 at a time", f"{rate:,.0f} jobs/s")
         late = postgres.pickups(server)
         p50, p99 = (postgres.percentile(late, one) for one in (0.5, 0.99))
         _say("idle pick-up, commit to end of a no-op job", f"p50 {p50:.2f} ms, p99 {p99:.2f} ms")
@@ -27,6 +29,7 @@ def main(words: list[str]) -> None:
         )
     rate = embedded.drain(60_000 // share)
     _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
+    _python_kinds(share)
 
 
 def _drains(server: PostgresServer, share: int) -> None:
@@ -42,6 +45,15 @@ def _drains(server: PostgresServer, share: int) -> None:
             f"{found.jobs_a_second:,.0f} jobs/s = {found.jobs_a_second / bare:.2f} of bare,"
             f" {cpu:.1f} us CPU/job, {wal:,.0f} B WAL/job, {found.resident_mib:.0f} MiB",
         )
+
+
+def _python_kinds(share: int) -> None:
+    rates = runners.noops(20_000 // share)
+    for kind, rate in rates.by_kind.items():
+        beside = f"{rate:,.0f} jobs/s = {rates.ratio(kind, 'noop'):.2f} of the deterministic no-op"
+        _say(f"kind {kind}, 8 workers, embedded", beside)
+    _say("computing on 2 workers beside 1", f"{runners.two_cores():.2f} times as fast")
+    _say("a child above a bare interpreter", f"{runners.child_mib_above_bare():.1f} MiB")
 
 
 def _say(what: str, found: str) -> None:

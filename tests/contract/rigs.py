@@ -107,6 +107,7 @@ class PostgresRig:
         columns += ["lease_expires_at", "heartbeat_at"]
         moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
         self.raw(f"update job_rows set {moved}")
+        self.raw(f"update dedup_keys set until = until - interval '{seconds} s'")
 
 
 @asynccontextmanager

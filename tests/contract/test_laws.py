@@ -117,6 +117,10 @@ BAD_CHANGES = [
     ("canceled", "finished_at = null"),
     ("paused", "lease_expires_at = run_at"),
     ("queued", "max_attempts = 0"),
+    ("queued", "request = 'cancel'"),
+    ("running", "request = 'stop'"),
+    ("running", "progress = 101"),
+    ("queued", "dedup_key = ''"),
 ]
 
 

@@ -29,13 +29,13 @@ async def test_a_renewal_extends_the_lease_from_now(rig: Rig) -> None:
     claim = await take_one(rig.engine)
     for _ in range(3):
         rig.pass_time(25)
-        assert await rig.engine.renew([hold(claim)], 30, LOCAL) == {claim.id}
+        assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
         assert await rig.engine.reap(REQUEUE) == []
     assert await lease_left(rig, claim.id) == 30
 
 
 async def test_a_renewal_of_nothing_is_nothing(rig: Rig) -> None:
-    assert await rig.engine.renew([], 30, LOCAL) == frozenset()
+    assert (await rig.engine.renew([], 30, LOCAL)).kept == frozenset()
 
 
 async def test_a_renewal_marks_what_has_started(rig: Rig) -> None:
@@ -43,7 +43,7 @@ async def test_a_renewal_marks_what_has_started(rig: Rig) -> None:
     started, waiting = await take(rig.engine, workers=0, ahead=2)
     rig.pass_time(10)
     held = [hold(started, 7, LOCAL - 4), hold(waiting)]
-    assert await rig.engine.renew(held, 30, LOCAL) == {started.id, waiting.id}
+    assert (await rig.engine.renew(held, 30, LOCAL)).kept == {started.id, waiting.id}
     record = await rig.engine.job(started.id)
     assert record is not None
     assert record.started_at is not None
@@ -68,7 +68,7 @@ async def test_a_lease_that_ran_out_but_was_not_reaped_is_still_held(rig: Rig) -
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     rig.pass_time(500)
-    assert await rig.engine.renew([hold(claim)], 30, LOCAL) == {claim.id}
+    assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
     assert await rig.engine.reap(REQUEUE) == []
 
 
@@ -90,7 +90,7 @@ async def test_a_renewal_loses_exactly_what_is_no_longer_held(rig: Rig) -> None:
     assert reaped.id in {one.id for one in await rig.engine.reap(REQUEUE)}
     held = [hold(claim) for claim in claims if claim is not stranger]
     held += [hold(stranger._replace(token=uuid4())), hold(kept._replace(id=999_999))]
-    assert await rig.engine.renew(held, 30, LOCAL) == {kept.id}
+    assert (await rig.engine.renew(held, 30, LOCAL)).kept == {kept.id}
 
 
 async def test_a_write_after_the_reap_is_fenced(rig: Rig) -> None:
@@ -100,11 +100,11 @@ async def test_a_write_after_the_reap_is_fenced(rig: Rig) -> None:
     assert ids_of_reaped(await rig.engine.reap(REQUEUE)) == [claim.id]
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
     assert await rig.engine.settled_already([ending(claim)]) == frozenset()
-    assert await rig.engine.renew([hold(claim)], 30, LOCAL) == frozenset()
+    assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
     again = await take_one(rig.engine)
     assert (again.id, again.attempt) == (claim.id, 2)
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
-    assert await rig.engine.renew([hold(claim)], 30, LOCAL) == frozenset()
+    assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
     assert await state_of(rig.engine, claim.id) is JobState.RUNNING
 
 
@@ -123,7 +123,7 @@ async def test_starting_again_takes_no_lease_from_a_living_daemon(shared: Rig) -
     claim = await take_one(shared.engine)
     assert await shared.engine.start_node("north") == 0
     assert await shared.engine.reap(REQUEUE) == []
-    assert await shared.engine.renew([hold(claim)], 30, LOCAL) == {claim.id}
+    assert (await shared.engine.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
 
 
 class TestOneDaemonAFile:

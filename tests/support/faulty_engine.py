@@ -22,16 +22,22 @@ from musterd.store.errors import (
     StoreUnavailable,
 )
 from musterd.store.job import (
+    Action,
     Claim,
     ClaimRequest,
+    ControlResult,
     Counts,
+    Enqueued,
     Exchange,
+    Hint,
     Hold,
     JobFilter,
     JobRecord,
     NewJob,
+    ProgressNote,
     QueueView,
     Reaped,
+    Renewal,
     Settlement,
 )
 from musterd.store.sqlite.engine import SqliteEngine
@@ -94,6 +100,9 @@ class FaultyEngine:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
         return await self._through("enqueue", lambda: self.engine.enqueue(jobs))
 
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return await self._through("enqueue", lambda: self.engine.enqueue_keyed(jobs))
+
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
@@ -114,20 +123,24 @@ class FaultyEngine:
             "settled_already", lambda: self.engine.settled_already(settlements)
         )
 
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float, now_local: float
-    ) -> frozenset[int]:
-        async def commit() -> frozenset[int]:
-            kept = await self.engine.renew(holds, lease_seconds, now_local)
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+        async def commit() -> Renewal:
+            renewal = await self.engine.renew(holds, lease_seconds, now_local)
             now = trio.current_time()
             self.history += [
                 Event(now, "renew", hold.id, hold.token, lease_until=now + lease_seconds)
                 for hold in holds
-                if hold.id in kept
+                if hold.id in renewal.kept
             ]
-            return kept
+            return renewal
 
         return await self._through("renew", commit)
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        return await self._through("note_progress", lambda: self.engine.note_progress(notes))
+
+    async def control(self, action: Action, job_id: int) -> ControlResult:
+        return await self._through("control", lambda: self.engine.control(action, job_id))
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         async def commit() -> list[Reaped]:
@@ -159,13 +172,14 @@ class FaultyEngine:
     async def resume_queue(self) -> bool:
         return await self._through("resume_queue", self.engine.resume_queue)
 
-    async def wait_for_hint(self) -> None:
+    async def wait_for_hint(self) -> Hint:
         if self.away:
             await trio.lowlevel.checkpoint()
             raise _away("hint")
-        await self.engine.wait_for_hint()
+        hint = await self.engine.wait_for_hint()
         if self.deaf:
             await trio.sleep_forever()
+        return hint
 
     async def _through(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
         self._count(operation)
@@ -186,9 +200,7 @@ class FaultyEngine:
         self._calls_at_moment += 1
         assert self._calls_at_moment <= CALLS_AT_ONCE_MAX, f"{operation}: asked without a pause"
 
-    async def _befall(
-        self, fault: Fault, operation: str, call: Callable[[], Awaitable[T]]
-    ) -> T:
+    async def _befall(self, fault: Fault, operation: str, call: Callable[[], Awaitable[T]]) -> T:
         match fault.what:
             case "request_lost":
                 await trio.sleep(fault.seconds)

@@ -8,20 +8,31 @@ from musterd.catalog.behaviour import JSON, Planned, plan
 from musterd.catalog.kinds import WorkKind
 from musterd.store.job import Claim
 from musterd.workers.outcome import Outcome
+from musterd.workers.running import Assignment
 
 
-def prepare(kind: WorkKind, payload: JSON, claim: Claim) -> Planned:
-    """What this attempt will do; an instant one needs no scope, no limit and no checkpoint."""
-    return plan(kind, payload, claim.attempt)
+def at_once(kind: WorkKind, payload: JSON, claim: Claim) -> Outcome | None:
+    """The outcome of an attempt that takes no time: it needs no scope, no limit, no checkpoint.
+    None = it does take time.
+    """
+    planned = plan(kind, payload, claim.attempt)
+    return None if planned.duration_seconds else _conclude(planned, kind, claim)
 
 
-async def run(planned: Planned, kind: WorkKind, claim: Claim) -> Outcome:
-    if planned.duration_seconds:
+class DeterministicRunner:
+    """Sleeps, and ends as planned."""
+
+    async def run(self, assignment: Assignment) -> Outcome:
+        kind, claim = assignment.kind, assignment.claim
+        planned = plan(kind, assignment.payload, claim.attempt)
         await trio.sleep(planned.duration_seconds)
-    return conclude(planned, kind, claim)
+        return _conclude(planned, kind, claim)
+
+    async def close(self) -> None:
+        """Keeps nothing."""
 
 
-def conclude(planned: Planned, kind: WorkKind, claim: Claim) -> Outcome:
+def _conclude(planned: Planned, kind: WorkKind, claim: Claim) -> Outcome:
     if planned.outcome == "success":
         return Outcome("success", f'{{"duration_ms": {round(planned.duration_seconds * 1000)}}}')
     if planned.outcome == "cancel":

@@ -31,13 +31,14 @@ claimed as (
         started_at = case when placed.place <= now.idle then now.at end,
         attempt = job.attempt + 1, claim_token = %(token)s, node = %(node)s,
         lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
-        finished_at = null, last_outcome = null, result = null
+        finished_at = null, last_outcome = null, result = null, log = null, progress = null, progress_note = null
     from placed, now
     where job.id = placed.id
     returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
-              job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker
+              job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker,
+              job.spent::text as spent
 ),
 noted as (
     insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
 )
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker from claimed order by place
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent from claimed order by place

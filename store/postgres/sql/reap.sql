@@ -1,14 +1,16 @@
 -- reap: ends leases that have run out by the rules of their kinds, at most `batch`; skips rows that are locked
+-- A request to cancel or to pause goes before the rules.
 with now as materialized (select clock_timestamp() as at),
 expired as materialized (
-    select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at
+    select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at, job.request
     from {schema}.job_rows job
     where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now)
     order by job.id limit %(batch)s for no key update skip locked
 ),
 judged as materialized (
-    select expired.id, expired.lease_expires_at,
-           case when expired.attempt >= coalesce(expired.max_attempts,
+    select expired.id, expired.lease_expires_at, expired.request,
+           case when expired.request = 'cancel' then 'canceled' when expired.request = 'pause' then 'paused'
+                when expired.attempt >= coalesce(expired.max_attempts,
                          coalesce(rule.max_attempts, %(default_max_attempts)s) + expired.forgiven)
                 then 'failed'
                 else case coalesce(rule.on_lease_lost, %(default_on_lease_lost)s)
@@ -20,7 +22,10 @@ reaped as (
     update {schema}.job_rows job
     set state = judged.state, finished_at = now.at, lease_expires_at = null, heartbeat_at = null,
         last_outcome = case when judged.state = 'queued' then null else 'lost' end,
-        reason = case judged.state when 'paused' then 'its lease was lost' end,
+        reason = case when judged.request = 'cancel' then 'canceled on request'
+                      when judged.request = 'pause' then 'Job was interrupted by user'
+                      when judged.state = 'paused' then 'its lease was lost' end,
+        request = null, requested_at = null,
         error = jsonb_build_object('type', 'lease_lost', 'message', format(
             'attempt %%s: node %%s did not renew its lease, which ran out at %%s', job.attempt, job.node,
             to_char(judged.lease_expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
@@ -33,9 +38,9 @@ kept as (
     select id, attempt, node, worker, started_at, finished_at, 'lost', error from reaped where state = 'queued'
 ),
 noted as (
-    insert into {schema}.count_changes (queued, paused, failed)
+    insert into {schema}.count_changes (queued, paused, failed, canceled)
     select count(*) filter (where state = 'queued'), count(*) filter (where state = 'paused'),
-           count(*) filter (where state = 'failed')
+           count(*) filter (where state = 'failed'), count(*) filter (where state = 'canceled')
     from reaped having count(*) > 0
 )
 select id, kind, attempt, node, state from reaped

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.catalog.behaviour import JSON, plan
-from musterd.catalog.kinds import Deterministic, Outcome, WorkKind
+from musterd.catalog.kinds import Deterministic, HttpCall, Outcome, WorkKind
 from musterd.config.settings import Retry
 
 RETRY = Retry(3, "exponential", base_seconds=1, factor=2, max_seconds=300, jitter="full")
@@ -100,6 +100,14 @@ def test_fail_first_fails_that_many_attempts_of_a_success(
     planned = plan(kind(0, 0, outcome, fail_first), None, attempt).outcome
     fails = outcome == "success" and attempt <= fail_first
     assert planned == ("fail" if fails else outcome)
+
+
+def test_what_real_work_does_is_not_planned() -> None:
+    real = WorkKind(
+        "x", HttpCall("POST", "http://h/", {}, {}), False, RETRY, None, 0, "requeue", "test:1"
+    )
+    with pytest.raises(TypeError, match="real work"):
+        plan(real, {}, 1)
 
 
 GOLDEN = (83234.707, 64543.209)

@@ -32,24 +32,29 @@ def kind(folder: Path, keys: str) -> WorkKind:
     return load_catalog([written(folder, f"[kinds.x]\n{keys}\n")], RETRY)["x"]
 
 
+def does(kind: WorkKind) -> Deterministic:
+    assert isinstance(kind.behaviour, Deterministic)
+    return kind.behaviour
+
+
 def test_the_shipped_kinds_show_each_behaviour() -> None:
     shipped = load_catalog([], RETRY)
     assert set(shipped) >= {"noop", "report", "sleep", "slow", "flaky", "broken", "stubborn"}
-    assert {each.behaviour.outcome for each in shipped.values()} == {"success", "fail", "cancel"}
+    assert {does(each).outcome for each in shipped.values()} == {"success", "fail", "cancel"}
     assert {each.on_lease_lost for each in shipped.values()} == {"requeue", "fail", "pause"}
     assert plan(shipped["noop"], {}, 1).duration_seconds == 0
     assert plan(shipped["report"], {}, 1).duration_seconds == 0.2
-    assert shipped["sleep"].behaviour.duration_ms_min < shipped["sleep"].behaviour.duration_ms_max
-    assert (shipped["flaky"].retryable, shipped["flaky"].behaviour.fail_first) == (True, 2)
-    assert (shipped["broken"].retryable, shipped["broken"].behaviour.outcome) == (False, "fail")
-    assert (shipped["stubborn"].retryable, shipped["stubborn"].behaviour.outcome) == (True, "fail")
-    assert shipped["declined"].behaviour.outcome == "cancel"
+    assert does(shipped["sleep"]).duration_ms_min < does(shipped["sleep"]).duration_ms_max
+    assert (shipped["flaky"].retryable, does(shipped["flaky"]).fail_first) == (True, 2)
+    assert (shipped["broken"].retryable, does(shipped["broken"]).outcome) == (False, "fail")
+    assert (shipped["stubborn"].retryable, does(shipped["stubborn"]).outcome) == (True, "fail")
+    assert does(shipped["declined"]).outcome == "cancel"
 
 
 def test_the_overdue_kind_outlasts_its_limit() -> None:
     overdue = load_catalog([], RETRY)["overdue"]
     assert overdue.time_limit_seconds is not None
-    assert overdue.behaviour.duration_ms_min > overdue.time_limit_seconds * 1000
+    assert does(overdue).duration_ms_min > overdue.time_limit_seconds * 1000
 
 
 def test_each_shipped_kind_stands_where_it_says() -> None:
@@ -145,7 +150,7 @@ def test_faults_of_all_files_are_told_in_one_run(tmp_path: Path) -> None:
     assert refusal(tmp_path, tmp_path / "gone.toml") == [
         f"{broken}:1: not TOML: Expected ']' at the end of a table declaration (column 9)",
         f"{tmp_path}/gone.toml: cannot be read: No such file or directory",
-        f"{strange}:1: kinds.x: found no behaviour, wanted duration_ms or outcome",
+        f"{strange}:1: kinds.x: found no behaviour, wanted python, command, http or duration_ms",
         f"{strange}:2: kinds.x.duration: unknown key - did you mean duration_ms?",
     ]
 
@@ -170,7 +175,7 @@ def test_a_bad_duration_is_refused(tmp_path: Path, duration: str) -> None:
 
 
 def test_the_edges_of_the_ranges_are_inside(tmp_path: Path) -> None:
-    assert kind(tmp_path, "duration_ms = [0, 86400000]").behaviour.duration_ms_max == 86_400_000
+    assert does(kind(tmp_path, "duration_ms = [0, 86400000]")).duration_ms_max == 86_400_000
     assert kind(tmp_path, "duration_ms = 0\npriority = -32768").priority == -32_768
     assert kind(tmp_path, "duration_ms = 0\npriority = 32767").priority == 32_767
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from musterd.config.secrets import mask_all, mask_url
+from musterd.config.secrets import MASK, mask_all, mask_headers, mask_url
 
 # Upper case and signs only: nothing else in the URLs below is, so that what survives is seen.
 PASSWORDS = st.text("@/#%:?&=ABCXYZ' \\", min_size=1).map(lambda text: f"Q{text}Q")
@@ -61,3 +61,11 @@ def test_a_password_among_keywords_never_shows(password: str) -> None:
 
 def test_a_token_is_masked_whole_and_none_stays_none() -> None:
     assert (mask_all("secret"), mask_all("")) == ("***", "")
+
+
+def test_a_header_that_may_be_a_secret_is_masked_by_its_name() -> None:
+    shown = mask_headers(
+        {"Authorization": "Bearer x", "X-Api-Key": "x", "Set-Cookie": "x", "Accept": "text/plain"}
+    )
+    masked = {"Authorization": MASK, "X-Api-Key": MASK, "Set-Cookie": MASK}
+    assert shown == {**masked, "Accept": "text/plain"}

@@ -11,7 +11,7 @@ from musterd.manager.metrics import Metrics
 from musterd.manager.watched import WatchedEngine
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
-from musterd.store.job import NewJob
+from musterd.store.job import Hint, NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 
 DISK_FULL = StoreUnavailable("no room on /data", "disk_full")
@@ -22,7 +22,7 @@ class Weather(SqliteEngine):
     """A real engine in memory, whose calls fail while `clouds` names them."""
 
     def __init__(self) -> None:
-        super().__init__(":memory:", lambda: 1000.0)
+        super().__init__(":memory:", lambda: 1000.0, busy_timeout_seconds=1.0)
         self.clouds: dict[str, StoreError] = {}
 
     def _look_up(self, operation: str) -> None:
@@ -37,8 +37,9 @@ class Weather(SqliteEngine):
         self._look_up("next_due")
         return await super().next_due_seconds()
 
-    async def wait_for_hint(self) -> None:
+    async def wait_for_hint(self) -> Hint:
         self._look_up("hint")
+        return Hint(new_work=True, requests=frozenset())
 
 
 class Stage:

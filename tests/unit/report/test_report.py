@@ -17,7 +17,7 @@ KEYS = [
     *("id", "kind", "tenant", "state", "payload", "result", "error", "reason", "priority"),
     *("target", "attempt", "max_attempts", "created_at", "run_at", "started_at", "finished_at"),
     *("lease_owner", "lease_expires_at", "heartbeat_at", "cancel_requested", "progress"),
-    *("attempts", "dedup_key", "webhook", "stale_at"),
+    *("attempts", "dedup_key", "cleared_at", "webhook", "stale_at"),
 ]
 
 QUEUED = JobRecord(
@@ -94,7 +94,7 @@ def test_a_job_that_waits_owns_nothing() -> None:
     assert (found["lease_owner"], found["started_at"], found["attempts"]) == (None, None, [])
     assert found["payload"] == {"a": 1}
     assert found["created_at"] == "2026-01-02T03:04:05.678901Z"
-    assert found["progress"] == {"overall": 0, "phase": None, "phases": []}
+    assert found["progress"] == {"overall": 0, "phase": None, "phases": [], "note": None}
 
 
 def test_the_lease_owner_is_node_and_worker_while_the_lease_lasts() -> None:
@@ -106,7 +106,7 @@ def test_the_lease_owner_is_node_and_worker_while_the_lease_lasts() -> None:
 
 def test_a_success_is_a_hundred_percent_and_shows_each_attempt() -> None:
     found = job_object(succeeded(), "default", 4)
-    assert found["progress"] == {"overall": 100, "phase": None, "phases": []}
+    assert found["progress"] == {"overall": 100, "phase": None, "phases": [], "note": None}
     assert found["result"] == {"pages": 3}
     attempts = attempts_of(found)
     assert [attempt["outcome"] for attempt in attempts] == ["retrying", "succeeded"]

@@ -1,0 +1,128 @@
+"""Says of each function that Python kinds name whether an interpreter can import and call it.
+
+A script of the standard library alone, run by the interpreter that is asked, for what it imports is
+the user's code: it may print, exit, crash or hang. What it is asked stands on stdin as JSON:
+{"package": musterd's folder, "path": folders to look in first, "own_path": what then, or null for
+the interpreter's own, "wanted": [[module, function, isolation], ...]}. It answers on stdout, with a
+line of JSON each, in order: first its version, then for each function null or what is wrong.
+"""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import traceback
+
+REASON_LENGTH_MAX = 600
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    answers = os.dup(1)
+    answer(answers, list(sys.version_info[:2]))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for theirs in (0, 1, 2):
+        os.dup2(nowhere, theirs)
+    load_package(request["package"])
+    own_path = sys.path if request["own_path"] is None else request["own_path"]
+    sys.path[:] = [*request["path"], *own_path]
+    looked = "looked in {}, then on the interpreter's own path".format(", ".join(request["path"]))
+    for module, function, isolation in request["wanted"]:
+        answer(answers, why_broken(module, function, isolation, looked))
+    os._exit(0)  # whatever threads and exit handlers the modules have brought
+
+
+def answer(answers: int, value: object) -> None:
+    line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    os.write(answers, line + b"\n")  # whole, whatever happens next: a pipe takes it at once
+
+
+def load_package(folder: str) -> None:
+    """Makes `import musterd` work, and nothing that stands beside it, in any interpreter."""
+    place = os.path.join(folder, "__init__.py")  # noqa: PTH118 - pathlib is not loaded for this
+    spec = importlib.util.spec_from_file_location(
+        "musterd", place, submodule_search_locations=[folder]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder} is no package")
+    sys.modules["musterd"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["musterd"])
+
+
+def why_broken(module: str, function: str, isolation: str, looked: str) -> "str | None":
+    try:
+        loaded = importlib.import_module(module)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - it is the user's
+        is_missing = isinstance(error, ModuleNotFoundError) and not users_frames(error)
+        where = f" ({looked})" if is_missing else ""
+        return cut(f"cannot import {module}: {told(error)}{where}")
+    try:
+        found = getattr(loaded, function)
+    except Exception:  # noqa: BLE001 - a module may have a __getattr__ of its own
+        return cut(no_function(loaded, module, function))
+    problem = why_not_callable(found, isolation)
+    return cut(f"{module}:{function} {problem}") if problem else None
+
+
+def why_not_callable(found: object, isolation: str) -> str:
+    """Says why the function cannot be a handler in this isolation; nothing if it can."""
+    if not callable(found):
+        return f"is no function but of type {type(found).__name__}"
+    looks = (found, type(found).__call__)  # an object may be called by a method
+    if any(map(inspect.isgeneratorfunction, looks)) or any(map(inspect.isasyncgenfunction, looks)):
+        return "is a generator: a handler returns its result, it does not yield"
+    is_async = any(map(inspect.iscoroutinefunction, looks))
+    if isolation == "task" and not is_async:
+        return 'is a plain def, isolation "task" needs an async def ("thread" takes a def)'
+    if isolation == "thread" and is_async:
+        return 'is an async def, isolation "thread" needs a def ("task" takes an async def)'
+    return "" if takes_a_job(found) else "does not take one argument, the job"
+
+
+def takes_a_job(found: object) -> bool:
+    try:
+        signature = inspect.signature(found)  # type: ignore[arg-type]  # it is callable
+    except (TypeError, ValueError):
+        return True  # written in C, with no signature to look at
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
+
+
+def no_function(loaded: object, module: str, function: str) -> str:
+    names = [name for name in dir(loaded) if callable(getattr(loaded, name, None))]
+    close = difflib.get_close_matches(function, names, n=1)
+    hint = f" - did you mean {module}:{close[0]}?" if close else ""
+    return f"{module} ({getattr(loaded, '__file__', 'built in')}) has no {function}{hint}"
+
+
+def told(error: BaseException) -> str:
+    """Names the error, and where in the user's code it came up."""
+    said = " ".join(str(error).split())
+    name = type(error).__name__
+    own = users_frames(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{name}: {error.msg} ({error.filename}:{error.lineno})"
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{name}: {said}{place}" if said else f"{name}{place}"
+
+
+def users_frames(error: BaseException) -> "list[traceback.FrameSummary]":
+    ours = (__file__, importlib.__file__)
+    frames = traceback.extract_tb(error.__traceback__)
+    return [each for each in frames if each.filename not in ours and each.filename[:1] != "<"]
+
+
+def cut(reason: str) -> str:
+    if len(reason) <= REASON_LENGTH_MAX:
+        return reason
+    return reason[: REASON_LENGTH_MAX - 3] + "..."
+
+
+if __name__ == "__main__":
+    main()

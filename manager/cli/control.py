@@ -1,0 +1,94 @@
+"""`musterd cancel|pause|resume|release|clear ID…`: acting on single jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.manager.cli.exits import Exit
+from musterd.manager.cli.given import Given, Verb
+from musterd.manager.cli.opening import in_store
+from musterd.manager.cli.out import complain, print_json, say
+
+if TYPE_CHECKING:
+    from musterd.store.engine import Engine
+    from musterd.store.job import ControlResult
+
+HELP = {
+    "cancel": "End jobs: those that wait at once, those that run as soon as their worker hears.",
+    "pause": "Halt jobs until they are resumed.",
+    "resume": "Put paused or failed jobs back into the queue, with a fresh budget of attempts.",
+    "release": "Let jobs go that were enqueued with --hold.",
+    "clear": "Note that somebody has seen to failed jobs; paused ones are canceled.",
+}
+DONE = {
+    "cancel": "canceled",
+    "pause": "paused",
+    "resume": "queued",
+    "release": "queued",
+    "clear": "cleared",
+}
+
+
+def _verb(action: str) -> click.Command:
+    @click.command(action, cls=Verb, help=HELP[action])
+    @click.argument("job_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
+    @click.pass_context
+    def verb(context: click.Context, /, job_ids: tuple[int, ...]) -> None:
+        context.exit(_act(context.obj, action, job_ids))
+
+    return verb
+
+
+cancel, pause, resume, release, clear = (_verb(action) for action in HELP)
+
+
+def _act(given: Given, action: str, job_ids: tuple[int, ...]) -> Exit:
+    """Does it to each, in their order, and says of each what came of it; the first fault is the
+    exit code.
+    """
+    from musterd.store.job import Action
+
+    async def work(engine: Engine) -> list[ControlResult]:
+        return [await engine.control(Action(action), job_id) for job_id in job_ids]
+
+    codes: list[Exit] = []
+    for job_id, done in zip(job_ids, in_store(given.settings(), work), strict=True):
+        codes.append(_code(done))
+        if given.json:
+            print_json(_object(job_id, done))
+        elif done.allowed:
+            say(_success(job_id, action, done))
+        if not done.allowed:
+            complain(f"musterd: {_refusal(job_id, action, done)}")
+    return next((code for code in codes if code is not Exit.DONE), Exit.DONE)
+
+
+def _code(done: ControlResult) -> Exit:
+    if not done.found:
+        return Exit.UNKNOWN
+    return Exit.DONE if done.allowed else Exit.WRONG_STATE
+
+
+def _object(job_id: int, done: ControlResult) -> dict[str, object]:
+    return {
+        "id": job_id,
+        "found": done.found,
+        "allowed": done.allowed,
+        "requested": done.requested,
+        "state_before": done.state_before,
+        "state": done.state_after,
+    }
+
+
+def _success(job_id: int, action: str, done: ControlResult) -> str:
+    if done.requested:
+        return f"job {job_id} is {done.state_after}: its worker has been asked to {action} it"
+    return f"job {job_id} {DONE[action]} (it was {done.state_before})"
+
+
+def _refusal(job_id: int, action: str, done: ControlResult) -> str:
+    from musterd.store.report import control_refusal
+
+    return control_refusal(job_id, action, done.state_before)

@@ -1,0 +1,161 @@
+"""The door for other programs: put jobs into the queue, look at them, act on them. Synchronous, for
+any number of threads; needs no daemon and no configuration file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from musterd.store.asking import Asked, new_job, new_jobs
+from musterd.store.errors import NoSuchJob
+from musterd.store.job import Action, JobRecord, NewJob
+from musterd.store.lifecycle import ENDED
+from musterd.store.report import job_object
+
+PAUSE_SECONDS = 0.02  # between two looks at a job that is waited for, doubled each time
+PAUSE_SECONDS_MAX = 0.5
+
+
+class Way(Protocol):
+    """How a client reaches its store. All methods may be called from several threads at once."""
+
+    def enqueue(self, job: NewJob) -> int: ...
+
+    def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]: ...
+
+    def job(self, job_id: int) -> JobRecord | None: ...
+
+    def control(self, action: Action, job_id: int) -> str: ...
+
+    def close(self) -> None: ...
+
+
+class Client:
+    """One store, by its URL: `postgresql://…` or `sqlite:///file`. Connects when it is first used.
+
+    Every method raises `StoreUnavailable` if the store is away (nothing was written),
+    `StoreMisconfigured` where waiting will not help, `InputRefused` for values no job can have.
+    """
+
+    def __init__(self, url: str, *, schema: str = "musterd", pool_size: int = 4) -> None:
+        self._way = _way(url, schema, pool_size)
+        self._schema = schema
+
+    def enqueue(
+        self, kind: str, payload: Any = None, *, connection: Any = None, **options: Any
+    ) -> int:
+        """Makes one job and returns its id; where a job holds its `dedup_key`, the id of that one.
+
+        Options: `priority`, `run_at` (a datetime with a time zone) or `delay_seconds`, `dedup_key`
+        with `dedup_scope` ("until_finished", "forever" or seconds), `hold`, `max_attempts`.
+
+        `connection`: the caller's own psycopg connection: the job is made in its transaction, with
+        its commit and not without it. Without one the job is in the store when this returns, once,
+        also if the store's reply was lost on the way; `OutcomeUnknown` is raised where even the
+        store cannot tell.
+        """
+        job = new_job(kind, payload, options)
+        if connection is None:
+            return self._way.enqueue(job)
+        return _through(connection, self._schema, [job])[0]
+
+    def enqueue_many(self, jobs: Iterable[Asked], *, connection: Any = None) -> list[int]:
+        """Makes all of the jobs or none, and returns their ids in order. Each is a pair (kind,
+        payload) or a mapping with `kind`, `payload` and options. Of very many, give some thousand
+        at a time.
+        """
+        asked = new_jobs(jobs)
+        if not asked:
+            return []
+        if connection is None:
+            return self._way.enqueue_many(asked)
+        return _through(connection, self._schema, asked)
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        """The job object, as `musterd job ID --json` prints it; `max_attempts` is None where it is
+        left to the kind. Raises `NoSuchJob`.
+        """
+        return job_object(self._record(job_id), "default", None)
+
+    def wait(self, job_id: int, timeout: float | None = None) -> dict[str, Any]:
+        """The job object, once the job has succeeded, failed or been canceled. Raises `NoSuchJob`,
+        and `TimeoutError` after `timeout` seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = PAUSE_SECONDS
+        while (record := self._record(job_id)).state not in ENDED:
+            left = pause if deadline is None else min(pause, deadline - time.monotonic())
+            if left <= 0:
+                raise TimeoutError(f"job {job_id} is still {record.state} after {timeout:g} s")
+            time.sleep(left)
+            pause = min(PAUSE_SECONDS_MAX, pause * 2)
+        return job_object(record, "default", None)
+
+    def cancel(self, job_id: int) -> str:
+        """Ends a job: one that waits at once, a running one as soon as its worker hears.
+
+        This and the four below return the state that the job is in now, and raise `NoSuchJob`, or
+        `NotAllowed` where the job's state does not allow it.
+        """
+        return self._control(Action.CANCEL, job_id)
+
+    def pause(self, job_id: int) -> str:
+        """Halts a job until it is resumed; a running one as soon as its worker hears."""
+        return self._control(Action.PAUSE, job_id)
+
+    def resume(self, job_id: int) -> str:
+        """Puts a paused or failed job back into the queue, with its whole budget of attempts."""
+        return self._control(Action.RESUME, job_id)
+
+    def release(self, job_id: int) -> str:
+        """Lets a job go that was enqueued with `hold`."""
+        return self._control(Action.RELEASE, job_id)
+
+    def clear(self, job_id: int) -> str:
+        """Notes that somebody has seen to a failed job; a paused one is canceled."""
+        return self._control(Action.CLEAR, job_id)
+
+    def close(self) -> None:
+        """Gives every connection back. Safe to call twice; whoever uses the client again connects
+        again.
+        """
+        self._way.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _record(self, job_id: int) -> JobRecord:
+        record = self._way.job(job_id)
+        if record is None:
+            raise NoSuchJob(f"there is no job {job_id}")
+        return record
+
+    def _control(self, action: Action, job_id: int) -> str:
+        return self._way.control(action, job_id)
+
+
+def _way(url: str, schema: str, pool_size: int) -> Way:
+    if url.startswith("sqlite:"):
+        from musterd.store.sqlite.client import SqliteWay
+
+        return SqliteWay(url)
+    from musterd.store.postgres.client import PostgresWay
+
+    return PostgresWay(url, schema, pool_size)
+
+
+def _through(connection: Any, schema: str, jobs: Sequence[NewJob]) -> list[int]:
+    from musterd.store.postgres.client import enqueue_through
+
+    return enqueue_through(connection, schema, jobs)

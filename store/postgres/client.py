@@ -1,0 +1,239 @@
+"""A client's way to PostgreSQL: a pool for threads, and enqueueing that is safe to repeat."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from musterd.store.asking import as_options
+from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
+from musterd.store.job import Action, JobRecord, NewJob
+from musterd.store.postgres import migrating, rows, setup
+from musterd.store.postgres.troubles import first_line, sort_connect_error, sort_error
+from musterd.store.sqlfiles import load_statements
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+CONNECT_SECONDS = 5.0
+ASK_SECONDS = 15.0  # how long a transaction whose reply was lost may take to be decided
+ASK_PAUSE_SECONDS = 0.1
+TRIES = 3  # of a job whose transaction broke and is known not to have been kept
+CALL = """select {schema}.enqueue(%(kind)s, %(payload)s::jsonb, %(priority)s, %(run_at)s,
+    %(delay_seconds)s, %(dedup_key)s, %(dedup_scope)s, %(hold)s, %(max_attempts)s)"""
+CALL_MANY = "select {schema}.enqueue_many(%s::jsonb)"
+CALL_ACTION = "select {schema}.%s(%%s::bigint)"
+MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
+NEW_IDS = """select array_agg(nextval(pg_get_serial_sequence('{schema}.job_rows', 'id')))
+    from generate_series(1, %s)"""
+COPY = "copy {schema}.job_rows (id, kind, payload, priority, max_attempts, state) from stdin"
+COPY_JOBS = 500
+ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+TRANSACTION = "select pg_current_xact_id()::text"
+STATUS = "select pg_xact_status(%s::text::xid8)"
+
+
+class PostgresWay:
+    """See `store.client.Way`. Enqueueing and acting need no right but to call the functions; many
+    jobs at once go faster with the right to insert.
+    """
+
+    def __init__(self, url: str, schema: str, pool_size: int) -> None:
+        self._params = setup.connection_params(url)
+        self._where = setup.address(self._params)
+        self._schema = schema
+        self._pool_size = pool_size
+        self._sql = _statements(schema)
+        self._pool: ConnectionPool[Connection] | None = None
+        self._lock = threading.Lock()
+
+    def enqueue(self, job: NewJob) -> int:
+        return self._once(lambda conn: _enqueue(conn, self._sql["enqueue_one"], job))
+
+    def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]:
+        return self._once(lambda conn: _enqueue_many(conn, self._sql, jobs))
+
+    def job(self, job_id: int) -> JobRecord | None:
+        with self._connection("reading a job") as conn:
+            found = conn.execute(self._sql["jobs"], rows.one_job(job_id)).fetchall()
+            past = conn.execute(self._sql["attempts"], rows.job_ids(found)).fetchall()
+        records = [
+            rows.job_record(row, [rows.attempt_record(one) for one in past]) for row in found
+        ]
+        return records[0] if records else None
+
+    def control(self, action: Action, job_id: int) -> str:
+        with self._connection(f"{action.value} a job") as conn:
+            try:
+                state: str = conn.execute(self._sql[action.value], [job_id]).fetchall()[0][0]
+            except psycopg.errors.NoDataFound as error:
+                raise NoSuchJob(first_line(error)) from None
+            except psycopg.errors.ObjectNotInPrerequisiteState as error:
+                raise NotAllowed(first_line(error)) from None
+        return state
+
+    def close(self) -> None:
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _once(self, work: Callable[[Connection], T]) -> T:
+        """Does `work` in a transaction of its own, and does it again only if the store says that
+        nothing of it was kept.
+        """
+        tries = 0
+        while True:
+            transaction = _Transaction[T]()
+            try:
+                with self._connection("enqueueing") as conn:
+                    return transaction.run(conn, work)
+            except OutcomeUnknown:
+                # Without an id it had not come as far as its commit: nothing was kept.
+                if transaction.id is not None and self._was_kept(transaction.id):
+                    return transaction.result
+                tries += 1
+                if tries == TRIES:
+                    raise
+
+    def _was_kept(self, transaction_id: str) -> bool:
+        """Whether this transaction was committed. Raises `OutcomeUnknown` where nobody can tell."""
+        deadline = time.monotonic() + ASK_SECONDS
+        status = "in progress"
+        while time.monotonic() < deadline:
+            try:
+                with self._connection("asking for a commit") as conn:
+                    status = conn.execute(STATUS, [transaction_id]).fetchall()[0][0]
+            except StoreUnavailable:
+                pass  # asked again until the time is over
+            if status in ("committed", "aborted"):
+                return status == "committed"
+            time.sleep(ASK_PAUSE_SECONDS)
+        message = f"enqueueing: {self._where}: the reply was lost, and the commit is {status}"
+        raise OutcomeUnknown(message, "unreachable")
+
+    @contextmanager
+    def _connection(self, what: str) -> Generator[Connection]:
+        try:
+            with self._opened().connection() as conn:
+                yield conn
+        except PoolTimeout as error:
+            raise self._connect_trouble() from error
+        except psycopg.Error as error:
+            raise sort_error(error, what, self._where, sent=True) from error
+
+    def _opened(self) -> ConnectionPool[Connection]:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    kwargs={**self._params, "autocommit": True, "prepare_threshold": None},
+                    min_size=0,
+                    max_size=self._pool_size,
+                    open=True,
+                    timeout=CONNECT_SECONDS,
+                    reconnect_timeout=CONNECT_SECONDS,
+                    check=ConnectionPool.check_connection,
+                )
+            return self._pool
+
+    def _connect_trouble(self) -> Exception:
+        """The pool says only that it took too long: what is wrong is asked for once more."""
+        try:
+            psycopg.connect(**self._params, connect_timeout=int(CONNECT_SECONDS)).close()  # type: ignore[arg-type]  # libpq's own names
+        except psycopg.Error as error:
+            return sort_connect_error(error, self._where)
+        said = f"{self._where}: no connection was free within {CONNECT_SECONDS:g} s"
+        return StoreUnavailable(said, "too_many_connections")
+
+
+class _Transaction(Generic[T]):
+    """One try. `id` is set once only the commit is left."""
+
+    id: str | None = None
+    result: T
+
+    def run(self, conn: Connection, work: Callable[[Connection], T]) -> T:
+        with conn.transaction():
+            self.result = work(conn)
+            self.id = conn.execute(TRANSACTION).fetchall()[0][0]
+        return self.result
+
+
+def enqueue_through(conn: Connection, schema: str, jobs: Sequence[NewJob]) -> list[int]:
+    """Makes the jobs in the transaction that this connection is in."""
+    sql = _statements(schema)
+    if len(jobs) == 1:
+        return [_enqueue(conn, sql["enqueue_one"], jobs[0])]
+    return _enqueue_many(conn, sql, jobs)
+
+
+def _enqueue(conn: Connection, statement: bytes, job: NewJob) -> int:
+    params = {
+        "kind": job.kind,
+        "payload": job.payload,
+        "priority": job.priority,
+        "run_at": job.run_at,
+        "delay_seconds": job.delay_seconds,
+        "dedup_key": job.dedup_key,
+        "dedup_scope": None if job.dedup_key is None else str(job.dedup_scope),
+        "hold": job.hold,
+        "max_attempts": job.max_attempts,
+    }
+    job_id: int = conn.execute(statement, params).fetchall()[0][0]
+    return job_id
+
+
+def _enqueue_many(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[NewJob]) -> list[int]:
+    if not conn.execute(sql["may_insert"]).fetchall()[0][0]:
+        asked = [json.dumps([as_options(job) for job in jobs])]
+        found = conn.execute(sql["enqueue_many"], asked).fetchall()
+    elif any(job.dedup_key is not None for job in jobs):
+        found = conn.execute(sql["enqueue_keyed"], rows.keyed_jobs(jobs)).fetchall()
+    elif all(job.run_at is None and job.delay_seconds is None for job in jobs):
+        return _copy(conn, sql, jobs)
+    else:
+        found = conn.execute(sql["enqueue"], rows.new_jobs(jobs)).fetchall()
+    return [row[0] for row in found]
+
+
+def _copy(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[NewJob]) -> list[int]:
+    """The fastest way in: ids first, then the rows by COPY, in parts that the server takes in while
+    the next is written.
+    """
+    with conn.cursor(binary=True) as cursor:
+        ids: list[int] = cursor.execute(sql["new_ids"], [len(jobs)]).fetchall()[0][0]
+        with cursor.copy(sql["copy"]) as copy:
+            for first in range(0, len(jobs), COPY_JOBS):
+                part = zip(ids[first:], jobs[first : first + COPY_JOBS], strict=False)
+                copy.write("".join([_line(job_id, job) for job_id, job in part]))
+    return ids
+
+
+def _line(job_id: int, job: NewJob) -> str:
+    budget = "\\N" if job.max_attempts is None else job.max_attempts
+    state = "pending" if job.hold else "queued"
+    kind, payload = _escaped(job.kind), job.payload.replace("\\", "\\\\")
+    return f"{job_id}\t{kind}\t{payload}\t{job.priority}\t{budget}\t{state}\n"
+
+
+def _escaped(text: str) -> str:
+    if text.isidentifier():
+        return text
+    return text.translate(ESCAPES)
+
+
+@cache
+def _statements(schema: str) -> Mapping[str, bytes]:
+    calls = {"enqueue_one": CALL, "enqueue_many": CALL_MANY, "may_insert": MAY_INSERT}
+    calls |= {"new_ids": NEW_IDS, "copy": COPY}
+    actions = {action.value: CALL_ACTION % action.value for action in Action}
+    texts = {**load_statements(migrating.PACKAGE), **calls, **actions}
+    return {name: migrating.fill(text, schema).encode() for name, text in texts.items()}

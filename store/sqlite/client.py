@@ -1,0 +1,91 @@
+"""A client's way to an embedded store: its own connection, on a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import attrs
+
+from musterd.config.store_url import sqlite_path
+from musterd.store.errors import NoSuchJob, NotAllowed
+from musterd.store.job import Action, JobRecord, JobState, NewJob
+from musterd.store.report import control_refusal
+from musterd.store.sqlite import controlling, migrating, reading, writing
+from musterd.store.sqlite.database import Database, connect
+from musterd.store.sqlite.hints import Hints
+
+T = TypeVar("T")
+BUSY_SECONDS = 5.0  # how long another process's write is waited for
+
+
+@attrs.frozen
+class _Open:
+    database: Database
+    thread: ThreadPoolExecutor
+
+
+class SqliteWay:
+    """See `store.client.Way`. Brings the schema up to date when it first opens the file."""
+
+    def __init__(self, url: str) -> None:
+        self._path = str(sqlite_path(url).resolve())
+        self._hints = Hints(Path(self._path + ".wake"))
+        self._open: _Open | None = None
+        self._lock = threading.Lock()
+
+    def enqueue(self, job: NewJob) -> int:
+        return self.enqueue_many([job])[0]
+
+    def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]:
+        made = self._call(lambda database: writing.enqueue(database, jobs))
+        self._hints.ring()
+        return [one.id for one in made]
+
+    def job(self, job_id: int) -> JobRecord | None:
+        return self._call(lambda database: reading.job(database, job_id))
+
+    def control(self, action: Action, job_id: int) -> str:
+        done = self._call(lambda database: controlling.control(database, action, job_id))
+        if done.requested:
+            self._hints.ring(job_id)
+        elif done.state_after is JobState.QUEUED:
+            self._hints.ring()
+        if not done.allowed or done.state_after is None:
+            sort = NotAllowed if done.found else NoSuchJob
+            raise sort(control_refusal(job_id, action.value, done.state_before))
+        return done.state_after.value
+
+    def close(self) -> None:
+        with self._lock:
+            opened, self._open = self._open, None
+        if opened is not None:
+            opened.thread.submit(opened.database.connection.close).result()
+            opened.thread.shutdown()
+
+    def _call(self, operation: Callable[[Database], T]) -> T:
+        with self._lock:
+            opened = self._open = self._open or self._connected()
+            future = opened.thread.submit(operation, opened.database)
+        return future.result()
+
+    def _connected(self) -> _Open:
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="musterd-client")
+        try:
+            return _Open(thread.submit(self._connect).result(), thread)
+        except BaseException:
+            thread.shutdown()
+            raise
+
+    def _connect(self) -> Database:
+        database = connect(self._path, f"sqlite:///{self._path}", time.time, BUSY_SECONDS)
+        try:
+            migrating.migrate(database)
+        except BaseException:
+            database.connection.close()
+            raise
+        return database

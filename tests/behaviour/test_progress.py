@@ -1,0 +1,71 @@
+"""Progress on its way from a running job to the store."""
+
+from collections.abc import Sequence
+from random import Random
+from uuid import uuid4
+
+import trio
+
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreUnavailable
+from musterd.store.job import NewJob, ProgressNote
+from musterd.store.sqlite.engine import SqliteEngine
+from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.held import Held
+from musterd.workers.progress import ProgressTeller
+from musterd.workers.running import Note
+from tests.contract.rigs import take_one
+
+
+class Weather(SqliteEngine):
+    away = False
+    rounds = 0
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        self.rounds += 1
+        if self.away:
+            raise StoreUnavailable("away", "unreachable")
+        return await super().note_progress(notes)
+
+
+class Silent:
+    """A listener that nobody asks."""
+
+
+async def progress_of(engine: Engine, job_id: int) -> tuple[float | None, str | None]:
+    record = await engine.job(job_id)
+    assert record is not None
+    return record.progress, record.progress_note
+
+
+async def test_what_is_new_is_written_once_and_after_an_outage_the_newest(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    engine = Weather(":memory:", lambda: 1000.0, busy_timeout_seconds=1)
+    await engine.open()
+    await engine.migrate()
+    await engine.enqueue([NewJob("a")])
+    claim = await take_one(engine)
+    desk = Desk(DeskPlan("north", 30, 1, 1, 10, 0), Silent(), Random(1))  # type: ignore[arg-type]  # never called
+    held = desk.held[claim.id] = Held(claim, 0, 99)
+    desk.held[77] = Held(claim._replace(id=77, token=uuid4()), 0, 99)
+    teller = ProgressTeller(desk, engine)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(teller.run)
+        await trio.sleep(2.5)
+        assert engine.rounds == 0
+        held.note(Note(40.0, "half way"))
+        await trio.sleep(3)
+        assert engine.rounds == 1
+        assert await progress_of(engine, claim.id) == (40.0, "half way")
+        engine.away = True
+        held.note(Note(50.0, None))
+        await trio.sleep(1)
+        held.note(Note(120.0, None))
+        await trio.sleep(1)
+        engine.away = False
+        await trio.sleep(1.1)
+        assert await progress_of(engine, claim.id) == (100.0, None)
+        nursery.cancel_scope.cancel()
+    await engine.close()

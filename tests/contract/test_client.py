@@ -1,0 +1,216 @@
+"""The client, on both stores, and what only PostgreSQL can give it."""
+
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+import trio
+
+from musterd import (
+    Client,
+    InputRefused,
+    NoSuchJob,
+    NotAllowed,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
+from musterd.store.job import JobState
+from musterd.store.postgres.roles import apply_roles, role_names
+from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
+from tests.support.cutting_proxy import CuttingProxy
+
+
+def url_of(rig: Rig) -> str:
+    if isinstance(rig, PostgresRig):
+        return rig.url
+    assert isinstance(rig, SqliteRig)
+    return f"sqlite:///{rig.path}"
+
+
+@pytest.fixture
+def client(shared: Rig) -> Generator[Client]:
+    with Client(url_of(shared)) as made:
+        yield made
+
+
+async def test_a_job_and_its_options(shared: Rig, client: Client) -> None:
+    due = datetime(2099, 1, 2, tzinfo=UTC)
+    job_id = client.enqueue("a", {"x": ["ü", 1.5]}, priority=3, run_at=due, max_attempts=2)
+    found = client.job(job_id)
+    assert (found["kind"], found["payload"], found["priority"]) == ("a", {"x": ["ü", 1.5]}, 3)
+    assert (found["run_at"], found["max_attempts"]) == ("2099-01-02T00:00:00.000000Z", 2)
+    plain = client.job(client.enqueue("b"))
+    assert (plain["payload"], plain["state"]) == ({}, "queued")
+    record = await shared.engine.job(job_id)
+    assert record is not None
+
+
+async def test_many_keep_their_order(shared: Rig, client: Client) -> None:
+    made = client.enqueue_many([("a", {"i": 0}), {"kind": "b", "priority": 7}, ("c", None)] * 100)
+    assert len(made) == 300
+    assert made == sorted(made)
+    assert [client.job(job_id)["kind"] for job_id in made[:3]] == ["a", "b", "c"]
+    assert client.enqueue_many([]) == []
+    assert (await shared.engine.counts()).enqueued_total == 300
+
+
+async def test_odd_texts_arrive_as_they_were(client: Client) -> None:
+    kind, payload = 'a\\b\t"ü\n\r\\N', {"v": 'x\\n\t\n"ü🦀\\'}
+    held = {"kind": "b", "hold": True, "max_attempts": 3}
+    first, second, third = client.enqueue_many([(kind, payload), held, ("c", None)])
+    found = client.job(first)
+    assert (found["kind"], found["payload"]) == (kind, payload)
+    assert client.job(second)["state"] == "pending"
+    assert [client.job(one)["max_attempts"] for one in (second, third)] == [3, None]
+
+
+async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:
+    first = client.enqueue("a", dedup_key="k")
+    assert client.enqueue("a", dedup_key="k", dedup_scope="forever") == first
+    made = client.enqueue_many([{"kind": "a", "dedup_key": "k"}, ("b", 1)])
+    assert (made[0], made[1] > first) == (first, True)
+
+
+async def test_actions_and_their_refusals(client: Client) -> None:
+    job_id = client.enqueue("a", hold=True)
+    assert client.release(job_id) == "queued"
+    assert client.pause(job_id) == "paused"
+    assert client.resume(job_id) == "queued"
+    with pytest.raises(NotAllowed, match="is queued: clear wants a job that is paused or failed"):
+        client.clear(job_id)
+    assert client.cancel(job_id) == "canceled"
+    for call in (client.cancel, client.job, client.wait):
+        with pytest.raises(NoSuchJob, match="there is no job 999"):
+            call(999)
+
+
+async def test_waiting_for_the_end(shared: Rig, client: Client) -> None:
+    job_id = client.enqueue("a")
+    with pytest.raises(TimeoutError, match=f"job {job_id} is still queued"):
+        client.wait(job_id, 0)
+    claim = await take_one(shared.engine)
+    ended: list[dict[str, Any]] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, lambda: ended.append(client.wait(job_id, 20)))
+        await settle(shared.engine, ending(claim, result="[7]"))
+    assert (ended[0]["state"], ended[0]["result"]) == ("succeeded", [7])
+
+
+REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
+    ("", None, {}, "kind: found 0 characters"),
+    (7, None, {}, "kind: found 7, wanted a name"),
+    ("a", None, {"prio": 1}, "unknown option 'prio'"),
+    ("a", None, {"priority": 40000}, "priority: found 40000, wanted a whole number, -32768 to"),
+    ("a", None, {"priority": 1.5}, "priority: found 1.5"),
+    ("a", None, {"delay_seconds": -1}, "delay_seconds: found -1, wanted 0 to 3153600000 seconds"),
+    ("a", None, {"delay_seconds": float("nan")}, "delay_seconds: found nan"),
+    ("a", None, {"hold": "yes"}, "hold: found yes, wanted true or false"),
+    ("a", None, {"run_at": datetime(2099, 1, 1)}, "wanted a datetime with a time zone"),  # noqa: DTZ001 - the fault
+    ("a", None, {"run_at": datetime.now(UTC), "delay_seconds": 1}, "exclude each other"),
+    ("a", None, {"dedup_key": ""}, "dedup_key: wanted a text of 1 to 200 characters"),
+    ("a", None, {"dedup_key": "k", "dedup_scope": "soon"}, "dedup_scope: found soon"),
+    ("a", None, {"dedup_scope": "forever"}, "dedup_scope: found without dedup_key"),
+    ("a", float("inf"), {}, "payload: Out of range float"),
+    ("a", object(), {}, "payload: Object of type object"),
+    ("a", "\0", {}, "NUL"),
+]
+
+
+@pytest.mark.parametrize(("kind", "payload", "options", "message"), REFUSED)
+def test_what_no_job_can_have(
+    kind: Any, payload: Any, options: dict[str, Any], message: str
+) -> None:
+    nowhere = Client("sqlite:////nowhere/at/all.db")
+    with pytest.raises(InputRefused, match=message):
+        nowhere.enqueue(kind, payload, **options)
+    with pytest.raises(InputRefused, match=f"job 2: .*{message}"):
+        nowhere.enqueue_many([("a", 1), {"kind": kind, "payload": payload, **options}])
+
+
+async def test_threads_share_one_client(client: Client) -> None:
+    made: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: made.extend(client.enqueue("a") for _ in range(20)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 160
+
+
+async def test_a_closed_client_connects_again(client: Client) -> None:
+    first = client.enqueue("a")
+    client.close()
+    client.close()
+    assert client.enqueue("a") == first + 1
+
+
+def test_an_embedded_store_is_made_by_its_first_user(tmp_path: Any) -> None:
+    with Client(f"sqlite:///{tmp_path}/new/store.db") as client:
+        assert client.enqueue("a") == 1
+
+
+@pytest.fixture
+async def server(fresh_database: Callable[[], str]) -> AsyncGenerator[PostgresRig, Any]:
+    async with opened(PostgresRig(fresh_database())) as ready:
+        assert isinstance(ready, PostgresRig)
+        yield ready
+
+
+async def test_a_job_in_the_callers_transaction(server: PostgresRig) -> None:
+    with Client(server.url) as client, psycopg.connect(server.url) as connection:
+        client.enqueue("a", {"x": 1}, connection=connection)
+        client.enqueue_many([("a", 1), ("b", 2)], connection=connection)
+        connection.rollback()
+        kept = client.enqueue("c", connection=connection)
+        connection.commit()
+        assert client.job(kept)["kind"] == "c"
+    assert (await server.engine.counts()).enqueued_total == 1
+
+
+@pytest.mark.parametrize("cut", ["request", "reply"])
+async def test_a_lost_commit_makes_one_job_all_the_same(server: PostgresRig, cut: Any) -> None:
+    with CuttingProxy(server.url) as proxy, Client(proxy.url) as client:
+        first = client.enqueue("a")
+        proxy.cuts = [cut]
+        second = client.enqueue("b")
+        assert client.job(second)["kind"] == "b"
+        proxy.cuts = [cut]
+        many = client.enqueue_many([("c", 1), ("d", 2)])
+        assert proxy.commits == (3 if cut == "reply" else 5)
+        assert len({first, second, *many}) == 4
+    assert (await server.engine.counts()).enqueued_total == 4
+
+
+async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:
+    apply_roles(server.url, "musterd")
+    role = role_names("musterd")["enqueue"]
+    server.raw(f"create role app login password 'secret' in role {role}")
+    try:
+        with Client(
+            psycopg.conninfo.make_conninfo(server.url, user="app", password="secret")
+        ) as client:
+            one = client.enqueue("a", {"x": 1}, dedup_key="k")
+            assert client.enqueue_many([{"kind": "a", "dedup_key": "k"}, ("b", [1])])[0] == one
+            assert client.cancel(one) == "canceled"
+            with pytest.raises(StoreMisconfigured, match="lacks a right"):
+                client.job(one)
+    finally:
+        server.raw("drop role app")
+    assert (await server.engine.counts()).by_state[JobState.QUEUED] == 1
+
+
+def test_a_store_that_is_away_is_said_to_be_away() -> None:
+    with Client("postgresql://127.0.0.1:1/x") as client, pytest.raises(StoreUnavailable):
+        client.enqueue("a")
+
+
+async def test_a_schema_that_is_not_there(fresh_database: Callable[[], str]) -> None:
+    with Client(fresh_database()) as client, pytest.raises(StoreMisconfigured, match="db migrate"):
+        client.enqueue("a")
+    await trio.lowlevel.checkpoint()

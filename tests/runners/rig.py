@@ -1,0 +1,83 @@
+"""Assignments of Python kinds, without a daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Isolation, Python, WorkKind
+from musterd.config.settings import Retry
+from musterd.store.job import Claim
+from musterd.workers.outcome import Outcome
+from musterd.workers.runners.results import AnswerLimits
+from musterd.workers.running import Assignment, Note, Runner, Traces
+from musterd.workers.toolbox import Toolbox
+from musterd.workers.tools import Tools, children_environment
+
+USER = Path(__file__).with_name("user")
+RETRY = Retry(3, "fixed", 1.0, 1.0, 1.0, "none")
+TOKEN = uuid.UUID(int=7)
+
+
+def python_kind(function: str, isolation: Isolation = "process", **values: Any) -> WorkKind:
+    """The user's function, in `shop` unless it names another module."""
+    module, _, name = function.rpartition(":")
+    path = values.pop("search_path", (USER,))
+    behaviour = Python(module or "shop", name, isolation, path)
+    values.setdefault("grace_seconds", 2.0)
+    return WorkKind(
+        "kind", behaviour, values.pop("retryable", False), RETRY, None, 0, "requeue", "test:1",
+        **values,
+    )  # fmt: skip
+
+
+def some_tools(**values: Any) -> Tools:
+    limits = AnswerLimits(65_536, values.pop("log_bytes_max", 65_536), 64)
+    environment = children_environment(os.environ, ())
+    return Tools(limits, time.monotonic, {}, values.pop("environment", environment), **values)
+
+
+@attrs.define
+class Bench:
+    """One worker's toolbox, and what the jobs run with it have told."""
+
+    box: Toolbox
+    notes: list[Note] = attrs.field(factory=list[Note])
+    remaining_seconds: float = 7.5
+
+    def assignment(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Assignment:
+        text = json.dumps({} if payload is None else payload)
+        row = Claim(5, kind.name, text, 1, None, 0, 0.0, 1, TOKEN)._replace(**claim)
+        return Assignment(
+            row, kind, json.loads(text), lambda: self.remaining_seconds, self.notes.append, Traces()
+        )
+
+    async def run(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Outcome:
+        return await self.runner(kind).run(self.assignment(kind, payload, **claim))
+
+    def runner(self, kind: WorkKind) -> Runner:
+        return self.box.runner(kind)
+
+
+@asynccontextmanager
+async def a_bench(tools: Tools | None = None) -> AsyncGenerator[Bench]:
+    box = Toolbox(tools or some_tools())
+    try:
+        yield Bench(box)
+    finally:
+        with trio.move_on_after(10, shield=True):
+            await box.close()
+
+
+def result_of(outcome: Outcome) -> Any:
+    assert outcome.ended == "success", outcome
+    return None if outcome.result is None else json.loads(outcome.result)

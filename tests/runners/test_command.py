@@ -1,0 +1,300 @@
+"""Command kinds: what a program is given, what becomes of its output, how its end is judged."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from musterd.catalog.kinds import Command
+from musterd.catalog.tables import RlimitTable
+from musterd.workers.outcome import Outcome
+from musterd.workers.runners.command import RLIMITS, CommandRunner
+from musterd.workers.runners.progress_lines import note_of
+from musterd.workers.runners.results import AnswerLimits
+from musterd.workers.running import Note
+from tests.support.assignments import TOKEN, Given, given
+
+LIMITS = AnswerLimits(result_bytes_max=65_536, log_bytes_max=65_536, depth_max=64)
+VARIABLES = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
+
+
+def command(*argv: str, **values: Any) -> Command:
+    defaults: dict[str, Any] = {
+        "cwd": None,
+        "umask": 0o077,
+        "environment": (),
+        "rlimits": {},
+        "retry_on_exit": (),
+    }
+    return Command(argv=argv, **{**defaults, **values})
+
+
+def shell(script: str, payload: Any = None, **values: Any) -> Given:
+    """`script` for sh; keys of the command and of its kind may be mixed."""
+    fields = {"cwd", "umask", "environment", "rlimits", "retry_on_exit"}
+    own = {name: value for name, value in values.items() if name in fields}
+    of_kind = {name: value for name, value in values.items() if name not in fields}
+    return given(command("sh", "-c", script, **own), payload, **of_kind)
+
+
+async def outcome_of(
+    job: Given, limits: AnswerLimits = LIMITS, variables: Mapping[str, str] = VARIABLES
+) -> Outcome:
+    runner = CommandRunner(limits, variables)
+    with trio.fail_after(30):
+        outcome = await runner.run(job.assignment)
+    await runner.close()
+    return outcome
+
+
+class TestPayloadAndResult:
+    async def test_the_payload_arrives_on_stdin_as_json(self) -> None:
+        payload = {"text": "grüße\n", "list": [1, 2.5, None]}
+        outcome = await outcome_of(shell("cat", payload))
+        assert outcome.ended == "success"
+        assert json.loads(outcome.result or "") == payload
+
+    @pytest.mark.parametrize("script", ["exit 0", "exec 0<&-; sleep 0.05", "head -c 3 >/dev/null"])
+    async def test_a_large_payload_need_not_be_read(self, script: str) -> None:
+        outcome = await outcome_of(shell(script, "x" * 1_000_000))
+        assert outcome == Outcome("success")
+
+    @pytest.mark.parametrize(
+        ("printed", "result"),
+        [
+            ('{"a": 1}\\n', '{"a": 1}'),
+            ("  17 ", "17"),
+            ("null", "null"),
+            ("", None),
+            ("\\n", None),
+            ("two words\\n", '"two words"'),
+            ("NaN", '"NaN"'),
+            ("{broken", '"{broken"'),
+            ("gr\\303\\274\\303\\237e", '"grüße"'),
+        ],
+    )
+    async def test_what_is_json_stays_json_and_the_rest_is_a_string(
+        self, printed: str, result: str | None
+    ) -> None:
+        outcome = await outcome_of(shell(f"printf '{printed}'"))
+        assert (outcome.ended, outcome.result) == ("success", result)
+
+    @pytest.mark.parametrize(
+        ("printed", "found"),
+        [
+            ("\\377\\376", "stdout is not UTF-8: byte 0 is 0xff"),
+            ("a\\000b", "NUL"),
+            ('"\\\\ud800"', "surrogate"),
+            ("1e999", "1e999"),
+            ("[" * 65 + "]" * 65, "nesting deeper than 64"),
+        ],
+    )
+    async def test_what_no_store_can_keep_is_an_invalid_result(
+        self, printed: str, found: str
+    ) -> None:
+        outcome = await outcome_of(shell(f"printf '{printed}'", retryable=True))
+        assert (outcome.ended, outcome.error_type) == ("failure", "result_invalid")
+        assert found in (outcome.message or "")
+        assert not outcome.retryable
+
+    async def test_a_result_of_just_the_limit_is_kept(self) -> None:
+        limits = AnswerLimits(10, 1_000, 64)
+        assert (await outcome_of(shell("printf 12345678"), limits)).result == "12345678"
+        outcome = await outcome_of(shell("printf 12345678901"), limits)
+        assert outcome.error_type == "result_invalid"
+        assert "max_result_bytes" in (outcome.message or "")
+
+    async def test_a_flood_is_ended_at_once(self) -> None:
+        outcome = await outcome_of(shell("trap '' TERM; while :; do echo yes; done"))
+        assert outcome.error_type == "result_invalid"
+
+
+class TestEnds:
+    @pytest.mark.parametrize(
+        ("script", "ended", "error_type", "message"),
+        [
+            ("exit 3", "failure", "exit", "exited with status 3"),
+            ("echo why >&2; exit 3", "failure", "exit", "exited with status 3: why"),
+            ("exit 75", "retry", "exit", "exited with status 75"),
+            ("exit 9", "retry", "exit", "exited with status 9"),
+            ("kill -SEGV $$", "failure", "signal", "killed by signal 11 (SIGSEGV)"),
+            ("kill -40 $$", "failure", "signal", "killed by signal 40 (unnamed)"),
+        ],
+    )
+    async def test_each_end_has_its_outcome(
+        self, script: str, ended: str, error_type: str, message: str
+    ) -> None:
+        outcome = await outcome_of(shell(script, retry_on_exit=(8, 9)))
+        assert (outcome.ended, outcome.error_type) == (ended, error_type)
+        assert outcome.message == message
+        assert not outcome.retryable
+
+    async def test_a_retryable_kind_retries_any_failure(self) -> None:
+        assert (await outcome_of(shell("exit 1", retryable=True))).retryable
+        assert (await outcome_of(shell("kill -9 $$", retryable=True))).retryable
+
+    async def test_a_program_that_is_missing_fails_with_its_name(self) -> None:
+        outcome = await outcome_of(given(command("no-such-program")))
+        said = "musterd: cannot run 'no-such-program': No such file or directory"
+        assert outcome.message == f"exited with status 127: {said}"
+
+    async def test_a_file_that_is_no_program_fails_with_its_name(self, tmp_path: Path) -> None:
+        (tmp_path / "data").write_text("no program")
+        outcome = await outcome_of(given(command(str(tmp_path / "data"))))
+        assert (outcome.message or "").startswith("exited with status 126: musterd: cannot run")
+
+    async def test_too_few_file_descriptors_are_no_fault_of_the_job(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def none_left() -> tuple[int, int]:
+            raise OSError(24, "Too many open files")
+
+        monkeypatch.setattr(os, "pipe", none_left)
+        outcome = await outcome_of(shell("exit 0"))
+        assert (outcome.ended, outcome.error_type) == ("retry", "not_started")
+
+
+class TestLog:
+    async def test_stderr_is_the_log(self) -> None:
+        outcome = await outcome_of(shell("echo one >&2; echo two >&2; echo 1"))
+        assert (outcome.result, outcome.log) == ("1", "one\ntwo\n")
+
+    async def test_of_a_long_log_the_end_is_kept(self) -> None:
+        script = "i=0; while [ $i -lt 5000 ]; do echo line $i >&2; i=$((i+1)); done"
+        outcome = await outcome_of(shell(script), AnswerLimits(100, 60, 64))
+        first, *lines = (outcome.log or "").splitlines()
+        assert first.startswith("[")
+        assert first.endswith(" bytes before this were not kept]")
+        assert lines == [f"line {number}" for number in range(5000 - len(lines), 5000)]
+        assert 4 <= len(lines) <= 6
+
+    async def test_a_log_of_bytes_is_made_readable(self) -> None:
+        outcome = await outcome_of(shell("printf 'a\\000\\377' >&2"))
+        assert outcome.log == "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"
+
+
+class TestProgress:
+    async def test_lines_on_fd_3_are_progress(self) -> None:
+        job = shell("echo 10 >&3; sleep 0.1; echo 50 half way >&3")
+        assert (await outcome_of(job)).ended == "success"
+        assert job.notes[-1] == Note(50.0, "half way")  # of several at once the last is told
+
+    @pytest.mark.parametrize(
+        ("line", "note"),
+        [
+            ("50", Note(50.0, None)),
+            ("99.5%", Note(99.5, None)),
+            ("50  half   way ", Note(50.0, "half way")),
+            ('{"percent": 7}', Note(7.0, None)),
+            ('{"percent": 7, "note": "so far"}', Note(7.0, "so far")),
+            ('{"percent": 7, "note": 3}', None),
+            ('{"percent": true}', None),
+            ('{"note": "no percent"}', None),
+            ("{broken", None),
+            ("half", None),
+            ("-1", None),
+            ("100.5", None),
+            ("nan", None),
+        ],
+    )
+    def test_a_note_has_three_spellings(self, line: str, note: Note | None) -> None:
+        assert note_of(line) == note
+
+    async def test_junk_is_ignored_with_a_few_words_in_the_log(self) -> None:
+        job = shell("for i in a 101 -1 nan '{\"percent\": true}' 12; do echo $i >&3; done")
+        outcome = await outcome_of(job)
+        assert outcome.ended == "success"
+        assert job.notes[-1] == Note(12.0, None)
+        assert (outcome.log or "").count("musterd: ignored on fd 3: ") == 3
+        assert "'a', wanted a percentage from 0 to 100" in (outcome.log or "")
+
+    async def test_a_line_without_an_end_counts_too(self) -> None:
+        job = shell("printf '33%% nearly' >&3")
+        await outcome_of(job)
+        assert job.notes == [Note(33.0, "nearly")]
+
+    async def test_a_flood_of_progress_hurts_nobody(self) -> None:
+        job = shell("head -c 3000000 /dev/zero >&3; echo >&3; echo 5 >&3")
+        outcome = await outcome_of(job)
+        assert outcome.ended == "success"
+        assert job.notes == [Note(5.0, None)]
+        assert len(outcome.log or "") < 2_000
+
+    async def test_fd_3_may_be_closed(self) -> None:
+        assert (await outcome_of(shell("exec 3>&-; echo 1"))).result == "1"
+
+
+class TestSurroundings:
+    async def test_it_sees_the_allowed_variables_and_its_fence_alone(self) -> None:
+        variables = {
+            **VARIABLES,
+            "LC_TIME": "C",
+            "SHOP": "north",
+            "PGPASSWORD": "canary",
+            "MUSTERD_STORE__URL": "canary",
+        }
+        runner_limits = AnswerLimits(10_000, 1_000, 64)
+        script = "import json, os; print(json.dumps(dict(os.environ)))"
+        python = given(
+            command(sys.executable, "-I", "-c", script, environment=("SHOP", "ABSENT")), attempt=3
+        )
+        seen = json.loads((await outcome_of(python, runner_limits, variables)).result or "")
+        seen.pop("LC_CTYPE", None)  # Python's own
+        assert seen == {
+            **VARIABLES,
+            "LC_TIME": "C",
+            "SHOP": "north",
+            "MUSTERD_JOB_ID": "7",
+            "MUSTERD_ATTEMPT": "3",
+            "MUSTERD_CLAIM_TOKEN": str(TOKEN),
+        }
+
+    @pytest.mark.parametrize("lc_ctype", [None, "C", "de_DE.UTF-8"])
+    async def test_the_launcher_adds_nothing_of_its_own(self, lc_ctype: str | None) -> None:
+        variables = {**VARIABLES, **({"LC_CTYPE": lc_ctype} if lc_ctype else {})}
+        outcome = await outcome_of(shell('printf %s "$LC_CTYPE"'), variables=variables)
+        assert outcome.result == (json.dumps(lc_ctype) if lc_ctype else None)
+
+    async def test_no_signal_is_ignored_and_none_blocked(self) -> None:
+        job = given(command("grep", "-E", "^Sig(Ign|Blk):", "/proc/self/status"))
+        result = json.loads((await outcome_of(job)).result or "")
+        assert {line.split()[1] for line in result.splitlines()} == {"0" * 16}
+
+    async def test_it_has_four_files_and_no_more(self) -> None:
+        job = given(command("ls", "/proc/self/fd"))
+        result = json.loads((await outcome_of(job)).result or "")
+        assert result.split() == ["0", "1", "2", "3", "4"]  # 4 is the folder that ls reads
+
+    async def test_folder_and_umask_are_as_told(self, tmp_path: Path) -> None:
+        job = shell("umask; pwd; touch new", cwd=tmp_path, umask=0o027)
+        assert (await outcome_of(job)).result == json.dumps(f"0027\n{tmp_path}")
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+    async def test_a_folder_that_is_missing_is_named(self, tmp_path: Path) -> None:
+        outcome = await outcome_of(shell("exit 0", cwd=tmp_path / "gone"))
+        assert (outcome.message or "").startswith("exited with status 126: musterd: cannot enter")
+
+    async def test_limits_hold_from_the_first_instruction(self) -> None:
+        limits = {"nofile": 32, "cpu_seconds": 5, "fsize_mb": 1, "core_mb": 0, "as_mb": 300}
+        job = shell("ulimit -n; ulimit -t; ulimit -f; ulimit -c; ulimit -v", rlimits=limits)
+        result = json.loads((await outcome_of(job)).result or "")
+        assert result.split() == ["32", "5", "2048", "0", str(300 * 1024)]
+
+    def test_the_catalog_knows_just_these_limits(self) -> None:
+        assert {field.name for field in attrs.fields(RlimitTable)} == set(RLIMITS)
+
+    async def test_beyond_a_limit_the_kernel_ends_it(self) -> None:
+        job = shell("while :; do :; done", rlimits={"cpu_seconds": 1})
+        outcome = await outcome_of(job)
+        assert outcome.error_type == "signal"
+        assert "SIGKILL" in (outcome.message or "") or "SIGXCPU" in (outcome.message or "")
+
+    async def test_arguments_are_no_shell(self) -> None:
+        job = given(command("printf", "%s|", "$HOME", "a b", "; exit 1", "*"))
+        assert (await outcome_of(job)).result == json.dumps("$HOME|a b|; exit 1|*|")

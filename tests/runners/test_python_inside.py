@@ -1,0 +1,68 @@
+"""Handlers inside the daemon: on its loop, and in threads of their own."""
+
+import threading
+from pathlib import Path
+
+import pytest
+import trio
+
+from musterd.workers.runners.thread import ABANDONED_MAX, ThreadRunner
+from tests.runners.rig import USER, a_bench, python_kind, result_of, some_tools
+
+
+async def test_a_cancel_passes_through_a_task(autojump_clock: object) -> None:
+    del autojump_clock
+    async with a_bench() as bench:
+        assignment = bench.assignment(python_kind("async_waits", "task"))
+        with trio.move_on_after(5) as scope:
+            await bench.runner(assignment.kind).run(assignment)
+        assert scope.cancelled_caught
+        assert trio.current_time() >= 5
+        assert assignment.traces.log == "waiting\n"
+
+
+async def test_a_thread_that_does_not_end_is_left_and_counted(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    kind = python_kind("waits_for_file", "thread")
+    async with a_bench() as bench:
+        runner = bench.runner(kind)
+        assert isinstance(runner, ThreadRunner)
+        for number in range(1, ABANDONED_MAX + 1):
+            with trio.move_on_after(0.02):
+                await bench.run(kind, str(done))
+            assert runner.abandoned_count == number
+        refused = await bench.run(kind, str(done))
+        assert (refused.ended, refused.error_type) == ("failure", "threads_exhausted")
+        assert refused.retryable
+        done.touch()
+        with trio.fail_after(2):
+            while runner.abandoned_count:  # noqa: ASYNC110 - a thread's end is no event
+                await trio.sleep(0.005)
+        assert result_of(await bench.run(kind, str(done))) == "seen"
+
+
+async def test_one_thread_serves_job_after_job(tmp_path: Path) -> None:
+    (tmp_path / "of_thread.py").write_text(
+        "import threading\ndef name(job): return threading.get_ident()\n"
+    )
+    kind = python_kind("of_thread:name", "thread", search_path=(tmp_path,))
+    async with a_bench() as bench:
+        first, second = [result_of(await bench.run(kind)) for _ in range(2)]
+    assert first == second != threading.get_ident()
+
+
+@pytest.mark.parametrize("isolation", ["task", "thread"])
+async def test_a_users_module_cannot_hide_ours(tmp_path: Path, isolation: str) -> None:
+    """Nor the standard library's; any other name is free, also that of a folder of ours."""
+    start = "async def" if isolation == "task" else "def"
+    name = f"mine_in_{isolation}"
+    for hidden in ("musterd", "colorsys"):
+        (tmp_path / f"{hidden}.py").write_text("raise RuntimeError('the wrong one')\n")
+    (tmp_path / f"workers_{isolation}.py").write_text("NAME = 'the user\\'s'\n")
+    (tmp_path / f"{name}.py").write_text(
+        f"import colorsys, musterd.config.settings, workers_{isolation}\n"
+        f"{start} f(job): return workers_{isolation}.NAME\n"
+    )
+    kind = python_kind(f"{name}:f", isolation, search_path=(tmp_path, USER))  # type: ignore[arg-type] # one of the two
+    async with a_bench(some_tools()) as bench:
+        assert result_of(await bench.run(kind)) == "the user's"

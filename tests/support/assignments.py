@@ -1,0 +1,52 @@
+"""Claims ready to be run, as a worker would hand them to a Runner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from musterd.catalog.kinds import Behaviour, WorkKind
+from musterd.config.settings import Retry
+from musterd.store.job import Claim
+from musterd.workers.running import Assignment, Note
+
+TOKEN = UUID("0123456789abcdef0123456789abcdef")
+RETRY = Retry(3, "exponential", 1.0, 2.0, 300.0, "none")
+
+
+@attrs.frozen
+class Given:
+    """An assignment, and what the work tells about its progress."""
+
+    assignment: Assignment
+    notes: list[Note]
+
+
+def given(behaviour: Behaviour, payload: Any = None, *, attempt: int = 1, **of_kind: Any) -> Given:
+    """A claim of job 7. `of_kind`: what the kind has other than the defaults."""
+    settings: dict[str, Any] = {
+        "retryable": False,
+        "retry": RETRY,
+        "time_limit_seconds": None,
+        "priority": 0,
+        "on_lease_lost": "requeue",
+        "source": "test:1",
+    }
+    kind = WorkKind(name="tested", behaviour=behaviour, **{**settings, **of_kind})
+    payload = {} if payload is None else payload
+    text = json.dumps(payload)
+    claim = Claim(7, kind.name, text, attempt, None, 0, 0.0, 1, TOKEN)
+    notes: list[Note] = []
+    return Given(Assignment(claim, kind, payload, _a_while, _append(notes)), notes)
+
+
+def _a_while() -> float:
+    return 30.0
+
+
+def _append(notes: list[Note]) -> Callable[[Note], None]:
+    return notes.append

@@ -1,0 +1,84 @@
+"""`musterd.testing`, as users' tests use it."""
+
+from pathlib import Path
+
+import pytest
+import trio
+import trio.lowlevel
+
+from musterd import BudgetExceeded, JobContext, Retry
+from musterd.store.errors import InputRefused
+from musterd.store.job import NewJob
+from musterd.testing import run_due, run_handler
+
+
+def greet(job: JobContext) -> str:
+    job.progress(50, "half")
+    job.log("greeting")
+    job.spend(tokens=3)
+    return f"hello {job.payload['name']}, {job.attempt}"
+
+
+def test_a_handler_is_run_once() -> None:
+    done = run_handler(greet, {"name": "you"}, attempt=2, budgets={"tokens": 5})
+    assert (done.outcome, done.result, done.error) == ("success", "hello you, 2", None)
+    assert (list(done.progress), done.spent, done.log) == (
+        [(50.0, "half")],
+        {"tokens": 3},
+        "greeting\n",
+    )
+
+
+def test_its_errors_are_told() -> None:
+    done = run_handler(greet, {"name": "you"}, budgets={"tokens": 2})
+    assert done.error == {
+        "type": "budget_exceeded", "message": "spent 3 of tokens, the budget is 2",
+    }  # fmt: skip
+    failed = run_handler(greet, {})
+    assert failed.error == {"type": "KeyError", "message": "'name'"}
+    assert "in greet" in failed.log
+
+
+def test_async_handlers_run_on_the_loop_that_is_asked_for() -> None:
+    async def on_trio(_job: JobContext) -> float:
+        await trio.lowlevel.checkpoint()
+        return 1.0
+
+    async def on_asyncio(_job: JobContext) -> None:  # noqa: ASYNC124 - as handlers are written
+        raise Retry(in_seconds=4, message="later")
+
+    assert run_handler(on_trio, loop="trio").result == 1.0
+    retried = run_handler(on_asyncio)
+    assert (retried.outcome, retried.delay_seconds) == ("retry", 4.0)
+
+
+def test_a_payload_that_could_not_be_enqueued_is_refused() -> None:
+    with pytest.raises(InputRefused, match="payload"):
+        run_handler(greet, {"name": "a\0b"})
+
+
+def test_all_that_is_due_is_run(tmp_path: Path) -> None:
+    (tmp_path / "due_handlers.py").write_text(
+        "async def double(job): return job.payload * 2\ndef fail(job): raise TimeoutError('slow')\n"
+    )
+    (tmp_path / "kinds.toml").write_text(
+        '[kinds.double]\npython = "due_handlers:double"\n'
+        '[kinds.fail]\npython = "due_handlers:fail"\nretry_on = ["OSError"]\n'
+    )
+    jobs = [NewJob("double", "21"), NewJob("fail"), NewJob("noop")]
+    double, fail, noop = run_due(tmp_path / "kinds.toml", jobs)
+    assert (double.state, double.result) == ("succeeded", 42)
+    assert (fail.state, fail.attempt) == ("queued", 1)
+    assert fail.error == {"type": "TimeoutError", "message": "slow"}
+    assert noop.state == "succeeded"
+
+
+def test_budget_exceeded_can_be_caught() -> None:
+    def careful(job: JobContext) -> str:
+        try:
+            job.spend(tokens=9)
+        except BudgetExceeded as error:
+            return error.name
+        return "not reached"
+
+    assert run_handler(careful, budgets={"tokens": 1}).result == "tokens"

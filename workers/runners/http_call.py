@@ -1,0 +1,154 @@
+"""HTTP kinds: the payload is sent to a server, whose answer is the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import attrs
+
+from musterd.catalog.kinds import HttpCall, WorkKind
+from musterd.config.credentials import read_secret
+from musterd.config.faults import ConfigError
+from musterd.config.secrets import MASK, mask_headers
+from musterd.store.job import Claim
+from musterd.workers.outcome import Outcome
+from musterd.workers.runners.http_client import HttpClient
+from musterd.workers.runners.http_connection import (
+    Answer,
+    HttpRequest,
+    HttpTrouble,
+    NotSendable,
+    address_of,
+)
+from musterd.workers.runners.results import AnswerLimits, success, too_large
+from musterd.workers.running import Assignment
+
+BUSY_STATUSES = (
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_EARLY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
+RETRY_AFTER_SECONDS_MAX = 3600.0
+QUOTED_BYTES_MAX = 2_000  # of what a server says about its refusal
+HUNDRED = 100
+
+
+@attrs.frozen
+class HttpRunner:
+    """Makes the calls of one worker, over the connections of its node.
+
+    `variables` is the daemon's environment: systemd says there where its credentials lie.
+    """
+
+    client: HttpClient
+    limits: AnswerLimits
+    variables: Mapping[str, str]
+
+    async def run(self, assignment: Assignment) -> Outcome:
+        """Sends the job and judges the answer. Cancelled, it drops the connection."""
+        kind, claim = assignment.kind, assignment.claim
+        call = kind.behaviour
+        assert isinstance(call, HttpCall)
+        try:
+            secrets = _secrets(call, self.variables)
+        except ConfigError as error:  # while a secret is being replaced, it may be missing
+            return Outcome("retry", None, "header_file", str(error))
+        hidden = [*_masked(call.headers).values(), *secrets.values()]
+        try:
+            origin, target = address_of(call.url)
+            of_kind = {**call.headers, **secrets}
+            body = claim.payload.encode()
+            request = HttpRequest(call.method, origin, target, _headers(of_kind, claim), body)
+            answer = await self.client.send(request, self.limits.result_bytes_max)
+        except NotSendable:
+            message = "the kind's method, url or headers do not make a valid HTTP request"
+            return Outcome("failure", None, "http_request", message)
+        except HttpTrouble as trouble:
+            return Outcome("retry", None, "connection", _without(hidden, str(trouble)))
+        return _judge(answer, kind, self.limits, hidden)
+
+    async def close(self) -> None:
+        """Has nothing to give back: the connections are the node's."""
+
+
+def _secrets(call: HttpCall, variables: Mapping[str, str]) -> dict[str, str]:
+    """Read for each job, so that a secret can be replaced at any time."""
+    return {
+        name: read_secret(f"header_files.{name}", str(path), variables)
+        for name, path in call.header_files.items()
+    }
+
+
+def _masked(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those that are secrets by their name."""
+    return {name: headers[name] for name, shown in mask_headers(headers).items() if shown == MASK}
+
+
+def _headers(of_kind: Mapping[str, str], claim: Claim) -> dict[str, str]:
+    """The kind's own win over what is usual, the fence over the kind's own."""
+    usual = {
+        "content-type": "application/json",
+        "accept": "application/json, text/plain;q=0.9, */*;q=0.1",
+        "accept-encoding": "identity",
+        "user-agent": "musterd",
+    }
+    fence = {
+        "musterd-job-id": str(claim.id),
+        "musterd-attempt": str(claim.attempt),
+        "musterd-claim-token": str(claim.token),
+    }
+    own = {name.lower(): value for name, value in of_kind.items()}
+    return {**usual, **own, **fence}
+
+
+def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterable[str]) -> Outcome:
+    if answer.status // HUNDRED == HTTPStatus.OK // HUNDRED:
+        if answer.overflowed:
+            return too_large("the body", "more", limits)
+        return success(answer.body, "the body", limits)
+    message = f"answered with status {_named(answer.status)}"
+    said = _quoted(answer, secrets)
+    if answer.status in BUSY_STATUSES or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        pause = retry_after_seconds(answer.headers)
+        return Outcome("retry", None, "http_status", message, delay_seconds=pause, log=said)
+    if answer.status // HUNDRED == HTTPStatus.MULTIPLE_CHOICES // HUNDRED:
+        message += "; redirects are not followed"
+    return Outcome("failure", None, "http_status", message, kind.retryable, log=said)
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """How long the server asks to wait, an hour at most; None if it does not say.
+
+    A date counts from the server's own clock, the `date` of its answer.
+    """
+    wish = headers.get("retry-after", "").strip()
+    if wish.isascii() and wish.isdigit():
+        seconds = float(wish[:9])
+    else:
+        try:
+            due, now = parsedate_to_datetime(wish), parsedate_to_datetime(headers.get("date", ""))
+            seconds = (due - now).total_seconds()
+        except (TypeError, ValueError):  # no date, or one of the two without its zone
+            return None
+    return max(0.0, min(seconds, RETRY_AFTER_SECONDS_MAX))
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _quoted(answer: Answer, secrets: Iterable[str]) -> str | None:
+    """The beginning of what the server says, without secrets that it may have repeated."""
+    text = answer.body.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return _without(secrets, text)[:QUOTED_BYTES_MAX].strip() or None
+
+
+def _without(secrets: Iterable[str], text: str) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text

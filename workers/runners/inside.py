@@ -1,0 +1,79 @@
+"""A handler inside the daemon: its context, and the end it came to."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from musterd.workers.context import Ending, Facts, JobContext
+from musterd.workers.joblog import JobLog
+from musterd.workers.outcome import Outcome
+from musterd.workers.runners.concluding import outcome_of
+from musterd.workers.runners.results import AnswerLimits
+from musterd.workers.running import Assignment, Note
+
+_NOTHING: Mapping[str, float] = {}
+_OWN_FOLDER = str(Path(__file__).parent)
+
+
+class InsideLink:
+    """What a handler says goes straight to the attempt. `tell` may be called on any thread."""
+
+    __slots__ = ("_log_bytes_max", "_remaining", "_tell", "job_log", "last_spent")
+
+    def __init__(
+        self, remaining: Callable[[], float], tell: Callable[[Note], None], log_bytes_max: int
+    ) -> None:
+        self._remaining, self._tell, self._log_bytes_max = remaining, tell, log_bytes_max
+        self.job_log: JobLog | None = None
+        self.last_spent: Mapping[str, float] | None = None
+
+    def log(self, text: str) -> None:
+        if self.job_log is None:
+            self.job_log = JobLog(self._log_bytes_max)
+        self.job_log.add(text.encode("utf-8", "replace"))
+
+    def note(self, percent: float, note: str | None) -> None:
+        self._tell(Note(percent, note))
+
+    def spent(self, amounts: Mapping[str, float]) -> None:
+        self.last_spent = amounts
+
+    def remaining_seconds(self) -> float:
+        return self._remaining()
+
+
+def context_of(assignment: Assignment, link: InsideLink) -> JobContext:
+    claim, kind = assignment.claim, assignment.kind
+    spent: Mapping[str, float] = json.loads(claim.spent) if claim.spent else _NOTHING
+    what = (kind.name, assignment.payload, claim.id, claim.token, claim.attempt)
+    return JobContext(Facts(*what, kind.budgets, spent), link)
+
+
+def log_crash(link: InsideLink, ending: Ending, error: BaseException) -> None:
+    """Puts the traceback into the log, without our own part of it."""
+    if not ending.is_crash:
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
+        trace = trace.tb_next
+    link.log("".join(traceback.format_exception(type(error), error, trace)))
+
+
+def conclude(
+    ending: Ending, assignment: Assignment, link: InsideLink, limits: AnswerLimits
+) -> Outcome:
+    outcome = outcome_of(ending, assignment.kind, limits)
+    if link.job_log is None and link.last_spent is None:
+        return outcome
+    leave_traces(assignment, link)
+    return outcome._replace(log=assignment.traces.log, spent=assignment.traces.spent)
+
+
+def leave_traces(assignment: Assignment, link: InsideLink) -> None:
+    """So that an attempt that is cancelled has a log as well."""
+    log, spent = link.job_log, link.last_spent
+    assignment.traces.log = None if log is None else log.text()
+    assignment.traces.spent = None if spent is None else json.dumps(dict(spent))

@@ -1,0 +1,71 @@
+"""What runners are given: the limits, the children's interpreter and environment, the clock."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+
+from musterd.config.settings import Settings
+from musterd.workers.runners.connections import Connections
+from musterd.workers.runners.results import AnswerLimits
+
+_MIB = 1_048_576
+# What a daemon is told and its jobs are not: the store, our own settings, systemd's affairs.
+_OURS = re.compile(
+    r"MUSTERD_.*|PG[A-Z]+|(.*_)?DSN|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|CREDENTIALS_DIRECTORY"
+)
+
+
+@attrs.frozen
+class Tools:
+    """One for the whole node. `boottime` is the clock that leases are trusted by. Whoever made it
+    closes `connections` when all workers have left.
+    """
+
+    limits: AnswerLimits
+    boottime: Callable[[], float]
+    variables: Mapping[str, str] = attrs.field(repr=False)  # the daemon's own environment
+    environment: Mapping[str, str] = attrs.field(repr=False)  # of Python children
+    python: str = sys.executable
+    max_jobs_per_child: int = 1_000
+    max_child_memory_bytes: int = 512 * _MIB
+    start_timeout_seconds: float = 20.0
+    max_frame_bytes: int = 4 * _MIB  # the largest message to or from a child
+    connections: Connections = attrs.field(factory=Connections)  # of HTTP kinds
+
+
+def make_tools(
+    settings: Settings, boottime: Callable[[], float], environ: Mapping[str, str]
+) -> Tools:
+    """The tools that the settings ask for. Children get `environ` without what is ours."""
+    limits, executor = settings.limits, settings.executor
+    largest = max(limits.max_payload_bytes, limits.max_result_bytes, limits.max_error_bytes)
+    secrets = (settings.store.url, settings.store.listen_url, settings.http.token)
+    return Tools(
+        limits=AnswerLimits(
+            result_bytes_max=limits.max_result_bytes,
+            log_bytes_max=limits.max_log_bytes,
+            depth_max=limits.max_payload_depth,
+        ),
+        boottime=boottime,
+        variables=dict(environ),
+        environment=children_environment(environ, secrets),
+        python=settings.catalog.python or sys.executable,
+        max_jobs_per_child=executor.max_jobs_per_child,
+        max_child_memory_bytes=executor.max_child_memory_mb * _MIB,
+        start_timeout_seconds=executor.start_timeout_seconds,
+        max_frame_bytes=largest + _MIB,
+    )
+
+
+def children_environment(environ: Mapping[str, str], secrets: Iterable[str]) -> Mapping[str, str]:
+    """`environ` without our own variables, and without any whose value holds one of `secrets`."""
+    hidden = [secret for secret in secrets if secret]
+    return {
+        name: value
+        for name, value in environ.items()
+        if not _OURS.fullmatch(name) and not any(secret in value for secret in hidden)
+    }
