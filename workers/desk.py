@@ -52,6 +52,7 @@ class Desk:
         self.seats: dict[int, Seat] = {}
         self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, dice)
         self.cause = trio.Event()  # set = the carrier has a reason to look
+        self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
         self._plan = plan
         self._listener = listener
@@ -208,6 +209,8 @@ class Desk:
         """Hands claims out in their order: to the workers they were claimed for, the others lie
         ready.
         """
+        if claims:
+            self.claimed.set()
         now = trio.current_time()
         trusted_until = sent_boottime + self._plan.lease_seconds - self._plan.margin_seconds
         for claim in claims:

@@ -54,6 +54,9 @@ class LeaseKeeper:
         later.
         """
         while True:
+            if not self.desk.held:
+                self.desk.claimed = trio.Event()
+                await self.desk.claimed.wait()
             await trio.sleep(START_SECONDS)
             started_before = trio.current_time() - START_SECONDS
             await self._renew(
