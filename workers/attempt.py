@@ -21,9 +21,11 @@ async def attempt(held: Held, kind: WorkKind) -> Outcome | None:
     claim = held.claim
     try:
         payload = cast(JSON, decode_payload(claim.payload))
+        planned = deterministic.prepare(kind, payload, claim)
     except PayloadInvalid as error:
         return Outcome("failure", None, "payload_invalid", str(error))
-    planned = deterministic.prepare(kind, payload, claim)
+    except RecursionError:  # it could be parsed, but not be walked through
+        return Outcome("failure", None, "payload_invalid", "payload: found nesting too deep")
     if not planned.duration_seconds:
         return deterministic.conclude(planned, kind, claim)
     limit_seconds = kind.time_limit_seconds

@@ -46,7 +46,11 @@ class LeaseKeeper:
             await trio.sleep(self.plan.heartbeat_seconds)
             young = trio.current_time() - self.plan.heartbeat_seconds / 2
             await self._renew(
-                [one for one in self.desk.held.values() if one.claimed_local <= young]
+                [
+                    one
+                    for one in self.desk.held.values()
+                    if one.claimed_local <= young and not one.lost
+                ]
             )
 
     async def _note_starts(self) -> None:
@@ -66,7 +70,7 @@ class LeaseKeeper:
                     if not held.start_written
                     and held.started_local is not None
                     and held.started_local <= started_before
-                    and not held.settling
+                    and not (held.settling or held.lost)
                 ]
             )
             self.desk.give_back_stale(2 * START_SECONDS)

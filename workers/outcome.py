@@ -42,7 +42,7 @@ def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) 
     if outcome.ended == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
     error = error_json(outcome.error_type or "error", outcome.message or "", error_bytes_max)
-    failures = claim.attempt - claim.forgiven
+    failures = max(1, claim.attempt - claim.forgiven)
     if not outcome.retryable or failures >= attempts_allowed(claim, kind):
         return Verdict(JobState.FAILED, AttemptOutcome.FAILED, error=error)
     pause = delay_seconds(kind.retry, failures, claim.id, claim.attempt)

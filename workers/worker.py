@@ -45,7 +45,9 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules) -> None:
     try:
         verdict = await _verdict(held, rules)
     except trio.Cancelled:
-        if not held.lost:
+        if held.lost:
+            desk.drop(seat, held)
+        else:
             desk.settle(seat, held, interrupted(rules.interrupted))
         raise
     if verdict is None:
