@@ -82,7 +82,7 @@ class Daemon:
             settings.workers.scale_interval_ms / 1000, plan.metrics, plan.log, plan.wall_clock,
         )  # fmt: skip
         self._reaper = Reaper(
-            plan.engine, self._desk, self._telling, plan.log, dice, leases.reap_interval_seconds,
+            plan.engine, self._desk, self._telling, dice, leases.reap_interval_seconds,
             lambda: plan.catalog, settings.retry,
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.view import Decision
-from musterd.store.job import AttemptOutcome, Counts, JobState
+from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.store.lifecycle import ENDED
 from musterd.workers.listener import Report
 
@@ -129,9 +129,13 @@ class Metrics:
         once.
         """
 
-    def reaped(self, requeued: int, ended: int) -> None:
-        self._leases_lost.inc(requeued + ended)
-        self._leases_requeued.inc(requeued)
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        self._leases_lost.inc(len(reaped))
+        for one in reaped:
+            if one.state is JobState.QUEUED:
+                self._leases_requeued.inc()
+            elif one.state in ENDED:
+                self._finished_series(self._series(one.kind), one).inc()
 
     # -- told by the supervisor -----------------------------------------------------------------
 
@@ -262,7 +266,7 @@ class Metrics:
             self._kinds[label] = _KindSeries(self._wait_seconds.labels(kind=label))
         return self._kinds[label]
 
-    def _finished_series(self, series: _KindSeries, report: Report) -> _Counted:
+    def _finished_series(self, series: _KindSeries, report: Report | Reaped) -> _Counted:
         found = series.finished.get(report.state)
         if found is None:
             found = series.finished[report.state] = self._finished.labels(

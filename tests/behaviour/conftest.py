@@ -28,9 +28,7 @@ def run_jumping(
 ) -> Any:
     """As `trio.run`, on a clock that jumps over every wait, with the scheduler's dice loaded."""
     _run._r.seed(1)  # pyright: ignore[reportPrivateUsage] - Trio offers no other way
-    return trio.run(
-        test, clock=clock or MockClock(autojump_threshold=0), instruments=instruments
-    )
+    return trio.run(test, clock=clock or MockClock(autojump_threshold=0), instruments=instruments)
 
 
 @pytest.fixture

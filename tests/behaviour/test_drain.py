@@ -47,9 +47,7 @@ async def test_what_was_claimed_ahead_is_given_back_and_burns_no_attempt(stage: 
 async def test_after_the_grace_period_jobs_are_interrupted_as_configured(
     stage: Stage, policy: str
 ) -> None:
-    node = await stage.start(
-        shutdown__grace_period_seconds=20, shutdown__interrupted=f'"{policy}"'
-    )
+    node = await stage.start(shutdown__grace_period_seconds=20, shutdown__interrupted=f'"{policy}"')
     with_budget = await stage.put_one("long", max_attempts=1)
     without = await stage.put_one("long")
     await until(lambda: len(stage.running_now()) == 2)

@@ -12,7 +12,8 @@ async def started_in_order(stage: Stage) -> list[int]:
     place = {job_id: at for at, job_id in enumerate(claims_in_order(stage.store.history))}
     jobs = await stage.jobs()
     return [
-        one.id for one in sorted(jobs, key=lambda one: (one.started_at or one.run_at, place[one.id]))
+        one.id
+        for one in sorted(jobs, key=lambda one: (one.started_at or one.run_at, place[one.id]))
     ]
 
 

@@ -186,9 +186,7 @@ class FaultyEngine:
         self._calls_at_moment += 1
         assert self._calls_at_moment <= CALLS_AT_ONCE_MAX, f"{operation}: asked without a pause"
 
-    async def _befall(
-        self, fault: Fault, operation: str, call: Callable[[], Awaitable[T]]
-    ) -> T:
+    async def _befall(self, fault: Fault, operation: str, call: Callable[[], Awaitable[T]]) -> T:
         match fault.what:
             case "request_lost":
                 await trio.sleep(fault.seconds)
