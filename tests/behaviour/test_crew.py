@@ -57,11 +57,12 @@ async def test_the_crew_keeps_its_size_for_the_window_then_shrinks_to_its_floor(
 
 async def test_only_idle_workers_leave(stage: Stage) -> None:
     node = await stage.start(scaling__stabilization_seconds=2)
+    await stage.put("slow", 4)  # to the oldest workers, so that the newest stay busy
     await stage.put("long", 4)
-    await stage.put("report", 4)
     await until(lambda: node.size == 8)
     await until(lambda: node.size == 4)
-    assert sorted(stage.running_now()) == [1, 2, 3, 4]
+    assert sorted(stage.running_now()) == [5, 6, 7, 8]
+    assert [one.state for one in node.workers] == ["busy"] * 4
     assert not node.events.named("lease lost, job stopped here")
     assert [one.attempt for one in await stage.jobs()] == [1] * 8
 

@@ -1,4 +1,4 @@
-"""The end of a node: what runs may finish, what waits is given back, and it ends in bounded time."""
+"""The end of a node: what runs may finish, what waits is given back, all in bounded time."""
 
 import pytest
 import trio
@@ -118,7 +118,7 @@ async def test_a_store_that_comes_back_during_the_drain_gets_all_that_was_done(
 
 
 async def test_a_claim_that_is_under_way_when_the_node_stops_is_given_back(stage: Stage) -> None:
-    """Its jobs are leased already; were nobody to wait for the reply, they would lie for a lease."""
+    """Its jobs are leased already: would nobody hear the reply, they would lie for a lease."""
     node = await stage.start()
     await trio.sleep(10)
     stage.store.faults["claim"].append(Fault("slow_reply", 0.5))

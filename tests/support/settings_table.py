@@ -1,12 +1,11 @@
-"""The reference table of docs/configuration.md, made from the shipped settings themselves.
+"""The reference of docs/configuration.md, made from the shipped settings themselves.
 
-`python -m tests.support.settings_table` prints what has to stand on the page.
+`python -m tests.support.settings_table` brings the page up to date.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -16,7 +15,13 @@ from musterd.config.load import SHIPPED_FILE
 from musterd.config.settings import keys
 from musterd.config.toml_text import plain_number
 from musterd.config.validators import Between
+from tests.support.pages import DOCS
 
+PAGE = DOCS / "configuration.md"
+
+_BETWEEN_MARKS = re.compile(
+    r"(<!-- settings: begin.*? -->\n).*?(<!-- settings: end -->)", re.DOTALL
+)
 _TABLE = re.compile(r"^\[(\w+)\]")
 _SETTING = re.compile(r"^(\w+) = (.*?)(?:\s+# (.*))?$")
 _TEXTS = {
@@ -33,6 +38,12 @@ _TEXTS = {
 }
 
 
+def renewed(page: str) -> str:
+    """The page with the reference as it has to be, between its two marks."""
+    assert _BETWEEN_MARKS.search(page), "the page has lost its marks"
+    return _BETWEEN_MARKS.sub(lambda marks: f"{marks[1]}\n{settings_tables()}\n{marks[2]}", page)
+
+
 def settings_tables() -> str:
     """One table a section, a line a key: name, default, what is allowed, what it means."""
     lines: list[str] = []
@@ -42,7 +53,8 @@ def settings_tables() -> str:
             lines.append("|---|---|---|---|")
         else:
             allowed = _allowed(f"{section}.{name}")
-            lines.append(f"| `{name}` | `{default}` | {allowed} | {why.replace('|', chr(92) + '|')} |")
+            meaning = why.replace("|", "\\|")
+            lines.append(f"| `{name}` | `{default}` | {allowed} | {meaning} |")
     return "\n".join(lines).strip() + "\n"
 
 
@@ -80,4 +92,4 @@ def _number(value: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(settings_tables())
+    PAGE.write_text(renewed(PAGE.read_text("utf-8")), "utf-8")

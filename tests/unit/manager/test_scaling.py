@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.scaling import Memory, Plan, ScalingPolicy, Seen, decide
+from musterd.manager.scaling import Memory, Plan, Policy, ScalingPolicy, Seen, decide
 
 POLICY = ScalingPolicy(
     policy="demand",
@@ -21,10 +21,16 @@ NOW = 1000.0
 FRESH = Memory()
 
 counts = st.integers(0, 40)
+
+
+def policy_from(
+    policy: Policy, floor: int, span: int, up: float, down: float, window: float
+) -> ScalingPolicy:
+    return ScalingPolicy(policy, floor, floor + span, up, down, window)
+
+
 policies = st.builds(
-    lambda policy, floor, span, up, down, window: ScalingPolicy(
-        policy, floor, floor + span, up, down, window
-    ),
+    policy_from,
     st.sampled_from(["demand", "depth"]),
     st.integers(0, 10),
     st.integers(0, 10),

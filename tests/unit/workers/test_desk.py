@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
@@ -51,6 +52,12 @@ def claim(job_id: int, attempt: int = 1) -> Claim:
     return Claim(job_id, "k", "{}", attempt, None, 0, 0.0, None, UUID(int=attempt))
 
 
+async def book(desk: Desk, *claims: Claim) -> None:
+    """As the carrier does after a visit to the store."""
+    await trio.lowlevel.checkpoint()
+    desk.book_claims(claims, 0.0)
+
+
 def start_one(desk: Desk) -> Seat:
     seat = desk.open_seat(1)
     assert desk.take(seat) is not None
@@ -62,12 +69,12 @@ async def test_a_settlement_that_is_refused_takes_no_newer_claim_with_it(
 ) -> None:
     """Its lease was lost and its job came back to this very node: that claim must be renewed."""
     del mock_clock
-    desk.book_claims([claim(5)], 0.0)
+    await book(desk, claim(5))
     seat = start_one(desk)
     first = desk.held[5]
     desk.settle(seat, first, released("a test"))
     ended = desk.take_ended()
-    desk.book_claims([claim(5, attempt=2)], 0.0)
+    await book(desk, claim(5, attempt=2))
     desk.book_stale(ended)
     assert desk.held[5].claim.attempt == 2
     assert heard.stale == 1
@@ -77,11 +84,11 @@ async def test_a_lost_claim_that_is_dropped_takes_no_newer_one_with_it(
     desk: Desk, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    desk.book_claims([claim(5)], 0.0)
+    await book(desk, claim(5))
     seat = start_one(desk)
     first = desk.held[5]
     desk.lose(first)
-    desk.book_claims([claim(5, attempt=2)], 0.0)
+    await book(desk, claim(5, attempt=2))
     desk.drop(seat, first)
     assert desk.held[5].claim.attempt == 2
 
@@ -90,10 +97,10 @@ async def test_a_claim_ends_an_older_one_of_the_same_job(
     desk: Desk, heard: Heard, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    desk.book_claims([claim(5)], 0.0)
+    await book(desk, claim(5))
     start_one(desk)
     first = desk.held[5]
-    desk.book_claims([claim(5, attempt=2)], 0.0)
+    await book(desk, claim(5, attempt=2))
     assert first.lost
     assert heard.lost == [5]
 
@@ -102,7 +109,7 @@ async def test_a_claim_that_is_lost_before_its_start_is_gone_at_once(
     desk: Desk, heard: Heard, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    desk.book_claims([claim(5), claim(6)], 0.0)
+    await book(desk, claim(5), claim(6))
     desk.lose(desk.held[5])
     assert list(desk.held) == [6]
     assert desk.ready_count == 1
@@ -114,7 +121,7 @@ async def test_a_claim_that_is_being_settled_is_not_lost(
     desk: Desk, heard: Heard, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    desk.book_claims([claim(5)], 0.0)
+    await book(desk, claim(5))
     held = desk.held[5]
     desk.settle(start_one(desk), held, Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED))
     desk.lose(held)
@@ -127,7 +134,7 @@ async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
 ) -> None:
     del mock_clock
     desk.stop_claiming()
-    desk.book_claims([claim(5), claim(6)], 0.0)
+    await book(desk, claim(5), claim(6))
     given_back = {one.settlement.id: one.settlement for one in desk.take_ended()}
     assert sorted(given_back) == [5, 6]
     assert all(one.forgive and one.state is JobState.QUEUED for one in given_back.values())
