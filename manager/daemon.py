@@ -31,7 +31,6 @@ from musterd.workers.leases import LeaseKeeper
 from musterd.workers.wakeups import Alarm, listen
 from musterd.workers.worker import Rules
 
-
 CLOSE_SECONDS = 5.0
 
 
@@ -176,11 +175,15 @@ class Daemon:
     async def _obey_signals(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
             task_status.started()
             async for number in received:
                 event(self._plan.log, logging.INFO, "signal", name=signal.Signals(number).name)
-                self.stop()
+                if number == signal.SIGHUP:
+                    advice = "settings are read at the start: restart the daemon"
+                    event(self._plan.log, logging.WARNING, "not reloaded", message=advice)
+                else:
+                    self.stop()
 
     # -- for people
 

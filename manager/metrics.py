@@ -164,7 +164,8 @@ class Metrics:
     def store_error(self, operation: str) -> None:
         self._store_errors.labels(operation=operation).inc()
 
-    def counts(self, counts: Counts) -> None:
+    def counts(self, counts: Counts | None) -> None:
+        """None = the store does not say."""
         self._queue.counts = counts
 
     def loop_lag(self, seconds: float) -> None:

@@ -40,10 +40,6 @@ class Appetite:
     def begin_look(self) -> None:
         self._hinted = False
 
-    def expect_delayed(self) -> None:
-        """A job was given a later due time: once the queue is dry again, it is asked when."""
-        self._echo_seconds = ECHO_SECONDS
-
     def poll_due(self) -> None:
         self.hungry = True
 

@@ -101,8 +101,6 @@ class Desk:
         if started is not None:
             run_seconds = now - started
             self.appetite.note_service(run_seconds)
-        if verdict.delay_seconds is not None:
-            self.appetite.expect_delayed()
         if seat is not None:
             seat.held = seat.given = None
         held.settling = True

@@ -33,7 +33,6 @@ class LeaseKeeper:
     engine: Engine
     plan: LeasePlan
     boottime: Callable[[], float]
-    healthy: bool = attrs.field(default=True, init=False)  # whether the last renewal got through
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -90,18 +89,13 @@ class LeaseKeeper:
     async def _renew_batch(self, holds: list[Held]) -> None:
         sent_boottime = self.boottime()
         started = [held.started_local is not None for held in holds]
-        kept = frozenset[int]()
         try:
-            with trio.move_on_after(self.plan.request_timeout_seconds) as limit:
+            with trio.fail_after(self.plan.request_timeout_seconds):
                 kept = await self.engine.renew(
                     [held.hold() for held in holds], self.plan.lease_seconds, trio.current_time()
                 )
-        except StoreError:
-            self.healthy = False  # the watch ends what it must
-            return
-        self.healthy = not limit.cancelled_caught
-        if not self.healthy:
-            return
+        except (StoreError, trio.TooSlowError):
+            return  # the watch ends what it must
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for held, was_started in zip(holds, started, strict=True):
             if held.claim.id in kept:

@@ -72,20 +72,13 @@ def test_two_daemons_share_the_work_and_a_killed_ones_jobs_are_recovered(
         eventually(lambda: len(owners(conn)) == 2)
         add(conn, "noop", 100)
         one.process.kill()
-        killed = time.monotonic()
-        eventually(lambda: len(owners(conn)) == 1 or states(conn) == {"succeeded": 116})
+        killed = time.time()
         eventually(lambda: states(conn) == {"succeeded": 116}, seconds=30)
-        lost = conn.execute(
-            "select extract(epoch from attempts.finished_at - jobs.heartbeat) from ("
-            " select job_id, max(attempt) as attempt from musterd.attempts group by 1) last"
-            " join musterd.attempts using (job_id, attempt)"
-            " cross join lateral (select attempts.started_at as heartbeat) jobs"
-            " where outcome = 'lost'"
-        ).fetchall()
-        assert lost, "the killed daemon held jobs"
-        longest = max(float(seconds) for (seconds,) in lost)
-        assert longest <= RECOVERY_SECONDS + 1.0  # the second that they may have run before the kill
-        assert time.monotonic() - killed < 30
+    found_lost = conn.execute(
+        "select extract(epoch from finished_at)::float8 from musterd.attempts where outcome = 'lost'"
+    ).fetchall()
+    assert found_lost, "the killed daemon held jobs"
+    assert max(at for (at,) in found_lost) - killed <= RECOVERY_SECONDS
     ran_twice = conn.execute(
         "select count(*) from musterd.attempts where outcome not in ('lost', 'released')"
     ).fetchone()
@@ -95,7 +88,7 @@ def test_two_daemons_share_the_work_and_a_killed_ones_jobs_are_recovered(
 def test_a_frozen_daemon_that_wakes_up_too_late_changes_nothing(
     home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any]
 ) -> None:
-    with home.daemon(*options, "--set", "workers.max_count=1") as frozen:
+    with home.daemon(*options) as frozen:
         frozen.wait_until_ready()
         add(conn, "second", 1)
         eventually(lambda: states(conn) == {"running": 1})
@@ -111,7 +104,9 @@ def test_a_frozen_daemon_that_wakes_up_too_late_changes_nothing(
         add(conn, "noop", 1)
         eventually(lambda: states(conn) == {"succeeded": 2})  # it works on
     assert settled[0][0] == 2
-    unchanged = conn.execute("select attempt, finished_at from musterd.jobs where id = 1").fetchall()
+    unchanged = conn.execute(
+        "select attempt, finished_at from musterd.jobs where id = 1"
+    ).fetchall()
     assert unchanged == settled
 
 
@@ -170,4 +165,6 @@ def test_what_the_grace_period_does_not_suffice_for_is_given_back(
     assert states(conn) == {"queued": 2}
     found = home.job(1)
     assert [one["outcome"] for one in found["attempts"]] == ["released"]
-    assert (found["attempt"], found["max_attempts"]) == (1, 2 if found["max_attempts"] == 2 else 5)
+    assert conn.execute("select distinct attempt, forgiven from musterd.job_rows").fetchall() == [
+        (1, 1)
+    ]
