@@ -75,7 +75,8 @@ def test_two_daemons_share_the_work_and_a_killed_ones_jobs_are_recovered(
         killed = time.time()
         eventually(lambda: states(conn) == {"succeeded": 116}, seconds=30)
     found_lost = conn.execute(
-        "select extract(epoch from finished_at)::float8 from musterd.attempts where outcome = 'lost'"
+        "select extract(epoch from finished_at)::float8 from musterd.attempts"
+        " where outcome = 'lost'"
     ).fetchall()
     assert found_lost, "the killed daemon held jobs"
     assert max(at for (at,) in found_lost) - killed <= RECOVERY_SECONDS

@@ -24,6 +24,8 @@ create table {schema}.job_rows (
     error            jsonb,
     constraint job_state_is_known check (state in
         ('pending', 'queued', 'assigned', 'running', 'paused', 'succeeded', 'failed', 'canceled')),
+    constraint job_kind_has_a_name check (char_length(kind) between 1 and 100),
+    constraint job_max_attempts_is_positive check (max_attempts >= 1),
     constraint leased_jobs_have_a_lease check (
         case when state in ('assigned', 'running')
              then claim_token is not null and lease_expires_at is not null and node is not null
