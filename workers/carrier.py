@@ -56,7 +56,8 @@ class Carrier:
         self.desk.cause.set()
 
     async def _wait_for_cause(self) -> None:
-        await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
+        if not self.desk.has_a_load:
+            await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
         while not (self._closing or self.desk.has_cause()):
             self.desk.cause = trio.Event()
             with trio.CancelScope(deadline=self.desk.next_poll_local) as poll:

@@ -179,6 +179,11 @@ class Desk:
         return bool(self._ended)
 
     @property
+    def has_a_load(self) -> bool:
+        """Whether so much has ended that it should go at once: the workers go on meanwhile."""
+        return 2 * len(self._ended) >= self._plan.batch_max
+
+    @property
     def ready_count(self) -> int:
         return len(self._ready)
 

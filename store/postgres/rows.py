@@ -61,13 +61,23 @@ def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
     return {
         "ids": numbers(one.id for one in in_order),
         "tokens": _tokens(in_order),
-        "workers": numbers(one.worker for one in in_order),
+        "workers": numbers([one.worker for one in in_order]),
+        "started_ages": numbers([_age(one.started_local, now_local) for one in in_order]),
+        "ended_ages": numbers([now_local - one.ended_local for one in in_order]),
+        "results": texts([one.result for one in in_order]),
+        **_beside_success(in_order),
+    }
+
+
+def _beside_success(in_order: Sequence[Settlement]) -> Params:
+    """What a plain success leaves out. Empty arrays stand for a batch of nothing else."""
+    if all(one.state is JobState.SUCCEEDED for one in in_order):
+        names = ("states", "outcomes", "delays", "errors", "reasons", "forgive")
+        return dict.fromkeys(names, "{}")
+    return {
         "states": words(one.state for one in in_order),
         "outcomes": words(one.outcome for one in in_order),
-        "started_ages": numbers(_age(one.started_local, now_local) for one in in_order),
-        "ended_ages": numbers(now_local - one.ended_local for one in in_order),
         "delays": numbers(one.delay_seconds for one in in_order),
-        "results": texts(one.result for one in in_order),
         "errors": texts(one.error for one in in_order),
         "reasons": texts(one.reason for one in in_order),
         "forgive": numbers(one.forgive for one in in_order),
