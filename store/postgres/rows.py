@@ -71,7 +71,7 @@ def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
 
 def _beside_success(in_order: Sequence[Settlement]) -> Params:
     """What a plain success leaves out. Empty arrays stand for a batch of nothing else."""
-    if all(one.state is JobState.SUCCEEDED for one in in_order):
+    if all(_is_plain_success(one) for one in in_order):
         names = ("states", "outcomes", "delays", "errors", "reasons", "forgive")
         return dict.fromkeys(names, "{}")
     return {
@@ -82,6 +82,17 @@ def _beside_success(in_order: Sequence[Settlement]) -> Params:
         "reasons": texts(one.reason for one in in_order),
         "forgive": numbers(one.forgive for one in in_order),
     }
+
+
+def _is_plain_success(one: Settlement) -> bool:
+    return (
+        one.state is JobState.SUCCEEDED
+        and one.outcome is AttemptOutcome.SUCCEEDED
+        and one.error is None
+        and one.reason is None
+        and one.delay_seconds is None
+        and not one.forgive
+    )
 
 
 def settled_keys(ended: Sequence[Settlement]) -> Params:
