@@ -35,7 +35,6 @@ from musterd.workers.tools import make_tools
 from musterd.workers.wakeups import Alarm, listen
 from musterd.workers.worker import Rules
 
-
 CLOSE_SECONDS = 5.0
 
 
@@ -88,7 +87,7 @@ class Daemon:
             settings.workers.scale_interval_ms / 1000, plan.metrics, plan.log, plan.wall_clock,
         )  # fmt: skip
         self._reaper = Reaper(
-            plan.engine, self._desk, self._telling, plan.log, dice, leases.reap_interval_seconds,
+            plan.engine, self._desk, self._telling, dice, leases.reap_interval_seconds,
             lambda: plan.catalog, settings.retry,
         )  # fmt: skip
 
@@ -184,11 +183,15 @@ class Daemon:
     async def _obey_signals(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
             task_status.started()
             async for number in received:
                 event(self._plan.log, logging.INFO, "signal", name=signal.Signals(number).name)
-                self.stop()
+                if number == signal.SIGHUP:
+                    advice = "settings are read at the start: restart the daemon"
+                    event(self._plan.log, logging.WARNING, "not reloaded", message=advice)
+                else:
+                    self.stop()
 
     # -- for people
 

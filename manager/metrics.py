@@ -11,9 +11,8 @@ from __future__ import annotations
 import platform
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
-from attrs import define, field, frozen
+from attrs import define
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -27,35 +26,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.tallies import JobTallies
 from musterd.manager.view import Decision
-from musterd.store.job import AttemptOutcome, Counts, JobState
+from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.store.lifecycle import ENDED
 from musterd.workers.listener import Report
 
 TENANT = "default"
-OTHER = "other"
 LAGS_KEPT = 30
 STORE_BUCKETS_SECONDS = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-
-
-class _Timed(Protocol):
-    def observe(self, amount: float) -> None: ...
-
-
-class _Counted(Protocol):
-    def inc(self, amount: float = 1) -> None: ...
-
-
-@frozen
-class _KindSeries:
-    """The series of one kind that are touched for every job."""
-
-    claimed: _Timed
-    finished: dict[JobState, _Counted] = field(factory=dict[JobState, "_Counted"])
-    ran: dict[AttemptOutcome, _Timed] = field(factory=dict[AttemptOutcome, "_Timed"])
 
 
 @define(eq=False)
@@ -96,30 +78,31 @@ class Metrics:
         # Creation times would double the counters' series.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # untyped there
         self.registry = CollectorRegistry()
-        self._kinds_max = settings.kinds_max
-        self._kinds: dict[str, _KindSeries] = {}
+        bounds = settings.wait_buckets_seconds, settings.run_buckets_seconds
+        self._jobs = JobTallies(settings.kinds_max, *bounds, TENANT)
+        self.registry.register(self._jobs)
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self._queue = _QueueCollector()
         self.registry.register(self._queue)
         ProcessCollector(registry=self.registry)
-        self._make_job_instruments(settings)
+        self._make_lease_instruments()
         self._make_crew_instruments()
         self._make_node_instruments(version)
 
     # -- told by the desk and the workers -------------------------------------------------------
 
     def claimed(self, kind: str, waited_seconds: float) -> None:
-        self._claimed.inc()
-        self._series(kind).claimed.observe(max(0.0, waited_seconds))
+        self._jobs.of(kind).waited.observe(waited_seconds)
 
     def settled(self, reports: Sequence[Report]) -> None:
+        jobs = self._jobs
         for report in reports:
-            series = self._series(report.kind)
+            tally = jobs.of(report.kind)
             if report.state in ENDED:
-                self._finished_series(series, report).inc()
+                tally.finished[report.state] = tally.finished.get(report.state, 0) + 1
             elif report.outcome is AttemptOutcome.RETRYING:
-                self._retries.labels(kind=self._label(report.kind)).inc()
-            self._ran_series(series, report).observe(max(0.0, report.run_seconds))
+                tally.retries += 1
+            jobs.ran(tally, report.outcome).observe(report.run_seconds)
 
     def stale_writes(self, count: int) -> None:
         self._stale_writes.inc(count)
@@ -129,9 +112,14 @@ class Metrics:
         once.
         """
 
-    def reaped(self, requeued: int, ended: int) -> None:
-        self._leases_lost.inc(requeued + ended)
-        self._leases_requeued.inc(requeued)
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        self._leases_lost.inc(len(reaped))
+        for one in reaped:
+            if one.state is JobState.QUEUED:
+                self._leases_requeued.inc()
+            elif one.state in ENDED:
+                finished = self._jobs.of(one.kind).finished
+                finished[one.state] = finished.get(one.state, 0) + 1
 
     # -- told by the supervisor -----------------------------------------------------------------
 
@@ -160,7 +148,8 @@ class Metrics:
     def store_error(self, operation: str) -> None:
         self._store_errors.labels(operation=operation).inc()
 
-    def counts(self, counts: Counts) -> None:
+    def counts(self, counts: Counts | None) -> None:
+        """None = the store does not say."""
         self._queue.counts = counts
 
     def loop_lag(self, seconds: float) -> None:
@@ -181,25 +170,7 @@ class Metrics:
 
     # -- making ----------------------------------------------------------------------------------
 
-    def _make_job_instruments(self, settings: MetricsSettings) -> None:
-        self._claimed = self._counter("jobs_claimed", "Jobs claimed by this node.")
-        self._finished = self._counter(
-            "jobs_finished", "Jobs ended by this node.", "tenant", "kind", "outcome"
-        )
-        self._retries = self._counter("job_retries", "Attempts that ended in a retry.", "kind")
-        self._wait_seconds = self._histogram(
-            "job_wait_seconds",
-            "From a job's due time to its claim.",
-            settings.wait_buckets_seconds,
-            "kind",
-        )
-        self._run_seconds = self._histogram(
-            "job_run_seconds",
-            "How long an attempt ran.",
-            settings.run_buckets_seconds,
-            "kind",
-            "outcome",
-        )
+    def _make_lease_instruments(self) -> None:
         self._leases_lost = self._counter("leases_lost", "Leases that ran out, ended by this node.")
         self._leases_requeued = self._counter(
             "leases_requeued", "Jobs queued again since their lease ran out."
@@ -247,36 +218,6 @@ class Metrics:
         return Histogram(
             f"musterd_{name}", help_text, labels, registry=self.registry, buckets=buckets
         )
-
-    # -- looking up -------------------------------------------------------------------------------
-
-    def _label(self, kind: str) -> str:
-        return kind if kind in self._kinds else OTHER
-
-    def _series(self, kind: str) -> _KindSeries:
-        series = self._kinds.get(kind)
-        if series is not None:
-            return series
-        label = kind if len(self._kinds) < self._kinds_max else OTHER
-        if label not in self._kinds:
-            self._kinds[label] = _KindSeries(self._wait_seconds.labels(kind=label))
-        return self._kinds[label]
-
-    def _finished_series(self, series: _KindSeries, report: Report) -> _Counted:
-        found = series.finished.get(report.state)
-        if found is None:
-            found = series.finished[report.state] = self._finished.labels(
-                tenant=TENANT, kind=self._label(report.kind), outcome=report.state.value
-            )
-        return found
-
-    def _ran_series(self, series: _KindSeries, report: Report) -> _Timed:
-        found = series.ran.get(report.outcome)
-        if found is None:
-            found = series.ran[report.outcome] = self._run_seconds.labels(
-                kind=self._label(report.kind), outcome=report.outcome.value
-            )
-        return found
 
 
 def _direction(decision: Decision) -> str:

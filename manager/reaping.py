@@ -4,7 +4,6 @@ be ended once.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable
 
@@ -13,7 +12,6 @@ import trio
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Retry
-from musterd.manager.log import event
 from musterd.store.engine import Engine, ReapRequest
 from musterd.store.errors import StoreError
 from musterd.store.job import JobState, Reaped, ReapRule
@@ -32,7 +30,6 @@ class Reaper:
     engine: Engine
     desk: Desk
     listener: Listener
-    log: logging.Logger
     dice: random.Random
     interval_seconds: float
     catalog: Callable[[], Catalog]
@@ -63,13 +60,10 @@ class Reaper:
         return ReapRequest(rules, default, BATCH)
 
     def _tell(self, reaped: list[Reaped]) -> None:
-        requeued = sum(one.state is JobState.QUEUED for one in reaped)
-        self.listener.reaped(requeued, len(reaped) - requeued)
+        self.listener.reaped(reaped)
         for one in reaped:
             held = self.desk.held.get(one.id)
             if held is not None and held.claim.attempt == one.attempt:
                 self.desk.lose(held)  # our own lease: no need to find out by a renewal
-            fields = {"job": one.id, "kind": one.kind, "attempt": one.attempt, "node": one.node}
-            event(self.log, logging.WARNING, "lease ran out", **fields, state=str(one.state))
-        if requeued:
+        if any(one.state is JobState.QUEUED for one in reaped):
             self.desk.hint()

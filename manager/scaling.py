@@ -69,7 +69,7 @@ def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tup
     memory = attrs.evolve(memory, wishes=wishes)
     desired, limit = wish, clamp
     if wish > seen.size and now - memory.grew_at < policy.up_cooldown_seconds:
-        desired, limit = seen.size, "up_cooldown"
+        desired, limit = max(seen.size, policy.default_count), "up_cooldown"
     elif wish < seen.size:
         desired, limit = _shrink(wish, clamp, seen, memory, policy, now)
     if desired > seen.size:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from musterd.manager.log import event
 from musterd.manager.metrics import Metrics
-from musterd.store.job import JobState
+from musterd.store.job import JobState, Reaped
+from musterd.store.report import error_line
 from musterd.workers.listener import Report
 
 
@@ -41,8 +42,11 @@ class Telling:
         fields = {"job": job_id, "kind": kind, "attempt": attempt}
         event(self._log, logging.WARNING, "lease lost, job stopped here", **fields)
 
-    def reaped(self, requeued: int, ended: int) -> None:
-        self._metrics.reaped(requeued, ended)
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        self._metrics.reaped(reaped)
+        for one in reaped:
+            fields = {"job": one.id, "kind": one.kind, "attempt": one.attempt, "node": one.node}
+            event(self._log, logging.WARNING, "lease ran out", **fields, state=str(one.state))
 
     def crew_changed(self, how: str, worker: int) -> None:
         event(self._log, logging.DEBUG, f"worker {how}", worker=worker)
@@ -50,6 +54,6 @@ class Telling:
     def _tell(self, level: int, phrase: str, report: Report) -> None:
         event(
             self._log, level, phrase, job=report.job_id, kind=report.kind, attempt=report.attempt,
-            worker=report.worker, outcome=str(report.outcome), error=report.error,
+            worker=report.worker, outcome=str(report.outcome), error=error_line(report.error),
             run_seconds=round(report.run_seconds, 6),
         )  # fmt: skip

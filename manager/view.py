@@ -35,7 +35,7 @@ class Decision:
     desired: int
     limited_by: (
         str | None
-    )  # min | max | up_cooldown | down_cooldown | stabilization | busy | no_observation | draining
+    )  # min | max | up_cooldown | down_cooldown | stabilization | busy | no_observation
     hired: int
     taken_back: int
     retired: int

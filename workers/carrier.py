@@ -16,7 +16,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.job import AttemptOutcome, ClaimRequest, JobState
+from musterd.store.job import AttemptOutcome, Claim, ClaimRequest, JobState
 from musterd.workers.desk import Desk, Ended
 from musterd.workers.outcome import error_json
 
@@ -29,13 +29,15 @@ REFUSED_BYTES_MAX = 2000
 
 @attrs.define(eq=False)
 class Carrier:
-    """Owned by the daemon. `on_dry` is called when the queue has run dry after work or a hint."""
+    """Owned by the daemon. `on_delay` is called when the next due time may have changed: the queue
+    has run dry after work or a hint, or a job was put off.
+    """
 
     desk: Desk
     engine: Engine
     boottime: Callable[[], float]
     dice: random.Random
-    on_dry: Callable[[], None]
+    on_delay: Callable[[], None]
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)  # `run` has returned
     _uncertain: set[int] = attrs.field(factory=set[int], init=False)  # sent, and no reply came
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
@@ -54,7 +56,8 @@ class Carrier:
         self.desk.cause.set()
 
     async def _wait_for_cause(self) -> None:
-        await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
+        if not self.desk.has_a_load:
+            await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
         while not (self._closing or self.desk.has_cause()):
             self.desk.cause = trio.Event()
             with trio.CancelScope(deadline=self.desk.next_poll_local) as poll:
@@ -72,6 +75,8 @@ class Carrier:
             exchange = await self.engine.exchange(settlements, request, trio.current_time())
         except InputRefused as error:
             self._put_refused_back(ended, error)
+            if not ended:  # a row that cannot be claimed as it stands
+                await self._pause()
         except OutcomeUnknown:
             self._uncertain.update(one.id for one in settlements)
             self.desk.put_back(ended)
@@ -81,11 +86,9 @@ class Carrier:
             await self._pause()
         else:
             self._failures = 0
+            if request is not None:  # first: the leases of what was claimed are running already
+                self._book_claims(exchange.claims, request, sent_boottime)
             await self._book(ended, exchange.rejected)
-            if request is not None:
-                self.desk.book_claims(exchange.claims, sent_boottime)
-                if self.desk.appetite.note_claim(len(exchange.claims), request.batch):
-                    self.on_dry()
 
     def _load(self) -> tuple[list[Ended], ClaimRequest | None]:
         ended = self.desk.take_ended()
@@ -95,6 +98,13 @@ class Carrier:
         self.desk.put_back(ended[1:])
         return ended[:1], None
 
+    def _book_claims(
+        self, claims: list[Claim], request: ClaimRequest, sent_boottime: float
+    ) -> None:
+        self.desk.book_claims(claims, sent_boottime)
+        if self.desk.appetite.note_claim(len(claims), request.batch):
+            self.on_delay()
+
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:
         if not rejected:
             self.desk.book_ended(ended)
@@ -102,6 +112,8 @@ class Carrier:
             stale = rejected - await self._written_before(ended, rejected)
             self.desk.book_ended([one for one in ended if one.settlement.id not in stale])
             self.desk.book_stale([one for one in ended if one.settlement.id in stale])
+        if any(one.settlement.delay_seconds is not None for one in ended):
+            self.on_delay()
         if self._uncertain:
             self._uncertain.difference_update(one.settlement.id for one in ended)
 
@@ -131,7 +143,11 @@ class Carrier:
         its own job.
         """
         if len(ended) == 1:
-            ended = [_as_failed(ended[0], error)]
+            failed = _as_failed(ended[0], error)
+            if failed.settlement == ended[0].settlement:
+                self.desk.abandon(failed)  # even this is refused
+                return
+            ended = [failed]
         self._alone = len(ended)
         self.desk.put_back(ended)
 
@@ -150,10 +166,10 @@ class Carrier:
 
 def _as_failed(one: Ended, error: InputRefused) -> Ended:
     note = error_json("result_invalid", str(error), REFUSED_BYTES_MAX)
-    if one.settlement.error == note:
-        raise error  # even this is refused: a fault of ours, not of the job
     state, outcome = JobState.FAILED, AttemptOutcome.FAILED
     settlement = one.settlement._replace(
-        state=state, outcome=outcome, result=None, error=note, reason=None, delay_seconds=None
-    )
-    return Ended(settlement, one.report._replace(state=state, outcome=outcome, error=note))
+        state=state, outcome=outcome, result=None, error=note, reason=None, delay_seconds=None,
+        forgive=False,
+    )  # fmt: skip
+    report = one.report._replace(state=state, outcome=outcome, error=note)
+    return one._replace(settlement=settlement, report=report)

@@ -38,6 +38,7 @@ class Ended(NamedTuple):
 
     settlement: Settlement
     report: Report
+    held: Held
 
 
 class Desk:
@@ -52,6 +53,7 @@ class Desk:
         self.seats: dict[int, Seat] = {}
         self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, dice)
         self.cause = trio.Event()  # set = the carrier has a reason to look
+        self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
         self._plan = plan
         self._listener = listener
@@ -84,7 +86,7 @@ class Desk:
         try:
             await seat.bell.wait()
         except trio.Cancelled:
-            if seat.given is not None:
+            if seat.given is not None and not seat.given.lost:
                 self.settle(seat, seat.given, released("its worker was dismissed"))
             raise
         finally:
@@ -113,6 +115,7 @@ class Desk:
                     claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,
                     verdict.state, run_seconds, verdict.error,
                 ),
+                held,
             )
         )  # fmt: skip
         self.cause.set()
@@ -120,7 +123,7 @@ class Desk:
     def drop(self, seat: Seat, held: Held) -> None:
         """Forgets a claim whose lease was lost: nothing is written for it."""
         seat.held = None
-        self.held.pop(held.claim.id, None)
+        self._forget(held)
 
     def _start(self, seat: Seat, held: Held) -> Held:
         held.worker, held.started_local = seat.worker, trio.current_time()
@@ -164,7 +167,7 @@ class Desk:
             return  # a settlement on its way finds out by itself
         held.lose()
         if held.started_local is None:
-            self.held.pop(held.claim.id, None)
+            self._forget(held)
             if held in self._ready:
                 self._ready.remove(held)
         self._listener.lease_lost(held.claim.id, held.claim.kind, held.claim.attempt)
@@ -188,6 +191,11 @@ class Desk:
     @property
     def has_ended(self) -> bool:
         return bool(self._ended)
+
+    @property
+    def has_a_load(self) -> bool:
+        """Whether so much has ended that it should go at once: the workers go on meanwhile."""
+        return 2 * len(self._ended) >= self._plan.batch_max
 
     @property
     def ready_count(self) -> int:
@@ -222,9 +230,14 @@ class Desk:
         """Hands claims out in their order: to the workers they were claimed for, the others lie
         ready.
         """
+        if claims:
+            self.claimed.set()
         now = trio.current_time()
         trusted_until = sent_boottime + self._plan.lease_seconds - self._plan.margin_seconds
         for claim in claims:
+            before = self.held.get(claim.id)
+            if before is not None:
+                self.lose(before)  # the store has just given its job to this claim
             held = self.held[claim.id] = Held(claim, now, trusted_until)
             held.start_written = claim.worker is not None
             self._listener.claimed(claim.kind, claim.waited_seconds)
@@ -241,15 +254,26 @@ class Desk:
     def book_ended(self, ended: Sequence[Ended]) -> None:
         """These are in the store."""
         for one in ended:
-            self.held.pop(one.settlement.id, None)
+            self._forget(one.held)
         if ended:
             self._listener.settled([one.report for one in ended])
 
     def book_stale(self, ended: Sequence[Ended]) -> None:
         """These were refused: their leases had been lost."""
         for one in ended:
-            self.held.pop(one.settlement.id, None)
+            self._forget(one.held)
         self._listener.stale_writes(len(ended))
+
+    def abandon(self, one: Ended) -> None:
+        """The store takes nothing about this end: its lease runs out, and the reaper ends it."""
+        self._forget(one.held)
+        claim = one.held.claim
+        self._listener.lease_lost(claim.id, claim.kind, claim.attempt)
+
+    def _forget(self, held: Held) -> None:
+        # The same job may be here again under a newer claim, which stays.
+        if self.held.get(held.claim.id) is held:
+            del self.held[held.claim.id]
 
     def _wants_claims(self) -> bool:
         return (

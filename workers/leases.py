@@ -34,7 +34,6 @@ class LeaseKeeper:
     engine: Engine
     plan: LeasePlan
     boottime: Callable[[], float]
-    healthy: bool = attrs.field(default=True, init=False)  # whether the last renewal got through
     _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 
@@ -66,7 +65,11 @@ class LeaseKeeper:
             await trio.sleep(self.plan.heartbeat_seconds)
             young = trio.current_time() - self.plan.heartbeat_seconds / 2
             await self._renew(
-                [one for one in self.desk.held.values() if one.claimed_local <= young]
+                [
+                    one
+                    for one in self.desk.held.values()
+                    if one.claimed_local <= young and not one.lost
+                ]
             )
 
     async def _note_starts(self) -> None:
@@ -74,6 +77,9 @@ class LeaseKeeper:
         later.
         """
         while True:
+            if not self.desk.held:
+                self.desk.claimed = trio.Event()
+                await self.desk.claimed.wait()
             await trio.sleep(START_SECONDS)
             started_before = trio.current_time() - START_SECONDS
             await self._renew(
@@ -83,7 +89,7 @@ class LeaseKeeper:
                     if not held.start_written
                     and held.started_local is not None
                     and held.started_local <= started_before
-                    and not held.settling
+                    and not (held.settling or held.lost)
                 ]
             )
             self.desk.give_back_stale(2 * START_SECONDS)
@@ -103,18 +109,13 @@ class LeaseKeeper:
     async def _renew_batch(self, holds: list[Held]) -> None:
         sent_boottime = self.boottime()
         started = [held.started_local is not None for held in holds]
-        renewal = Renewal(frozenset(), {})
         try:
-            with trio.move_on_after(self.plan.request_timeout_seconds) as limit:
+            with trio.fail_after(self.plan.request_timeout_seconds):
                 renewal = await self.engine.renew(
                     [held.hold() for held in holds], self.plan.lease_seconds, trio.current_time()
                 )
-        except StoreError:
-            self.healthy = False  # the watch ends what it must
-            return
-        self.healthy = not limit.cancelled_caught
-        if not self.healthy:
-            return
+        except (StoreError, trio.TooSlowError):
+            return  # the watch ends what it must
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for held, was_started in zip(holds, started, strict=True):
             if held.claim.id in renewal.kept:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.job import AttemptOutcome, JobState, Reaped
 
 
 class Report(NamedTuple):
@@ -40,6 +40,6 @@ class Listener(Protocol):
         """A job of this node was lost while it was held here; its task is being cancelled."""
         ...
 
-    def reaped(self, requeued: int, ended: int) -> None:
-        """This node ended so many leases that had run out, of whatever node."""
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        """This node ended these leases, which had run out, of whatever node."""
         ...

@@ -67,7 +67,7 @@ def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int)
             forgive=True,
         )
     error = error_json(outcome.error_type or "error", outcome.message or "", error_bytes_max)
-    failures = claim.attempt - claim.forgiven
+    failures = max(1, claim.attempt - claim.forgiven)
     is_listed = outcome.error_type in kind.retry_on
     wants_retry = outcome.ended == "retry" or outcome.retryable or is_listed
     if not wants_retry or failures >= attempts_allowed(claim, kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import trio
 
@@ -36,11 +37,8 @@ class CountsCache:
             return self._counts
 
     async def _fresh(self) -> Counts | None:
-        with trio.move_on_after(LIMIT_SECONDS):
-            try:
-                counts = await self._ask()
-            except StoreError:
-                return None  # the store's watcher has logged and counted it
-            self._metrics.counts(counts)
-            return counts
-        return None
+        counts = None
+        with trio.move_on_after(LIMIT_SECONDS), suppress(StoreError):  # its watcher has logged it
+            counts = await self._ask()
+        self._metrics.counts(counts)  # what is not known is not exported, rather than kept stale
+        return counts

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -163,7 +164,8 @@ class PostgresEngine:
         return seconds
 
     async def counts(self) -> Counts:
-        await self._execute(self._shared, "fold_counts", {})
+        with suppress(StoreUnavailable):  # full or read-only: what is not folded is summed up
+            await self._execute(self._shared, "fold_counts", {})
         counted = (await self._run(self._shared, "counts", {}))[0]
         view = await self.observe(DEPTH_BOUND)
         return _beyond_bound(rows.counts(counted, view), await self._waiting())

@@ -13,7 +13,7 @@ from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.pool import Gate
 from musterd.store.postgres.troubles import sort_error
 
-GATHER_SECONDS = 0.001  # hints that arrive together are one
+GATHER_SECONDS = 0.001  # between two hints: those that arrive meanwhile are one
 
 
 class Hints:
@@ -32,6 +32,7 @@ class Hints:
         """
         if self._deaf:
             await trio.sleep_forever()
+        await trio.sleep(GATHER_SECONDS)
         if self._conn is None or self._conn.closed:  # a cancelled wait has closed it
             self._conn = await self._listen()
             return Hint(new_work=True, requests=frozenset())
@@ -40,7 +41,6 @@ class Hints:
         except psycopg.Error as error:
             self.close()
             raise sort_error(error, "listening for hints", self._gate.where, sent=False) from error
-        await trio.sleep(GATHER_SECONDS)
         requests = frozenset(int(one) for one in said if one.isdecimal())
         return Hint("" in said, requests)
 

@@ -75,19 +75,42 @@ def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
     return {
         "ids": numbers(one.id for one in in_order),
         "tokens": _tokens(in_order),
-        "workers": numbers(one.worker for one in in_order),
+        "workers": numbers([one.worker for one in in_order]),
+        "started_ages": numbers([_age(one.started_local, now_local) for one in in_order]),
+        "ended_ages": numbers([now_local - one.ended_local for one in in_order]),
+        "results": texts([one.result for one in in_order]),
+        **_beside_success(in_order),
+    }
+
+
+def _beside_success(in_order: Sequence[Settlement]) -> Params:
+    """What a plain success leaves out. Empty arrays stand for a batch of nothing else."""
+    if all(_is_plain_success(one) for one in in_order):
+        names = ("states", "outcomes", "delays", "errors", "reasons", "forgive", "logs", "spents")
+        return dict.fromkeys(names, "{}")
+    return {
         "states": words(one.state for one in in_order),
         "outcomes": words(one.outcome for one in in_order),
-        "started_ages": numbers(_age(one.started_local, now_local) for one in in_order),
-        "ended_ages": numbers(now_local - one.ended_local for one in in_order),
         "delays": numbers(one.delay_seconds for one in in_order),
-        "results": texts(one.result for one in in_order),
         "errors": texts(one.error for one in in_order),
         "reasons": texts(one.reason for one in in_order),
         "forgive": numbers(one.forgive for one in in_order),
         "logs": texts(one.log for one in in_order),
         "spents": texts(one.spent for one in in_order),
     }
+
+
+def _is_plain_success(one: Settlement) -> bool:
+    return (
+        one.state is JobState.SUCCEEDED
+        and one.outcome is AttemptOutcome.SUCCEEDED
+        and one.error is None
+        and one.reason is None
+        and one.delay_seconds is None
+        and not one.forgive
+        and one.log is None
+        and one.spent is None
+    )
 
 
 def settled_keys(ended: Sequence[Settlement]) -> Params:

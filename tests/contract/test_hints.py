@@ -22,7 +22,7 @@ class Listener:
     heard: int = 0
     bell: trio.Event = attrs.field(factory=trio.Event)
 
-    async def run(self) -> None:
+    async def listen(self) -> None:
         while True:
             await self.engine.wait_for_hint()
             self.heard += 1
@@ -42,7 +42,7 @@ async def listening(engine: Engine) -> AsyncGenerator[Listener]:
     await engine.start_node("north")
     listener = Listener(engine)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(listener.run)
+        nursery.start_soon(listener.listen)
         await listener.quiet()
         yield listener
         nursery.cancel_scope.cancel()

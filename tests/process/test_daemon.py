@@ -76,7 +76,7 @@ def test_a_unix_socket_and_a_token(home: Home, tmp_path: Path) -> None:
 def test_told_to_stop_it_lets_running_jobs_finish(home: Home) -> None:
     with home.daemon() as daemon:
         daemon.wait_until_ready()
-        home.call("enqueue", "once", "--count", "2")
+        home.call("enqueue", "slow", "--count", "2")
         eventually(lambda: is_running(home, 1) and is_running(home, 2))
         home.call("enqueue", "noop", "--in", "1ms")
         daemon.send(signal.SIGTERM)

@@ -43,7 +43,7 @@ def kind(name: str, duration_ms: int = 0, **values: Any) -> WorkKind:
     outcome = values.pop("outcome", "success")
     fail_first = values.pop("fail_first", 0)
     behaviour = Deterministic(duration_ms, duration_ms + span_ms, outcome, fail_first)
-    defaults = {
+    defaults: dict[str, Any] = {
         "retryable": False,
         "retry": RETRY,
         "time_limit_seconds": None,
@@ -138,8 +138,8 @@ class Stage:
 
     async def start(self, name: str = "north", **changes: object) -> Node:
         """A node that is up and running."""
-        node = self.make(name, **changes)
-        await self._nursery.start(self._run, node)
+        node = self.start_soon(name, **changes)
+        await until(lambda: node.daemon.status().phase != "starting")
         return node
 
     def start_soon(self, name: str = "north", **changes: object) -> Node:
@@ -150,8 +150,9 @@ class Stage:
     def make(self, name: str, **changes: object) -> Node:
         settings = settings_with(**changes)
         metrics, events = Metrics(settings.metrics, "1"), Events()
-        log = logging.Logger(name, logging.DEBUG)
-        log.addHandler(events)
+        log = logging.getLogger(f"musterd.stage.{name}")
+        log.handlers, log.propagate = [events], False
+        log.setLevel(logging.DEBUG)
         sleep = {"seconds": 0.0}
         plan = DaemonPlan(
             settings=settings,
@@ -169,12 +170,10 @@ class Stage:
         self.nodes.append(node)
         return node
 
-    async def _run(
-        self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def _run(self, node: Node) -> None:
         try:
             with node.scope:
-                await node.daemon.run(task_status=task_status)
+                await node.daemon.run()
         finally:
             node.ended.set()
 
@@ -201,7 +200,7 @@ class Stage:
     async def all_ended(self, within_seconds: float = 60) -> None:
         """Waits for it, and fails if it does not come in time."""
         with trio.fail_after(within_seconds):
-            while await self._unended():
+            while await self._unended():  # noqa: ASYNC110 - only asking again tells
                 await trio.sleep(LOOK_SECONDS)
 
     async def _unended(self) -> int:
@@ -228,7 +227,7 @@ async def until(holds: Callable[[], object], within_seconds: float = 30) -> floa
     """Waits until it holds; returns how long that took. Fails if it does not come in time."""
     start = trio.current_time()
     with trio.fail_after(within_seconds):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - only asking again tells
             await trio.sleep(LOOK_SECONDS)
     return trio.current_time() - start
 

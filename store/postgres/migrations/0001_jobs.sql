@@ -109,6 +109,11 @@ begin
     if new.state not in ('pending', 'queued') or new.attempt <> 0 then
         raise exception 'a new job is pending or queued and has attempt 0, this one is % with attempt %', new.state, new.attempt
             using errcode = 'check_violation';
+    elsif char_length(new.kind) not between 1 and 100 then
+        raise exception 'the name of a kind has 1 to 100 characters, this one has %', char_length(new.kind)
+            using errcode = 'check_violation';
+    elsif new.max_attempts < 1 then
+        raise exception 'max_attempts is %, wanted 1 or more', new.max_attempts using errcode = 'check_violation';
     elsif pg_column_size(new.payload) > 1048576 then
         raise exception 'the payload takes % bytes, at most 1048576 are allowed', pg_column_size(new.payload)
             using errcode = 'check_violation';
@@ -123,6 +128,7 @@ end $$;
 -- 64 levels need more than 400 bytes, so that small payloads are not searched for depth.
 create trigger job_rows_accept before insert on {schema}.job_rows for each row
     when (new.state not in ('pending', 'queued') or new.attempt <> 0
+        or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
         or pg_column_size(new.payload) > 1048576
         or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
         or jsonb_path_exists(new.payload,
@@ -130,7 +136,7 @@ create trigger job_rows_accept before insert on {schema}.job_rows for each row
     execute function {schema}.refuse_new_job();
 
 create function {schema}.note_new_jobs() returns trigger
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     arrived integer;
     held integer;

@@ -3,8 +3,10 @@
 -- A lease stands exactly in the states assigned and running. It is asked for in a way that tells the planner nothing:
 -- believing that hardly any job is leased, it would begin with all jobs and look for these few among them.
 with now as materialized (select clock_timestamp() as at),
-ended as materialized (
-    select * from unnest(
+ended as materialized (  -- the shorter arrays are padded with nulls: what is null is as for a success
+    select id, token, worker, coalesce(state, 'succeeded') as state, coalesce(outcome, 'succeeded') as outcome,
+           started_age, ended_age, delay_seconds, result, error, reason, coalesce(forgive, false) as forgive
+    from unnest(
         %(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
         %(started_ages)s::float8[], %(ended_ages)s::float8[], %(delays)s::float8[], %(results)s::text[],
         %(errors)s::text[], %(reasons)s::text[], %(forgive)s::bool[], %(logs)s::text[], %(spents)s::text[])

@@ -16,7 +16,7 @@ class Shaky(SqliteEngine):
     """A real store in memory that cannot be read for the first `failures` times."""
 
     def __init__(self, failures: int = 0) -> None:
-        super().__init__(":memory:", lambda: 1000.0 + trio.current_time())
+        super().__init__(":memory:", lambda: 1000.0 + trio.current_time(), busy_timeout_seconds=2.0)
         self.failures = failures
 
     async def job(self, job_id: int) -> JobRecord | None:

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.metrics import Metrics
 from musterd.manager.view import Decision
-from musterd.store.job import AttemptOutcome, Counts, JobState
+from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.workers.listener import Listener, Report
 
 BUCKETS = (0.01, 0.1, 1.0)
@@ -67,7 +67,8 @@ def told_everything() -> Metrics:
     metrics.claimed("report", 0.02)
     metrics.settled([report(), report(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
     metrics.stale_writes(2)
-    metrics.reaped(requeued=3, ended=1)
+    metrics.reaped([Reaped(n, "report", 1, "web-1", JobState.QUEUED) for n in (1, 2, 3)])
+    metrics.reaped([Reaped(4, "report", 4, "web-1", JobState.FAILED)])
     metrics.scaled(UP)
     metrics.crew(idle=1, busy=2, retiring=3)
     metrics.crew_bounds(2, 8)
@@ -151,6 +152,12 @@ def test_the_buckets_are_the_configured_ones() -> None:
 def test_each_lost_lease_counts_once_where_it_is_reaped() -> None:
     metrics = told_everything()
     assert (value(metrics, "leases_lost_total"), value(metrics, "leases_requeued_total")) == (4, 3)
+
+
+def test_a_job_that_the_reaper_ended_is_a_finished_job() -> None:
+    metrics = told_everything()
+    labels = {"tenant": "default", "kind": "report", "outcome": "failed"}
+    assert value(metrics, "jobs_finished_total", **labels) == 1
 
 
 @pytest.mark.parametrize(

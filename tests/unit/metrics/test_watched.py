@@ -22,7 +22,7 @@ class Weather(SqliteEngine):
     """A real engine in memory, whose calls fail while `clouds` names them."""
 
     def __init__(self) -> None:
-        super().__init__(":memory:", lambda: 1000.0, busy_timeout_seconds=1.0)
+        super().__init__(":memory:", lambda: 1000.0, busy_timeout_seconds=2.0)
         self.clouds: dict[str, StoreError] = {}
 
     def _look_up(self, operation: str) -> None:

@@ -22,7 +22,7 @@ from tests.contract.rigs import ending, ids, settle, state_of, take
 
 
 def make(path: Path | str, **options: Any) -> SqliteEngine:
-    chosen = {"busy_timeout_seconds": 2.0} | options
+    chosen: dict[str, Any] = {"busy_timeout_seconds": 2.0} | options
     return SqliteEngine(str(path), lambda: 1_800_000_000.0, **chosen)
 
 

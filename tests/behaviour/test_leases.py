@@ -1,0 +1,172 @@
+"""Leases: kept while the job runs, given up when they cannot be kept, never ended early."""
+
+import pytest
+import trio
+
+from musterd.store.job import JobState
+from tests.support.faulty_engine import Fault
+from tests.support.history import settlements_of
+from tests.support.stage import Stage, until
+
+
+async def test_heartbeats_keep_a_long_job_alive(stage: Stage) -> None:
+    await stage.start("north", workers__lease_timeout_seconds=5)
+    await stage.start("south", workers__lease_timeout_seconds=5)
+    job_id = await stage.put_one("long")
+    await stage.all_ended(within_seconds=101)
+    job = await stage.job(job_id)
+    assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
+    assert stage.store.calls["renew"] >= 20
+
+
+async def test_a_lease_survives_two_renewals_that_fail(stage: Stage) -> None:
+    node = await stage.start(workers__lease_timeout_seconds=5)
+    job_id = await stage.put_one("long")
+    for _ in range(6):
+        await trio.sleep(7)
+        stage.store.faults["renew"] += [Fault("request_lost"), Fault("reply_lost")]
+    await stage.all_ended()
+    assert (await stage.job(job_id)).attempt == 1
+    assert not node.events.named("lease lost, job stopped here")
+
+
+async def test_a_job_whose_lease_cannot_be_renewed_is_stopped_in_time_and_runs_elsewhere(
+    stage: Stage,
+) -> None:
+    north = await stage.start("north", workers__lease_timeout_seconds=5)
+    job_id = await stage.put_one("slow")
+    await until(lambda: stage.running_now() == [job_id])
+    stage.store.broken.add("renew")
+    stopped_after = await until(lambda: not stage.running_now())
+    assert 4.0 <= stopped_after <= 4.8  # the lease, less its margin
+    assert len(north.events.named("lease lost, job stopped here")) == 1
+    assert settlements_of(stage.store.history, job_id) == []
+    assert await stage.state(job_id) is JobState.RUNNING  # as far as the store knows
+    north.daemon.stop()
+    stage.store.broken.clear()
+    await stage.start("south", workers__lease_timeout_seconds=5)
+    await stage.all_ended()
+    job = await stage.job(job_id)
+    assert (job.state, job.node, job.attempt) == (JobState.SUCCEEDED, "south", 2)
+    assert [one.outcome for one in job.attempts] == ["lost", "succeeded"]
+
+
+async def test_renewals_that_hang_end_trust_as_those_that_fail(stage: Stage) -> None:
+    node = await stage.start(workers__lease_timeout_seconds=5)
+    await stage.put_one("long")
+    await until(stage.running_now)
+    stage.store.faults["renew"] += [Fault("slow_request", 600)] * 20
+    await trio.sleep(4.8)
+    assert not stage.running_now()
+    assert len(node.events.named("lease lost, job stopped here")) == 1
+
+
+async def test_trust_counts_from_when_a_renewal_was_sent_not_from_its_reply(stage: Stage) -> None:
+    await stage.start(workers__lease_timeout_seconds=5)
+    await stage.put_one("long")
+    await trio.sleep(3)
+    stage.store.faults["renew"].append(Fault("slow_reply", 0.6))
+    await until(lambda: not stage.store.faults["renew"])
+    stage.store.broken.add("renew")
+    await until(lambda: not stage.running_now())
+    renewed = [one.at for one in stage.store.history if one.what == "renew"]
+    assert 4.5 <= trio.current_time() - renewed[-1] <= 4.8
+
+
+async def test_a_job_that_another_node_has_reaped_is_cancelled_at_the_next_renewal(
+    stage: Stage,
+) -> None:
+    node = await stage.start()
+    job_id = await stage.put_one("long")
+    await until(stage.running_now)
+    stage.raw(f"update job_rows set claim_token = zeroblob(16) where id = {job_id}")
+    stage.store.history.clear()  # what was done by hand is no fault of the product
+    assert await until(lambda: not stage.running_now()) <= 2.01
+    assert len(node.events.named("lease lost, job stopped here")) == 1
+    await trio.sleep(5)
+    assert not stage.store.history
+    await until(lambda: node.daemon.status().idle == 2)
+
+
+async def test_a_settlement_that_comes_after_its_lease_was_lost_is_refused_and_counted(
+    stage: Stage,
+) -> None:
+    north = await stage.start("north", workers__default_count=1, workers__lease_timeout_seconds=5)
+    job_id = await stage.put_one("report")
+    await until(stage.running_now)
+    stage.store.broken |= {"settle", "renew"}
+    await stage.store.engine.pause_queue("a test")
+    await until(lambda: any(one.what == "reap" for one in stage.store.history))
+    stage.store.broken.clear()
+    await until(lambda: north.metric("stale_writes_rejected_total") == 1)
+    assert settlements_of(stage.store.history, job_id) == []
+    await stage.store.engine.resume_queue()
+    await stage.all_ended()
+    assert (await stage.job(job_id)).attempt == 2
+
+
+async def test_after_a_suspend_all_leases_are_distrusted_at_once(stage: Stage) -> None:
+    node = await stage.start()
+    await stage.put("long", 2)
+    await until(lambda: len(stage.running_now()) == 2)
+    stage.store.broken.add("renew")
+    node.machine_sleeps(3600)
+    assert await until(lambda: not stage.running_now()) <= 1.01
+    assert len(node.events.named("lease lost, job stopped here")) == 2
+
+
+async def test_a_job_of_a_dead_node_is_taken_over_within_its_lease_and_two_seconds(
+    stage: Stage,
+) -> None:
+    north = await stage.start("north", workers__lease_timeout_seconds=10)
+    job_id = await stage.put_one("slow")
+    await until(stage.running_now)
+    north.kill()
+    await stage.start("south", workers__lease_timeout_seconds=10)
+    taken_after = await until(stage.running_now)
+    assert taken_after <= 12
+    await stage.all_ended()
+    assert (await stage.job(job_id)).node == "south"
+
+
+async def test_a_job_that_kills_its_nodes_fails_once_its_attempts_are_used_up(
+    stage: Stage,
+) -> None:
+    job_id = await stage.put_one("long", max_attempts=3)
+    for name in ("first", "second", "third"):
+        node = await stage.start(name, workers__lease_timeout_seconds=2)
+        await until(stage.running_now)
+        node.kill()
+        await node.ended.wait()
+    await stage.start("last", workers__lease_timeout_seconds=2)
+    await until(lambda: len(stage.store.history) and stage.store.history[-1].what == "reap")
+    job = await stage.job(job_id)
+    assert (job.state, job.attempt) == (JobState.FAILED, 3)
+    assert [one.outcome for one in job.attempts] == ["lost"] * 3
+
+
+@pytest.mark.parametrize(("kind_name", "state"), [("once", "failed"), ("long", "queued")])
+async def test_the_kind_says_what_becomes_of_a_lost_job(
+    stage: Stage, kind_name: str, state: str
+) -> None:
+    north = await stage.start("north", workers__lease_timeout_seconds=2)
+    job_id = await stage.put_one(kind_name)
+    await until(stage.running_now)
+    north.kill()
+    await stage.store.engine.pause_queue("a test")
+    await stage.start("south", workers__lease_timeout_seconds=2)
+    await until(lambda: any(one.what == "reap" for one in stage.store.history))
+    assert await stage.state(job_id) == state
+
+
+async def test_a_job_is_seen_as_running_soon_after_it_was_started(stage: Stage) -> None:
+    """Also where it was claimed ahead, and started by a worker that was busy at the claim."""
+    await stage.start(workers__default_count=2, workers__max_count=2)
+    await stage.put("noop", 500)
+    await stage.all_ended()
+    await stage.put("slow", 4)
+    await trio.sleep(0.3)
+    assert len(await stage.jobs(JobState.RUNNING)) == 2
+    await trio.sleep(5)
+    running = await stage.jobs(JobState.RUNNING)
+    assert sorted(one.id for one in running) == sorted(stage.running_now())

@@ -1,0 +1,141 @@
+"""The desk's books: which claims are in this node's hands, and which are no longer."""
+
+import random
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
+from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.listener import Report
+from musterd.workers.outcome import Verdict, released
+from musterd.workers.seat import Seat
+
+
+class Heard:
+    """A listener that remembers."""
+
+    def __init__(self) -> None:
+        self.lost: list[int] = []
+        self.stale = 0
+        self.ended: list[Report] = []
+
+    def claimed(self, kind: str, waited_seconds: float) -> None: ...
+
+    def settled(self, reports: Sequence[Report]) -> None:
+        self.ended += reports
+
+    def stale_writes(self, count: int) -> None:
+        self.stale += count
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        self.lost.append(job_id)
+
+    def reaped(self, reaped: Sequence[Reaped]) -> None: ...
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def desk(heard: Heard) -> Desk:
+    plan = DeskPlan("north", 30.0, 2.0, 0.25, 500, 0.02)
+    return Desk(plan, heard, random.Random(1))
+
+
+def claim(job_id: int, attempt: int = 1) -> Claim:
+    return Claim(job_id, "k", "{}", attempt, None, 0, 0.0, None, UUID(int=attempt))
+
+
+async def book(desk: Desk, *claims: Claim) -> None:
+    """As the carrier does after a visit to the store."""
+    await trio.lowlevel.checkpoint()
+    desk.book_claims(claims, 0.0)
+
+
+def start_one(desk: Desk) -> Seat:
+    seat = desk.open_seat(1)
+    assert desk.take(seat) is not None
+    return seat
+
+
+async def test_a_settlement_that_is_refused_takes_no_newer_claim_with_it(
+    desk: Desk, heard: Heard, mock_clock: MockClock
+) -> None:
+    """Its lease was lost and its job came back to this very node: that claim must be renewed."""
+    del mock_clock
+    await book(desk, claim(5))
+    seat = start_one(desk)
+    first = desk.held[5]
+    desk.settle(seat, first, released("a test"))
+    ended = desk.take_ended()
+    await book(desk, claim(5, attempt=2))
+    desk.book_stale(ended)
+    assert desk.held[5].claim.attempt == 2
+    assert heard.stale == 1
+
+
+async def test_a_lost_claim_that_is_dropped_takes_no_newer_one_with_it(
+    desk: Desk, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await book(desk, claim(5))
+    seat = start_one(desk)
+    first = desk.held[5]
+    desk.lose(first)
+    await book(desk, claim(5, attempt=2))
+    desk.drop(seat, first)
+    assert desk.held[5].claim.attempt == 2
+
+
+async def test_a_claim_ends_an_older_one_of_the_same_job(
+    desk: Desk, heard: Heard, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await book(desk, claim(5))
+    start_one(desk)
+    first = desk.held[5]
+    await book(desk, claim(5, attempt=2))
+    assert first.lost
+    assert heard.lost == [5]
+
+
+async def test_a_claim_that_is_lost_before_its_start_is_gone_at_once(
+    desk: Desk, heard: Heard, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await book(desk, claim(5), claim(6))
+    desk.lose(desk.held[5])
+    assert list(desk.held) == [6]
+    assert desk.ready_count == 1
+    assert not desk.has_ended
+    assert heard.lost == [5]
+
+
+async def test_a_claim_that_is_being_settled_is_not_lost(
+    desk: Desk, heard: Heard, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await book(desk, claim(5))
+    held = desk.held[5]
+    desk.settle(start_one(desk), held, Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED))
+    desk.lose(held)
+    assert not held.lost
+    assert heard.lost == []
+
+
+async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
+    desk: Desk, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    desk.stop_claiming()
+    await book(desk, claim(5), claim(6))
+    given_back = {one.settlement.id: one.settlement for one in desk.take_ended()}
+    assert sorted(given_back) == [5, 6]
+    assert all(one.forgive and one.state is JobState.QUEUED for one in given_back.values())
+    assert desk.request() is None
