@@ -22,7 +22,7 @@ from musterd.catalog.kinds import Catalog, Python, WorkKind
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
 from musterd.config.settings import Settings
-from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob
+from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Reaped
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.carrier import Carrier
@@ -222,8 +222,8 @@ class _NobodyListens:
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         del job_id, kind, attempt
 
-    def reaped(self, requeued: int, ended: int) -> None:
-        del requeued, ended
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        del reaped
 
 
 def _test_result(

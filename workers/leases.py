@@ -12,7 +12,6 @@ import trio
 from musterd.config.leasing import LeasePlan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.job import Renewal
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
 

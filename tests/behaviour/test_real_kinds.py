@@ -68,7 +68,7 @@ async def test_a_handler_may_ask_for_another_try(users: Stage) -> None:
     first, second = (await users.job(job_id)).attempts
     assert first.finished_at is not None
     assert second.started_at is not None
-    assert 3 <= (second.started_at - first.finished_at).total_seconds() <= 3.3  # or a poll later
+    assert 3 <= (second.started_at - first.finished_at).total_seconds() <= 3.002
 
 
 async def test_a_snooze_burns_no_attempt(users: Stage) -> None:

@@ -5,7 +5,7 @@
 with now as materialized (select clock_timestamp() as at),
 ended as materialized (  -- the shorter arrays are padded with nulls: what is null is as for a success
     select id, token, worker, coalesce(state, 'succeeded') as state, coalesce(outcome, 'succeeded') as outcome,
-           started_age, ended_age, delay_seconds, result, error, reason, coalesce(forgive, false) as forgive
+           started_age, ended_age, delay_seconds, result, error, reason, coalesce(forgive, false) as forgive, log, spent
     from unnest(
         %(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
         %(started_ages)s::float8[], %(ended_ages)s::float8[], %(delays)s::float8[], %(results)s::text[],
