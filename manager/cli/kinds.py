@@ -13,8 +13,7 @@ from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.out import print_json, say
 
 if TYPE_CHECKING:
-    from musterd.catalog.kinds import Behaviour, Catalog, Deterministic, WorkKind
-    from musterd.config.settings import Settings
+    from musterd.catalog.kinds import Behaviour, Deterministic, WorkKind
 
 
 BEHAVIOUR_WIDTH = 60
@@ -28,7 +27,9 @@ def kinds(given: Given, check: bool) -> None:
     settings = given.settings()
     catalog = given.catalog(settings)
     if check:
-        catalog = _checked(catalog, settings)
+        from musterd.manager.cli.checked import checked
+
+        catalog = checked(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
     if given.json:
         for kind in found:
@@ -39,17 +40,6 @@ def kinds(given: Given, check: bool) -> None:
     advice = "their jobs wait until they can; other kinds are not held up"
     if broken := [kind.name for kind in found if kind.broken]:
         raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
-
-
-def _checked(catalog: Catalog, settings: Settings) -> Catalog:
-    import os
-    import time
-
-    from musterd.catalog.checking import find_broken, surroundings_of
-    from musterd.workers.tools import make_tools
-
-    tools = make_tools(settings, time.monotonic, os.environ)
-    return find_broken(catalog, surroundings_of(settings, os.environ, tools.environment))
 
 
 def _list(kinds: list[WorkKind]) -> list[str]:

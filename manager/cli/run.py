@@ -33,6 +33,7 @@ def run(given: Given) -> None:
 
     import trio
 
+    from musterd.manager.cli.checked import checked_at_start
     from musterd.manager.log import set_up_log
 
     loaded, catalog = given.load_all()
@@ -42,6 +43,7 @@ def run(given: Given) -> None:
     # A live line takes the log's lines too, so that they pass above it.
     stream = sys.stderr if live is None else cast(TextIO, live)
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
+    catalog = checked_at_start(catalog, settings, log)
     trio.run(_run, settings, catalog, log, live)
 
 

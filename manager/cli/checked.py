@@ -1,0 +1,65 @@
+"""The catalog as it is here: each kind looked at, and those that can't run marked as broken."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import FrameType
+
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.settings import Settings
+
+
+def checked(catalog: Catalog, settings: Settings) -> Catalog:
+    """Gives the catalog with each kind's `broken` as it is on this machine, now.
+
+    Blocks for as long as the modules of Python kinds take to import.
+    """
+    import os
+    import time
+
+    from musterd.catalog.checking import find_broken, surroundings_of
+    from musterd.workers.tools import make_tools
+
+    tools = make_tools(settings, time.monotonic, os.environ)
+    return find_broken(catalog, surroundings_of(settings, os.environ, tools.environment))
+
+
+def checked_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) -> Catalog:
+    """As `checked`, for a daemon: says which kinds are broken, and goes on with the others.
+
+    A TERM or INT meanwhile ends the process with 0: nothing has begun yet.
+    """
+    from musterd.catalog.kinds import Deterministic
+    from musterd.manager.log import event
+
+    if all(isinstance(kind.behaviour, Deterministic) for kind in catalog.values()):
+        return catalog  # nothing that another machine might not have
+    with _ended_by_signals():
+        catalog = checked(catalog, settings)
+    for kind in catalog.values():
+        if kind.broken is not None:
+            event(log, logging.WARNING, "kind broken", kind=kind.name, message=kind.broken)
+    return catalog
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Generator[None, None, None]:
+    """An exception, not the signal's own death: whoever runs a child then ends it first."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        sys.exit(0)
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, end) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
