@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 import click
@@ -93,11 +95,20 @@ def _greet(address: str, node: Node, log: logging.Logger) -> None:
     if not sys.stdout.isatty():
         return
     lines = [("store", node.engine.where), *pages.items()]
-    lines.append(("try", "musterd enqueue report --wait    (in another terminal)"))
-    lines.append(("also", "musterd status · musterd jobs · musterd kinds"))
+    name = _own_name()
+    lines.append(("try", f"{name} enqueue report --wait    (in another terminal)"))
+    lines.append(("also", " · ".join(f"{name} {verb}" for verb in ("status", "jobs", "kinds"))))
     lines.append(("stop", "Ctrl-C lets running jobs finish; a second one hurries"))
     for name, text in lines:
         say(f"  {name:<8}{text}")
+
+
+def _own_name() -> str:
+    """How this program is called from the present folder: it may not be on PATH."""
+    if shutil.which("musterd"):
+        return "musterd"
+    program = Path(sys.argv[0]).absolute()
+    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
 
 
 async def _redraw(live: LiveLine, node: Node) -> None:
