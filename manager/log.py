@@ -40,6 +40,12 @@ def event(log: logging.Logger, level: int, phrase: str, /, **fields: object) -> 
         log.log(level, phrase, extra={"fields": fields})
 
 
+def event_of_list(log: logging.Logger, level: int, phrase: str, /, **fields: object) -> None:
+    """As `event`, for one of a list that is written once: none of its lines is held back."""
+    if log.isEnabledFor(level):
+        log.log(level, phrase, extra={"fields": fields, "is_of_list": True})
+
+
 def set_up_log(
     level: str, form: Format, monotonic: Callable[[], float], stream: TextIO | None = None
 ) -> logging.Logger:
@@ -129,6 +135,8 @@ class RepeatFilter:
     )
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.__dict__.get("is_of_list"):
+            return True
         now = self.monotonic()
         key = (record.name, record.levelno, str(record.msg))
         window = self._windows.get(key)

@@ -52,8 +52,7 @@ DedupScope = Literal["until_finished", "forever"] | float  # seconds from the en
 Request = Literal["cancel", "pause"]  # what the holder of a leased job may be asked for
 
 
-@attrs.frozen
-class NewJob:
+class NewJob(NamedTuple):
     """What a caller wants done. `payload` is JSON text that `check_payload` has accepted."""
 
     kind: str

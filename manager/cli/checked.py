@@ -37,7 +37,7 @@ def checked_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) 
     A TERM or INT meanwhile ends the process with 0: nothing has begun yet.
     """
     from musterd.catalog.kinds import Deterministic
-    from musterd.manager.log import event
+    from musterd.manager.log import event_of_list
 
     if all(isinstance(kind.behaviour, Deterministic) for kind in catalog.values()):
         return catalog  # nothing that another machine might not have
@@ -45,7 +45,8 @@ def checked_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) 
         catalog = checked(catalog, settings)
     for kind in catalog.values():
         if kind.broken is not None:
-            event(log, logging.WARNING, "kind broken", kind=kind.name, message=kind.broken)
+            told = {"kind": kind.name, "message": kind.broken}
+            event_of_list(log, logging.WARNING, "kind broken", **told)
     return catalog
 
 

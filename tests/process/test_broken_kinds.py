@@ -38,10 +38,10 @@ def test_a_broken_kind_is_one_warning_and_its_jobs_wait(home: Home, tmp_path: Pa
     warnings = [line for line in daemon.log if "kind broken" in line]
     assert len(warnings) == 2
     assert all("level=warning" in line for line in warnings)
-    assert f"{tmp_path}/kinds.toml:5: kinds.gone.python: cannot import no_such" in warnings[0]
-    assert f"{tmp_path}/kinds.toml:7: kinds.absent.command: there is no program" in warnings[1]
+    assert f"{tmp_path}/kinds.toml:4: kinds.gone.python: cannot import no_such" in warnings[0]
+    assert f"{tmp_path}/kinds.toml:6: kinds.absent.command: there is no program" in warnings[1]
     assert (job["state"], job["max_attempts"]) == ("queued", 4 + 1)  # no attempt was burnt
-    assert f"{tmp_path}/kinds.toml:5: kinds.gone.python: cannot import no_such" in report
+    assert f"{tmp_path}/kinds.toml:4: kinds.gone.python: cannot import no_such" in report
 
 
 def test_what_was_broken_runs_when_it_is_there(home: Home, tmp_path: Path) -> None:

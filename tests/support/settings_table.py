@@ -35,6 +35,8 @@ _TEXTS = {
     "metrics.wait_buckets_seconds": "rising numbers above 0",
     "metrics.run_buckets_seconds": "rising numbers above 0",
     "catalog.paths": "list of paths",
+    "catalog.python_path": "list of folders",
+    "catalog.python": "path or name",
 }
 
 

@@ -125,14 +125,16 @@ begin
 end $$;
 
 -- Own messages instead of check constraints, which would print the payload into the server's log.
--- 64 levels need more than 400 bytes, so that small payloads are not searched for depth.
+-- 64 levels need more than 400 bytes, so that small payloads are not searched for depth. A number beyond a double has
+-- more than 308 digits, all of which stand in the text: small payloads are written out, which costs less than a search.
 create trigger job_rows_accept before insert on {schema}.job_rows for each row
     when (new.state not in ('pending', 'queued') or new.attempt <> 0
         or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
         or pg_column_size(new.payload) > 1048576
         or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
-        or jsonb_path_exists(new.payload,
-            '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)'))
+        or ((pg_column_size(new.payload) > 400 or octet_length(new.payload::text) > 308)
+            and jsonb_path_exists(new.payload,
+                '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')))
     execute function {schema}.refuse_new_job();
 
 create function {schema}.note_new_jobs() returns trigger

@@ -24,7 +24,7 @@ def plain(job: JobContext) -> Any:
 
 
 async def on_asyncio(job: JobContext) -> Any:
-    await asyncio.sleep(0)  # noqa: TID251 - what a user's own loop is
+    await asyncio.sleep(0)
     print("printed")
     return told(job)
 
