@@ -40,7 +40,8 @@ def test_a_broken_kind_is_one_warning_and_its_jobs_wait(home: Home, tmp_path: Pa
     assert all("level=warning" in line for line in warnings)
     assert f"{tmp_path}/kinds.toml:4: kinds.gone.python: cannot import no_such" in warnings[0]
     assert f"{tmp_path}/kinds.toml:6: kinds.absent.command: there is no program" in warnings[1]
-    assert (job["state"], job["max_attempts"]) == ("queued", 4 + 1)  # no attempt was burnt
+    assert job["state"] == "queued"
+    assert "1 of 5" in report  # no attempt was burnt
     assert f"{tmp_path}/kinds.toml:4: kinds.gone.python: cannot import no_such" in report
 
 

@@ -54,7 +54,7 @@ def started(clone: Path, home: Home) -> Generator[Daemon]:
     """The daemon as `make` starts it. What is run is what make prints: a make between a test and
     its daemon would keep the signals to itself.
     """
-    start, _ = re.findall(r"```sh\n(.*?)\n```", PAGE)
+    start, *_ = re.findall(r"```sh\n(.*?)\n```", PAGE)
     assert start.startswith("make run ")
     code, recipe = shell(f"{start} -n -o .venv/run.stamp", clone, home)
     assert code == 0, recipe
@@ -68,11 +68,12 @@ def started(clone: Path, home: Home) -> Generator[Daemon]:
 
 
 def test_the_page_does_as_it_says(clone: Path, home: Home) -> None:
-    _, enqueue = re.findall(r"```sh\n(.*?)\n```", PAGE)
+    _, enqueue, show = re.findall(r"```sh\n(.*?)\n```", PAGE)
     with started(clone, home):
-        code, report = shell(enqueue, clone, home)
-    assert code == 0, report
-    assert "succeeded" in report
+        code, said = shell(enqueue, clone, home)
+        _, report = shell(show, clone, home)
+    assert code == 0, said
+    assert "job 1 succeeded" in said
     assert '{"text": "Hello, world!"}' in report
     assert "greeting world" in report
 
@@ -80,12 +81,13 @@ def test_the_page_does_as_it_says(clone: Path, home: Home) -> None:
     lines = handler.read_text().splitlines(keepends=True)
     handler.write_text("".join([*lines[:-1], '    raise ValueError("not today")\n']))
     with started(clone, home):
-        code, report = shell(enqueue, clone, home)
+        code, said = shell(enqueue, clone, home)
     assert code == 1
-    assert "ValueError: not today" in report
+    assert "ValueError: not today" in said
 
     kinds.write_text(kinds.read_text() + 'retry_on = ["ValueError"]\nretry.base_seconds = 0.05\n')
     with started(clone, home):
-        code, report = shell(enqueue, clone, home)
-    assert code == 1
+        code, said = shell(enqueue, clone, home)
+        _, report = shell(show.replace("job 1", "job 3"), clone, home)
+    assert code == 1, said
     assert report.count("retrying") == 3

@@ -174,7 +174,8 @@ async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: Post
         if public or "search_path=pg_catalog, pg_temp" not in config
     ]
     assert offenders == []
-    assert {name for name, definer, *_ in functions if definer} == set(FUNCTIONS)
+    # The trigger counts what anybody inserts into the view, in tables that they may not touch.
+    assert {name for name, definer, *_ in functions if definer} == {*FUNCTIONS, "note_new_jobs"}
 
 
 @contextmanager
