@@ -33,7 +33,8 @@ CALL_MANY = "select {schema}.enqueue_many(%s::jsonb)"
 CALL_ACTION = "select {schema}.%s(%%s::bigint)"
 MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
 # The sequence is looked up once, in a subselect of its own, and not for every id.
-NEW_IDS = """select array_agg(nextval((select pg_get_serial_sequence('{schema}.job_rows', 'id')::regclass)))
+NEW_IDS = """select array_agg(nextval((
+        select pg_get_serial_sequence('{schema}.job_rows', 'id')::regclass)))
     from generate_series(1, %s)"""
 COPY = "copy {schema}.job_rows (id, kind, payload, priority, max_attempts, state) from stdin"
 COPY_JOBS = 500

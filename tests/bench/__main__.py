@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from tests.bench import ceiling, embedded, enqueueing, postgres, runners
 from tests.support.postgres_server import PostgresServer
@@ -26,9 +27,9 @@ def main(words: list[str]) -> None:
             f"{rest.core_percent:.2f} % of a core, {rest.statements_a_second:.1f} statements/s,"
             f" {rest.resident_mib:.0f} MiB",
         )
-    rate = embedded.drain(60_000 // share)
-    _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
-    _python_kinds(share)
+        rate = embedded.drain(60_000 // share)
+        _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
+        _python_kinds(server, share)
 
 
 def _drains(server: PostgresServer, share: int) -> None:
@@ -55,12 +56,20 @@ def _filling(server: PostgresServer, jobs: int) -> None:
     _say("enqueue_many by one client, 10,000 at a time", beside)
 
 
-def _python_kinds(share: int) -> None:
-    rates = runners.noops(20_000 // share)
-    for kind, rate in rates.by_kind.items():
-        beside = f"{rate:,.0f} jobs/s = {rates.ratio(kind, 'noop'):.2f} of the deterministic no-op"
-        _say(f"kind {kind}, 8 workers, embedded", beside)
-    _say("computing on 2 workers beside 1", f"{runners.two_cores():.2f} times as fast")
+def _python_kinds(server: PostgresServer, share: int) -> None:
+    rows = 20_000 // share
+    engines: dict[str, Callable[[str], float]] = {
+        "embedded": lambda kind: runners.drain(kind, rows),
+        "PostgreSQL": lambda kind: runners.drain_postgres(server, kind, rows),
+    }
+    for engine, drain_one in engines.items():
+        rates = runners.noops(drain_one)
+        for kind, rate in rates.by_kind.items():
+            beside = f"{rate:,.0f} jobs/s = {rates.ratio(kind, 'noop'):.2f} of the deterministic"
+            _say(f"no-op {kind}, {runners.WORKERS} workers, {engine}", beside)
+    found, bare = runners.two_cores()
+    what = f"{found:.2f} times as fast, bare processes {bare:.2f} = {found / bare:.2f} of that"
+    _say("computing on 2 workers beside 1", what)
     _say("a child above a bare interpreter", f"{runners.child_mib_above_bare():.1f} MiB")
 
 

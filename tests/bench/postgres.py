@@ -61,11 +61,11 @@ def drain(server: PostgresServer, rows: int, queued: int | None = None) -> Drain
     with psycopg.connect(dsn, autocommit=True) as conn:
         wal_before = _value(conn, "select pg_current_wal_lsn() - '0/0'::pg_lsn")
         with daemon(dsn, CREW_100) as process_id:
-            wait_until(lambda: _done(conn) >= rows)
+            wait_until(lambda: succeeded(conn) >= rows)
             conn.execute("update musterd.queue_state set paused_at = now()")
             usage = used(process_id)
         wal = _value(conn, "select pg_current_wal_lsn() - '0/0'::pg_lsn") - wal_before
-        done, seconds = _done(conn), _value(conn, SPAN)
+        done, seconds = succeeded(conn), _value(conn, SPAN)
     server.drop_database("drain")
     return Drain(
         done / seconds, usage.cpu_seconds / done * 1e6, usage.resident_mib, float(wal) / done
@@ -82,7 +82,7 @@ def pickups(server: PostgresServer, jobs: int = 200, gap_seconds: float = 0.03) 
             job_id = _value(conn, "insert into musterd.jobs (kind) values ('noop') returning id")
             committed[job_id] = time.time()
             time.sleep(gap_seconds)
-        wait_until(lambda: _done(conn) == jobs)
+        wait_until(lambda: succeeded(conn) == jobs)
         ends = conn.execute("select id, extract(epoch from finished_at)::float8 from musterd.jobs")
         late = sorted((end - committed[job_id]) * 1000 for job_id, end in ends.fetchall())
     server.drop_database("pickup")
@@ -110,7 +110,7 @@ def percentile(sorted_values: list[float], share: float) -> float:
     return statistics.quantiles(sorted_values, n=1000, method="inclusive")[round(share * 1000) - 1]
 
 
-def _done(conn: psycopg.Connection[Any]) -> int:
+def succeeded(conn: psycopg.Connection[Any]) -> int:
     count: int = _value(
         conn,
         "select (select succeeded from musterd.job_counts)"

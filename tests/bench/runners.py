@@ -1,4 +1,4 @@
-"""What Python kinds cost: real daemons on the embedded engine, and one child by itself."""
+"""What Python kinds cost: real daemons on both engines, and one child by itself."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import psycopg
 import trio
 
 from musterd.config.load import load
 from musterd.store.job import NewJob
 from musterd.store.opening import make_engine
 from musterd.workers.runners import executor
+from tests.bench import postgres
 from tests.bench.running import daemon, wait_until
+from tests.support.postgres_server import PostgresServer
 
 BATCH = 1_000
+WORKERS = 8
+NOOPS = ("noop", "task-noop", "thread-noop", "process-noop")
+FILL = "insert into musterd.job_rows (kind) select %s from generate_series(1, %s)"
 HANDLERS = """
 import os, time
 def noop(job): return None
@@ -31,10 +39,20 @@ def resident(job):
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
 def work(job):
-    end = time.process_time() + 0.05
-    while time.process_time() < end:
+    for _ in range(6000):
         sum(range(1000))
 """
+# The same, by itself: says how long so many took, without the start of the interpreter.
+BARE_WORK = (
+    HANDLERS
+    + """
+import sys
+began = time.perf_counter()
+for _ in range(int(sys.argv[1])):
+    work(None)
+print(time.perf_counter() - began)
+"""
+)
 KINDS = """
 [kinds.process-noop]
 python = "handlers:noop"
@@ -63,29 +81,27 @@ class Rates(NamedTuple):
         return self.by_kind[kind] / self.by_kind[to]
 
 
-def noops(rows: int, workers: int = 8, rounds: int = 3) -> Rates:
-    """One daemon with so many workers drains each kind in turn, round after round."""
-    kinds = ("noop", "task-noop", "thread-noop", "process-noop")
-    found: dict[str, list[float]] = {kind: [] for kind in kinds}
+class Cores(NamedTuple):
+    """What a second worker brings to jobs that compute, and what a second bare process does."""
+
+    times_as_fast: float
+    times_as_fast_bare: float
+
+
+def noops(drain_one: Callable[[str], float], rounds: int = 3) -> Rates:
+    """Each kind is drained in turn, round after round: what else the machine does hits all."""
+    found: dict[str, list[float]] = {kind: [] for kind in NOOPS}
     for _ in range(rounds):
-        for kind in kinds:
-            found[kind].append(drain(kind, rows, workers))
+        for kind in NOOPS:
+            found[kind].append(drain_one(kind))
     return Rates({kind: statistics.median(rates) for kind, rates in found.items()})
 
 
-def drain(kind: str, rows: int, workers: int) -> float:
-    """Jobs a second, from the first start to the last settlement."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        folder = Path(name)
-        (folder / "handlers.py").write_text(HANDLERS)
-        (folder / "kinds.toml").write_text(KINDS)
-        path = folder / "bench.db"
+def drain(kind: str, rows: int, workers: int = WORKERS) -> float:
+    """Jobs a second on the embedded engine, from the first start to the last settlement."""
+    with _sets(workers) as sets, tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        path = Path(folder) / "bench.db"
         trio.run(_fill, f"sqlite:///{path}", kind, rows)
-        sets = (
-            f"workers.default_count={workers}",
-            f"workers.max_count={workers}",
-            f"catalog.paths={json.dumps([str(folder / 'kinds.toml')])}",
-        )
         with daemon(f"sqlite:///{path}", sets), sqlite3.connect(path) as conn:
             wait_until(lambda: _done(conn) == rows)
             first, last = conn.execute(
@@ -94,9 +110,36 @@ def drain(kind: str, rows: int, workers: int) -> float:
         return rows / ((float(last) - float(first)) / 1e6)
 
 
-def two_cores(rows: int = 80) -> float:
-    """How many times as fast two workers do pure computing as one does."""
-    return drain("work", rows, 2) / drain("work", rows, 1)
+def drain_postgres(server: PostgresServer, kind: str, rows: int, workers: int = WORKERS) -> float:
+    """The same on PostgreSQL."""
+    dsn = postgres.prepared(server, "kinds", 0)
+    with _sets(workers) as sets, psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(FILL, [kind, rows])
+        conn.execute("vacuum analyze")
+        with daemon(dsn, sets):
+            wait_until(lambda: postgres.succeeded(conn) >= rows)
+        span = conn.execute(postgres.SPAN).fetchone()
+    server.drop_database("kinds")
+    assert span is not None
+    return rows / float(span[0])
+
+
+def two_cores(jobs: int = 160, rounds: int = 5) -> Cores:
+    """Medians of rounds. Daemons and bare processes take turns: on a busy machine there are no two
+    cores to be had, and only the bare processes of the same minute say how much there is.
+    """
+    found: list[Cores] = []
+    for _ in range(rounds):
+        bare = bare_rate(jobs, 2) / bare_rate(jobs, 1)
+        found.append(Cores(drain("work", jobs, 2) / drain("work", jobs, 1), bare))
+    return Cores(*(statistics.median(each) for each in zip(*found, strict=True)))
+
+
+def bare_rate(jobs: int, processes: int) -> float:
+    """Jobs a second of so many interpreters that share the jobs, with nothing around them."""
+    command = [sys.executable, "-c", BARE_WORK, str(jobs // processes)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
+    return jobs / max(float(each.communicate()[0]) for each in running)
 
 
 def child_mib_above_bare() -> float:
@@ -128,6 +171,20 @@ def _resident_kib_of_child() -> int:
                 said += ours.recv(65_536)
             ours.close()
     return int(said.rpartition(b"\n")[2])
+
+
+@contextmanager
+def _sets(workers: int) -> Generator[tuple[str, ...]]:
+    """Settings for so many workers and the kinds, whose files last as long as the block."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        kinds = Path(name) / "kinds.toml"
+        (kinds.parent / "handlers.py").write_text(HANDLERS)
+        kinds.write_text(KINDS)
+        yield (
+            f"workers.default_count={workers}",
+            f"workers.max_count={workers}",
+            f"catalog.paths={json.dumps([str(kinds)])}",
+        )
 
 
 async def _fill(url: str, kind: str, rows: int) -> None:

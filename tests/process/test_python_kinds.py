@@ -132,8 +132,8 @@ def test_a_handler_that_dies_or_hangs_costs_its_own_job_one_attempt(home: Home) 
     """One that holds the interpreter's lock for longer than the lease costs nobody anything."""
     with home.daemon(*KINDS, *SHORT_LEASE) as daemon:
         daemon.wait_until_ready()
-        held = enqueue(home, "holds-the-gil", None)
         bad = {what: enqueue(home, "misbehaves", what) for what in ("exit", "segfault", "hang")}
+        held = enqueue(home, "holds-the-gil", None)
         home.call("enqueue", "plain", "--count", "20", *KINDS)
 
         def unfinished() -> list[Any]:

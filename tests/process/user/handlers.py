@@ -1,6 +1,6 @@
 """Handlers for the daemon's children, threads and tasks, as a user writes them."""
 
-import asyncio
+import asyncio  # noqa: TID251 - a user may
 import ctypes
 import os
 import signal
@@ -81,7 +81,7 @@ def waits(job: JobContext) -> str:
 
 async def async_waits(job: JobContext) -> str:
     job.progress(42, "half way")
-    while not await trio.Path(job.payload, "go").exists():
+    while not await trio.Path(job.payload, "go").exists():  # noqa: ASYNC110 - it tells nobody
         await trio.sleep(0.01)
     return "finished"
 
