@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
 from typing import Any, NamedTuple
@@ -19,11 +20,6 @@ SPAN = """
 select extract(epoch from max(finished_at) - min(started_at))::float8
 from musterd.job_rows where state = 'succeeded'
 """
-# Statements are counted where they are cheapest to count: transactions of this database, less our
-# own.
-TRANSACTIONS = (
-    "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
-)
 CREW_100 = ("workers.default_count=100", "workers.max_count=100")
 
 
@@ -92,16 +88,17 @@ def pickups(server: PostgresServer, jobs: int = 200, gap_seconds: float = 0.03) 
 def idle(server: PostgresServer, seconds: float = 15.0) -> Idle:
     """What a daemon with nothing to do uses."""
     dsn = prepared(server, "idle", 0)
-    with daemon(dsn) as process_id, psycopg.connect(dsn, autocommit=True) as conn:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("alter database idle set log_min_duration_statement = 0")
+    with daemon(dsn) as process_id:
         time.sleep(3)
-        before, count_before = used(process_id), _transactions(conn)
+        before, said_before = used(process_id), len(server.log)
         time.sleep(seconds)
-        after, count_after = used(process_id), _transactions(conn)
+        after, said = used(process_id), server.log[said_before:]
     server.drop_database("idle")
-    own = 2  # the counting itself
     return Idle(
         (after.cpu_seconds - before.cpu_seconds) / seconds * 100,
-        (count_after - count_before - own) / seconds,
+        len(re.findall(r"duration: [0-9.]+ ms  (?:execute|statement)", said)) / seconds,
         after.resident_mib,
     )
 
@@ -117,12 +114,6 @@ def succeeded(conn: psycopg.Connection[Any]) -> int:
         " + (select coalesce(sum(succeeded), 0) from musterd.count_changes)",
     )
     return int(count)
-
-
-def _transactions(conn: psycopg.Connection[Any]) -> int:
-    conn.execute("select pg_stat_clear_snapshot()")
-    time.sleep(1.2)  # sessions report what they did at most once a second
-    return int(_value(conn, TRANSACTIONS))
 
 
 def _value(conn: psycopg.Connection[Any], statement: str) -> Any:
