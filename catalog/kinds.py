@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from musterd.config.faults import nearest
 from musterd.config.secrets import mask_headers
@@ -64,6 +64,7 @@ class HttpCall:
     header_files: Mapping[str, Path]
 
 
+Caps: TypeAlias = tuple[tuple[str, int], ...]  # (kind, max_running)
 Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall
 
 
@@ -102,11 +103,18 @@ def _by_name(kinds: Iterable[WorkKind]) -> Mapping[str, WorkKind]:
     return MappingProxyType({kind.name: kind for kind in kinds})
 
 
+def _caps_of(kinds: Iterable[WorkKind]) -> Caps:
+    return tuple((kind.name, kind.max_running) for kind in kinds if kind.max_running is not None)
+
+
 @frozen(eq=False)
 class Catalog(Mapping[str, WorkKind]):
     """Every kind there is, by name; of two with one name the later counts. Never changes."""
 
     _kinds: Mapping[str, WorkKind] = field(converter=_by_name)
+    caps: Caps = field(
+        init=False, default=Factory(lambda self: _caps_of(self.values()), takes_self=True)
+    )
 
     def __getitem__(self, name: str) -> WorkKind:
         return self._kinds[name]

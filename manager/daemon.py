@@ -241,4 +241,5 @@ def _desk_plan(plan: DaemonPlan) -> DeskPlan:
         poll_seconds=settings.workers.poll_interval_ms / 1000,
         batch_max=settings.limits.claim_batch,
         ahead_seconds=settings.limits.claim_ahead_ms / 1000,
+        caps=lambda: plan.catalog.caps,
     )

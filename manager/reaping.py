@@ -53,7 +53,9 @@ class Reaper:
 
     def _request(self) -> ReapRequest:
         rules = {
-            name: ReapRule(kind.on_lease_lost, kind.retry.max_retries + 1)
+            name: ReapRule(
+                kind.on_lease_lost, kind.retry.max_retries + 1, capped=kind.max_running is not None
+            )
             for name, kind in self.catalog().items()
         }
         default = ReapRule("requeue", self.retry_default.max_retries + 1)

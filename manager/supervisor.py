@@ -89,7 +89,8 @@ class Supervisor:
             view = await self.engine.observe(2 * self.policy.max_count + 1)
         except StoreError:
             return None
-        return 0 if view.paused else view.due
+        # Where all that is due is parked, one worker has to look whether there is room.
+        return 0 if view.paused else max(view.due, int(view.parked))
 
     def _apply(self, seen: Seen, plan: Plan) -> Decision:
         change = self.crew.resize(plan.desired)

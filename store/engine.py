@@ -123,7 +123,9 @@ class Engine(Protocol):
         One to `queued` or `paused` of a job whose holder is asked to cancel or to pause it ends or
         pauses it instead.
         The claim takes the first due jobs in claim order (priority, due time, id), counts an
-        attempt for each, and takes nothing while the queue is paused. Raises `OutcomeUnknown` if
+        attempt for each, and takes nothing while the queue is paused. Of a kind with a cap it never
+        takes more than leave as many leased as the cap says, in the whole store; what is beyond is
+        parked, out of the way of later claims, until there is room. Raises `OutcomeUnknown` if
         the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
         written).
         """
@@ -150,6 +152,8 @@ class Engine(Protocol):
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         """Ends leases that have run out, at most `batch`, by the rules; a request to cancel or to
         pause a job goes before them. Safe from many nodes at once; never waits for a locked row.
+
+        Jobs parked for a cap that their kind, by the rules, has no longer are claimable again.
         """
         ...
 

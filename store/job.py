@@ -88,6 +88,9 @@ class Claim(NamedTuple):
     spent: str | None = None  # JSON text: what earlier attempts have spent of its budgets
 
 
+Caps = tuple[tuple[str, int], ...]  # (kind, how many of its jobs may be leased at once)
+
+
 @attrs.frozen
 class ClaimRequest:
     """One call for work. The token is made by the caller, fresh for each call."""
@@ -97,6 +100,7 @@ class ClaimRequest:
     workers: tuple[int, ...]  # idle workers: the first jobs are theirs and start at once
     ahead: int  # how many more may be taken for workers that will soon be idle
     lease_seconds: float
+    caps: Caps = ()  # each kind at most once
 
     @property
     def batch(self) -> int:
@@ -180,6 +184,7 @@ class Exchange(NamedTuple):
     claims: list[
         Claim
     ]  # in claim order; the first ones belong to the request's workers, in their order
+    parked: int = 0  # jobs that the claim took out of its way: more may lie behind them
 
 
 @attrs.frozen
@@ -188,6 +193,7 @@ class ReapRule:
 
     on_lease_lost: str  # requeue | fail | pause
     max_attempts: int  # for jobs without a budget of their own
+    capped: bool = False  # only so many may run at once
 
 
 @attrs.frozen
@@ -208,6 +214,7 @@ class QueueView:
     due: int  # due and claimable, counted up to the limit asked for
     oldest_due_seconds: float  # how long the longest-waiting of them waits; 0 = none
     paused: bool
+    parked: bool = False  # there are jobs that wait for their kind's cap; they are not in `due`
 
 
 @attrs.frozen

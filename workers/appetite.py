@@ -46,12 +46,12 @@ class Appetite:
     def note_service(self, seconds: float) -> None:
         self._service_seconds += (seconds - self._service_seconds) * SERVICE_WEIGHT
 
-    def note_claim(self, taken: int, asked: int) -> bool:
+    def note_claim(self, taken: int, asked: int, parked: int = 0) -> bool:
         """Says whether the queue has just run dry, after work or a hint: time to ask when the next
-        job is due.
+        job is due. A short claim that parked jobs does not say so: there may be more behind them.
         """
         now = trio.current_time()
-        self.hungry = taken >= asked or self._hinted
+        self.hungry = taken >= asked or parked > 0 or self._hinted
         if self.hungry:
             self._echo_seconds = ECHO_SECONDS
             return False

@@ -16,7 +16,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.job import AttemptOutcome, Claim, ClaimRequest, JobState
+from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState
 from musterd.workers.desk import Desk, Ended
 from musterd.workers.outcome import error_json
 
@@ -87,7 +87,7 @@ class Carrier:
         else:
             self._failures = 0
             if request is not None:  # first: the leases of what was claimed are running already
-                self._book_claims(exchange.claims, request, sent_boottime)
+                self._book_claims(exchange, request, sent_boottime)
             await self._book(ended, exchange.rejected)
 
     def _load(self) -> tuple[list[Ended], ClaimRequest | None]:
@@ -98,11 +98,10 @@ class Carrier:
         self.desk.put_back(ended[1:])
         return ended[:1], None
 
-    def _book_claims(
-        self, claims: list[Claim], request: ClaimRequest, sent_boottime: float
-    ) -> None:
+    def _book_claims(self, exchange: Exchange, request: ClaimRequest, sent_boottime: float) -> None:
+        claims, parked = exchange.claims, exchange.parked
         self.desk.book_claims(claims, sent_boottime)
-        if self.desk.appetite.note_claim(len(claims), request.batch):
+        if self.desk.appetite.note_claim(len(claims), request.batch, parked):
             self.on_delay()
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:

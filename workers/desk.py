@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 import attrs
 import trio
 
-from musterd.store.job import Claim, ClaimRequest, Request, Settlement
+from musterd.store.job import Caps, Claim, ClaimRequest, Request, Settlement
 from musterd.workers.appetite import Appetite
 from musterd.workers.held import Held
 from musterd.workers.listener import Listener, Report
@@ -31,6 +31,7 @@ class DeskPlan:
     poll_seconds: float
     batch_max: int
     ahead_seconds: float  # how much work may lie ready, measured in the crew's time; 0 = none
+    caps: Callable[[], Caps] = tuple  # of the catalog of the moment
 
 
 class Ended(NamedTuple):
@@ -224,7 +225,8 @@ class Desk:
             return None
         self.appetite.begin_look()
         token = UUID(int=self._dice.getrandbits(128), version=4)
-        return ClaimRequest(token, self._plan.node, idle, ahead, self._plan.lease_seconds)
+        plan = self._plan
+        return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, plan.caps())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie

@@ -38,11 +38,14 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.postgres import migrating, rows, setup
+from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.pool import Gate, Pool
 from musterd.store.sqlfiles import load_statements
 
+PARKED_AT_ONCE = 1000  # once a claim had to park jobs, the next looks at so many
+UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
 REPLY_SECONDS = 2.0  # what a reply may take beyond the server's own time limit
 
@@ -70,6 +73,7 @@ class PostgresEngine:
         listening = (
             setup.connection_params(options.listen_url) if options.listen_url else self._params
         )
+        self._scan = 0  # how many jobs the next claim looks at, beyond those that it wants
         self._hints = Hints(self._gate(listening, {}), migrating.channel_of(schema))
 
     def _gate(self, params: ConnDict, settings: dict[str, str]) -> Gate:
@@ -124,12 +128,22 @@ class PostgresEngine:
                         conn, "settle", rows.settlements(settlements, now_local)
                     )
                 if claim is not None:
-                    claiming = await self._send(conn, "claim", rows.claim_request(claim))
+                    claiming = await self._claim(conn, claim)
             rejected = (await settling.fetchone() or ([],))[0] if settling else []
-            claims = (
-                rows.claims(await claiming.fetchall(), claim.token) if claiming and claim else []
-            )
-        return Exchange(frozenset(rejected), claims)
+            if claiming is None or claim is None:
+                return Exchange(frozenset(rejected), [])
+            claims, parked = rows.claims_and_parked(await claiming.fetchall(), claim.token)
+        self._scan = PARKED_AT_ONCE if parked else 0
+        return Exchange(frozenset(rejected), claims, parked)
+
+    async def _claim(
+        self, conn: TrioConnection, claim: ClaimRequest
+    ) -> psycopg.AsyncCursor[rows.Row]:
+        params = rows.claim_request(claim, self._scan)
+        if claim.caps:  # the lock in a statement before those that count
+            await self._send(conn, "lock_caps", {})
+            await self._send(conn, "unpark", params)
+        return await self._send(conn, "claim", params)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self._run(self._exchange, "claims_under", {"token": token})
@@ -148,6 +162,9 @@ class PostgresEngine:
         return frozenset(row[0] for row in found)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
+        if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
+            params = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
+            await self._execute(self._shared, "unpark_uncapped", params)
         found = await self._run(self._shared, "reap", rows.reap_request(request))
         return [rows.reaped(row) for row in found]
 

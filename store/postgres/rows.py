@@ -56,14 +56,23 @@ def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
     }
 
 
-def claim_request(request: ClaimRequest) -> Params:
+def claim_request(request: ClaimRequest, scan: int) -> Params:
     return {
         "batch": request.batch,
+        "scan": max(request.batch, scan),
         "workers": numbers(request.workers),
         "token": request.token,
         "node": request.node,
         "lease_seconds": request.lease_seconds,
+        "cap_kinds": texts(kind for kind, _ in request.caps),
+        "caps": numbers(cap for _, cap in request.caps),
     }
+
+
+def claims_and_parked(rows: list[Row], token: UUID) -> tuple[list[Claim], int]:
+    """The row without an id, if there is one, is the last and says how many jobs were parked."""
+    parked: int = rows.pop()[3] if rows and rows[-1][0] is None else 0
+    return claims(rows, token), parked
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
@@ -199,8 +208,8 @@ def _age(local: float | None, now_local: float) -> float | None:
 
 
 def queue_view(row: Row) -> QueueView:
-    due, oldest_due_seconds, paused = row
-    return QueueView(due, max(0.0, oldest_due_seconds), paused)
+    due, oldest_due_seconds, paused, parked = row
+    return QueueView(due, max(0.0, oldest_due_seconds), paused, parked)
 
 
 COUNTED = (

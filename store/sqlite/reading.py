@@ -51,7 +51,8 @@ def _view(database: Database, limit: int, now: int) -> QueueView:
         due += database.rows("observe", wanted)[0][0]
         oldest = min(oldest, run_at)
     paused_at = database.rows("queue_state")[0][0]
-    return QueueView(due, (now - oldest) / rows.SECOND, paused_at is not None)
+    parked = database.rows("count_parked", {"count": 1})[0][0] > 0
+    return QueueView(due, (now - oldest) / rows.SECOND, paused_at is not None, parked)
 
 
 def next_due_seconds(database: Database) -> float | None:
@@ -64,7 +65,8 @@ def counts(database: Database) -> Counts:
     with database.reading("counting jobs") as now:
         number: dict[str, int] = dict(database.rows("counts"))
         view = _view(database, DEPTH_BOUND, now)
-        waiting = database.rows("not_yet_due", {"now": now, "count": DEPTH_BOUND})[0][0]
+        bound = {"now": now, "count": DEPTH_BOUND}
+        waiting = sum(database.rows(name, bound)[0][0] for name in ("not_yet_due", "count_parked"))
         paused_at, paused_by = database.rows("queue_state")[0]
     due = view.due
     if due >= DEPTH_BOUND > waiting:

@@ -9,6 +9,7 @@ from musterd.store.engine import ReapRequest
 from musterd.store.job import Action, AttemptOutcome, JobState, Reaped, ReapRule
 from musterd.store.lifecycle import REASONS
 from musterd.store.sqlite import rows
+from musterd.store.sqlite.claiming import unpark_uncapped
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.writing import end_attempt
 
@@ -24,6 +25,7 @@ LOST = "its lease was lost"
 
 def reap(database: Database, request: ReapRequest) -> list[Reaped]:
     with database.writing("reaping") as now:
+        unpark_uncapped(database, {kind for kind, rule in request.rules.items() if not rule.capped})
         expired = database.rows("reap", {"now": now, "count": request.batch})
         return [_end(database, row, request, now) for row in expired]
 

@@ -9,7 +9,6 @@ from musterd.store.errors import InputRefused
 from musterd.store.job import (
     Action,
     AttemptOutcome,
-    Claim,
     ClaimRequest,
     Enqueued,
     Exchange,
@@ -23,6 +22,7 @@ from musterd.store.job import (
 )
 from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
 from musterd.store.sqlite import rows
+from musterd.store.sqlite.claiming import take
 from musterd.store.sqlite.database import Database
 
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
@@ -68,8 +68,8 @@ def exchange(
             for one in settlements
             if not end_attempt(database, rows.settlement(one, now_local, now))
         )
-        claims = _claim(database, claim, now) if claim is not None else []
-    return Exchange(rejected, claims)
+        claims, parked = take(database, claim, now) if claim is not None else ([], 0)
+    return Exchange(rejected, claims, parked)
 
 
 def end_attempt(database: Database, ending: rows.Params) -> bool:
@@ -100,32 +100,6 @@ def _on_request(database: Database, ending: rows.Params) -> rows.Params:
         "reason": CANCELED_ON_REQUEST if cancel else PAUSED_ON_REQUEST,
         "outcome": outcome,
     }
-
-
-def _claim(database: Database, request: ClaimRequest, now: int) -> list[Claim]:
-    due = _first_due(database, request.batch, now)
-    common = rows.claimed(request, now)
-    claims: list[Claim] = []
-    for place, row in enumerate(due):
-        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent = row
-        worker = request.workers[place] if place < len(request.workers) else None
-        database.execute("claim", {**common, "id": job_id, "worker": worker})
-        fields = (job_id, kind, payload, attempt + 1, max_attempts, forgiven)
-        claims.append(rows.claim((*fields, now - run_at, worker, spent), request.token))
-    return claims
-
-
-def _first_due(database: Database, count: int, now: int) -> list[rows.Row]:
-    """The first due jobs in claim order, by priority: what is not yet due costs one probe each."""
-    due: list[rows.Row] = []
-    if count <= 0 or database.rows("queue_state")[0][0] is not None:
-        return due
-    for priority, _ in database.execute("due_priorities", {"now": now}):
-        wanted = {"priority": priority, "now": now, "count": count - len(due)}
-        due += database.rows("due_jobs", wanted)
-        if len(due) >= count:
-            break
-    return due
 
 
 def renew(

@@ -6,24 +6,45 @@ with recursive now as materialized (
 ),
 levels (priority) as (
     (select queued.priority from {schema}.job_rows queued
-     where queued.state = 'queued' and (select paused_at is null from {schema}.queue_state)
+     where queued.state = 'queued' and not queued.parked and (select paused_at is null from {schema}.queue_state)
      order by queued.priority desc limit 1)
   union all
     select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and lower.priority < levels.priority
+            where lower.state = 'queued' and not lower.parked and lower.priority < levels.priority
             order by lower.priority desc limit 1)
     from levels where levels.priority is not null
 ),
 bounded as (
-    select due.id, due.priority, due.run_at
+    select due.id, due.priority, due.run_at, due.kind
     from levels cross join lateral (
-        select job.id, job.priority, job.run_at from {schema}.job_rows job
-        where job.state = 'queued' and job.priority = levels.priority and job.run_at <= (select at from now)
+        select job.id, job.priority, job.run_at, job.kind from {schema}.job_rows job
+        where job.state = 'queued' and not job.parked and job.priority = levels.priority and job.run_at <= (select at from now)
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),
-picked as materialized (select * from bounded limit %(batch)s),
-placed as (select id, run_at, row_number() over (order by priority desc, run_at, id) as place from picked),
+picked as materialized (select * from bounded limit %(scan)s),
+leased as materialized (
+    select job.kind, count(*) as number from {schema}.job_rows job
+    where cardinality(%(cap_kinds)s::text[]) > 0
+      and job.state in ('assigned', 'running') and job.kind = any (%(cap_kinds)s::text[])
+    group by job.kind
+),
+ranked as (
+    select picked.id, cap.most - coalesce(leased.number, 0) as free,
+           row_number() over (partition by picked.kind order by picked.priority desc, picked.run_at, picked.id) as place
+    from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
+    left join leased on leased.kind = cap.kind
+    join picked on picked.kind = cap.kind
+),
+excess as materialized (select id from ranked where place > free),
+parked as (
+    update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
+),
+placed as (
+    select id, run_at, row_number() over (order by priority desc, run_at, id) as place
+    from picked where id not in (select id from excess)
+    order by priority desc, run_at, id limit %(batch)s
+),
 claimed as (
     update {schema}.job_rows job
     set state = case when placed.place <= now.idle then 'running' else 'assigned' end,
@@ -41,4 +62,8 @@ claimed as (
 noted as (
     insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
 )
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent from claimed order by place
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent from (
+    select * from claimed
+  union all
+    select null, null, null, null, count(*)::int, null, null, null, null, null from parked having count(*) > 0) found
+order by place

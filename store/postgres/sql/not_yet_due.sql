@@ -1,17 +1,20 @@
--- not_yet_due: counts queued jobs that are not yet due, up to `bound`
+-- not_yet_due: counts queued jobs that are not yet due, up to `bound`, and those that are parked, up to `bound`
 with recursive now as materialized (select clock_timestamp() as at),
 levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued'
+    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked
      order by queued.priority desc limit 1)
   union all
     select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and lower.priority < levels.priority
+            where lower.state = 'queued' and not lower.parked and lower.priority < levels.priority
             order by lower.priority desc limit 1)
     from levels where levels.priority is not null
 )
-select count(*)::int from (
+select count(*)::int + (
+    select count(*)::int from (
+        select from {schema}.job_rows job where job.parked limit %(bound)s) parked)
+from (
     select 1 from levels cross join lateral (
         select 1 from {schema}.job_rows job
-        where job.state = 'queued' and job.priority = levels.priority and job.run_at > (select at from now)
+        where job.state = 'queued' and not job.parked and job.priority = levels.priority and job.run_at > (select at from now)
         order by job.run_at, job.id limit %(bound)s) later
     limit %(bound)s) counted

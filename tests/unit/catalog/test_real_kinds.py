@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 import musterd.catalog
-from musterd.catalog.kinds import Command, HttpCall, KindDefaults, Python, WorkKind
+from musterd.catalog.kinds import Catalog, Command, HttpCall, KindDefaults, Python, WorkKind
 from musterd.catalog.load import catalog_of, load_catalog
 from musterd.config.faults import ConfigError
 from musterd.config.load import load
@@ -52,6 +52,13 @@ def test_every_key_of_a_python_kind_is_read(tmp_path: Path) -> None:
     assert (found.grace_seconds, found.max_running, found.retryable) == (0.0, 3, True)
     assert found.retry == attrs.evolve(SETTINGS.retry, max_retries=1)
     assert (found.time_limit_seconds, found.priority, found.on_lease_lost) == (5.0, 4, "fail")
+
+
+def test_the_catalog_knows_which_kinds_have_a_limit(tmp_path: Path) -> None:
+    limited = attrs.evolve(kind(tmp_path, 'command = ["backup"]\nmax_running = 3'), name="a")
+    free = kind(tmp_path, 'command = ["backup"]')
+    assert Catalog([limited, free]).caps == (("a", 3),)
+    assert Catalog([free]).caps == ()
 
 
 def test_a_command_kind_runs_privately_unless_told_otherwise(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ ALL_PARAMETERS = [
     *("action", "effect", "percent", "note", "request"),
 ]
 
-TRIGGERS = {1: 5, 2: 1, 3: 0}
+TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0}
 
 INDEX_OF = {
     "due_priorities": "job_rows_claim",
@@ -50,6 +50,9 @@ INDEX_OF = {
     "observe": "job_rows_claim",
     "next_due": "job_rows_claim",
     "not_yet_due": "job_rows_claim",
+    "count_parked": "job_rows_parked",
+    "parked_kinds": "job_rows_parked",
+    "leased_kinds": "job_rows_active",
     "claims_under": "job_rows_active",
     "reap": "job_rows_active",
     "expire_all": "job_rows_active",
@@ -75,7 +78,7 @@ def test_the_claim_sorts_nothing(migrated: sqlite3.Connection, name: str) -> Non
     [
         *("claim", "settle", "requeue", "record_attempt", "renew", "settled_already", "attempts"),
         *("request_of", "note_progress", "stand_of", "control", "ask_holder", "clear"),
-        "keep_attempt",
+        *("keep_attempt", "park"),
     ],
 )
 def test_a_statement_about_one_job_goes_straight_to_it(
@@ -84,6 +87,14 @@ def test_a_statement_about_one_job_goes_straight_to_it(
     steps = plan_of(migrated, SQL[name])
     assert steps
     assert all("PRIMARY KEY" in step for step in steps), steps
+
+
+def test_the_first_parked_jobs_of_a_kind_are_found_along_their_index(
+    migrated: sqlite3.Connection,
+) -> None:
+    steps = plan_of(migrated, SQL["unpark"])
+    assert any("job_rows_parked (kind=?)" in step for step in steps), steps
+    assert not any("SCAN job_rows" in step for step in steps), steps
 
 
 @pytest.mark.parametrize("state", ["pending", "paused", "failed", "canceled"])

@@ -31,6 +31,17 @@ async def test_a_full_hand_asks_for_more(appetite: Appetite, mock_clock: MockClo
     assert appetite.hungry
 
 
+async def test_a_short_claim_that_parked_jobs_is_no_look_at_an_empty_queue(
+    appetite: Appetite, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    appetite.begin_look()
+    await trio.lowlevel.checkpoint()
+    assert not appetite.note_claim(1, 4, parked=3)
+    assert appetite.hungry
+    assert appetite.short_at_local == float("-inf")
+
+
 async def test_after_work_the_looks_follow_ever_later_up_to_the_poll(
     appetite: Appetite, mock_clock: MockClock
 ) -> None:

@@ -1,0 +1,287 @@
+"""Kinds with a cap: never more of their jobs leased than it says, and nobody waits behind them."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import trio
+
+from musterd.store.engine import Engine, ReapRequest
+from musterd.store.job import (
+    Action,
+    Caps,
+    Claim,
+    ClaimRequest,
+    Exchange,
+    JobState,
+    NewJob,
+    ReapRule,
+    Settlement,
+)
+from tests.contract.rigs import (
+    LEASE_SECONDS,
+    LOCAL,
+    PostgresRig,
+    Rig,
+    closing_engine,
+    ending,
+    ids,
+    opened,
+    put,
+    settle,
+    state_of,
+    take,
+)
+from tests.fix_postgres import FreshDatabase
+
+CAPS: Caps = (("narrow", 4),)
+ONE: Caps = (("narrow", 1),)
+LOCK_CAPS = b"select pg_advisory_xact_lock(1836413798, hashtext('musterd'))"
+TAKE_THREE = b"""
+    update musterd.job_rows
+    set state = 'running', attempt = 1, claim_token = gen_random_uuid(), node = 'south',
+        lease_expires_at = now() + interval '1 min', heartbeat_at = now(), started_at = now()
+    where id <= 3
+"""
+WAITING = "select 1 from pg_locks where not granted"
+LEASED = "select count(*) from job_rows where kind = 'narrow' and state in ('assigned', 'running')"
+
+
+async def visit(
+    engine: Engine, workers: int, caps: Caps = CAPS, settlements: Sequence[Settlement] = ()
+) -> Exchange:
+    idle = tuple(range(1, workers + 1))
+    request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
+    return await engine.exchange(settlements, request, LOCAL)
+
+
+async def take_all(engine: Engine, workers: int, caps: Caps = CAPS) -> tuple[list[Claim], int]:
+    """Looks again for as long as jobs are parked; gives the claims, and how many looks it took."""
+    found: list[Claim] = []
+    for looks in range(1, 100):
+        exchange = await visit(engine, workers - len(found), caps)
+        found += exchange.claims
+        if len(found) == workers or not exchange.parked:
+            return found, looks
+    pytest.fail("it went on parking")
+
+
+def parked(rig: Rig) -> list[int]:
+    return [job_id for (job_id,) in rig.raw("select id from job_rows where parked order by id")]
+
+
+async def test_no_more_are_claimed_than_the_cap_says(rig: Rig) -> None:
+    made = await put(rig.engine, *[0] * 10, kind="narrow")
+    exchange = await visit(rig.engine, 7)
+    assert ids(exchange.claims) == made[:4]
+    assert exchange.parked >= 3
+    assert (await take_all(rig.engine, 7))[0] == []
+    assert parked(rig) == made[4:]
+
+
+async def test_a_claim_that_parks_nothing_says_so(rig: Rig) -> None:
+    await put(rig.engine, *[0] * 4, kind="narrow")
+    exchange = await visit(rig.engine, 9)
+    assert (len(exchange.claims), exchange.parked) == (4, 0)
+    assert (await visit(rig.engine, 9)).parked == 0
+
+
+async def test_what_was_claimed_ahead_counts_too(rig: Rig) -> None:
+    await put(rig.engine, *[0] * 6, kind="narrow")
+    request = ClaimRequest(uuid4(), "north", (1,), 5, LEASE_SECONDS, CAPS)
+    assert len((await rig.engine.exchange([], request, LOCAL)).claims) == 4
+
+
+async def test_a_kind_without_a_cap_is_not_held_up(rig: Rig) -> None:
+    await put(rig.engine, *[5] * 10, kind="narrow")
+    wide = await put(rig.engine, *[0] * 10, kind="wide")
+    found, _ = await take_all(rig.engine, 12)
+    assert ids(found)[4:] == wide[:8]
+
+
+async def test_two_caps_are_kept_beside_each_other(rig: Rig) -> None:
+    await rig.engine.enqueue([NewJob(kind) for kind in ("narrow", "tight", "wide")] * 5)
+    caps = (("narrow", 2), ("tight", 1), ("absent", 3))
+    found, _ = await take_all(rig.engine, 15, caps)
+    kinds = [one.kind for one in found]
+    assert [kinds.count(kind) for kind in ("narrow", "tight", "wide")] == [2, 1, 5]
+
+
+async def test_the_order_holds_for_all_that_may_run(rig: Rig) -> None:
+    low, wide_low, high = await rig.engine.enqueue(
+        [NewJob("narrow"), NewJob("wide"), NewJob("narrow", priority=3)]
+    )
+    first, _ = await take_all(rig.engine, 3, ONE)
+    assert ids(first) == [high, wide_low]
+    (higher,) = await put(rig.engine, 7, kind="narrow")
+    (wide,) = await put(rig.engine, 5, kind="wide")
+    assert ids((await take_all(rig.engine, 3, ONE))[0]) == [wide]
+    assert parked(rig) == [low, higher]
+    (second,) = (await visit(rig.engine, 3, ONE, [ending(first[0])])).claims
+    assert second.id == higher
+    (third,) = (await visit(rig.engine, 3, ONE, [ending(second)])).claims
+    assert third.id == low
+
+
+async def test_room_that_is_made_is_used_by_the_claim_of_the_same_visit(rig: Rig) -> None:
+    made = await put(rig.engine, *[0] * 12, kind="narrow")
+    held, _ = await take_all(rig.engine, 12)
+    order = ids(held)
+    while held:
+        settled = held[:2]
+        exchange = await visit(rig.engine, 2, CAPS, [ending(one) for one in settled])
+        held = held[2:] + exchange.claims
+        order += ids(exchange.claims)
+        assert len(held) == min(4, 12 - len(order) + len(held))
+    assert order == made
+
+
+async def test_many_jobs_at_their_cap_are_soon_out_of_the_way(rig: Rig) -> None:
+    await rig.engine.enqueue([NewJob("narrow", priority=1)] * 20_000)
+    wide = await put(rig.engine, *[0] * 3, kind="wide")
+    found, looks = await take_all(rig.engine, 7)
+    assert ids(found)[4:] == wide
+    assert looks <= 30
+    (late,) = await put(rig.engine, 0, kind="wide")
+    assert ids((await visit(rig.engine, 1)).claims) == [late]
+
+
+async def test_parked_jobs_are_queued_but_not_due(rig: Rig) -> None:
+    made = await put(rig.engine, *[0] * 10, kind="narrow")
+    assert (await rig.engine.observe(100)).parked is False
+    await take_all(rig.engine, 10)
+    view = await rig.engine.observe(100)
+    assert (view.due, view.oldest_due_seconds, view.parked) == (0, 0, True)
+    counts = await rig.engine.counts()
+    assert (counts.by_state[JobState.QUEUED], counts.by_state[JobState.RUNNING]) == (6, 4)
+    assert counts.due == 0
+    assert await rig.engine.next_due_seconds() is None
+    assert await state_of(rig.engine, made[-1]) is JobState.QUEUED
+
+
+async def test_a_lost_lease_makes_room(rig: Rig) -> None:
+    made = await put(rig.engine, *[0] * 3, kind="narrow")
+    assert ids((await take_all(rig.engine, 3, ONE))[0]) == made[:1]
+    rig.pass_time(60)
+    rules = {"narrow": ReapRule("fail", 9, capped=True)}
+    assert len(await rig.engine.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))) == 1
+    assert ids((await visit(rig.engine, 3, ONE)).claims) == made[1:2]
+
+
+async def test_what_was_parked_for_a_cap_that_is_gone_comes_back(rig: Rig) -> None:
+    made = await put(rig.engine, *[0] * 3, kind="narrow")
+    await take_all(rig.engine, 3, ONE)
+    assert await take(rig.engine, workers=3) == []
+    rules = {"narrow": ReapRule("requeue", 9, capped=True), "wide": ReapRule("requeue", 9)}
+    await rig.engine.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))
+    assert parked(rig) == made[1:]
+    rules["narrow"] = ReapRule("requeue", 9)
+    await rig.engine.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))
+    assert ids(await take(rig.engine, workers=3)) == made[1:]
+
+
+@pytest.mark.parametrize("action", [Action.CANCEL, Action.PAUSE])
+async def test_a_parked_job_can_be_stopped(rig: Rig, action: Action) -> None:
+    first, second, third = await put(rig.engine, 0, 0, 0, kind="narrow")
+    (held,), _ = await take_all(rig.engine, 3, ONE)
+    assert held.id == first
+    assert (await rig.engine.control(action, second)).allowed
+    assert parked(rig) == [third]
+    assert ids((await visit(rig.engine, 3, ONE, [ending(held)])).claims) == [third]
+
+
+async def test_a_paused_job_that_was_parked_waits_in_its_order_when_resumed(rig: Rig) -> None:
+    first, second = await put(rig.engine, 0, 0, kind="narrow")
+    (held,), _ = await take_all(rig.engine, 2, ONE)
+    await rig.engine.control(Action.PAUSE, second)
+    await rig.engine.control(Action.RESUME, second)
+    assert (await take_all(rig.engine, 2, ONE))[0] == []
+    assert parked(rig) == [second]
+    assert ids((await visit(rig.engine, 2, ONE, [ending(held)])).claims) == [second]
+    assert first == held.id
+
+
+async def test_a_job_that_is_tried_again_leaves_its_room_to_the_next(rig: Rig) -> None:
+    first, second = await put(rig.engine, 0, 0, kind="narrow")
+    (held,), _ = await take_all(rig.engine, 2, ONE)
+    again = ending(held, JobState.QUEUED, delay_seconds=30.0)
+    assert ids((await visit(rig.engine, 2, ONE, [again])).claims) == [second]
+    rig.pass_time(29)
+    assert (await take_all(rig.engine, 2, ONE))[0] == []
+    assert parked(rig) == []
+    rig.pass_time(2)
+    await take_all(rig.engine, 2, ONE)
+    assert parked(rig) == [first]
+
+
+async def test_a_paused_queue_gives_back_no_parked_job(rig: Rig) -> None:
+    made = await put(rig.engine, 0, 0, kind="narrow")
+    (held,), _ = await take_all(rig.engine, 2, ONE)
+    await rig.engine.pause_queue("anna")
+    exchange = await visit(rig.engine, 2, ONE, [ending(held)])
+    assert (exchange.claims, exchange.parked) == ([], 0)
+    await rig.engine.resume_queue()
+    assert ids((await visit(rig.engine, 2, ONE)).claims) == made[1:]
+
+
+async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
+    made = await shared.engine.enqueue([NewJob("narrow")] * 150)
+    wide = await shared.engine.enqueue([NewJob("wide")] * 50)
+    seen: list[list[tuple[Any, ...]]] = []
+    taken: list[int] = []
+    held: set[int] = set()  # as the nodes know it
+
+    async def work(engine: Engine) -> None:
+        while len(taken) < len(made + wide):
+            claims = (await visit(engine, 3)).claims
+            held.update(one.id for one in claims if one.kind == "narrow")
+            assert len(held) <= 4
+            taken.extend(ids(claims))
+            held.difference_update(ids(claims))
+            # Not with the next claim: the room is anyone's.
+            await settle(engine, *(ending(one) for one in claims))
+
+    async with sixteen(shared) as engines, trio.open_nursery() as nursery:
+        for engine in engines:
+            nursery.start_soon(work, engine)
+        while len(taken) < len(made + wide):
+            seen.append(await trio.to_thread.run_sync(shared.raw, LEASED))
+    assert 0 < max(count for ((count,),) in seen) <= 4
+    assert sorted(taken) == made + wide
+    assert (await shared.engine.counts()).by_state[JobState.SUCCEEDED] == 200
+
+
+@asynccontextmanager
+async def sixteen(rig: Rig) -> AsyncGenerator[list[Engine]]:
+    """Open engines on the same store."""
+    with trio.fail_after(60):
+        async with AsyncExitStack() as stack:
+            engines = [
+                await stack.enter_async_context(closing_engine(rig.another())) for _ in range(16)
+            ]
+            for engine in engines:
+                await engine.open()
+            yield engines
+
+
+async def test_a_claim_waits_for_another_and_counts_what_it_took(
+    fresh_database: FreshDatabase,
+) -> None:
+    url = fresh_database()
+    found: list[Exchange] = []
+    async with opened(PostgresRig(url)) as rig, trio.open_nursery() as nursery:
+        await put(rig.engine, *[0] * 8, kind="narrow")
+
+        async def claim() -> None:
+            found.append(await visit(rig.engine, 3))
+
+        with trio.fail_after(5), psycopg.connect(url) as other:
+            other.execute(LOCK_CAPS)
+            other.execute(TAKE_THREE)
+            nursery.start_soon(claim)
+            while not rig.raw(WAITING):  # noqa: ASYNC110 - only asking again tells
+                await trio.sleep(0.005)
+    assert len(found[0].claims) == 1
