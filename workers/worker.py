@@ -26,6 +26,9 @@ from musterd.workers.toolbox import Box
 JOBS_A_TURN = 4  # jobs that never wait are done in a row before the other tasks get theirs
 
 
+CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
+
+
 @attrs.frozen
 class Rules:
     """What a worker needs to know beyond its claim. The catalog is asked for each job, so that a
@@ -46,7 +49,8 @@ async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
     try:
         await _serve_all(seat, desk, rules, box)
     finally:
-        await box.close()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+            await box.close()
 
 
 async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
