@@ -11,7 +11,6 @@ PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python
 BIN := .venv/bin
 FOLDERS := config catalog store workers manager
 # What takes a task_status: flake8-async then finds a start_soon where a start was meant.
-# ASYNC124 is off: a test with an async fixture is async itself, whether or not it waits.
 STARTABLE := run,_obey_signals
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # With the node of its wheel, and without a look for newer versions of itself.
@@ -40,7 +39,7 @@ check-lint: .venv/dev.stamp
 	@$(BIN)/ruff check --quiet .
 
 check-async: .venv/dev.stamp
-	@$(BIN)/flake8-async --disable=ASYNC124 --startable-in-context-manager=$(STARTABLE) $$(find $(FOLDERS) musterd tests -name '*.py')
+	@$(BIN)/flake8-async --startable-in-context-manager=$(STARTABLE) $$(find $(FOLDERS) musterd tests -name '*.py')
 
 check-mypy: .venv/dev.stamp
 	@$(BIN)/mypy --no-error-summary

@@ -92,12 +92,15 @@ def as_options(job: NewJob) -> dict[str, Any]:
 
 def _one(asked: Asked, number: int) -> NewJob:
     try:
-        # Asked of tuples first: to find that one is no Mapping takes longer.
-        if not isinstance(asked, tuple) and isinstance(asked, Mapping):
+        try:
+            if isinstance(asked, tuple):
+                kind, payload = asked
+                return NewJob(_kind(kind), payload_text(payload))
             options = dict(asked)
-            return new_job(options.pop("kind", None), options.pop("payload", None), options)
-        kind, payload = asked
-        return NewJob(_kind(kind), payload_text(payload))
+        except (TypeError, ValueError):
+            wanted = "a pair of kind and payload, or a mapping of options"
+            raise InputRefused(f"found {_found(asked)}, wanted {wanted}") from None
+        return new_job(options.pop("kind", None), options.pop("payload", None), options)
     except InputRefused as error:
         raise InputRefused(f"job {number}: {error}") from None
 

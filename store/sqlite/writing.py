@@ -119,8 +119,9 @@ def renew(
             }
             if database.execute("renew", params).rowcount:
                 requests[hold.id] = database.rows("request_of", params)[0][0]
-    asked = {job_id: request for job_id, request in requests.items() if request is not None}
-    return Renewal(frozenset(requests), asked)
+    return Renewal(
+        frozenset(requests), {id_: asked for id_, asked in requests.items() if asked is not None}
+    )
 
 
 def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozenset[int]:

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 import trio
+from psycopg.conninfo import make_conninfo
 
 from musterd import (
     Client,
@@ -57,7 +58,7 @@ async def test_many_keep_their_order(shared: Rig, client: Client) -> None:
     assert (await shared.engine.counts()).enqueued_total == 300
 
 
-async def test_odd_texts_arrive_as_they_were(client: Client) -> None:
+async def test_odd_texts_arrive_as_they_were(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     kind, payload = 'a\\b\t"ü\n\r\\N', {"v": 'x\\n\t\n"ü🦀\\'}
     held = {"kind": "b", "hold": True, "max_attempts": 3}
     first, second, third = client.enqueue_many([(kind, payload), held, ("c", None)])
@@ -67,14 +68,14 @@ async def test_odd_texts_arrive_as_they_were(client: Client) -> None:
     assert [client.job(one)["max_attempts"] for one in (second, third)] == [3, None]
 
 
-async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:
+async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     first = client.enqueue("a", dedup_key="k")
     assert client.enqueue("a", dedup_key="k", dedup_scope="forever") == first
     made = client.enqueue_many([{"kind": "a", "dedup_key": "k"}, ("b", 1)])
     assert (made[0], made[1] > first) == (first, True)
 
 
-async def test_actions_and_their_refusals(client: Client) -> None:
+async def test_actions_and_their_refusals(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     job_id = client.enqueue("a", hold=True)
     assert client.release(job_id) == "queued"
     assert client.pause(job_id) == "paused"
@@ -130,7 +131,7 @@ def test_what_no_job_can_have(
         nowhere.enqueue_many([("a", 1), {"kind": kind, "payload": payload, **options}])
 
 
-async def test_threads_share_one_client(client: Client) -> None:
+async def test_threads_share_one_client(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     made: list[int] = []
     threads = [
         threading.Thread(target=lambda: made.extend(client.enqueue("a") for _ in range(20)))
@@ -143,7 +144,7 @@ async def test_threads_share_one_client(client: Client) -> None:
     assert len(set(made)) == 160
 
 
-async def test_a_closed_client_connects_again(client: Client) -> None:
+async def test_a_closed_client_connects_again(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     first = client.enqueue("a")
     client.close()
     client.close()
@@ -192,9 +193,7 @@ async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:
     role = role_names("musterd")["enqueue"]
     server.raw(f"create role app login password 'secret' in role {role}")
     try:
-        with Client(
-            psycopg.conninfo.make_conninfo(server.url, user="app", password="secret")
-        ) as client:
+        with Client(make_conninfo(server.url, user="app", password="secret")) as client:
             one = client.enqueue("a", {"x": 1}, dedup_key="k")
             assert client.enqueue_many([{"kind": "a", "dedup_key": "k"}, ("b", [1])])[0] == one
             assert client.cancel(one) == "canceled"

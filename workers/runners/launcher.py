@@ -52,9 +52,11 @@ def die_with(parent: int) -> None:
 
 
 def forget_python(lc_ctype: str | None) -> None:
-    """Undoes what this interpreter has done to what the program inherits."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    """Undoes what this interpreter, or whatever started the daemon, did to what is inherited."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.environ.pop("LC_CTYPE", None)
     if lc_ctype is not None:
         os.environ["LC_CTYPE"] = lc_ctype

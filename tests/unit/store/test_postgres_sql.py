@@ -45,7 +45,7 @@ async def test_the_least_that_is_needed(rig: PostgresRig) -> None:
     assert (await take_one(rig.engine)).id == job_id
 
 
-async def test_many_keep_their_order_and_share_keys(rig: PostgresRig) -> None:
+async def test_many_keep_their_order_and_share_keys(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
     plain = """select musterd.enqueue_many('[{"kind": "a"}, {"kind": "b", "priority": 3},
         {"kind": "c", "payload": null, "run_at": "2099-01-01T00:00:00Z"}]')"""
     made = [row[0] for row in rig.raw(plain)]
@@ -65,7 +65,7 @@ async def test_a_job_is_made_with_the_callers_transaction(rig: PostgresRig) -> N
     assert (await rig.engine.counts()).enqueued_total == 0
 
 
-async def test_a_trigger_may_enqueue(rig: PostgresRig) -> None:
+async def test_a_trigger_may_enqueue(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
     rig.raw(
         """create table public.orders (number int);
         create function public.made() returns trigger language plpgsql as $$ begin
@@ -97,7 +97,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("arguments", REFUSED)
-async def test_a_bad_option_is_refused_by_its_name(rig: PostgresRig, arguments: str) -> None:
+async def test_a_bad_option_is_refused_by_its_name(rig: PostgresRig, arguments: str) -> None:  # noqa: ASYNC124 - its fixture waits
     with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
         rig.raw(f"select musterd.enqueue({arguments})")
     assert refused.value.diag.message_primary == REFUSED[arguments]
@@ -128,7 +128,7 @@ async def test_one_bad_job_takes_the_others_with_it(
 
 
 @pytest.mark.parametrize("arguments", ["'a', prio => 1", "", "'a', payload => '{'"])
-async def test_what_is_no_call_is_refused(rig: PostgresRig, arguments: str) -> None:
+async def test_what_is_no_call_is_refused(rig: PostgresRig, arguments: str) -> None:  # noqa: ASYNC124 - its fixture waits
     with pytest.raises(psycopg.Error):
         rig.raw(f"select musterd.enqueue({arguments})")
 
@@ -161,7 +161,7 @@ async def test_actions_in_the_words_of_the_command_line(rig: PostgresRig, action
         rig.raw(f"select musterd.{action.value}(999)")
 
 
-async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: PostgresRig) -> None:
+async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
     functions = rig.raw(
         """select proname, prosecdef, coalesce(proconfig::text, ''),
                   has_function_privilege('public', p.oid, 'execute')
@@ -210,7 +210,7 @@ async def test_who_may_enqueue_may_call_and_no_more(roles: PostgresRig) -> None:
     assert (await roles.engine.counts()).by_state[JobState.CANCELED] == 2
 
 
-async def test_who_may_read_sees_no_payload_and_changes_nothing(roles: PostgresRig) -> None:
+async def test_who_may_read_sees_no_payload_and_changes_nothing(roles: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
     roles.raw("""select musterd.enqueue('a', '{"secret": 1}')""")
     with acting_as(roles, "read") as connection:
         row = connection.execute("select * from musterd.jobs_without_payload").fetchone()
@@ -226,7 +226,7 @@ async def test_who_may_read_sees_no_payload_and_changes_nothing(roles: PostgresR
                 connection.execute(forbidden.encode())
 
 
-async def test_the_daemons_role_can_work(roles: PostgresRig) -> None:
+async def test_the_daemons_role_can_work(roles: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
     with acting_as(roles, "daemon") as connection:
         connection.execute("select musterd.enqueue('a', dedup_key => 'k')")
         connection.execute("insert into musterd.jobs (kind, dedup_key) values ('a', 'j')")
