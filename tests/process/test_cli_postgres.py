@@ -71,3 +71,25 @@ def test_a_daemon_makes_the_schema_and_works(server: Home) -> None:
         daemon.wait_until_ready()
         assert server.call("enqueue", "flaky", "--wait").code == 0
         assert server.call("status", "--set", daemon.listen).code == 0
+
+
+def test_roles_are_printed_or_made(server: Home) -> None:
+    wanted = ["musterd_daemon", "musterd_enqueue", "musterd_read"]
+    server.call("db", "migrate")
+    printed = server.call("db", "roles")
+    with psycopg.connect(server.store_url) as connection:
+        connection.execute(printed.out.encode())
+        assert [*roles_of(connection)] == wanted
+        connection.rollback()
+        with_rights = "select has_schema_privilege('musterd_read', 'musterd', 'usage')"
+        for _ in range(2):  # again, to no harm
+            made = server.call("db", "roles", "--apply", "--json").json["roles"]
+            assert made == wanted
+            assert connection.execute(with_rights.encode()).fetchone() == (True,)
+
+
+def roles_of(connection: psycopg.Connection[tuple[object, ...]]) -> list[object]:
+    found = connection.execute(
+        "select rolname from pg_roles where rolname like 'musterd\\_%' order by 1"
+    )
+    return [name for (name,) in found]
