@@ -18,7 +18,7 @@ Asked: TypeAlias = tuple[str, Any] | Mapping[str, Any]
 LIMITS = PayloadLimits(max_bytes=1_048_576, max_depth=64)  # of the database itself
 OPTIONS = (
     *("payload", "priority", "run_at", "delay_seconds", "dedup_key", "dedup_scope", "hold"),
-    "max_attempts",
+    *("max_attempts", "target"),
 )
 PLAIN_LENGTH_MAX = 100_000
 # 64 levels, opened and closed: what is no longer is not too deep, and holds no number beyond a
@@ -38,7 +38,7 @@ def new_job(kind: str, payload: Any, options: Mapping[str, Any]) -> NewJob:
     asked = {name: value for name, value in options.items() if value is not None}
     if "run_at" in asked and "delay_seconds" in asked:
         raise InputRefused("run_at and delay_seconds exclude each other: give one of them")
-    key = _key(asked)
+    key = _short(asked, "dedup_key")
     return NewJob(
         kind=_kind(kind),
         payload=payload_text(payload),
@@ -49,6 +49,7 @@ def new_job(kind: str, payload: Any, options: Mapping[str, Any]) -> NewJob:
         hold=_flag(asked.get("hold", False)),
         dedup_key=key,
         dedup_scope=_scope(asked.get("dedup_scope"), key),
+        target=_short(asked, "target"),
     )
 
 
@@ -87,6 +88,7 @@ def as_options(job: NewJob) -> dict[str, Any]:
         "hold": job.hold,
         "dedup_key": job.dedup_key,
         "dedup_scope": None if job.dedup_key is None else job.dedup_scope,
+        "target": job.target,
     }
 
 
@@ -149,11 +151,11 @@ def _flag(value: object) -> bool:
     raise InputRefused(f"hold: found {_found(value)}, wanted true or false")
 
 
-def _key(asked: Mapping[str, Any]) -> str | None:
-    key = asked.get("dedup_key")
-    if key is None or (isinstance(key, str) and 1 <= len(key) <= 200):  # noqa: PLR2004 - as said
-        return key
-    raise InputRefused("dedup_key: wanted a text of 1 to 200 characters")
+def _short(asked: Mapping[str, Any], name: str) -> str | None:
+    text = asked.get(name)
+    if text is None or (isinstance(text, str) and 1 <= len(text) <= 200):  # noqa: PLR2004 - as said
+        return text
+    raise InputRefused(f"{name}: wanted a text of 1 to 200 characters")
 
 
 def _scope(scope: Any, key: str | None) -> DedupScope:

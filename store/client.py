@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
 from musterd.store.asking import Asked, new_job, new_jobs
 from musterd.store.errors import NoSuchJob
 from musterd.store.job import Action, JobRecord, NewJob
@@ -36,13 +37,26 @@ class Way(Protocol):
 class Client:
     """One store, by its URL: `postgresql://…` or `sqlite:///file`. Connects when it is first used.
 
+    `tenant`: the one whose jobs they are, by the naming of a node's own tenants: in PostgreSQL its
+    schema is `schema` and the name, embedded its file is NAME.db beside the given one.
+
     Every method raises `StoreUnavailable` if the store is away (nothing was written),
     `StoreMisconfigured` where waiting will not help, `InputRefused` for values no job can have.
     """
 
-    def __init__(self, url: str, *, schema: str = "musterd", pool_size: int = 4) -> None:
-        self._way = _way(url, schema, pool_size)
-        self._schema = schema
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "musterd",
+        pool_size: int = 4,
+        tenant: str = DEFAULT_TENANT,
+    ) -> None:
+        check_name(tenant)
+        self._schema = schema_of(schema, tenant)
+        self._tenant = tenant
+        place = beside(url, tenant) if url.startswith("sqlite:") else url
+        self._way = _way(place, self._schema, pool_size)
 
     def enqueue(
         self, kind: str, payload: Any = None, *, connection: Any = None, **options: Any
@@ -50,7 +64,8 @@ class Client:
         """Makes one job and returns its id; where a job holds its `dedup_key`, the id of that one.
 
         Options: `priority`, `run_at` (a datetime with a time zone) or `delay_seconds`, `dedup_key`
-        with `dedup_scope` ("until_finished", "forever" or seconds), `hold`, `max_attempts`.
+        with `dedup_scope` ("until_finished", "forever" or seconds), `hold`, `max_attempts`,
+        `target`.
 
         `connection`: the caller's own psycopg connection: the job is made in its transaction, with
         its commit and not without it. Without one the job is in the store when this returns, once,
@@ -78,7 +93,7 @@ class Client:
         """The job object, as `musterd job ID --json` prints it; `max_attempts` is None where it is
         left to the kind. Raises `NoSuchJob`.
         """
-        return job_object(self._record(job_id), "default", None)
+        return job_object(self._record(job_id), self._tenant, None)
 
     def wait(self, job_id: int, timeout: float | None = None) -> dict[str, Any]:
         """The job object, once the job has succeeded, failed or been canceled. Raises `NoSuchJob`,
@@ -92,7 +107,7 @@ class Client:
                 raise TimeoutError(f"job {job_id} is still {record.state} after {timeout:g} s")
             time.sleep(left)
             pause = min(PAUSE_SECONDS_MAX, pause * 2)
-        return job_object(record, "default", None)
+        return job_object(record, self._tenant, None)
 
     def cancel(self, job_id: int) -> str:
         """Ends a job: one that waits at once, a running one as soon as its worker hears.

@@ -34,6 +34,10 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
+from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.selection import Look, Selection, Step
+from musterd.store.standing import Standing
+from musterd.store.target import TargetView
 
 
 @attrs.frozen
@@ -121,12 +125,15 @@ class Engine(Protocol):
         A settlement changes its row only while the row is leased under the settlement's token; the
         others come back as `rejected`. A settlement to `queued` puts the attempt into the history.
         One to `queued` or `paused` of a job whose holder is asked to cancel or to pause it ends or
-        pauses it instead.
+        pauses it instead, and comes back in `turned`.
         The claim takes the first due jobs in claim order (priority, due time, id), counts an
         attempt for each, and takes nothing while the queue is paused. Of a kind with a cap it never
         takes more than leave as many leased as the cap says, in the whole store; what is beyond is
-        parked, out of the way of later claims, until there is room. Raises `OutcomeUnknown` if
-        the reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
+        parked, out of the way of later claims, until there is room. Of a target it takes at most
+        one job, and none while another has the target or a job of it is paused or has failed; a job
+        that has started keeps its target until it has ended. Settlements of claims with a target
+        name it: a job that ends passes it on before the claim. Raises `OutcomeUnknown` if the
+        reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
         written).
         """
         ...
@@ -163,7 +170,19 @@ class Engine(Protocol):
         claim, retry or reap loses; a cancel goes before a pause.
 
         A resumed job is due now and has its whole budget of attempts again. A failed job that is
-        cleared stays failed.
+        cleared stays failed, and no longer halts its target.
+        """
+        ...
+
+    async def select_jobs(self, which: Selection, after_id: int, span: int) -> Look:
+        """Looks through at most `span` jobs of the selection's states with greater ids, in the
+        order of their ids. Begin with 0 and go on where it ended.
+        """
+        ...
+
+    async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+        """Does to those of these jobs that still fit what `control` does to one, in one
+        transaction. Never waits for a job that somebody else is writing to.
         """
         ...
 
@@ -187,6 +206,10 @@ class Engine(Protocol):
         """Jobs with their attempts, newest first, at most `which.limit`."""
         ...
 
+    async def target(self, name: str) -> TargetView | None:
+        """Who has this target, and who waits; None = nobody does, as far as claims have seen."""
+        ...
+
     async def pause_queue(self, by: str) -> bool:
         """No claim that starts after this takes a job. False = it was paused already (and by whom
         stays as it was).
@@ -195,6 +218,26 @@ class Engine(Protocol):
 
     async def resume_queue(self) -> bool:
         """Claims go on. False = it was not paused."""
+        ...
+
+    async def beat(self, beat: Beat) -> None:
+        """Notes that a node lives, and how it is. Forgets nodes that have been silent for long."""
+        ...
+
+    async def leave(self, node_id: UUID) -> None:
+        """Forgets a node that ends as it should."""
+        ...
+
+    async def nodes(self) -> list[NodeRecord]:
+        """The nodes that live, and those that died without leaving, until they are forgotten; the
+        oldest first, at most 1,000.
+        """
+        ...
+
+    async def standing(self, job_id: int) -> Standing | None:
+        """Where a job stands, all of it at one moment; None = there is no such job. Costs the same
+        however many jobs there are.
+        """
         ...
 
     async def wait_for_hint(self) -> Hint:

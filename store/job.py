@@ -4,8 +4,10 @@ which are cheap to make.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -64,6 +66,7 @@ class NewJob(NamedTuple):
     hold: bool = False  # it waits as `pending` until it is released
     dedup_key: str | None = None  # where a job holds this key, that one is meant and none is made
     dedup_scope: DedupScope = "until_finished"  # how long the job holds its key
+    target: str | None = None  # jobs with the same one run one at a time, in order
 
 
 class Enqueued(NamedTuple):
@@ -86,6 +89,7 @@ class Claim(NamedTuple):
     worker: int | None  # the worker it was claimed for; None = claimed ahead, state `assigned`
     token: UUID
     spent: str | None = None  # JSON text: what earlier attempts have spent of its budgets
+    target: str | None = None
 
 
 Caps = tuple[tuple[str, int], ...]  # (kind, how many of its jobs may be leased at once)
@@ -129,6 +133,7 @@ class Settlement(NamedTuple):
     forgive: bool = False  # this attempt burns none
     log: str | None = None  # what the attempt wrote
     spent: str | None = None  # JSON text, of all attempts together; None = as it was
+    target: str | None = None  # of its claim
 
 
 class Hold(NamedTuple):
@@ -175,6 +180,9 @@ class Hint(NamedTuple):
     requests: frozenset[int]  # leased jobs whose holder is asked for something
 
 
+NONE_TURNED: Mapping[int, JobState] = MappingProxyType({})
+
+
 class Exchange(NamedTuple):
     """What one visit to the store brought."""
 
@@ -185,6 +193,7 @@ class Exchange(NamedTuple):
         Claim
     ]  # in claim order; the first ones belong to the request's workers, in their order
     parked: int = 0  # jobs that the claim took out of its way: more may lie behind them
+    turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
 
 
 @attrs.frozen
@@ -274,6 +283,8 @@ class JobRecord:
     log: str | None = None  # of the latest attempt
     spent: str | None = None  # JSON text
     cleared_at: datetime | None = None
+    target: str | None = None
+    requested_at: datetime | None = None  # when its holder was asked
 
 
 @attrs.frozen
@@ -284,3 +295,4 @@ class JobFilter:
     kind: str | None = None
     limit: int = 50
     before_id: int | None = None  # only jobs with a smaller id: the next page
+    target: str | None = None

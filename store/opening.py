@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from musterd.config.store_url import sqlite_path
@@ -11,25 +11,80 @@ from musterd.config.store_url import sqlite_path
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
+    from musterd.store.lookout import Lookout
+    from musterd.store.postgres.hub import HubLookout
+    from musterd.store.postgres.setup import StoreOptions
+    from musterd.store.sqlite.lookout import FileLookout
 
 
 def make_engine(
     url: str, settings: Settings, wall_clock: Callable[[], float], dice: random.Random | None = None
 ) -> Engine:
     """The engine for a resolved URL, not yet opened. Only the one asked for is imported."""
-    if url.startswith("sqlite:"):
-        from musterd.store.sqlite.engine import SqliteEngine
+    return Stores(wall_clock, dice or random.Random()).engine(url, settings)
 
+
+class Stores:
+    """Makes the engines of a node's tenants: those in one database share its connections, and one
+    lookout looks after all of them.
+    """
+
+    def __init__(self, wall_clock: Callable[[], float], dice: random.Random) -> None:
+        self._wall_clock = wall_clock
+        self._dice = dice
+        self._databases: dict[str, HubLookout] = {}  # by URL
+        self._files: FileLookout | None = None
+
+    def engine(self, url: str, settings: Settings) -> Engine:
+        """The engine of the tenant that sees these settings, not yet opened."""
+        if url.startswith("sqlite:"):
+            return self._sqlite(url, settings)
+        from musterd.store.postgres.engine import PostgresEngine
+
+        options, schema = _options(settings), settings.store.schema
+        database = self._database(url, options)
+        database.add(settings.tenant, schema)
+        return PostgresEngine(url, schema, options, self._dice, database.hub)
+
+    def forget(self, tenant: str) -> None:
+        """This tenant's engine is closed."""
+        for database in self._databases.values():
+            database.remove(tenant)
+        if self._files is not None:
+            self._files.remove(tenant)
+
+    @property
+    def lookouts(self) -> Sequence[Lookout]:
+        return [*self._databases.values(), *([self._files] if self._files is not None else [])]
+
+    def _sqlite(self, url: str, settings: Settings) -> Engine:
+        from musterd.store.sqlite.engine import SqliteEngine
+        from musterd.store.sqlite.lookout import FileLookout
+
+        self._files = self._files or FileLookout()
+        path = sqlite_path(url)
+        self._files.add(settings.tenant, path)
         return SqliteEngine(
-            str(sqlite_path(url)),
-            wall_clock,
+            str(path),
+            self._wall_clock,
             busy_timeout_seconds=settings.store.lock_timeout_seconds,
         )
-    from musterd.store.postgres.engine import PostgresEngine
+
+    def _database(self, url: str, options: StoreOptions) -> HubLookout:
+        from musterd.store.postgres.hub import Hub, HubLookout
+
+        known = self._databases.get(url)
+        # Its last tenant may have left, and closed its connections.
+        if known is None or not known.hub.is_used:
+            known = self._databases[url] = HubLookout(Hub(url, options, self._dice))
+        return known
+
+
+def _options(settings: Settings) -> StoreOptions:
     from musterd.store.postgres.setup import StoreOptions
 
     store = settings.store
-    options = StoreOptions(
+    return StoreOptions(
         pool_size=store.pool_size,
         connect_timeout_seconds=store.connect_timeout_seconds,
         statement_timeout_seconds=store.statement_timeout_seconds,
@@ -39,4 +94,3 @@ def make_engine(
         reconnect_max_seconds=store.reconnect_max_seconds,
         listen_url=store.listen_url,
     )
-    return PostgresEngine(url, store.schema, options, dice or random.Random())

@@ -60,17 +60,19 @@ def check_payload(text: str, limits: PayloadLimits) -> None:
         raise InputRefused(f"payload at {fault}")
 
 
-def decode_payload(text: str) -> object:
-    """The value of a stored JSON text. Raises `PayloadInvalid` alone, if it has none."""
+def decode_payload(text: str, what: str = "payload") -> object:
+    """The value of a JSON text; `what` it is stands in complaints. Raises `PayloadInvalid` alone,
+    if it has none.
+    """
     try:
         if not SUSPECT.search(text):
             return json.loads(text)
         value = _parse(text)
     except (ValueError, RecursionError) as error:
-        raise PayloadInvalid(f"payload: {_not_json(error)}, wanted one JSON value") from None
+        raise PayloadInvalid(f"{what}: {_not_json(error)}, wanted one JSON value") from None
     fault = _first_fault(value)
     if fault is not None:
-        raise PayloadInvalid(f"payload at {fault}")
+        raise PayloadInvalid(f"{what} at {fault}")
     return value
 
 

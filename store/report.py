@@ -13,6 +13,7 @@ from musterd.store.lifecycle import EFFECTS, LEASED
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.store.words import count_text, duration_text, one_line, table
 
+ASKED_SECONDS = 10.0  # from when on it is remarkable that a job still runs
 OPENERS_MAX = 300  # a text with fewer brackets than this cannot nest too deep to be written again
 
 
@@ -34,7 +35,7 @@ def job_object(
         "error": _error(record.error),
         "reason": record.reason,
         "priority": record.priority,
-        "target": None,
+        "target": record.target,
         "attempt": record.attempt,
         "max_attempts": max_attempts(record, max_attempts_of_kind),
         "created_at": time_text(record.created_at),
@@ -136,9 +137,10 @@ def _facts(
         ("ran", _ran(record, now)),
         ("attempts", attempts),
         ("priority", str(record.priority) if record.priority else ""),
+        ("target", one_line(record.target or "")),
         ("lease", _lease(record, now)),
         ("reason", one_line(record.reason or "")),
-        ("asked for", record.request or ""),
+        ("asked for", _asked_for(record, now)),
         ("progress", _progress(record)),
         ("cleared", _moment(record.cleared_at, now)),
         ("dedup key", one_line(record.dedup_key or "")),
@@ -146,6 +148,14 @@ def _facts(
         ("error", error_line(record.error)),
         ("result", one_line(_shown(record.result)) if record.result is not None else ""),
     ]
+
+
+def _asked_for(record: JobRecord, now: datetime) -> str:
+    if record.request is None or record.requested_at is None:
+        return record.request or ""
+    since_seconds = max(0.0, (now - record.requested_at).total_seconds())
+    patience = ": its work has not stopped yet" if since_seconds > ASKED_SECONDS else ""
+    return f"{record.request}, {duration_text(since_seconds)} ago{patience}"
 
 
 def _progress(record: JobRecord) -> str:

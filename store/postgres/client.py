@@ -28,7 +28,8 @@ ASK_SECONDS = 15.0  # how long a transaction whose reply was lost may take to be
 ASK_PAUSE_SECONDS = 0.1
 TRIES = 3  # of a job whose transaction broke and is known not to have been kept
 CALL = """select {schema}.enqueue(%(kind)s, %(payload)s::jsonb, %(priority)s, %(run_at)s,
-    %(delay_seconds)s, %(dedup_key)s, %(dedup_scope)s, %(hold)s, %(max_attempts)s)"""
+    %(delay_seconds)s, %(dedup_key)s, %(dedup_scope)s, %(hold)s, %(max_attempts)s,
+    %(target)s)"""
 CALL_MANY = "select {schema}.enqueue_many(%s::jsonb)"
 CALL_ACTION = "select {schema}.%s(%%s::bigint)"
 MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
@@ -36,7 +37,9 @@ MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
 NEW_IDS = """select array_agg(nextval((
         select pg_get_serial_sequence('{schema}.job_rows', 'id')::regclass)))
     from generate_series(1, %s)"""
-COPY = "copy {schema}.job_rows (id, kind, payload, priority, max_attempts, state) from stdin"
+COPY = (
+    "copy {schema}.job_rows (id, kind, payload, priority, max_attempts, state, target) from stdin"
+)
 COPY_JOBS = 500
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 TRANSACTION = "select pg_current_xact_id()::text"
@@ -188,6 +191,7 @@ def _enqueue(conn: Connection, statement: bytes, job: NewJob) -> int:
         "dedup_scope": None if job.dedup_key is None else str(job.dedup_scope),
         "hold": job.hold,
         "max_attempts": job.max_attempts,
+        "target": job.target,
     }
     job_id: int = conn.execute(statement, params).fetchall()[0][0]
     return job_id
@@ -223,7 +227,8 @@ def _line(job_id: int, job: NewJob) -> str:
     budget = "\\N" if job.max_attempts is None else job.max_attempts
     state = "pending" if job.hold else "queued"
     kind, payload = _escaped(job.kind), job.payload.replace("\\", "\\\\")
-    return f"{job_id}\t{kind}\t{payload}\t{job.priority}\t{budget}\t{state}\n"
+    target = "\\N" if job.target is None else _escaped(job.target)
+    return f"{job_id}\t{kind}\t{payload}\t{job.priority}\t{budget}\t{state}\t{target}\n"
 
 
 def _escaped(text: str) -> str:

@@ -95,10 +95,11 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
         finally:
             self.discard()
 
-    async def wait_for_notifications(self) -> list[str]:
-        """Returns the texts of those that the server has sent, once there is one."""
-        found = await self.wait(generators.notifies(self.pgconn))
-        return [one.extra.decode() for one in found]
+    async def hear(self) -> None:
+        """Takes what notifications the server has sent, once it has sent anything; the handlers of
+        the connection have then been told.
+        """
+        await self.wait(generators.notifies(self.pgconn))
 
     async def close(self) -> None:
         self.discard()

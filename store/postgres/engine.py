@@ -1,19 +1,15 @@
-"""The Engine on PostgreSQL. Three ways in: the exchange and the leases have a connection each that
-nothing else
-can hold up; everything else shares a small pool."""
+"""The Engine on PostgreSQL: one schema, reached through the connections of a hub."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 from uuid import UUID
 
 import attrs
 import psycopg
 import trio
-from psycopg.abc import ConnDict
 
 from musterd.store.engine import ReapRequest, SchemaState
 from musterd.store.errors import StoreUnavailable
@@ -37,17 +33,21 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
-from musterd.store.postgres import migrating, rows, setup
+from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.postgres import migrating, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.hints import Hints
-from musterd.store.postgres.pool import Gate, Pool
+from musterd.store.postgres.exchanging import Exchanging
+from musterd.store.postgres.hub import Hub
+from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.time_limit import TimeLimit
+from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlfiles import load_statements
+from musterd.store.standing import Standing
+from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
 
-PARKED_AT_ONCE = 1000  # once a claim had to park jobs, the next looks at so many
 UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
-REPLY_SECONDS = 2.0  # what a reply may take beyond the server's own time limit
 
 
 class PostgresEngine:
@@ -56,50 +56,44 @@ class PostgresEngine:
     name = "postgresql"
 
     def __init__(
-        self, url: str, schema: str, options: setup.StoreOptions, dice: random.Random
+        self,
+        url: str,
+        schema: str,
+        options: setup.StoreOptions,
+        dice: random.Random,
+        hub: Hub | None = None,
     ) -> None:
-        self._params = setup.connection_params(url)
+        """`hub`: the connections, where they are shared with the engines of other tenants."""
+        self._hub = hub = hub or Hub(url, options, dice)
+        hub.join()
+        self._is_closed = False
         self._schema = schema
         self._options = options
-        self.where = setup.address(self._params)
+        self.where = f"{hub.where}, schema {schema}"
         self._sql = {
             name: migrating.fill(text, schema).encode()
             for name, text in load_statements("musterd.store.postgres").items()
         }
-        self._dice = dice
-        gate = self._gate(self._params, setup.PLANNER)
-        self._exchange, self._leases = Pool(gate, 1), Pool(gate, 1)
-        self._shared = Pool(gate, options.pool_size)
-        listening = (
-            setup.connection_params(options.listen_url) if options.listen_url else self._params
-        )
-        self._scan = 0  # how many jobs the next claim looks at, beyond those that it wants
-        self._hints = Hints(self._gate(listening, {}), migrating.channel_of(schema))
-
-    def _gate(self, params: ConnDict, settings: dict[str, str]) -> Gate:
-        async def dial() -> TrioConnection:
-            return await setup.dial(params, self._options, settings)
-
-        options = self._options
-        pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
-        return Gate(dial, self.where, *pause, self._dice)
+        self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
+        self._exchanging = Exchanging(hub.exchange, self._send, options.statement_timeout_seconds)
+        self._channel = migrating.channel_of(schema)
 
     async def open(self) -> None:
         async with self._shared.use("opening the store") as conn:
             setup.check_version(conn, self.where)
 
     async def close(self) -> None:
-        for pool in (self._exchange, self._leases, self._shared):
-            pool.close()
-        self._hints.close()
-        await trio.lowlevel.checkpoint()
+        if not self._is_closed:
+            self._is_closed = True
+            self._hub.hints.forget(self._channel)
+            await self._hub.leave()
 
     async def schema(self) -> SchemaState:
         async with self._shared.use("reading the schema's version") as conn:
             return await migrating.compare(conn, self._schema, self.where)
 
     async def migrate(self) -> list[str]:
-        async with self._shared.use("migrating the schema") as conn:
+        async with self._hub.migrating, self._shared.use("migrating the schema") as conn:
             return await migrating.migrate(conn, self._schema, self.where)
 
     async def start_node(self, node: str) -> int:
@@ -120,30 +114,7 @@ class PostgresEngine:
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
-        settling = claiming = None
-        with _TimeLimit(self._options.statement_timeout_seconds, "exchange"):
-            async with self._exchange.use("settling and claiming") as conn, conn.pipeline():
-                if settlements:
-                    settling = await self._send(
-                        conn, "settle", rows.settlements(settlements, now_local)
-                    )
-                if claim is not None:
-                    claiming = await self._claim(conn, claim)
-            rejected = (await settling.fetchone() or ([],))[0] if settling else []
-            if claiming is None or claim is None:
-                return Exchange(frozenset(rejected), [])
-            claims, parked = rows.claims_and_parked(await claiming.fetchall(), claim.token)
-        self._scan = PARKED_AT_ONCE if parked else 0
-        return Exchange(frozenset(rejected), claims, parked)
-
-    async def _claim(
-        self, conn: TrioConnection, claim: ClaimRequest
-    ) -> psycopg.AsyncCursor[rows.Row]:
-        params = rows.claim_request(claim, self._scan)
-        if claim.caps:  # the lock in a statement before those that count
-            await self._send(conn, "lock_caps", {})
-            await self._send(conn, "unpark", params)
-        return await self._send(conn, "claim", params)
+        return await self._exchanging.exchange(settlements, claim, now_local)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self._run(self._exchange, "claims_under", {"token": token})
@@ -163,15 +134,45 @@ class PostgresEngine:
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
-            params = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
-            await self._execute(self._shared, "unpark_uncapped", params)
-        found = await self._run(self._shared, "reap", rows.reap_request(request))
+            unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
+            await self._execute(self._shared, "unpark_uncapped", unparking)
+        params = rows.reap_request(request)
+        found = await self._run(self._shared, "reap", {**params, "targeted": False})
+        if found and found[-1][0] is None:
+            found.pop()
+            found += await self._reap_targeted({**params, "batch": request.batch - len(found)})
         return [rows.reaped(row) for row in found]
+
+    async def _reap_targeted(self, params: rows.Params) -> list[rows.Row]:
+        """Leases of jobs with a target; the targets are passed on in a statement that sees it."""
+        with TimeLimit(self._options.statement_timeout_seconds, "reap"):
+            async with self._shared.use("reaping") as conn:
+                await conn.execute("begin", prepare=False)
+                reaping = await self._send(conn, "reap", {**params, "targeted": True})
+                found = await reaping.fetchall()
+                targets = texts(sorted({row[5] for row in found}))
+                await self._send(conn, "hand_over", {"targets": targets, "ring": True})
+                await conn.execute("commit", prepare=False)
+        return found
 
     async def control(self, action: Action, job_id: int) -> ControlResult:
         params = {"action": action.value, "id": job_id}
         (row,) = await self._run(self._shared, "control", params)
         return rows.control_result(row)
+
+    async def select_jobs(self, which: Selection, after_id: int, span: int) -> Look:
+        params = selecting.selection(which, after_id, span)
+        return selecting.look(await self._run(self._shared, "select_jobs", params))
+
+    async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+        params = selecting.bulk(action, ids, which)
+        with TimeLimit(self._options.statement_timeout_seconds, "control_many"):
+            async with self._shared.use("control_many") as conn:
+                async with conn.pipeline():  # holders before their jobs, as everybody does
+                    await self._send(conn, "lock_targets_of", {"ids": params["ids"]})
+                    cursor = await self._send(conn, "control_many", params)
+                (row,) = await cursor.fetchall()
+        return Step._make(map(frozenset, row))
 
     async def observe(self, limit: int) -> QueueView:
         return rows.queue_view((await self._run(self._shared, "observe", {"bound": limit}))[0])
@@ -193,6 +194,9 @@ class PostgresEngine:
         return count
 
     async def job(self, job_id: int) -> JobRecord | None:
+        if abs(job_id) > selecting.ID_MAX:  # no column could hold it
+            await trio.lowlevel.checkpoint()
+            return None
         records = await self._records(rows.one_job(job_id))
         return records[0] if records else None
 
@@ -207,24 +211,48 @@ class PostgresEngine:
             for row in found
         ]
 
+    async def target(self, name: str) -> TargetView | None:
+        params = {"target": name, "bound": BEHIND_BOUND, "shown": FIRST_BEHIND}
+        found = await self._run(self._shared, "target", params)
+        holder = await self.job(found[0][0]) if found else None
+        if holder is None:
+            return None
+        _, reserved, behind, first_behind = found[0]
+        return TargetView(name, holder, reserved, behind, tuple(first_behind))
+
     async def pause_queue(self, by: str) -> bool:
         return await self._execute(self._shared, "pause_queue", {"by": by}) > 0
 
     async def resume_queue(self) -> bool:
         return await self._execute(self._shared, "resume_queue", {}) > 0
 
+    async def beat(self, beat: Beat) -> None:
+        await self._execute(self._shared, "beat", standing.beat_params(beat))
+
+    async def leave(self, node_id: UUID) -> None:
+        await self._execute(self._shared, "leave", {"id": node_id})
+
+    async def nodes(self) -> list[NodeRecord]:
+        found = await self._run(self._shared, "nodes", standing.ALL_NODES)
+        return [standing.node_record(row) for row in found]
+
+    async def standing(self, job_id: int) -> Standing | None:
+        with TimeLimit(self._options.statement_timeout_seconds, "standing"):
+            async with self._shared.use("asking why") as conn:
+                return await standing.read_standing(conn, self._sql, job_id)
+
     async def wait_for_hint(self) -> Hint:
-        return await self._hints.wait()
+        return await self._hub.hints.wait(self._channel)
 
     async def _run(self, pool: Pool, name: str, params: rows.Params) -> list[rows.Row]:
-        with _TimeLimit(self._options.statement_timeout_seconds, name):
+        with TimeLimit(self._options.statement_timeout_seconds, name):
             async with pool.use(name) as conn:
                 cursor = await self._send(conn, name, params)
                 return await cursor.fetchall()
 
     async def _execute(self, pool: Pool, name: str, params: rows.Params) -> int:
         """For a statement that changes rows and returns none; gives how many it changed."""
-        with _TimeLimit(self._options.statement_timeout_seconds, name):
+        with TimeLimit(self._options.statement_timeout_seconds, name):
             async with pool.use(name) as conn:
                 return (await self._send(conn, name, params)).rowcount
 
@@ -232,27 +260,6 @@ class PostgresEngine:
         self, conn: TrioConnection, name: str, params: rows.Params
     ) -> psycopg.AsyncCursor[rows.Row]:
         return await conn.cursor(binary=True).execute(self._sql[name], params)
-
-
-class _TimeLimit:
-    """The client's own limit, for a server that does not answer and for poolers, where the server
-    has none of ours.
-    """
-
-    def __init__(self, seconds: float, what: str) -> None:
-        self._scope = trio.CancelScope()
-        self._seconds = seconds + REPLY_SECONDS
-        self._what = what
-
-    def __enter__(self) -> None:
-        self._scope.deadline = trio.current_time() + self._seconds
-        self._scope.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
-        handled = self._scope.__exit__(kind, error, trace)
-        if self._scope.cancelled_caught:
-            raise StoreUnavailable(f"{self._what}: no answer within {self._seconds:g} s", "timeout")
-        return handled
 
 
 def _beyond_bound(counts: Counts, waiting: int) -> Counts:

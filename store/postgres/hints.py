@@ -4,6 +4,9 @@ makes it early.
 
 from __future__ import annotations
 
+from typing import LiteralString
+
+import attrs
 import psycopg
 import trio
 from psycopg import sql
@@ -16,48 +19,128 @@ from musterd.store.postgres.troubles import sort_error
 GATHER_SECONDS = 0.001  # between two hints: those that arrive meanwhile are one
 
 
-class Hints:
-    """One listening connection, made at the first wait. For one waiting task."""
+@attrs.define(eq=False)
+class _Box:
+    """What has been heard for one channel. `rung`: come and look, for whoever waits."""
 
-    def __init__(self, gate: Gate, channel: str) -> None:
+    texts: set[str] = attrs.field(factory=set[str])
+    rung: trio.Event | None = None
+
+    def put(self, text: str) -> None:
+        self.texts.add(text)
+        self.ring()
+
+    def ring(self) -> None:
+        if self.rung is not None:
+            self.rung.set()
+
+
+class Hints:
+    """One listening connection for all channels, made at the first wait. One task waits a channel:
+    one of these reads for all of them, and another takes its place when it has what it waited for.
+    """
+
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._channel = channel
+        self._boxes: dict[str, _Box] = {}
+        self._listened: set[str] = set()
         self._conn: TrioConnection | None = None
+        self._reading: trio.CancelScope | None = None  # of the one that reads
         self._deaf = False  # a pooler stands in between: notifications never arrive
 
-    async def wait(self) -> Hint:
+    async def wait(self, channel: str) -> Hint:
         """Returns at the next hint, and at once after (re)connecting, since hints may have been
         missed. An empty notification is new work, a number is a job whose holder is asked for
         something.
         """
-        if self._deaf:
-            await trio.sleep_forever()
+        box = self._boxes.setdefault(channel, _Box())
         await trio.sleep(GATHER_SECONDS)
-        if self._conn is None or self._conn.closed:  # a cancelled wait has closed it
-            self._conn = await self._listen()
-            return Hint(new_work=True, requests=frozenset())
-        try:
-            said = await self._conn.wait_for_notifications()
-        except psycopg.Error as error:
-            self.close()
-            raise sort_error(error, "listening for hints", self._gate.where, sent=False) from error
+        while not box.texts:
+            if self._deaf:
+                await trio.sleep_forever()
+            if self._reading is None:
+                await self._read_a_while(box)
+            else:
+                await self._let_another_read(channel, box)
+        said, box.texts = box.texts, set()
         requests = frozenset(int(one) for one in said if one.isdecimal())
         return Hint("" in said, requests)
 
-    async def _listen(self) -> TrioConnection | None:
-        conn = await self._gate.connect()
-        if conn.prepare_threshold is None:
-            conn.discard()
-            self._deaf = True
-            return None
-        try:
-            await conn.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
-        except BaseException:
-            conn.discard()
-            raise
-        return conn
+    def forget(self, channel: str) -> None:
+        """Nobody waits for this channel any more."""
+        self._boxes.pop(channel, None)
+        self._interrupt()
 
     def close(self) -> None:
+        self._listened.clear()
         if self._conn is not None:
             self._conn.discard()
             self._conn = None
+
+    async def _let_another_read(self, channel: str, box: _Box) -> None:
+        if channel not in self._listened:
+            self._interrupt()  # who reads listens to this one, too
+        box.rung = trio.Event()
+        try:
+            await box.rung.wait()
+        finally:
+            box.rung = None
+
+    async def _read_a_while(self, own: _Box) -> None:
+        """Until something has come, for whomever."""
+        self._reading = trio.CancelScope()
+        try:
+            conn = await self._connected()
+            if conn is None or own.texts:
+                return
+            # Interrupted it has taken nothing from the connection, which a cancelled query has.
+            with self._reading:
+                await trio.lowlevel.wait_readable(conn.fileno())
+            if not self._reading.cancelled_caught:
+                await conn.hear()
+        except psycopg.Error as error:
+            self.close()
+            raise sort_error(error, "listening for hints", self._gate.where, sent=False) from error
+        finally:
+            self._reading = None
+            self._ring_another()
+
+    async def _connected(self) -> TrioConnection | None:
+        """The connection, listening to all channels that somebody waits for; None = deaf."""
+        if self._conn is None or self._conn.closed:  # a cancelled wait has closed it
+            self._listened.clear()
+            conn = await self._gate.connect()
+            if conn.prepare_threshold is None:
+                conn.discard()
+                self._deaf = True
+                return None
+            conn.add_notify_handler(self._take)
+            self._conn = conn
+        for channel in self._boxes.keys() - self._listened:
+            await self._conn.execute(_statement("listen {}", channel))
+            self._listened.add(channel)
+            if channel in self._boxes:
+                self._boxes[channel].put("")
+        for channel in self._listened - self._boxes.keys():
+            await self._conn.execute(_statement("unlisten {}", channel))
+            self._listened.discard(channel)
+        return self._conn
+
+    def _take(self, said: psycopg.Notify) -> None:
+        box = self._boxes.get(said.channel)
+        if box is not None:
+            box.put(said.payload)
+
+    def _interrupt(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _ring_another(self) -> None:
+        """One that waits is enough: it reads for the others."""
+        waiting = next((box for box in self._boxes.values() if box.rung is not None), None)
+        if waiting is not None:
+            waiting.ring()
+
+
+def _statement(text: LiteralString, channel: str) -> sql.Composed:
+    return sql.SQL(text).format(sql.Identifier(channel))

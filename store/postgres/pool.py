@@ -68,8 +68,15 @@ class Pool:
     def __init__(self, gate: Gate, size: int) -> None:
         self._gate = gate
         self._idle: list[TrioConnection] = []
+        self._size = size
         self._slots = trio.Semaphore(size)
         self._closed = False
+
+    def grow_to(self, size: int) -> None:
+        """Allows so many connections, if these are more than before."""
+        for _ in range(size - self._size):
+            self._slots.release()
+        self._size = max(self._size, size)
 
     @asynccontextmanager
     async def use(self, what: str) -> AsyncGenerator[TrioConnection]:

@@ -11,6 +11,7 @@ import attrs
 
 from musterd.store.engine import ReapRequest
 from musterd.store.job import (
+    NONE_TURNED,
     AttemptOutcome,
     AttemptRecord,
     Claim,
@@ -45,6 +46,7 @@ def new_jobs(jobs: Sequence[NewJob]) -> Params:
         "run_ats": texts(None if job.run_at is None else job.run_at.isoformat() for job in jobs),
         "max_attempts": numbers(job.max_attempts for job in jobs),
         "holds": numbers(job.hold for job in jobs),
+        "targets": texts(job.target for job in jobs),
     }
 
 
@@ -69,14 +71,16 @@ def claim_request(request: ClaimRequest, scan: int) -> Params:
     }
 
 
-def claims_and_parked(rows: list[Row], token: UUID) -> tuple[list[Claim], int]:
-    """The row without an id, if there is one, is the last and says how many jobs were parked."""
-    parked: int = rows.pop()[3] if rows and rows[-1][0] is None else 0
-    return claims(rows, token), parked
+def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], int, int]:
+    """The row without an id, if there is one, is the last. It says how many jobs were taken out of
+    the way, and how many others had in hand.
+    """
+    aside, busy = rows.pop()[3:5] if rows and rows[-1][0] is None else (0, 0)
+    return claims(rows, token), aside, busy
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
-    return [Claim._make((*row[:-1], token, row[-1])) for row in rows]
+    return [Claim._make((*row[:-2], token, *row[-2:])) for row in rows]
 
 
 def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
@@ -166,6 +170,22 @@ def control_result(row: Row) -> ControlResult:
     return ControlResult(found, JobState(before), JobState(after), requested, allowed)
 
 
+def targets_of(settled: Sequence[Settlement]) -> str | None:
+    """In the order in which whoever locks several takes them; None = there are none."""
+    found = {one.target for one in settled if one.target is not None}
+    return texts(sorted(found)) if found else None
+
+
+def rejected_and_turned(row: Row | None) -> tuple[frozenset[int], Mapping[int, JobState]]:
+    if row is None:
+        return frozenset(), NONE_TURNED
+    rejected, canceled, paused = row
+    if not (canceled or paused):
+        return frozenset(rejected), NONE_TURNED
+    turned = dict.fromkeys(canceled, JobState.CANCELED) | dict.fromkeys(paused, JobState.PAUSED)
+    return frozenset(rejected), turned
+
+
 def reap_request(request: ReapRequest) -> Params:
     return {
         "batch": request.batch,
@@ -183,6 +203,7 @@ def job_filter(which: JobFilter) -> Params:
         "states": words(which.states) if which.states else None,
         "kind": which.kind,
         "before_id": which.before_id,
+        "target": which.target,
         "bound": which.limit,
     }
 
@@ -192,7 +213,7 @@ def job_ids(found: Iterable[Row]) -> Params:
 
 
 def one_job(job_id: int) -> Params:
-    return {"id": job_id, "states": None, "kind": None, "before_id": None, "bound": 1}
+    return {**job_filter(JobFilter(limit=1)), "id": job_id}
 
 
 def _tokens(named: Sequence[Settlement] | Sequence[Hold] | Sequence[ProgressNote]) -> str:
@@ -237,7 +258,7 @@ def counts(row: Row, view: QueueView) -> Counts:
 
 
 def reaped(row: Row) -> Reaped:
-    job_id, kind, attempt, node, state = row
+    job_id, kind, attempt, node, state = row[:5]
     return Reaped(job_id, kind, attempt, node, JobState(state))
 
 

@@ -1,5 +1,6 @@
-"""Claims: the first due jobs in claim order, of capped kinds only as many as there is room for.
-Each function is part of a write transaction, so nobody else claims meanwhile.
+"""Claims: the first due jobs in claim order, of capped kinds only as many as there is room for, of
+a target only the one whose turn it is. Each function is part of a write transaction, so nobody else
+claims meanwhile.
 """
 
 from __future__ import annotations
@@ -9,33 +10,32 @@ from collections.abc import Set as AbstractSet
 from musterd.store.job import Caps, Claim, ClaimRequest
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.targeting import Place, take_turn
 
-PARKED_MAX = 1000  # in one call
-PARKING_ROWS = 50  # read at once beyond what is wanted, once jobs have to be parked
+ASIDE_MAX = 1000  # parked or put behind in one call
+ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be taken out of the way
 UNPARKED_MAX = 10_000  # in one call, of a kind whose cap is gone
 
 
 def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Claim], int]:
-    """The claims, and how many jobs were parked to find them."""
+    """The claims, and how many jobs were taken out of the way to find them."""
     claims: list[Claim] = []
     if request.batch <= 0 or database.rows("queue_state")[0][0] is not None:
         return claims, 0
-    if not request.caps:
-        _claim(database, request, _first_due(database, request.batch, now), (claims, now))
-        return claims, 0
-    room = _room(database, request.caps)
-    _unpark(database, room, request.batch)
-    parked, count = 0, request.batch
-    while len(claims) < request.batch and parked < PARKED_MAX:
-        fitting, excess = _sorted_out(_first_due(database, count, now), room, request, len(claims))
-        for job_id in excess:
-            database.execute("park", {"id": job_id})
+    room: dict[str, int] = {}
+    if request.caps:
+        room = _room(database, request.caps)
+        _unpark(database, room, request.batch)
+    aside, count = 0, request.batch
+    while len(claims) < request.batch and aside < ASIDE_MAX:
+        due = _first_due(database, count, now)
+        fitting, moved = _sorted_out(database, due, room, request.batch - len(claims))
         _claim(database, request, fitting, (claims, now))
-        parked += len(excess)
-        if not excess:
+        aside += moved
+        if not moved:
             break
-        count = max(request.batch - len(claims), PARKING_ROWS)
-    return claims, parked
+        count = max(request.batch - len(claims), ASIDE_ROWS)
+    return claims, aside
 
 
 def unpark_uncapped(database: Database, kinds: AbstractSet[str]) -> None:
@@ -57,25 +57,36 @@ def _unpark(database: Database, room: dict[str, int], batch: int) -> None:
 
 
 def _sorted_out(
-    due: list[rows.Row], room: dict[str, int], request: ClaimRequest, taken: int
-) -> tuple[list[rows.Row], list[int]]:
-    """What may be claimed of these jobs, and the ids of those that are to be parked. Takes what it
+    database: Database, due: list[rows.Row], room: dict[str, int], wanted: int
+) -> tuple[list[rows.Row], int]:
+    """What is to be claimed of these jobs, and how many were taken out of the way. Takes what it
     lets pass off `room`.
     """
     fitting: list[rows.Row] = []
-    excess: list[int] = []
+    moved = 0
     for row in due:
-        job_id, kind = row[:2]
-        if taken + len(fitting) == request.batch:
+        if len(fitting) == wanted:
             break
-        if kind not in room:
-            fitting.append(row)
-        elif room[kind] > 0:
-            room[kind] -= 1
+        if _passes(database, row, room):
             fitting.append(row)
         else:
-            excess.append(job_id)
-    return fitting, excess
+            moved += 1
+    return fitting, moved
+
+
+def _passes(database: Database, row: rows.Row, room: dict[str, int]) -> bool:
+    """Whether this job may be claimed now; if not it is parked, or stands behind."""
+    (job_id, kind), (run_at, _, priority, target) = row[:2], row[6:]
+    fits = room.get(kind, 1) > 0
+    if target is not None and not take_turn(
+        database, target, Place(-priority, run_at, job_id), runs=fits
+    ):
+        return False
+    if not fits:
+        database.execute("park", {"id": job_id})
+    elif kind in room:
+        room[kind] -= 1
+    return fits
 
 
 def _claim(
@@ -87,11 +98,11 @@ def _claim(
     claims, now = into
     common = rows.claimed(request, now)
     for place, row in enumerate(due, start=len(claims)):
-        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent = row
+        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, _, target = row
         worker = request.workers[place] if place < len(request.workers) else None
         database.execute("claim", {**common, "id": job_id, "worker": worker})
         fields = (job_id, kind, payload, attempt + 1, max_attempts, forgiven)
-        claims.append(rows.claim((*fields, now - run_at, worker, spent), request.token))
+        claims.append(rows.claim((*fields, now - run_at, worker, spent, target), request.token))
 
 
 def _first_due(database: Database, count: int, now: int) -> list[rows.Row]:

@@ -13,7 +13,7 @@ import attrs
 
 from musterd.config.store_url import sqlite_path
 from musterd.store.errors import NoSuchJob, NotAllowed
-from musterd.store.job import Action, JobRecord, JobState, NewJob
+from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.report import control_refusal
 from musterd.store.sqlite import controlling, migrating, reading, writing
 from musterd.store.sqlite.database import Database, connect
@@ -53,7 +53,7 @@ class SqliteWay:
         done = self._call(lambda database: controlling.control(database, action, job_id))
         if done.requested:
             self._hints.ring(job_id)
-        elif done.state_after is JobState.QUEUED:
+        elif done.allowed:
             self._hints.ring()
         if not done.allowed or done.state_after is None:
             sort = NotAllowed if done.found else NoSuchJob

@@ -25,7 +25,6 @@ from musterd.store.job import (
     Hold,
     JobFilter,
     JobRecord,
-    JobState,
     NewJob,
     ProgressNote,
     QueueView,
@@ -33,11 +32,23 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
-from musterd.store.sqlite import controlling, migrating, reading, reaping, writing
+from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.selection import Look, Selection, Step
+from musterd.store.sqlite import (
+    controlling,
+    migrating,
+    reading,
+    reaping,
+    selecting,
+    standing,
+    writing,
+)
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
+from musterd.store.standing import Standing
+from musterd.store.target import TargetView
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -120,6 +131,7 @@ class SqliteEngine:
             self._lock.take()
         try:
             self._hints.listen()
+            await self._call(standing.forget_all)
             return await self._call(reaping.expire_all)
         except BaseException:
             self._hints.close()
@@ -138,7 +150,10 @@ class SqliteEngine:
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
-        return await self._call(writing.exchange, settlements, claim, now_local)
+        exchange, leaves_work = await self._call(writing.exchange, settlements, claim, now_local)
+        if leaves_work:
+            self._hints.ring()
+        return exchange
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         return await self._call(reading.claims_under, token)
@@ -159,9 +174,20 @@ class SqliteEngine:
         done = await self._call(controlling.control, action, job_id)
         if done.requested:
             self._hints.ring(job_id)
-        elif done.state_after is JobState.QUEUED:
+        elif done.allowed:
             self._hints.ring()
         return done
+
+    async def select_jobs(self, which: Selection, after_id: int, span: int) -> Look:
+        return await self._call(selecting.select_jobs, which, after_id, span)
+
+    async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+        step, freed = await self._call(selecting.control_many, action, ids, which)
+        for job_id in step.requested:
+            self._hints.ring(job_id)
+        if freed:
+            self._hints.ring()
+        return step
 
     async def observe(self, limit: int) -> QueueView:
         return await self._call(reading.observe, limit)
@@ -178,6 +204,9 @@ class SqliteEngine:
     async def jobs(self, which: JobFilter) -> list[JobRecord]:
         return await self._call(reading.jobs, which)
 
+    async def target(self, name: str) -> TargetView | None:
+        return await self._call(reading.target, name)
+
     async def pause_queue(self, by: str) -> bool:
         return await self._call(writing.pause_queue, by)
 
@@ -185,6 +214,18 @@ class SqliteEngine:
         resumed = await self._call(writing.resume_queue)
         self._hints.ring()
         return resumed
+
+    async def beat(self, beat: Beat) -> None:
+        await self._call(standing.beat, beat)
+
+    async def leave(self, node_id: UUID) -> None:
+        await self._call(standing.leave, node_id)
+
+    async def nodes(self) -> list[NodeRecord]:
+        return await self._call(standing.nodes)
+
+    async def standing(self, job_id: int) -> Standing | None:
+        return await self._call(standing.standing, job_id)
 
     async def wait_for_hint(self) -> Hint:
         return await self._hints.wait()

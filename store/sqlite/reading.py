@@ -18,8 +18,10 @@ from musterd.store.job import (
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.rows import ID_MAX
+from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
 
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
+WAITING = ("not_yet_due", "count_parked", "count_behind")
 
 
 def claims_under(database: Database, token: UUID) -> list[Claim]:
@@ -66,7 +68,7 @@ def counts(database: Database) -> Counts:
         number: dict[str, int] = dict(database.rows("counts"))
         view = _view(database, DEPTH_BOUND, now)
         bound = {"now": now, "count": DEPTH_BOUND}
-        waiting = sum(database.rows(name, bound)[0][0] for name in ("not_yet_due", "count_parked"))
+        waiting = sum(database.rows(name, bound)[0][0] for name in WAITING)
         paused_at, paused_by = database.rows("queue_state")[0]
     due = view.due
     if due >= DEPTH_BOUND > waiting:
@@ -97,9 +99,20 @@ def jobs(database: Database, which: JobFilter) -> list[JobRecord]:
     return sorted(found, key=lambda record: -record.id)[: which.limit]
 
 
+def target(database: Database, name: str) -> TargetView | None:
+    with database.reading("looking at a target"):
+        found = database.rows("target", {"target": name})
+        holder = _page(database, f"id = {found[0][0]:d}", JobFilter(limit=1)) if found else []
+        if not holder:
+            return None
+        behind = database.rows("behind", {"target": name, "count": BEHIND_BOUND})
+    first = tuple(row[0] for row in behind[:FIRST_BEHIND])
+    return TargetView(name, holder[0], bool(found[0][1]), len(behind), first)
+
+
 def _page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
     before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
-    params = {"before": before, "kind": page.kind, "count": page.limit}
+    params = {"before": before, "kind": page.kind, "target": page.target, "count": page.limit}
     found = database.execute_filled("jobs", params, which=which).fetchall()
     return [rows.job_record(row, _past(database, row[0])) for row in found]
 

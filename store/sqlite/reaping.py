@@ -11,6 +11,7 @@ from musterd.store.lifecycle import REASONS
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import unpark_uncapped
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.targeting import hand_over
 from musterd.store.sqlite.writing import end_attempt
 
 ON_LEASE_LOST = {
@@ -27,7 +28,10 @@ def reap(database: Database, request: ReapRequest) -> list[Reaped]:
     with database.writing("reaping") as now:
         unpark_uncapped(database, {kind for kind, rule in request.rules.items() if not rule.capped})
         expired = database.rows("reap", {"now": now, "count": request.batch})
-        return [_end(database, row, request, now) for row in expired]
+        reaped = [_end(database, row, request, now) for row in expired]
+        for target in sorted({row[9] for row in expired if row[9] is not None}):
+            hand_over(database, target)
+        return reaped
 
 
 def expire_all(database: Database) -> int:
@@ -43,7 +47,7 @@ def judge(rule: ReapRule, attempt: int, max_attempts: int | None, forgiven: int)
 
 
 def _end(database: Database, row: rows.Row, request: ReapRequest, now: int) -> Reaped:
-    job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token, asked = row
+    job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token, asked = row[:9]
     rule = request.rules.get(kind, request.default)
     state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
     ran_out = rows.moment(lease_expires_at)

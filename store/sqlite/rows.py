@@ -34,7 +34,7 @@ STATE = 2  # places in a job's row
 TIMES = slice(11, 15)  # created_at, run_at, started_at, finished_at
 LEASE_TIMES = slice(17, 19)  # lease_expires_at, heartbeat_at
 FIRST_ONES = 19  # columns before the attempts
-CLEARED_AT = 25
+CLEARED_AT, REQUESTED_AT = 25, 27
 
 
 def microseconds(seconds: float) -> int:
@@ -58,6 +58,7 @@ def new_job(job: NewJob, now: int) -> Params:
         "run_at": _due(job, now),
         "state": (JobState.PENDING if job.hold else JobState.QUEUED).value,
         "dedup_key": job.dedup_key,
+        "target": job.target,
     }
 
 
@@ -91,8 +92,8 @@ def claimed(request: ClaimRequest, now: int) -> dict[str, Any]:
 
 
 def claim(row: Row, token: UUID) -> Claim:
-    *fields, waited, worker, spent = row
-    return Claim._make((*fields, max(0, waited) / SECOND, worker, token, spent))
+    *fields, waited, worker, spent, target = row
+    return Claim._make((*fields, max(0, waited) / SECOND, worker, token, spent, target))
 
 
 def settlement(ended: Settlement, now_local: float, now: int) -> Params:
@@ -143,7 +144,8 @@ def job_record(row: Row, past: Iterable[AttemptRecord]) -> JobRecord:
     columns[STATE] = JobState(columns[STATE])
     for times in (TIMES, LEASE_TIMES):
         columns[times] = map(moment, columns[times])
-    columns[CLEARED_AT] = moment(columns[CLEARED_AT])
+    for time in (CLEARED_AT, REQUESTED_AT):
+        columns[time] = moment(columns[time])
     fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
     record = JobRecord(*fields)
     if record.lease_expires_at is None and last_outcome is None:

@@ -24,6 +24,7 @@ from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import take
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.targeting import hand_over
 
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 
@@ -61,29 +62,37 @@ def exchange(
     settlements: Sequence[Settlement],
     claim: ClaimRequest | None,
     now_local: float,
-) -> Exchange:
+) -> tuple[Exchange, bool]:
+    """And whether there is work now that this exchange did not claim."""
     with database.writing("settling and claiming") as now:
-        rejected = frozenset(
-            one.id
-            for one in settlements
-            if not end_attempt(database, rows.settlement(one, now_local, now))
-        )
-        claims, parked = take(database, claim, now) if claim is not None else ([], 0)
-    return Exchange(rejected, claims, parked)
+        rejected: set[int] = set()
+        turned: dict[int, JobState] = {}
+        for one in settlements:
+            state = end_attempt(database, rows.settlement(one, now_local, now))
+            if state is None:
+                rejected.add(one.id)
+            elif state is not one.state:
+                turned[one.id] = state
+        targets = {one.target for one in settlements if one.target is not None}
+        passed_on = [hand_over(database, target) for target in sorted(targets)]
+        claims, aside = take(database, claim, now) if claim is not None else ([], 0)
+    exchange_ = Exchange(frozenset(rejected), claims, aside, turned)
+    return exchange_, claim is None and any(passed_on)
 
 
-def end_attempt(database: Database, ending: rows.Params) -> bool:
-    """Writes how one attempt ended. False = its lease is lost: nothing was written.
+def end_attempt(database: Database, ending: rows.Params) -> JobState | None:
+    """Writes how one attempt ended; gives what its job became. None = its lease is lost: nothing
+    was written.
 
     A job that would go on, but for a request to cancel or to pause it, ends or pauses instead.
     """
     if ending["state"] in GOES_ON:
         ending = _on_request(database, ending)
-    if ending["state"] != JobState.QUEUED:
-        return database.execute("settle", ending).rowcount == 1
-    if database.execute("record_attempt", ending).rowcount == 0:
-        return False
-    return database.execute("requeue", ending).rowcount == 1
+    state = JobState(ending["state"])
+    if state is JobState.QUEUED and database.execute("record_attempt", ending).rowcount == 0:
+        return None
+    how = "requeue" if state is JobState.QUEUED else "settle"
+    return state if database.execute(how, ending).rowcount == 1 else None
 
 
 def _on_request(database: Database, ending: rows.Params) -> rows.Params:

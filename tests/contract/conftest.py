@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, opened
+from tests.fix_postgres import FreshDatabase
 
 SHARED = ["sqlite", "postgresql"]  # more than one engine may open them
 ALL = ["sqlite", "sqlite-memory", "postgresql"]
@@ -48,3 +49,11 @@ async def shared(unopened_shared: Rig) -> AsyncGenerator[Rig, Any]:
     """A store that a test opens a second time."""
     async with opened(unopened_shared) as ready:
         yield ready
+
+
+@pytest.fixture
+async def postgres_rig(fresh_database: FreshDatabase) -> AsyncGenerator[PostgresRig, Any]:
+    """PostgreSQL alone, for what is seen on its row locks."""
+    rig = PostgresRig(fresh_database())
+    async with opened(rig):
+        yield rig

@@ -70,7 +70,7 @@ class SqliteRig:
         self.engine = self.another()
 
     def another(self) -> SqliteEngine:
-        return SqliteEngine(self.path, lambda: self.now, busy_timeout_seconds=2.0)
+        return SqliteEngine(self.path, lambda: self.now, busy_timeout_seconds=20.0)
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         if self.path == ":memory:":
@@ -108,6 +108,8 @@ class PostgresRig:
         moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
         self.raw(f"update job_rows set {moved}")
         self.raw(f"update dedup_keys set until = until - interval '{seconds} s'")
+        for column in ("started_at", "heartbeat_at"):
+            self.raw(f"update nodes set {column} = {column} - interval '{seconds} s'")
 
 
 @asynccontextmanager
@@ -181,6 +183,7 @@ def ending(
         outcome or OUTCOMES[state],
         values.pop("started_local", LOCAL - 3),
         values.pop("ended_local", LOCAL - 1),
+        target=claim.target,
         **values,
     )
 

@@ -68,6 +68,24 @@ async def test_odd_texts_arrive_as_they_were(client: Client) -> None:  # noqa: A
     assert [client.job(one)["max_attempts"] for one in (second, third)] == [3, None]
 
 
+async def test_a_target_arrives_whichever_way_it_goes(shared: Rig, client: Client) -> None:
+    name = "a\\b\t'\"ü"
+    made = [client.enqueue("a", target=name), *client.enqueue_many([{"kind": "a", "target": name}])]
+    keyed = {"kind": "a", "target": name, "dedup_key": "k"}
+    late = {"kind": "a", "target": name, "delay_seconds": 0}
+    made += client.enqueue_many([keyed, ("a", None)])[:1] + client.enqueue_many([late, keyed])[:1]
+    assert [client.job(job_id)["target"] for job_id in made] == [name] * 4
+    with pytest.raises(InputRefused, match="target: wanted a text of 1 to 200 characters"):
+        client.enqueue("a", target="")
+    if isinstance(shared, PostgresRig):
+        shared.raw("select musterd.enqueue('a', target => 'u')")
+        shared.raw("""select musterd.enqueue_many('[{"kind": "a", "target": "u"}]')""")
+        with pytest.raises(psycopg.DataError, match="target: wanted a text of 1 to 200"):
+            shared.raw("select musterd.enqueue('a', target => '')")
+        assert shared.raw("select count(*) from jobs where target = 'u'") == [(2,)]
+    assert (await shared.engine.counts()).by_state[JobState.QUEUED] >= len(made)
+
+
 async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     first = client.enqueue("a", dedup_key="k")
     assert client.enqueue("a", dedup_key="k", dedup_scope="forever") == first

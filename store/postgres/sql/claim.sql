@@ -1,28 +1,33 @@
 -- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
 -- It walks the distinct priorities of queued jobs downwards, one index probe each, so that jobs which are not yet
 -- due cost nothing, however many there are. `limit 2000` bounds what the planner expects; `batch` is what is taken.
+-- At the first job with a target it stops, and says so: what those need is asked by claim_targets.
 with recursive now as materialized (
     select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle
 ),
 levels (priority) as (
     (select queued.priority from {schema}.job_rows queued
-     where queued.state = 'queued' and not queued.parked and (select paused_at is null from {schema}.queue_state)
+     where queued.state = 'queued' and not queued.parked and not queued.behind and (select paused_at is null from {schema}.queue_state)
      order by queued.priority desc limit 1)
   union all
     select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and lower.priority < levels.priority
+            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
             order by lower.priority desc limit 1)
     from levels where levels.priority is not null
 ),
 bounded as (
-    select due.id, due.priority, due.run_at, due.kind
+    select due.id, due.priority, due.run_at, due.kind, due.target
     from levels cross join lateral (
-        select job.id, job.priority, job.run_at, job.kind from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and job.priority = levels.priority and job.run_at <= (select at from now)
+        select job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
+        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),
-picked as materialized (select * from bounded limit %(scan)s),
+met as materialized (
+    select *, bool_or(target is not null) over (order by priority desc, run_at, id) as beyond
+    from (select * from bounded limit %(scan)s) first_ones
+),
+picked as materialized (select * from met where not beyond),
 leased as materialized (
     select job.kind, count(*) as number from {schema}.job_rows job
     where cardinality(%(cap_kinds)s::text[]) > 0
@@ -57,13 +62,15 @@ claimed as (
     where job.id = placed.id
     returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
               job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker,
-              job.spent::text as spent
+              job.spent::text as spent, null::text as target
 ),
 noted as (
     insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
 )
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent from (
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
-  union all
-    select null, null, null, null, count(*)::int, null, null, null, null, null from parked having count(*) > 0) found
+  union all  -- how many were parked, and whether there are jobs with a target
+    select null, null, null, null, aside, beyond, null, null, null, null, null from (
+        select (select count(*) from parked)::int as aside, (select count(*) from met where beyond)::int as beyond) rest
+    where aside > 0 or beyond > 0) found
 order by place

@@ -1,20 +1,22 @@
--- not_yet_due: counts queued jobs that are not yet due, up to `bound`, and those that are parked, up to `bound`
+-- not_yet_due: counts queued jobs that are not yet due, up to `bound`, and those that are parked or stand behind, each up to `bound`
 with recursive now as materialized (select clock_timestamp() as at),
 levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked
+    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked and not queued.behind
      order by queued.priority desc limit 1)
   union all
     select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and lower.priority < levels.priority
+            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
             order by lower.priority desc limit 1)
     from levels where levels.priority is not null
 )
 select count(*)::int + (
     select count(*)::int from (
-        select from {schema}.job_rows job where job.parked limit %(bound)s) parked)
+        select from {schema}.job_rows job where job.parked limit %(bound)s) parked) + (
+    select count(*)::int from (
+        select from {schema}.job_rows job where job.behind limit %(bound)s) behind)
 from (
     select 1 from levels cross join lateral (
         select 1 from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and job.priority = levels.priority and job.run_at > (select at from now)
+        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at > (select at from now)
         order by job.run_at, job.id limit %(bound)s) later
     limit %(bound)s) counted

@@ -1,11 +1,11 @@
 -- observe: counts due and claimable jobs up to `bound`, how long the first of them waits, and whether any are parked
 with recursive now as materialized (select clock_timestamp() as at),
 levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked
+    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked and not queued.behind
      order by queued.priority desc limit 1)
   union all
     select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and lower.priority < levels.priority
+            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
             order by lower.priority desc limit 1)
     from levels where levels.priority is not null
 ),
@@ -13,7 +13,7 @@ due as materialized (
     select first.run_at
     from levels cross join lateral (
         select job.run_at from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and job.priority = levels.priority and job.run_at <= (select at from now)
+        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
         order by job.run_at, job.id limit %(bound)s) first
     limit %(bound)s
 )

@@ -1,11 +1,17 @@
 -- reap: ends leases that have run out by the rules of their kinds, at most `batch`; skips rows that are locked
--- A request to cancel or to pause goes before the rules.
+-- Those with a target are ended by a call of their own, since others hear of it; a call for the rest says, by a row
+-- without id, whether there are such. A request to cancel or to pause goes before the rules.
 with now as materialized (select clock_timestamp() as at),
 expired as materialized (
-    select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at, job.request
+    select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at, job.request, job.target
     from {schema}.job_rows job
     where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now)
+      and (job.target is not null) = %(targeted)s
     order by job.id limit %(batch)s for no key update skip locked
+),
+held as materialized (
+    select holder.target from {schema}.target_holders holder
+    where %(targeted)s and holder.target = any (array(select target from expired)) for update skip locked
 ),
 judged as materialized (
     select expired.id, expired.lease_expires_at, expired.request,
@@ -17,6 +23,8 @@ judged as materialized (
                      when 'fail' then 'failed' when 'pause' then 'paused' else 'queued' end end as state
     from expired left join unnest(%(kinds)s::text[], %(on_lease_lost)s::text[], %(max_attempts)s::int[])
          as rule (kind, on_lease_lost, max_attempts) on rule.kind = expired.kind
+    where not %(targeted)s or expired.target in (select target from held)
+       or not exists (select from {schema}.target_holders holder where holder.target = expired.target)
 ),
 reaped as (
     update {schema}.job_rows job
@@ -31,7 +39,8 @@ reaped as (
             to_char(judged.lease_expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
     from judged, now
     where job.id = judged.id and job.state in ('assigned', 'running')
-    returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error
+    returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error,
+              job.target
 ),
 kept as (
     insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
@@ -43,4 +52,9 @@ noted as (
            count(*) filter (where state = 'failed'), count(*) filter (where state = 'canceled')
     from reaped having count(*) > 0
 )
-select id, kind, attempt, node, state from reaped
+select id, kind, attempt, node, state, target from reaped
+union all
+select null, null, null, null, null, null
+where not %(targeted)s and exists (
+    select from {schema}.job_rows job
+    where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now) and job.target is not null)

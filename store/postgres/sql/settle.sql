@@ -1,4 +1,5 @@
--- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing, since their lease was lost
+-- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing, since their lease was lost,
+-- and those that a request has canceled or paused
 -- A job that would go on, but for a request to cancel or to pause it, ends or pauses instead: no request is ever lost.
 -- A lease stands exactly in the states assigned and running. It is asked for in a way that tells the planner nothing:
 -- believing that hardly any job is leased, it would begin with all jobs and look for these few among them.
@@ -35,7 +36,7 @@ settled as (
     from ended, now
     where job.id = ended.id and job.claim_token = ended.token and coalesce(job.lease_expires_at, '-infinity') > '-infinity'
     returning job.id, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state,
-              ended.outcome, ended.error, ended.log
+              ended.outcome, ended.error, ended.log, ended.state as wished
 ),
 kept as (
     insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
@@ -48,4 +49,6 @@ noted as (
            count(*) filter (where state = 'canceled')
     from settled having count(*) > 0
 )
-select array(select id from ended except select id from settled)
+select array(select id from ended except select id from settled),
+       array(select id from settled where state <> wished and state = 'canceled'),
+       array(select id from settled where state <> wished and state = 'paused')

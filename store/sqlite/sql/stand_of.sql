@@ -1,2 +1,2 @@
--- stand_of: the state of one job, and what its holder is asked for
-select state, request from job_rows where id = :id
+-- stand_of: the state of one job, what its holder is asked for, and its target
+select state, request, target from job_rows where id = :id

@@ -39,10 +39,11 @@ ALL_PARAMETERS = [
     *("id", "job_id", "token", "now", "priority", "count", "worker", "node", "state", "result"),
     *("error", "reason", "outcome", "run_at", "started_at", "finished_at", "forgive", "attempt"),
     *("lease_expires_at", "before", "kind", "payload", "max_attempts", "by", "log", "spent"),
-    *("action", "effect", "percent", "note", "request"),
+    *("action", "effect", "percent", "note", "request", "target", "reserved"),
+    *("bound", "own_priority", "own_run_at"),
 ]
 
-TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0}
+TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0}
 
 INDEX_OF = {
     "due_priorities": "job_rows_claim",
@@ -53,6 +54,12 @@ INDEX_OF = {
     "count_parked": "job_rows_parked",
     "parked_kinds": "job_rows_parked",
     "leased_kinds": "job_rows_active",
+    "leased_of_target": "job_rows_one_a_target",
+    "halting": "job_rows_halting",
+    "behind": "job_rows_behind",
+    "count_behind": "job_rows_behind",
+    "why_leased": "job_rows_active",
+    "why_line": "job_rows_claim",
     "claims_under": "job_rows_active",
     "reap": "job_rows_active",
     "expire_all": "job_rows_active",

@@ -1,0 +1,171 @@
+"""What a node says of itself in the store: values, and the JSON of the kinds it knows. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+import attrs
+
+from musterd.store.report import time_text
+
+HEARTBEAT_SECONDS = 5.0  # a node says at least this often that it lives
+RESTING_SECONDS = 30.0  # at the stores of tenants that have nothing to do
+PAUSES_OF_THE_DEAD = 3  # who has been silent for so many of its pauses counts as dead
+LIVE_SECONDS = PAUSES_OF_THE_DEAD * HEARTBEAT_SECONDS  # for most
+YOUNG_SECONDS = PAUSES_OF_THE_DEAD * RESTING_SECONDS  # an older sign of life is nobody's
+FORGET_SECONDS = 3600.0  # and is taken off the list after so long
+KINDS_MAX = 500  # a node names no more
+REASON_LENGTH_MAX = 200
+
+
+@attrs.frozen
+class KindStanding:
+    """One kind as a node knows it. The times are those of recent runs on that node."""
+
+    broken: str | None = None  # why it can't run there
+    max_running: int | None = None
+    runs: int = 0  # measured so far; 0 = the times mean nothing
+    mean_seconds: float = 0.0
+    deviation_seconds: float = 0.0
+
+
+@attrs.frozen
+class Kinds:
+    """The kinds that a node knows. `whole` is False where it knows more than it named."""
+
+    by_name: Mapping[str, KindStanding]
+    whole: bool = True
+
+
+NO_KINDS: Mapping[str, KindStanding] = {}
+
+
+@attrs.frozen
+class Beat:
+    """A node's sign of life. `id` is another at each start; `kinds` None = as last said."""
+
+    id: UUID
+    name: str
+    version: str
+    up_seconds: float
+    phase: str
+    idle: int
+    busy: int
+    retiring: int
+    default_count: int
+    max_count: int
+    kinds: str | None = None  # JSON text, of `kinds_text`
+    pause_seconds: float = HEARTBEAT_SECONDS  # the next one comes no later than this
+
+
+@attrs.frozen
+class NodeRecord:
+    """A node as the store has it. `silent_seconds` is the age of its last sign of life."""
+
+    id: UUID
+    name: str
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+    phase: str
+    idle: int
+    busy: int
+    retiring: int
+    default_count: int
+    max_count: int
+    kinds: Kinds | None  # None = it has not yet said
+    silent_seconds: float
+    pause_seconds: float = HEARTBEAT_SECONDS
+
+    @property
+    def is_live(self) -> bool:
+        return self.silent_seconds < PAUSES_OF_THE_DEAD * self.pause_seconds
+
+    @property
+    def claims(self) -> bool:
+        """Whether it lives and takes jobs."""
+        return self.is_live and self.phase == "running"
+
+    @property
+    def crew(self) -> int:
+        """Its workers, without those that are leaving."""
+        return self.idle + self.busy
+
+    @property
+    def named(self) -> Mapping[str, KindStanding]:
+        """The kinds that it has named."""
+        return NO_KINDS if self.kinds is None else self.kinds.by_name
+
+    def lacks(self, kind: str) -> bool:
+        """Whether it surely does not know this kind."""
+        return self.kinds is not None and self.kinds.whole and kind not in self.kinds.by_name
+
+
+def kinds_text(standings: Mapping[str, KindStanding]) -> str:
+    """The JSON text of a beat. Names at most `KINDS_MAX`, the first by name."""
+    names = sorted(standings)[:KINDS_MAX]
+    named = {name: _object(standings[name]) for name in names}
+    return json.dumps({"whole": len(named) == len(standings), "kinds": named}, sort_keys=True)
+
+
+def read_kinds(text: str | None) -> Kinds | None:
+    """Reads what `kinds_text` wrote. None also for what is no such text: a newer node's, maybe."""
+    try:
+        found = None if text is None else json.loads(text)
+        if found is None:
+            return None
+        named = cast("dict[str, dict[str, Any]]", found["kinds"])
+        by_name = {name: _standing(values) for name, values in named.items()}
+        return Kinds(by_name, bool(found["whole"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def node_object(node: NodeRecord) -> dict[str, object]:
+    """The node as programs see it."""
+    return {
+        "id": str(node.id),
+        "node": node.name,
+        "version": node.version,
+        "live": node.is_live,
+        "phase": node.phase,
+        "started_at": time_text(node.started_at),
+        "heartbeat_at": time_text(node.heartbeat_at),
+        "silent_seconds": round(node.silent_seconds, 3),
+        "idle": node.idle,
+        "busy": node.busy,
+        "retiring": node.retiring,
+        "default_count": node.default_count,
+        "max_count": node.max_count,
+        "kinds": {name: attrs.asdict(standing) for name, standing in node.named.items()},
+        "kinds_whole": node.kinds is not None and node.kinds.whole,
+    }
+
+
+def _object(standing: KindStanding) -> dict[str, object]:
+    """Without what is not there, and times to three digits: the text changes seldom."""
+    whole: dict[str, object] = {}
+    if standing.broken is not None:
+        whole["broken"] = standing.broken[:REASON_LENGTH_MAX].replace("\0", "")
+    if standing.max_running is not None:
+        whole["max_running"] = standing.max_running
+    if standing.runs:
+        whole["runs"] = standing.runs
+        whole["mean_seconds"] = float(f"{standing.mean_seconds:.3g}")
+        whole["deviation_seconds"] = float(f"{standing.deviation_seconds:.2g}")
+    return whole
+
+
+def _standing(values: dict[str, Any]) -> KindStanding:
+    broken, most = values.get("broken"), values.get("max_running")
+    return KindStanding(
+        None if broken is None else str(broken),
+        None if most is None else int(most),
+        int(values.get("runs", 0)),
+        float(values.get("mean_seconds", 0.0)),
+        float(values.get("deviation_seconds", 0.0)),
+    )

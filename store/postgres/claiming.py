@@ -1,0 +1,74 @@
+"""Which statements a claim consists of, and what it remembers of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import attrs
+import psycopg
+
+from musterd.store.errors import OutcomeUnknown
+from musterd.store.job import Claim, ClaimRequest
+from musterd.store.postgres import rows
+from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.troubles import first_line
+
+ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next looks at so many
+TARGETS_EXPECTED = 50  # so many claims after the last that met a job with a target
+
+Cursor = psycopg.AsyncCursor[rows.Row]
+Send = Callable[[TrioConnection, str, rows.Params], Awaitable[Cursor]]
+
+
+@attrs.define
+class Claiming:
+    """The claims of one engine, one at a time. What targets need makes a claim dearer, so it is
+    asked for only while jobs with a target are met.
+    """
+
+    send: Send
+    _scan: int = 0  # how many jobs the next claim looks at, beyond those that it wants
+    _targets: int = 0  # how many more claims reckon with targets
+
+    async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Cursor:
+        """Sends what is to be sent; `conn` may be in a pipeline."""
+        params = rows.claim_request(claim, self._scan)
+        if claim.caps:  # the lock in a statement before those that count
+            await self.send(conn, "lock_caps", {})
+            await self.send(conn, "unpark", params)
+        return await self.send(conn, "claim_targets" if self._targets else "claim", params)
+
+    async def end(
+        self, conn: TrioConnection, claim: ClaimRequest, sent: Cursor
+    ) -> tuple[list[Claim], int]:
+        """The claims, and how many jobs were taken out of their way."""
+        claims, aside, other = rows.claims_and_rest(await sent.fetchall(), claim.token)
+        if not self._targets and other:  # it stopped at a job with a target: goes on from there
+            self._targets = TARGETS_EXPECTED
+            rest = _rest(claim, claims)
+            more, more_aside = await self._go_on(conn, rest)
+            return claims + more, aside + more_aside
+        if self._targets:
+            met = other or aside or any(one.target is not None for one in claims)
+            self._targets = TARGETS_EXPECTED if met else self._targets - 1
+        self._scan = ASIDE_AT_ONCE if aside or other else 0
+        return claims, aside
+
+    async def _go_on(self, conn: TrioConnection, rest: ClaimRequest) -> tuple[list[Claim], int]:
+        """In a transaction of its own. What came before it is written whatever becomes of it: if it
+        breaks, the caller has to read back what there is.
+        """
+        try:
+            async with conn.pipeline():
+                going_on = await self.begin(conn, rest)
+            return await self.end(conn, rest, going_on)
+        except psycopg.Error as error:
+            conn.discard()
+            raise OutcomeUnknown(f"claiming: {first_line(error)}", "unreachable") from error
+
+
+def _rest(claim: ClaimRequest, claims: list[Claim]) -> ClaimRequest:
+    given = {one.worker for one in claims}
+    workers = tuple(worker for worker in claim.workers if worker not in given)
+    ahead = claim.ahead - sum(one.worker is None for one in claims)
+    return attrs.evolve(claim, workers=workers, ahead=ahead)

@@ -1,0 +1,79 @@
+"""The exchange: settles and claims in one transaction, on a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from musterd.store.errors import OutcomeUnknown, StoreError
+from musterd.store.job import ClaimRequest, Exchange, Settlement
+from musterd.store.postgres import rows
+from musterd.store.postgres.claiming import Claiming, Cursor, Send
+from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.time_limit import TimeLimit
+
+
+@attrs.define
+class _Visit:
+    settlements: Sequence[Settlement]
+    claim: ClaimRequest | None
+    now_local: float
+    written: bool = False  # the first transaction of it is committed
+
+
+class Exchanging:
+    """Of one engine; one exchange at a time."""
+
+    def __init__(self, pool: Pool, send: Send, limit_seconds: float) -> None:
+        self._pool = pool
+        self._send = send
+        self._limit_seconds = limit_seconds
+        self._claiming = Claiming(send)
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
+    ) -> Exchange:
+        """See `store.engine.Engine.exchange`."""
+        visit = _Visit(settlements, claim, now_local)
+        try:
+            with TimeLimit(self._limit_seconds, "exchange"):
+                async with self._pool.use("settling and claiming") as conn:
+                    return await self._make(visit, conn)
+        except StoreError as error:
+            if visit.written:  # and then came what targets need: what there is is read back
+                raise OutcomeUnknown(str(error), "unreachable") from error
+            raise
+
+    async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
+        settling = claiming = None
+        claim = visit.claim
+        async with conn.pipeline():
+            if visit.settlements:
+                settling = await self._settle(conn, visit.settlements, visit.now_local, claim)
+            if claim is not None:
+                claiming = await self._claiming.begin(conn, claim)
+        settled = (await settling.fetchone()) if settling else None
+        rejected, turned = rows.rejected_and_turned(settled)
+        if claiming is None or claim is None:
+            return Exchange(rejected, [], turned=turned)
+        visit.written = True
+        claims, aside = await self._claiming.end(conn, claim, claiming)
+        return Exchange(rejected, claims, aside, turned)
+
+    async def _settle(
+        self,
+        conn: TrioConnection,
+        settlements: Sequence[Settlement],
+        now_local: float,
+        claim: ClaimRequest | None,
+    ) -> Cursor:
+        targets = rows.targets_of(settlements)
+        if targets is not None:  # their holders before their jobs, as everybody does
+            await self._send(conn, "lock_targets", {"targets": targets})
+        settling = await self._send(conn, "settle", rows.settlements(settlements, now_local))
+        if targets is not None:
+            # If nobody claims in this transaction, idle nodes hear of it.
+            await self._send(conn, "hand_over", {"targets": targets, "ring": claim is None})
+        return settling

@@ -1,0 +1,121 @@
+"""The connections to one database: of one engine alone, or shared by those of all its tenants.
+
+Three ways in: claims and renewals have connections that nothing else can hold up, everything else
+shares a small pool. However many tenants there are, their number is bounded.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+import trio
+from psycopg.abc import ConnDict
+
+from musterd.store.lookout import Sight
+from musterd.store.postgres import migrating, setup
+from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.hints import Hints
+from musterd.store.postgres.pool import Gate, Pool
+from musterd.store.sqlfiles import load_statements
+
+AT_ONCE = 100  # tenants in one statement
+STATEMENTS_MAX = 50  # kept as text
+LEASES_MAX = 2  # connections for renewals, however many tenants share them
+
+
+class Hub:
+    """Made for one URL. Each engine that uses it joins, and leaves when it is closed; the last one
+    closes the connections.
+    """
+
+    def __init__(self, url: str, options: setup.StoreOptions, dice: random.Random) -> None:
+        self.params = setup.connection_params(url)
+        self.where = setup.address(self.params)
+        self.options = options
+        self._dice = dice
+        gate = self._gate(self.params, setup.PLANNER)
+        self.exchange, self.leases = Pool(gate, 1), Pool(gate, 1)
+        self.shared = Pool(gate, options.pool_size)
+        listening = (
+            setup.connection_params(options.listen_url) if options.listen_url else self.params
+        )
+        self.hints = Hints(self._gate(listening, {}))
+        # Many tenants that are migrated at once must leave room for those that work already.
+        self.migrating = trio.CapacityLimiter(max(1, options.pool_size // 2))
+        self._users = 0
+
+    @property
+    def is_used(self) -> bool:
+        return self._users > 0
+
+    def join(self) -> None:
+        self._users += 1
+        self.exchange.grow_to(min(self._users, self.options.pool_size))
+        self.leases.grow_to(min(self._users, LEASES_MAX))
+
+    async def leave(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            for pool in (self.exchange, self.leases, self.shared):
+                pool.close()
+            self.hints.close()
+        await trio.lowlevel.checkpoint()
+
+    def _gate(self, params: ConnDict, settings: dict[str, str]) -> Gate:
+        async def dial() -> TrioConnection:
+            return await setup.dial(params, self.options, settings)
+
+        options = self.options
+        pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
+        return Gate(dial, self.where, *pause, self._dice)
+
+
+class HubLookout:
+    """See `store.lookout.Lookout`: one statement for all schemas of a database."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self._schemas: dict[str, str] = {}
+        self._statements: dict[tuple[str, ...], bytes] = {}  # the last ones used
+
+    @property
+    def tenants(self) -> list[str]:
+        return list(self._schemas)
+
+    def add(self, tenant: str, schema: str) -> None:
+        self._schemas[tenant] = schema
+        self._statements.clear()
+
+    def remove(self, tenant: str) -> None:
+        self._schemas.pop(tenant, None)
+        self._statements.clear()
+
+    async def look(self, tenants: Sequence[str]) -> Mapping[str, Sight]:
+        found: dict[str, Sight] = {}
+        for first in range(0, len(tenants), AT_ONCE):
+            found |= await self._look_at(tuple(tenants[first : first + AT_ONCE]))
+        return found
+
+    async def _look_at(self, tenants: tuple[str, ...]) -> Mapping[str, Sight]:
+        if tenants not in self._statements:
+            if len(self._statements) >= STATEMENTS_MAX:
+                self._statements.clear()
+            self._statements[tenants] = _glance({name: self._schemas[name] for name in tenants})
+        statement = self._statements[tenants]
+        with trio.move_on_after(self.hub.options.statement_timeout_seconds):
+            async with self.hub.shared.use("glance") as conn:
+                cursor = await conn.cursor(binary=True).execute(statement, {"bound": 1})
+                return {row[0]: Sight(row[1], row[2]) for row in await cursor.fetchall()}
+        return {}
+
+
+def _glance(schemas: Mapping[str, str]) -> bytes:
+    statements = load_statements("musterd.store.postgres")
+    one = statements["glance"].replace("{observe}", statements["observe"])
+    # Names of tenants and schemas are checked identifiers.
+    parts = [
+        migrating.fill(one, schema).replace("{tenant}", tenant)
+        for tenant, schema in schemas.items()
+    ]
+    return "union all\n".join(f"({part})\n" for part in parts).encode()

@@ -1,0 +1,6 @@
+-- why_leased: the jobs in hand, at most :bound, each with how long it has been running
+select id, kind, node, worker, :now - started_at
+from job_rows
+where state = 'assigned' or state = 'running'
+order by id
+limit :bound

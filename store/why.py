@@ -1,0 +1,90 @@
+"""Why a job is not running: the first reason that stops it now, and those behind it. Pure."""
+
+from __future__ import annotations
+
+import attrs
+
+from musterd.store.estimate import Estimate, estimate, free_workers
+from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import ENDED, LEASED
+from musterd.store.reasons import (
+    Code,
+    Reason,
+    finished,
+    held_back,
+    in_hand,
+    kept_out,
+    workers_busy,
+)
+from musterd.store.standing import Standing
+from musterd.store.words import count_text
+
+
+@attrs.frozen
+class Position:
+    """The job's place among the claimable ones. Not exact = at least that far behind."""
+
+    number: int
+    of: int
+    is_exact: bool
+    of_is_exact: bool
+
+    @property
+    def text(self) -> str:
+        number = count_text(self.number) + ("" if self.is_exact else "+")
+        return f"number {number} of {count_text(self.of)}{'' if self.of_is_exact else '+'}"
+
+
+@attrs.frozen
+class Why:
+    """The answer. There is always a first reason."""
+
+    seen: Standing
+    reasons: tuple[Reason, ...]
+    position: Position | None
+    start: Estimate | None  # where it waits for workers
+
+
+def why(seen: Standing) -> Why:
+    """Draws the conclusions."""
+    state = seen.job.state
+    if state in ENDED:
+        return Why(seen, (finished(seen),), None, None)
+    if state in LEASED:
+        return Why(seen, tuple(in_hand(seen)), None, None)
+    reasons = _put_in_order(seen, [*held_back(seen), *kept_out(seen)])
+    if state is not JobState.QUEUED or any(one.code in NOT_IN_LINE for one in reasons):
+        return Why(seen, tuple(reasons), None, None)
+    place = _position(seen)
+    claiming = [node for node in seen.nodes if node.claims]
+    if not claiming or any(one.code in NOTHING_RUNS for one in reasons):
+        return Why(seen, tuple(reasons), place, None)
+    if place.number <= free_workers(claiming, seen.leased):
+        return Why(seen, tuple(reasons) or (NEXT_UP,), place, None)
+    start = estimate(seen)
+    busy = workers_busy(claiming, place.text, start.unmeasured)
+    return Why(seen, (*reasons, busy), place, start)
+
+
+NEXT_UP = Reason(Code.NEXT_UP, "nothing stops it: a worker takes it in a moment")
+
+# A job that one of these holds up does not stand in line for workers.
+NOT_IN_LINE = frozenset({Code.NOT_DUE, Code.TARGET_HALTED, Code.BEHIND_IN_TARGET, Code.KIND_LIMIT})
+RUNS_NOWHERE = frozenset({Code.KIND_UNKNOWN, Code.KIND_BROKEN})
+NOTHING_RUNS = RUNS_NOWHERE | {Code.QUEUE_PAUSED}  # and nobody can say when that ends
+
+
+def _put_in_order(seen: Standing, reasons: list[Reason]) -> list[Reason]:
+    """A job that was put off because its kind can't run says that first: time alone won't help."""
+    job = seen.job
+    if job.last_outcome is not AttemptOutcome.RELEASED or job.run_at <= seen.now:
+        return reasons
+    return sorted(reasons, key=lambda one: one.code not in RUNS_NOWHERE)
+
+
+def _position(seen: Standing) -> Position:
+    line = seen.line
+    before, every = sum(line.before.values()), sum(line.all.values())
+    if line.is_whole or line.includes_it:
+        return Position(before + 1, every, is_exact=True, of_is_exact=line.is_whole)
+    return Position(before, every, is_exact=False, of_is_exact=False)

@@ -1,0 +1,115 @@
+"""What halts a target, and what lets it go on."""
+
+import pytest
+
+from musterd.store.job import Action, JobState
+from tests.contract.rigs import Rig, ending, ids, settle, state_of
+from tests.contract.target_tools import check, one_of, put_target, runs_next, take_all
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.PAUSED])
+async def test_one_that_failed_or_is_paused_halts_its_target(rig: Rig, state: JobState) -> None:
+    first, second = await put_target(rig.engine, 0, 0)
+    claim = await one_of(rig)
+    assert await runs_next(rig, claim, state=state) == []
+    view = await rig.engine.target("t")
+    assert view is not None
+    assert (view.halted, view.holder.id, view.first_behind) == (True, first, (second,))
+    await rig.engine.control(Action.RESUME, first)
+    check(rig)
+    again = await one_of(rig)
+    assert again.id == first
+    assert await runs_next(rig, again) == [second]
+
+
+@pytest.mark.parametrize("action", [Action.CLEAR, Action.CANCEL])
+async def test_a_paused_one_that_is_canceled_or_cleared_makes_way(rig: Rig, action: Action) -> None:
+    _, second = await put_target(rig.engine, 0, 0)
+    claim = await one_of(rig)
+    assert await runs_next(rig, claim, state=JobState.PAUSED) == []
+    await rig.engine.control(action, claim.id)
+    assert (await one_of(rig)).id == second
+
+
+async def test_a_failed_one_that_is_cleared_makes_way(rig: Rig) -> None:
+    first, second = await put_target(rig.engine, 0, 0)
+    claim = await one_of(rig)
+    assert await runs_next(rig, claim, state=JobState.FAILED) == []
+    await rig.engine.control(Action.CLEAR, first)
+    assert (await one_of(rig)).id == second
+    assert await state_of(rig.engine, first) is JobState.FAILED
+    await rig.engine.control(Action.RESUME, first)  # waits its turn now
+    assert await take_all(rig.engine) == []
+    check(rig)
+
+
+async def test_a_waiting_one_that_is_paused_halts_its_target(rig: Rig) -> None:
+    first, second, third = await put_target(rig.engine, 0, 0, 0)
+    claim = await one_of(rig)
+    await rig.engine.control(Action.PAUSE, third)
+    assert await runs_next(rig, claim) == []
+    await rig.engine.control(Action.RESUME, third)
+    assert ids(await take_all(rig.engine)) == [second]
+    check(rig)
+    assert claim.id == first
+
+
+async def test_a_free_target_is_halted_by_a_waiting_one_too(rig: Rig) -> None:
+    first, second = await put_target(rig.engine, 0, 0)
+    await rig.engine.control(Action.PAUSE, second)
+    view = await rig.engine.target("t")
+    assert view is not None
+    assert (view.halted, view.holder.id) == (True, second)
+    assert await take_all(rig.engine) == []
+    check(rig)
+    await rig.engine.control(Action.CANCEL, second)
+    assert (await one_of(rig)).id == first
+
+
+async def test_the_next_one_can_be_paused_before_it_is_claimed(rig: Rig) -> None:
+    _, second, third = await put_target(rig.engine, 0, 0, 0)
+    await settle(rig.engine, ending((await take_all(rig.engine))[0]))
+    await rig.engine.control(Action.PAUSE, third)
+    assert await take_all(rig.engine) == []
+    check(rig)
+    await rig.engine.control(Action.PAUSE, second)
+    await rig.engine.control(Action.CANCEL, third)
+    assert await take_all(rig.engine) == []
+    await rig.engine.control(Action.RESUME, second)
+    assert (await one_of(rig)).id == second
+
+
+async def test_each_of_two_that_halt_has_to_be_seen_to(rig: Rig) -> None:
+    first, second, third = await put_target(rig.engine, 0, 0, 0)
+    await rig.engine.control(Action.PAUSE, first)
+    await rig.engine.control(Action.PAUSE, second)
+    assert await take_all(rig.engine) == []
+    rig.pass_time(1)
+    await rig.engine.control(Action.RESUME, first)
+    assert await take_all(rig.engine) == []
+    await rig.engine.control(Action.CANCEL, second)
+    claim = await one_of(rig)
+    assert claim.id == third  # the first is due since it was resumed
+    assert await runs_next(rig, claim) == [first]
+
+
+@pytest.mark.parametrize("state", [JobState.QUEUED, JobState.PENDING])
+async def test_a_waiting_one_can_be_canceled(rig: Rig, state: JobState) -> None:
+    (first,) = await put_target(rig.engine, 0)
+    (waiting,) = await put_target(rig.engine, 0, hold=state is JobState.PENDING)
+    (last,) = await put_target(rig.engine, 0)
+    claim = await one_of(rig)
+    await rig.engine.control(Action.CANCEL, waiting)
+    check(rig)
+    assert await runs_next(rig, claim) == [last]
+    assert claim.id == first
+
+
+async def test_a_released_one_takes_its_place(rig: Rig) -> None:
+    (held,) = await put_target(rig.engine, 3, hold=True)
+    (first,) = await put_target(rig.engine, 0)
+    claim = await one_of(rig)
+    assert claim.id == first
+    await rig.engine.control(Action.RELEASE, held)
+    assert await take_all(rig.engine) == []
+    assert await runs_next(rig, claim) == [held]

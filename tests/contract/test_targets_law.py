@@ -1,0 +1,96 @@
+"""Targets together with caps; and what holds of targets whoever writes to the database."""
+
+import sqlite3
+
+import psycopg
+import pytest
+
+from musterd.store.job import Action, NewJob
+from tests.contract.rigs import PostgresRig, Rig, ending, ids, put, settle
+from tests.contract.target_tools import check, put_target, take_all
+
+
+class TestWithCaps:
+    CAPS = (("report", 1),)
+
+    async def test_both_are_kept(self, rig: Rig) -> None:
+        made = await put_target(rig.engine, 0, 0)
+        other = await put_target(rig.engine, 0, 0, target="u")
+        order: list[int] = []
+        for _ in range(4):
+            (claim,) = await take_all(rig.engine, 5, caps=self.CAPS)
+            check(rig)
+            order.append(claim.id)
+            await settle(rig.engine, ending(claim))
+        assert order == [made[0], made[1], other[0], other[1]] or order == [
+            made[0], other[0], made[1], other[1],
+        ]  # fmt: skip
+
+    async def test_one_that_waits_for_its_cap_is_not_overtaken(self, rig: Rig) -> None:
+        (blocker,) = await put(rig.engine, 9)
+        (first,) = await put_target(rig.engine, 0)
+        (second,) = await rig.engine.enqueue([NewJob("other", target="t")])
+        (held,) = await take_all(rig.engine, 5, caps=self.CAPS)
+        assert held.id == blocker
+        check(rig)
+        (urgent,) = await rig.engine.enqueue([NewJob("other", target="t", priority=3)])
+        (before,) = await take_all(rig.engine, 5, caps=self.CAPS)
+        assert before.id == urgent
+        check(rig)
+        ends = [ending(held), ending(before)]
+        (after,) = await take_all(rig.engine, 5, ends, self.CAPS)
+        assert after.id == first
+        (last,) = await take_all(rig.engine, 5, [ending(after)], self.CAPS)
+        assert last.id == second
+        check(rig)
+
+    async def test_one_that_waits_for_its_cap_can_be_canceled(self, rig: Rig) -> None:
+        await put(rig.engine, 9)
+        (first,) = await put_target(rig.engine, 0)
+        (second,) = await rig.engine.enqueue([NewJob("other", target="t")])
+        await take_all(rig.engine, 5, caps=self.CAPS)
+        await rig.engine.control(Action.CANCEL, first)
+        assert ids(await take_all(rig.engine, 5, caps=self.CAPS)) == [second]
+        check(rig)
+
+
+class TestTheLaw:
+    async def test_the_database_lets_no_two_of_a_target_be_leased(self, rig: Rig) -> None:
+        first, second = await put_target(rig.engine, 0, 0)
+        await take_all(rig.engine)
+        with pytest.raises((sqlite3.IntegrityError, psycopg.errors.UniqueViolation)):
+            rig.raw(
+                f"update job_rows set state = 'running', attempt = 1, {not_behind(rig)},"
+                " node = 'n', started_at = run_at, lease_expires_at = run_at,"
+                " heartbeat_at = run_at,"
+                f" claim_token = (select claim_token from job_rows where id = {first})"
+                f" where id = {second}"
+            )
+
+    async def test_a_claim_mends_what_somebody_broke_by_hand(self, rig: Rig) -> None:
+        made = await put_target(rig.engine, 0, 0)
+        await put(rig.engine, 0)
+        (claim, _) = await take_all(rig.engine)
+        rig.raw("delete from target_holders")
+        rig.raw(f"update job_rows set {not_behind(rig)}")
+        more = await put(rig.engine, 0)
+        assert ids(await take_all(rig.engine)) == more
+        check(rig)
+        rig.raw(f"update target_holders set job_id = {made[1]}")
+        rig.raw(f"update job_rows set {not_behind(rig)}")
+        assert await take_all(rig.engine) == []
+        check(rig)
+        assert ids(await take_all(rig.engine, 9, [ending(claim)])) == [made[1]]
+
+    @pytest.mark.parametrize("name", ["''", "'" + "x" * 201 + "'"])
+    async def test_a_name_has_1_to_200_characters(self, rig: Rig, name: str) -> None:
+        await put(rig.engine, 0)
+        with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
+            rig.raw(
+                "insert into job_rows (kind, target, created_at, run_at)"
+                f" select kind, {name}, created_at, run_at from job_rows"
+            )
+
+
+def not_behind(rig: Rig) -> str:
+    return "behind = false" if isinstance(rig, PostgresRig) else "behind = 0"
