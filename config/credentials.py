@@ -1,11 +1,15 @@
 """Secrets that stand in files: a URL or a token, often handed over by systemd."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from attrs import field, frozen
+
 from musterd.config.faults import ConfigError, Fault
-from musterd.config.settings import Settings
+from musterd.config.settings import HttpScope, HttpToken, Settings
+
+MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue")
 
 
 def find_credential(name: str, environ: Mapping[str, str]) -> Path | None:
@@ -33,8 +37,51 @@ def read_secret(key: str, name: str, environ: Mapping[str, str]) -> str:
     return secret
 
 
+@frozen
+class BearerToken:
+    """A token of the HTTP side: its holder's name, the token itself, what its holder may do."""
+
+    name: str
+    secret: str = field(repr=False)
+    scopes: tuple[HttpScope, ...]
+
+
+def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple[BearerToken, ...]:
+    """Gives every bearer token, the one that may do everything first. Raises ConfigError, naming
+    all that cannot be read, and two that are the same.
+    """
+    http = settings.http
+    found = [BearerToken("admin", http.token, ("admin",))] if http.token else []
+    first = HttpToken("admin", http.token_file, ("admin",)) if http.token_file else None
+    faults: list[Fault] = []
+    for token in (first, *http.tokens) if first else http.tokens:
+        key = "http.token_file" if token is first else f"http.tokens.{token.name}.token_file"
+        try:
+            secret = read_secret(key, token.token_file, environ)
+        except ConfigError as error:
+            faults.extend(error.faults)
+            continue
+        if twin := next((one.name for one in found if one.secret == secret), None):
+            said = f"the same token as that of {twin}"
+            faults.append(Fault(token.token_file, key=key, found=said, wanted="one of its own"))
+        found.append(BearerToken(token.name, secret, token.scopes))
+    if faults:
+        raise ConfigError(faults)
+    return tuple(found)
+
+
 def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Gives the bearer token, read from its file if it stands in one; "" if there is none."""
-    if not settings.http.token_file:
-        return settings.http.token
-    return read_secret("http.token_file", settings.http.token_file, environ)
+    """Gives the token that this machine's own verbs ask the daemon with: the one that may do most;
+    "" if there is none. Raises ConfigError if it cannot be read.
+    """
+    http = settings.http
+    if http.token:
+        return http.token
+    if http.token_file:
+        return read_secret("http.token_file", http.token_file, environ)
+    mightiest = min(http.tokens, key=_rank, default=None)
+    return "" if mightiest is None else read_secret("http.tokens", mightiest.token_file, environ)
+
+
+def _rank(token: HttpToken) -> int:
+    return min(MIGHT.index(scope) for scope in token.scopes)

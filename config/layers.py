@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_origin
+from typing import Literal, cast, get_origin
 
 import tomli
 
 from musterd.config.document import Document
 from musterd.config.faults import Fault
 from musterd.config.settings import keys
+from musterd.config.tenants import TABLE, attribute_of
 
 _PREFIX = "MUSTERD_"
 _ASSIGNMENT = re.compile(r"([^=.]+)\.([^=]+)=(.*)", re.DOTALL)
@@ -23,7 +24,7 @@ def from_environment(environ: Mapping[str, str], folder: Path) -> Iterator[Docum
     for name in sorted(environ):
         section, separator, key = name.removeprefix(_PREFIX).partition("__")
         if name.startswith(_PREFIX) and separator:
-            path = (section.lower(), key.lower())
+            path = _path(section.lower(), key.lower(), "__")
             yield _document(f"env {name}", path, environ[name], folder)
 
 
@@ -35,23 +36,31 @@ def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fau
             said = text.partition("=")[0]  # what follows may be a secret
             yield Fault("--set", found=said or "nothing", wanted="section.key=value")
         else:
-            yield _document("--set", (found[1].strip(), found[2].strip()), found[3], folder)
+            path = _path(found[1].strip(), found[2].strip(), ".")
+            yield _document("--set", path, found[3], folder)
 
 
-def _document(source: str, path: tuple[str, str], text: str, folder: Path) -> Document | Fault:
-    section, name = path
+def _path(section: str, rest: str, separator: str) -> tuple[str, ...]:
+    """Only tenants have tables within tables."""
+    return (section, *rest.split(separator)) if section == TABLE else (section, rest)
+
+
+def _document(source: str, path: tuple[str, ...], text: str, folder: Path) -> Document | Fault:
     if not text.isascii() and not _is_unicode(text):
-        return Fault(source, key=f"{section}.{name}", found="text that is not UTF-8")
-    return Document(source, {section: {name: _value(text, ".".join(path))}}, folder)
+        return Fault(source, key=".".join(path), found="text that is not UTF-8")
+    data: object = _value(text, path)
+    for name in reversed(path):
+        data = {name: data}
+    return Document(source, cast(Mapping[str, object], data), folder)
 
 
 def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _value(text: str, key: str) -> object:
-    """Reads `text` by the type of `key`; what cannot be read stays text, and is refused later."""
-    known = keys().get(key)
+def _value(text: str, path: tuple[str, ...]) -> object:
+    """Reads `text` by the type of its key; what cannot be read stays text, and is refused later."""
+    known = attribute_of(path) if path[0] == TABLE else keys().get(".".join(path))
     if known is None:
         return text
     is_text = known.type is str or get_origin(known.type) is Literal

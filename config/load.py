@@ -9,14 +9,15 @@ from typing import Any, cast
 import attrs
 from attrs import AttrsInstance, evolve, frozen
 
-from musterd.config import layers
+from musterd.config import layers, tenants
 from musterd.config.credentials import find_credential
 from musterd.config.document import Document, read_document
 from musterd.config.faults import ConfigError, Fault, did_you_mean
 from musterd.config.rules import RULES, Rule
-from musterd.config.settings import Settings, keys, sections
+from musterd.config.settings import HttpToken, Settings, keys, sections
 from musterd.config.strict import describe, read_table, strict_converter
-from musterd.config.toml_text import key_text, plain_number
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.toml_text import key_text, plain
 
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
 SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
@@ -87,11 +88,15 @@ class _Merged:
         self._values: dict[str, object] = {}
         self._givers: dict[str, int] = {}
         self._documents: list[Document] = []
+        self._tenants: list[str] = []
 
     def add(self, document: Document) -> None:
         self._documents.append(document)
         shapes = sections()
         for section in document.data:
+            if section == tenants.TABLE:
+                self._add_tenants(document)
+                continue
             if section not in shapes:
                 self.faults.append(_unknown_section(document, section))
                 continue
@@ -101,14 +106,32 @@ class _Merged:
                 self._values[f"{section}.{name}"] = value
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
+    def _add_tenants(self, document: Document) -> None:
+        names, reading = tenants.read_tenants(document, _CONVERTER)
+        self.faults.extend(reading.faults)
+        known = (DEFAULT_TENANT, *self._tenants)
+        self._tenants += [name for name in names if name not in known]
+        for name in names:
+            self._givers.setdefault(f"{tenants.TABLE}.{name}", len(self._documents) - 1)
+        for key, value in reading.values.items():
+            self._values[key] = value
+            self._givers[key] = len(self._documents) - 1
+
+    def _tenant_keys(self) -> list[str]:
+        return [key for key in self._values if key.startswith(f"{tenants.TABLE}.")]
+
     def make_paths_absolute(self, environ: Mapping[str, str]) -> None:
         for key in _FOLDER_KEYS:
             paths = cast(tuple[Path, ...], self._values[key])
             self._values[key] = tuple(_absolute(self._giver(key).folder, path) for path in paths)
-        for key in _FILE_KEYS:
-            name = cast(str, self._values[key])
-            if name and find_credential(name, environ) is None:
-                self._values[key] = str(_absolute(self._giver(key).folder, Path(name)))
+        of_tenants = [key for key in self._tenant_keys() if key.endswith(".url_file")]
+        for key in (*_FILE_KEYS, *of_tenants):
+            self._values[key] = self._file(key, cast(str, self._values[key]), environ)
+        tokens = cast(tuple[HttpToken, ...], self._values["http.tokens"])
+        self._values["http.tokens"] = tuple(
+            evolve(token, token_file=self._file("http.tokens", token.token_file, environ))
+            for token in tokens
+        )
         python = cast(str, self._values["catalog.python"])
         if "/" in python:  # else a name for PATH
             folder = self._giver("catalog.python").folder
@@ -120,14 +143,22 @@ class _Merged:
             section: cast(Callable[..., Any], shape)(**self._table(section, shape))
             for section, shape in sections().items()
         }
-        return Settings(**tables)
+        settings = Settings(**tables, tenants={}, tenant=DEFAULT_TENANT)
+        found = tenants.resolved(self._tenants, self._values, settings)
+        return evolve(settings, tenants={tenant.name: tenant for tenant in found})
 
     def broken_rules(self, settings: Settings) -> Iterator[Fault]:
         """Gives a fault for each rule that does not hold, unless one of its keys is at fault."""
-        at_fault = {fault.key for fault in self.faults}
+        at_fault = {".".join(fault.key.split(".")[:2]) for fault in self.faults}
         for rule in RULES:
             if at_fault.isdisjoint(rule.keys) and not rule.holds(settings):
                 yield self._broken(rule, settings)
+        for broken in tenants.broken_rules(settings):
+            # Of keys that nobody set another rule has said what is wrong.
+            key = next((key for key in broken.keys if key in self._givers), None)
+            if key is not None and key not in at_fault:
+                fault = self._fault(key, broken.found)
+                yield evolve(fault, wanted=broken.wanted, hint=broken.hint)
 
     def missing_folders(self) -> Iterator[Fault]:
         for key in _FOLDER_KEYS:
@@ -136,7 +167,15 @@ class _Merged:
                     yield self._fault(key, f"{path} cannot be read: {why}")
 
     def origins(self) -> Mapping[str, str]:
-        return {key: self._giver(key).origin(_path(key)) for key in keys()}
+        of_tenants = [f"{tenants.TABLE}.{name}" for name in self._tenants]
+        known = [*keys(), *of_tenants, *self._tenant_keys()]
+        return {key: self._giver(key).origin(_path(key)) for key in known}
+
+    def _file(self, key: str, name: str, environ: Mapping[str, str]) -> str:
+        """The file's whole path, unless it is a credential's name, or none."""
+        if not name or find_credential(name, environ) is not None:
+            return name
+        return str(_absolute(self._giver(key).folder, Path(name)))
 
     def _table(self, section: str, shape: type[AttrsInstance]) -> dict[str, object]:
         return {name: self._values[f"{section}.{name}"] for name in attrs.fields_dict(shape)}
@@ -154,8 +193,7 @@ class _Merged:
 
     def _shown(self, key: str) -> str:
         value = self._values[key]
-        plain = plain_number(value) if isinstance(value, float) else value
-        return describe(plain, keys()[key])
+        return describe(plain(value), keys()[key])
 
     def _giver(self, key: str) -> Document:
         return self._documents[self._givers[key]]
@@ -179,7 +217,7 @@ def _why_unreadable(path: Path) -> str:
 
 def _unknown_section(document: Document, section: str) -> Fault:
     found = "unknown table" if isinstance(document.data[section], dict) else "unknown key"
-    hint = did_you_mean(section, sections()) or _same_name_elsewhere(section)
+    hint = did_you_mean(section, (*sections(), tenants.TABLE)) or _same_name_elsewhere(section)
     hint = hint or f"known: {', '.join(sections())}"
     return Fault(document.source, document.line((section,)), key_text([section]), found, hint=hint)
 

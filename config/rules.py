@@ -51,7 +51,13 @@ def _is_guarded(settings: Settings) -> bool:
     address = listen_address(settings.http.listen)
     if not isinstance(address, TcpAddress) or address.is_loopback:
         return True
-    return bool(settings.http.token or settings.http.token_file)
+    http = settings.http
+    return bool(http.token or http.token_file or http.tokens)
+
+
+def _names_given_twice(settings: Settings) -> str:
+    names = [token.name for token in settings.http.tokens]
+    return ", ".join(sorted({name for name in names if names.count(name) > 1}))
 
 
 RULES = (
@@ -105,9 +111,15 @@ RULES = (
         lambda settings: not (settings.http.token and settings.http.token_file),
     ),
     Rule(
-        ("http.listen", "http.token", "http.token_file"),
+        ("http.listen", "http.token", "http.token_file", "http.tokens"),
         "a loopback address, or a token",
         _is_guarded,
         hint="set http.token_file",
+    ),
+    Rule(
+        ("http.tokens",),
+        "a name of its own for each token",
+        lambda settings: not _names_given_twice(settings),
+        detail=_names_given_twice,
     ),
 )

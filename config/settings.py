@@ -15,12 +15,16 @@ from musterd.config.validators import (
     UrlOf,
     file_name,
     listen_text,
+    named_file,
+    not_empty,
     rising,
     schema_name,
+    token_name,
 )
 
 Backoff = Literal["exponential", "linear", "fixed"]
 Jitter = Literal["full", "equal", "none"]
+HttpScope = Literal["read", "enqueue", "admin"]  # what the holder of a token may do
 
 _HOUR = 3_600
 _DAY = 86_400
@@ -125,12 +129,22 @@ class Shutdown:
 
 
 @frozen
+class HttpToken:
+    """A bearer token of its own: whose it is, where it stands, what it allows."""
+
+    name: str = field(validator=token_name)
+    token_file: str = field(validator=named_file)
+    scopes: tuple[HttpScope, ...] = field(validator=not_empty)
+
+
+@frozen
 class Http:
     """Where the HTTP side listens (see `listen_address`) and who may use it."""
 
     listen: str = field(validator=listen_text)
     token: str = field(metadata=_SECRET, repr=mask_all)
     token_file: str = field(validator=file_name)
+    tokens: tuple[HttpToken, ...]
 
 
 @frozen
@@ -163,8 +177,35 @@ class CatalogSettings:
 
 
 @frozen
+class TenantPlace:
+    """Where a tenant keeps its jobs. No URL of its own: beside those of `[store]`."""
+
+    url: str = field(validator=UrlOf(STORE_SCHEMES), metadata=_SECRET_URL, repr=mask_url)
+    url_file: str = field(validator=file_name)
+    schema: str = field(validator=schema_name)
+
+
+@frozen
+class TenantWorkers:
+    """The bounds of a tenant's crew."""
+
+    default_count: int = field(validator=Between(0, 10_000))
+    max_count: int = field(validator=Between(1, 10_000))
+
+
+@frozen
+class Tenant:
+    """One tenant, with what it leaves open filled in from the node's own tables."""
+
+    name: str
+    place: TenantPlace
+    workers: TenantWorkers
+    limits: Limits
+
+
+@frozen
 class Settings:
-    """All settings of a node."""
+    """All settings of a node; or, from `tenants.settings_of`, those of one `tenant` on it."""
 
     workers: Workers
     store: Store
@@ -178,11 +219,17 @@ class Settings:
     metrics: Metrics
     log: Log
     catalog: CatalogSettings
+    tenants: Mapping[str, Tenant]  # by name, the default one first
+    tenant: str
 
 
 def sections() -> Mapping[str, type[AttrsInstance]]:
     """Gives the class of each table, by the table's name, in the order of `default.toml`."""
-    return {key.name: cast(type[AttrsInstance], key.type) for key in attrs.fields(Settings)}
+    return {
+        key.name: cast(type[AttrsInstance], key.type)
+        for key in attrs.fields(Settings)
+        if attrs.has(cast(type, key.type))
+    }
 
 
 def keys() -> Mapping[str, "attrs.Attribute[object]"]:

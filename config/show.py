@@ -1,19 +1,28 @@
 """The effective settings as a reader wants them: as a tree or as TOML, secrets masked."""
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import cast
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, cast
+
+import attrs
+from attrs import AttrsInstance
 
 from musterd.config.load import Loaded
-from musterd.config.settings import keys, sections
-from musterd.config.toml_text import plain_number, toml_text
+from musterd.config.settings import Tenant, sections
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.tenants import TABLE
+from musterd.config.toml_text import plain, toml_text
+
+Leaf: TypeAlias = tuple[str, str, object, str]  # table, key, value, origin
 
 
-def as_tree(loaded: Loaded, origin: bool) -> dict[str, dict[str, object]]:
+def as_tree(loaded: Loaded, origin: bool) -> dict[str, dict[str, Any]]:
     """Gives the nested object of the TOML; with `origin`, each leaf is {"value", "origin"}."""
-    tree: dict[str, dict[str, object]] = {section: {} for section in sections()}
-    for section, name, value, source in _leaves(loaded):
-        tree[section][name] = {"value": value, "origin": source} if origin else value
+    tree: dict[str, dict[str, Any]] = {section: {} for section in sections()}
+    for header, name, value, source in _leaves(loaded):
+        table: dict[str, Any] = tree
+        for part in header.split("."):
+            table = table.setdefault(part, {})
+        table[name] = {"value": value, "origin": source} if origin else value
     return tree
 
 
@@ -30,22 +39,31 @@ def as_text(loaded: Loaded, origin: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _leaves(loaded: Loaded) -> Iterator[tuple[str, str, object, str]]:
-    for key, attribute in keys().items():
-        section, name = key.split(".")
-        value = cast(object, getattr(getattr(loaded.settings, section), name))
+def _leaves(loaded: Loaded) -> Iterator[Leaf]:
+    for section in sections():
+        yield from _table(section, getattr(loaded.settings, section), loaded)
+    for tenant in loaded.settings.tenants.values():
+        yield from _tenant(tenant, loaded)
+
+
+def _tenant(tenant: Tenant, loaded: Loaded) -> Iterator[Leaf]:
+    """What is in effect for it; of its limits only those that it does not share with the node."""
+    header = f"{TABLE}.{tenant.name}"
+    if tenant.name != DEFAULT_TENANT:
+        yield from _table(header, tenant.place, loaded)
+    if tenant.name != DEFAULT_TENANT or any(key.startswith(f"{header}.") for key in loaded.origins):
+        yield from _table(f"{header}.workers", tenant.workers, loaded)
+    for leaf in _table(f"{header}.limits", tenant.limits, loaded):
+        if f"{header}.limits.{leaf[1]}" in loaded.origins:
+            yield leaf
+
+
+def _table(header: str, table: AttrsInstance, loaded: Loaded) -> Iterator[Leaf]:
+    for name, attribute in attrs.fields_dict(type(table)).items():
+        value = cast(object, getattr(table, name))
         mask = cast(Callable[[str], str] | None, attribute.metadata.get("mask"))
-        shown = mask(cast(str, value)) if mask else _plain(value)
-        yield section, name, shown, loaded.origins[key]
-
-
-def _plain(value: object) -> object:
-    """Gives the value in JSON's types, numbers as they would be written by hand."""
-    if isinstance(value, tuple):
-        return [_plain(each) for each in cast(Sequence[object], value)]
-    if isinstance(value, float):
-        return plain_number(value)
-    return str(value) if isinstance(value, Path) else value
+        shown = mask(cast(str, value)) if mask else plain(value)
+        yield header, name, shown, loaded.origins.get(f"{header}.{name}", "default")
 
 
 def _one_line(text: str) -> str:

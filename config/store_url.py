@@ -7,6 +7,7 @@ from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.secrets import mask_url
 from musterd.config.settings import Settings
+from musterd.config.tenant_names import beside
 from musterd.config.toml_text import short_text
 from musterd.config.validators import STORE_SCHEMES, check_url
 
@@ -16,9 +17,18 @@ _SQLITE = "sqlite:///"
 def resolve_store_url(settings: Settings, environ: Mapping[str, str]) -> str:
     """Gives the store's URL: `url`, else what `url_file` holds, else SQLite in the state directory.
 
-    `PG*` variables choose nothing here; libpq reads them once a PostgreSQL URL is chosen.
+    A tenant without a URL of its own has its file beside that of the default tenant. `PG*`
+    variables choose nothing here; libpq reads them once a PostgreSQL URL is chosen.
     Raises ConfigError if the file cannot be read or holds no such URL.
     """
+    url = _given_url(settings, environ)
+    own = settings.tenants[settings.tenant].place
+    if own.url or own.url_file or not url.startswith("sqlite:"):
+        return url
+    return beside(url, settings.tenant)
+
+
+def _given_url(settings: Settings, environ: Mapping[str, str]) -> str:
     if settings.store.url:
         return settings.store.url
     if settings.store.url_file:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
@@ -14,6 +14,7 @@ from cattrs import Converter
 from musterd.config.document import Document
 from musterd.config.faults import Fault, Unfit, did_you_mean, either
 from musterd.config.secrets import mask_url
+from musterd.config.toml_lines import KeyPath
 from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
 
 Key: TypeAlias = "attrs.Attribute[object]"
@@ -48,7 +49,7 @@ def strict_converter() -> Converter:
 
 
 def read_table(
-    document: Document, path: tuple[str, ...], shape: type[AttrsInstance], converter: Converter
+    document: Document, path: KeyPath, shape: type[AttrsInstance], converter: Converter
 ) -> Reading:
     """Reads the table at `path` by the attrs class `shape`: no fault hides another.
 
@@ -61,6 +62,12 @@ def read_table(
     values: dict[str, Any] = {}
     faults: list[Fault] = []
     for name, raw in cast(dict[str, object], table).items():
+        inner = _shape_of_tables(keys[name], raw) if name in keys else None
+        if inner is not None:
+            read = _read_tables(document, (*path, name), inner, converter)
+            values.update(read.values)
+            faults.extend(read.faults)
+            continue
         try:
             values[name] = _fit(raw, keys[name], converter)
         except KeyError:
@@ -70,14 +77,42 @@ def read_table(
     return Reading(values, tuple(faults))
 
 
-def unknown_key(document: Document, path: tuple[str, ...], known: tuple[str, ...]) -> Fault:
+def _read_tables(
+    document: Document, path: KeyPath, shape: type[AttrsInstance], converter: Converter
+) -> Reading:
+    """Reads the list of tables at `path`; each must have all of its keys. One fault, no list."""
+    made: list[AttrsInstance] = []
+    faults: list[Fault] = []
+    for number, _ in enumerate(cast(Sequence[object], document.at(path))):
+        here = (*path, number)
+        read = read_table(document, here, shape, converter)
+        faults.extend(read.faults)
+        missing = [name for name in attrs.fields_dict(shape) if name not in read.values]
+        at_fault = {fault.key for fault in read.faults}
+        faults.extend(
+            misfit(document, here, f"no {name}", Unfit("one"))
+            for name in missing
+            if at_fault.isdisjoint({key_text(here), key_text((*here, name))})
+        )
+        if not missing:
+            made.append(cast(Callable[..., AttrsInstance], shape)(**read.values))
+    return Reading({} if faults else {str(path[-1]): tuple(made)}, tuple(faults))
+
+
+def _shape_of_tables(key: Key, raw: object) -> type[AttrsInstance] | None:
+    """Gives the class of each element, where the key wants a list of tables and has a list."""
+    elements = get_args(key.type) if _is_list(key.type) and isinstance(raw, list) else ()
+    return elements[0] if elements and attrs.has(elements[0]) else None
+
+
+def unknown_key(document: Document, path: KeyPath, known: tuple[str, ...]) -> Fault:
     """Gives the fault of a key that does not exist, with the nearest one that does."""
-    hint = did_you_mean(path[-1], known) or f"known: {', '.join(known)}"
+    hint = did_you_mean(str(path[-1]), known) or f"known: {', '.join(known)}"
     line = document.line(path)
     return Fault(document.source, line, key_text(path), "unknown key", hint=hint)
 
 
-def misfit(document: Document, path: tuple[str, ...], found: str, unfit: Unfit) -> Fault:
+def misfit(document: Document, path: KeyPath, found: str, unfit: Unfit) -> Fault:
     """Gives the fault of a value that does not fit its key."""
     line = document.line(path)
     return Fault(document.source, line, key_text(path), found, unfit.wanted, unfit.hint)
@@ -103,9 +138,10 @@ def _fit(raw: object, key: Key, converter: Converter) -> object:
     return value
 
 
-def _not_a_table(document: Document, path: tuple[str, ...], found: object) -> Fault:
-    header = key_text(path)
-    unfit = Unfit("a table", f"write [{header}] above its keys")
+def _not_a_table(document: Document, path: KeyPath, found: object) -> Fault:
+    is_element = isinstance(path[-1], int)
+    header = f"[[{key_text(path[:-1])}]]" if is_element else f"[{key_text(path)}]"
+    unfit = Unfit("a table", f"write {header} above its keys")
     return misfit(document, path, sort_of(found), unfit)
 
 

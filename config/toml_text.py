@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+import attrs
+from attrs import AttrsInstance
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = 60
 _SORTS = (
@@ -59,6 +62,18 @@ def key_text(path: Iterable[str | int]) -> str:
 def plain_number(value: float) -> int | float:
     """Gives a whole number for a float that is one, so that 30 does not become 30.0."""
     return int(value) if float(value).is_integer() else value
+
+
+def plain(value: object) -> object:
+    """Gives a setting in JSON's types, numbers as they would be written by hand."""
+    if isinstance(value, tuple):
+        return [plain(each) for each in cast(Sequence[object], value)]
+    if isinstance(value, float):
+        return plain_number(value)
+    if attrs.has(type(value)):
+        fields = attrs.asdict(cast(AttrsInstance, value), recurse=False)
+        return {name: plain(each) for name, each in fields.items()}
+    return str(value) if isinstance(value, Path) else value
 
 
 def _holds_tables(value: object) -> bool:

@@ -15,6 +15,7 @@ POSTGRESQL_SCHEMES = ("postgresql", "postgres")
 STORE_SCHEMES = ("sqlite", *POSTGRESQL_SCHEMES)
 
 _SHAPES = {"sqlite": "sqlite:///path", "postgresql": "postgresql://user@host/database"}
+_TOKEN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -65,6 +66,25 @@ def file_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
         raise Unfit("a path", "a URL stands in `url`, or in the file")
     if not name.isprintable():
         raise Unfit("a path without control characters")
+
+
+def named_file(owner: object, key: "Attribute[Any]", name: str) -> None:
+    """The text can be a path."""
+    if not name:
+        raise Unfit("a path")
+    file_name(owner, key, name)
+
+
+def token_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    """The name tells a person whose token it is, in one line."""
+    if not _TOKEN_NAME.fullmatch(name):
+        raise Unfit("1 to 50 letters, digits, _, . and -")
+
+
+def not_empty(_owner: object, _key: "Attribute[Any]", values: Sequence[object]) -> None:
+    """There is at least one."""
+    if not values:
+        raise Unfit("at least one")
 
 
 def listen_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:

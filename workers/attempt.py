@@ -9,9 +9,10 @@ from typing import cast
 import trio
 
 from musterd.catalog.behaviour import JSON
-from musterd.catalog.kinds import Deterministic, WorkKind
+from musterd.catalog.kinds import Deterministic, Python, WorkKind
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.held import Held
+from musterd.workers.ignoring import end_after_request
 from musterd.workers.outcome import Outcome, on_request
 from musterd.workers.runners import deterministic
 from musterd.workers.running import Assignment, Traces
@@ -44,9 +45,11 @@ async def _within_limits(held: Held, assignment: Assignment, box: Box) -> Outcom
     with trio.CancelScope() as scope:
         if limit_seconds is not None:
             scope.deadline = trio.current_time() + limit_seconds
-        held.scope = scope
+        held.scope, held.grace_seconds = scope, kind.grace_seconds
+        held.cannot_stop = _runs_in_thread(kind)
         try:
-            return await box.runner(kind).run(assignment)
+            outcome = await box.runner(kind).run(assignment)
+            return end_after_request(held, outcome, trio.current_time())
         finally:
             held.scope = None
     if held.lost:
@@ -57,3 +60,7 @@ async def _within_limits(held: Held, assignment: Assignment, box: Box) -> Outcom
     message = f"attempt {number} took longer than its time limit of {limit_seconds:g} s"
     outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
     return outcome._replace(log=traces.log, spent=traces.spent)
+
+
+def _runs_in_thread(kind: WorkKind) -> bool:
+    return isinstance(kind.behaviour, Python) and kind.behaviour.isolation == "thread"

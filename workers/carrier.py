@@ -8,7 +8,7 @@ reply was lost is read back by token.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -17,7 +17,9 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState
-from musterd.workers.desk import Desk, Ended
+from musterd.workers.desk import Desk
+from musterd.workers.held import Ended
+from musterd.workers.listener import turned_report
 from musterd.workers.outcome import error_json
 
 T = TypeVar("T")
@@ -88,7 +90,7 @@ class Carrier:
             self._failures = 0
             if request is not None:  # first: the leases of what was claimed are running already
                 self._book_claims(exchange, request, sent_boottime)
-            await self._book(ended, exchange.rejected)
+            await self._book(_as_turned(ended, exchange.turned), exchange.rejected)
 
     def _load(self) -> tuple[list[Ended], ClaimRequest | None]:
         ended = self.desk.take_ended()
@@ -161,6 +163,18 @@ class Carrier:
         seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
         self._failures += 1
         await trio.sleep(seconds * self.dice.uniform(0.5, 1.0))
+
+
+def _as_turned(ended: list[Ended], turned: Mapping[int, JobState]) -> list[Ended]:
+    """As the store has them: a request made another end of these than was meant."""
+    if not turned:
+        return ended
+    return [
+        one._replace(report=turned_report(one.report, turned[one.settlement.id]))
+        if one.settlement.id in turned
+        else one
+        for one in ended
+    ]
 
 
 def _as_failed(one: Ended, error: InputRefused) -> Ended:

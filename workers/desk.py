@@ -7,7 +7,6 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 from uuid import UUID
 
 import attrs
@@ -15,7 +14,7 @@ import trio
 
 from musterd.store.job import Caps, Claim, ClaimRequest, Request, Settlement
 from musterd.workers.appetite import Appetite
-from musterd.workers.held import Held
+from musterd.workers.held import Ended, Held
 from musterd.workers.listener import Listener, Report
 from musterd.workers.outcome import Verdict, released, requested
 from musterd.workers.seat import Seat
@@ -34,14 +33,6 @@ class DeskPlan:
     caps: Callable[[], Caps] = tuple  # of the catalog of the moment
 
 
-class Ended(NamedTuple):
-    """The end of an attempt, on its way to the store."""
-
-    settlement: Settlement
-    report: Report
-    held: Held
-
-
 class Desk:
     """Owned by the daemon. `held` is every claim in this node's hands, until its settlement is in
     the store.
@@ -56,6 +47,7 @@ class Desk:
         self.cause = trio.Event()  # set = the carrier has a reason to look
         self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
+        self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
         self._plan = plan
         self._listener = listener
         self._dice = dice
@@ -110,7 +102,8 @@ class Desk:
         self._ended.append(
             Ended(
                 Settlement(
-                    *what, started, now, delay, result, error, reason, forgive, log, spent
+                    *what, started, now, delay, result, error, reason, forgive, log, spent,
+                    claim.target,
                 ),
                 Report(
                     claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,
@@ -144,6 +137,13 @@ class Desk:
         """There may be new work."""
         self.appetite.hint()
         self.cause.set()
+        self.on_work()
+
+    def poll(self) -> None:
+        """It is time to look, as when the poll interval has passed."""
+        self.appetite.poll_due()
+        self.cause.set()
+        self.on_work()
 
     def stop_claiming(self) -> None:
         """From now on nothing is claimed, and what lies ready is given back."""
@@ -234,6 +234,7 @@ class Desk:
         """
         if claims:
             self.claimed.set()
+            self.on_work()
         now = trio.current_time()
         trusted_until = sent_boottime + self._plan.lease_seconds - self._plan.margin_seconds
         for claim in claims:

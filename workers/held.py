@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 import trio
 
-from musterd.store.job import Claim, Hold, Request
+from musterd.store.job import Claim, Hold, Request, Settlement
+from musterd.workers.listener import Report
 from musterd.workers.running import Note
+
+STOPPING_SECONDS = 2.0  # what the end of work that was told to stop may take beyond its grace
 
 
 @attrs.define(eq=False)
@@ -25,6 +30,9 @@ class Held:
     settling: bool = False
     lost: bool = False
     request: Request | None = None  # what somebody has asked for; obeyed once
+    asked_local: float = 0.0  # when that was
+    grace_seconds: float = 0.0  # how long its work may take to stop
+    cannot_stop: bool = False  # its work runs where nothing can end it: it is waited for
     last_note: Note | None = None  # of its progress
 
     def note(self, note: Note) -> None:
@@ -37,10 +45,27 @@ class Held:
             self.scope.cancel()
 
     def obey(self, request: Request) -> None:
-        """Somebody wants it canceled or paused: its attempt is cancelled, and settled as that."""
-        self.request = request
-        if self.scope is not None:
+        """Somebody wants it canceled or paused: its attempt is cancelled, and settled as that.
+
+        Work that can't be stopped goes on, under its lease: were it left to itself, another run of
+        the job, or of its target, could begin beside it.
+        """
+        self.request, self.asked_local = request, trio.current_time()
+        if self.scope is not None and not self.cannot_stop:
             self.scope.cancel()
+
+    def ignores_request(self, now_local: float) -> bool:
+        """Whether its work should have ended by now."""
+        asked = self.request is not None and self.started_local is not None
+        return asked and now_local - self.asked_local > self.grace_seconds + STOPPING_SECONDS
 
     def hold(self) -> Hold:
         return Hold(self.claim.id, self.claim.token, self.worker, self.started_local)
+
+
+class Ended(NamedTuple):
+    """The end of an attempt, on its way to the store."""
+
+    settlement: Settlement
+    report: Report
+    held: Held

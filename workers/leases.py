@@ -5,6 +5,7 @@ renewals fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from uuid import UUID
 
 import attrs
 import trio
@@ -14,6 +15,8 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
+from musterd.workers.ignoring import ignored_by
+from musterd.workers.listener import Listener
 
 START_SECONDS = (
     0.1  # a job that has run this long without its start being written is marked as running
@@ -33,7 +36,9 @@ class LeaseKeeper:
     engine: Engine
     plan: LeasePlan
     boottime: Callable[[], float]
+    listener: Listener
     _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
+    _told: set[UUID] = attrs.field(factory=set[UUID], init=False)  # claims that ignore a request
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
@@ -61,6 +66,7 @@ class LeaseKeeper:
 
     async def _beat(self) -> None:
         while True:
+            await wait_until_held(self.desk)
             await trio.sleep(self.plan.heartbeat_seconds)
             young = trio.current_time() - self.plan.heartbeat_seconds / 2
             await self._renew(
@@ -76,9 +82,7 @@ class LeaseKeeper:
         later.
         """
         while True:
-            if not self.desk.held:
-                self.desk.claimed = trio.Event()
-                await self.desk.claimed.wait()
+            await wait_until_held(self.desk)
             await trio.sleep(START_SECONDS)
             started_before = trio.current_time() - START_SECONDS
             await self._renew(
@@ -96,10 +100,23 @@ class LeaseKeeper:
     async def _watch(self) -> None:
         """Ends trust in leases whose time is up, whatever the store says or does not say."""
         while True:
+            await wait_until_held(self.desk)
             now = self.boottime()
             for held in [one for one in self.desk.held.values() if one.trusted_until <= now]:
                 self.desk.lose(held)
+            self._tell_ignored()
             await trio.sleep(min(self.plan.margin_seconds, self.plan.heartbeat_seconds) / 2)
+
+    def _tell_ignored(self) -> None:
+        now_local, told = trio.current_time(), self._told
+        self._told = set()  # without those that have ended since
+        for held in self.desk.held.values():
+            ignored = ignored_by(held, now_local)
+            if ignored is None:
+                continue
+            if held.claim.token not in told:
+                self.listener.request_ignored(ignored)
+            self._told.add(held.claim.token)
 
     async def _renew(self, holds: list[Held]) -> None:
         for first in range(0, len(holds), HOLDS_MAX):
@@ -126,3 +143,11 @@ class LeaseKeeper:
             request = renewal.requests.get(held.claim.id)
             if request is not None and self.desk.held.get(held.claim.id) is held:
                 self.desk.obey(held, request)
+
+
+async def wait_until_held(desk: Desk) -> None:
+    """Returns when there are claims in hand: at once, if there are."""
+    while not desk.held:
+        if desk.claimed.is_set():
+            desk.claimed = trio.Event()
+        await desk.claimed.wait()

@@ -7,7 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from musterd.store.job import AttemptOutcome, JobState, Reaped
+from musterd.store.job import AttemptOutcome, JobState, Reaped, Request
+
+
+class Ignored(NamedTuple):
+    """A request that has not been obeyed in time."""
+
+    job_id: int
+    kind: str
+    attempt: int
+    request: Request
+    seconds: float  # since the work was told
 
 
 class Report(NamedTuple):
@@ -21,6 +31,14 @@ class Report(NamedTuple):
     state: JobState  # what the job became
     run_seconds: float
     error: str | None  # JSON text: {"type", "message"}
+
+
+def turned_report(report: Report, state: JobState) -> Report:
+    """Of an attempt that was to be followed by another, had nobody asked to cancel or pause it."""
+    outcome = report.outcome
+    if outcome is AttemptOutcome.RETRYING:
+        outcome = AttemptOutcome.FAILED
+    return report._replace(state=state, outcome=outcome)
 
 
 class Listener(Protocol):
@@ -38,6 +56,10 @@ class Listener(Protocol):
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         """A job of this node was lost while it was held here; its task is being cancelled."""
+        ...
+
+    def request_ignored(self, ignored: Ignored) -> None:
+        """Work goes on that was told to stop. Told once of each."""
         ...
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:

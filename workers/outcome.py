@@ -57,7 +57,7 @@ def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int)
     if outcome.ended == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
     if outcome.ended == "pause":
-        return Verdict(JobState.PAUSED, AttemptOutcome.PAUSED, reason=outcome.message)
+        return requested("pause")
     if outcome.ended == "snooze":
         return Verdict(
             JobState.QUEUED,
@@ -112,10 +112,12 @@ def interrupted(policy: Literal["requeue", "pause"]) -> Verdict:
 
 
 def requested(request: Request) -> Verdict:
-    """What becomes of a job whose holder was asked to cancel or to pause it."""
+    """What becomes of a job whose holder was asked to cancel or to pause it. A pause is not the
+    job's fault and burns no attempt.
+    """
     if request == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=CANCELED_ON_REQUEST)
-    return Verdict(JobState.PAUSED, AttemptOutcome.PAUSED, reason=PAUSED_ON_REQUEST)
+    return Verdict(JobState.PAUSED, AttemptOutcome.PAUSED, reason=PAUSED_ON_REQUEST, forgive=True)
 
 
 def on_request(request: Request) -> Outcome:

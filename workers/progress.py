@@ -10,6 +10,7 @@ from musterd.store.errors import StoreError
 from musterd.store.job import ProgressNote
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
+from musterd.workers.leases import wait_until_held
 from musterd.workers.running import Note
 
 TELL_SECONDS = 1.0
@@ -28,6 +29,7 @@ class ProgressTeller:
 
     async def run(self) -> None:
         while True:
+            await wait_until_held(self.desk)
             await trio.sleep(TELL_SECONDS)
             await self.tell()
 

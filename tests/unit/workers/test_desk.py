@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
 from musterd.workers.desk import Desk, DeskPlan
-from musterd.workers.listener import Report
+from musterd.workers.listener import Ignored, Report
 from musterd.workers.outcome import Verdict, released
 from musterd.workers.seat import Seat
 
@@ -33,6 +33,8 @@ class Heard:
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         self.lost.append(job_id)
+
+    def request_ignored(self, ignored: Ignored) -> None: ...
 
     def reaped(self, reaped: Sequence[Reaped]) -> None: ...
 

@@ -1,0 +1,31 @@
+"""The names of tenants, and what goes by them."""
+
+import re
+
+DEFAULT_TENANT = "default"
+NAME_WANTED = "a name of a-z, 0-9 and _, a letter first, at most 41 long"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError unless this can be the name of a tenant."""
+    if not is_name(name):
+        raise ValueError(f"found tenant {name!r}, wanted {NAME_WANTED}")
+
+
+def schema_of(base: str, name: str) -> str:
+    """The schema of a tenant that names none of its own."""
+    return base if name == DEFAULT_TENANT else f"{base}_{name}"
+
+
+def beside(url: str, name: str) -> str:
+    """The SQLite URL of a tenant's file, beside that of the default tenant."""
+    if name == DEFAULT_TENANT:
+        return url
+    folder, slash, _ = url.rpartition("/")
+    return f"{folder}{slash}{name}.db"

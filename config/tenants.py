@@ -1,0 +1,214 @@
+"""Tenants: their tables, what they leave open, what must hold of them all together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import attrs
+from attrs import AttrsInstance, evolve, frozen
+from cattrs import Converter
+
+from musterd.config.document import Document
+from musterd.config.faults import Fault
+from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, TenantWorkers
+from musterd.config.strict import Key, Reading, read_table, unknown_key
+from musterd.config.tenant_names import (
+    DEFAULT_TENANT,
+    NAME_WANTED,
+    beside,
+    is_name,
+    schema_of,
+)
+from musterd.config.toml_text import key_text, sort_of
+
+TABLE = "tenants"
+SCHEMA_LENGTH_MAX = 63
+
+_SUBTABLES: Mapping[str, type[AttrsInstance]] = {"workers": TenantWorkers, "limits": Limits}
+_FLOOR = 1  # of a tenant that says nothing of its workers
+
+T = TypeVar("T", TenantPlace, TenantWorkers, Limits)
+
+
+@frozen
+class TenantFault:
+    """A rule that does not hold; `keys` are those that could give, the likeliest first."""
+
+    keys: tuple[str, ...]
+    found: str
+    wanted: str
+    hint: str = ""
+
+
+def settings_of(settings: Settings, name: str) -> Settings:
+    """The settings as this tenant sees them, which must exist. Its URL is that of its own, or the
+    node's: `store_url.resolve_store_url` leads to its place there.
+    """
+    tenant = settings.tenants[name]
+    place, store = tenant.place, settings.store
+    if place.url or place.url_file:
+        # A direct connection belongs to the pooler of the node's own URL.
+        store = evolve(store, url=place.url, url_file=place.url_file, listen_url="")
+    counts = attrs.asdict(tenant.workers)
+    return evolve(
+        settings,
+        store=evolve(store, schema=place.schema),
+        workers=evolve(settings.workers, **counts),
+        limits=tenant.limits,
+        tenant=name,
+    )
+
+
+def attribute_of(path: Sequence[str]) -> "Key | None":
+    """The key at `tenants.NAME.…`, if there can be one."""
+    match list(path):
+        case [_, _, name]:
+            return attrs.fields_dict(TenantPlace).get(name)
+        case [_, _, table, name] if table in _SUBTABLES:
+            return attrs.fields_dict(_SUBTABLES[table]).get(name)
+        case _:
+            return None
+
+
+def read_tenants(document: Document, converter: Converter) -> tuple[list[str], Reading]:
+    """Reads `[tenants]` of one document: the names, and the values by their whole dotted key."""
+    tables = document.data[TABLE]
+    if not isinstance(tables, dict):
+        return [], Reading({}, (_no_table(document, (TABLE,), tables),))
+    names: list[str] = []
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, table in cast(dict[str, object], tables).items():
+        fault = _unusable(document, name, table)
+        if fault is not None:
+            faults.append(fault)
+            continue
+        names.append(name)
+        for path, reading in _read_one(document, name, converter):
+            values |= {".".join((*path, key)): value for key, value in reading.values.items()}
+            faults += reading.faults
+    return names, Reading(values, tuple(faults))
+
+
+def resolved(names: Sequence[str], values: Mapping[str, Any], settings: Settings) -> list[Tenant]:
+    """The tenants, the default one first, with what is left open filled in."""
+    return [_tenant(name, values, settings) for name in (DEFAULT_TENANT, *names)]
+
+
+def broken_rules(settings: Settings) -> Iterator[TenantFault]:
+    """What does not hold of the tenants of `settings`, which are the node's own."""
+    for tenant in settings.tenants.values():
+        yield from _broken_alone(tenant, settings)
+    if len(settings.tenants) > 1:
+        yield from _floors_too_high(settings)
+        yield from _same_places(settings)
+
+
+def _read_one(
+    document: Document, name: str, converter: Converter
+) -> Iterator[tuple[tuple[str, ...], Reading]]:
+    path = (TABLE, name)
+    table = cast(dict[str, object], document.at(path))
+    place_keys = () if name == DEFAULT_TENANT else tuple(attrs.fields_dict(TenantPlace))
+    known = (*place_keys, *_SUBTABLES)
+    unknown = [unknown_key(document, (*path, key), known) for key in table if key not in known]
+    if name == DEFAULT_TENANT:
+        unknown = [_in_store(fault) for fault in unknown]
+    yield path, Reading({}, tuple(unknown))
+    plain = {key: value for key, value in table.items() if key in known and key not in _SUBTABLES}
+    pruned = evolve(document, data={TABLE: {name: plain}})
+    yield path, read_table(pruned, path, TenantPlace, converter)
+    for key, shape in _SUBTABLES.items():
+        if key in table:
+            yield (*path, key), read_table(document, (*path, key), shape, converter)
+
+
+def _unusable(document: Document, name: str, table: object) -> Fault | None:
+    path = (TABLE, name)
+    if not is_name(name):
+        line = document.line(path)
+        return Fault(document.source, line, key_text(path), "a name", NAME_WANTED)
+    return None if isinstance(table, dict) else _no_table(document, path, table)
+
+
+def _no_table(document: Document, path: tuple[str, ...], found: object) -> Fault:
+    hint = "write [tenants.NAME] above its keys"
+    line = document.line(path)
+    return Fault(document.source, line, key_text(path), sort_of(found), "a table", hint)
+
+
+def _in_store(fault: Fault) -> Fault:
+    key = fault.key.rpartition(".")[2]
+    is_place = key in attrs.fields_dict(TenantPlace)
+    return evolve(fault, hint=f"set store.{key}") if is_place else fault
+
+
+def _tenant(name: str, values: Mapping[str, Any], settings: Settings) -> Tenant:
+    own = f"{TABLE}.{name}"
+    workers = settings.workers
+    floor = workers.default_count if name == DEFAULT_TENANT else _FLOOR
+    counts = TenantWorkers(floor, workers.max_count)
+    place = TenantPlace("", "", schema_of(settings.store.schema, name)[:SCHEMA_LENGTH_MAX])
+    return Tenant(
+        name,
+        _with_own(place, own, values),
+        _with_own(counts, f"{own}.workers", values),
+        _with_own(settings.limits, f"{own}.limits", values),
+    )
+
+
+def _with_own(table: T, prefix: str, values: Mapping[str, Any]) -> T:
+    given = {
+        name: values[f"{prefix}.{name}"]
+        for name in attrs.fields_dict(type(table))
+        if f"{prefix}.{name}" in values
+    }
+    return evolve(table, **given)
+
+
+def _broken_alone(tenant: Tenant, settings: Settings) -> Iterator[TenantFault]:
+    own, workers, place = f"{TABLE}.{tenant.name}", tenant.workers, tenant.place
+    if workers.default_count > workers.max_count:
+        keys = (f"{own}.workers.default_count", f"{own}.workers.max_count")
+        wanted = f"default_count <= max_count (max_count is {workers.max_count})"
+        yield TenantFault(keys, str(workers.default_count), wanted)
+    if place.url and place.url_file:
+        yield TenantFault((f"{own}.url_file", f"{own}.url"), "both", "url or url_file, not both")
+    schema = schema_of(settings.store.schema, tenant.name)
+    if len(schema) > SCHEMA_LENGTH_MAX and place.schema == schema[:SCHEMA_LENGTH_MAX]:
+        wanted = f"a shorter schema than {schema}: at most {SCHEMA_LENGTH_MAX} characters"
+        yield TenantFault((own,), "a long name", wanted, f"set {own}.schema")
+
+
+def _floors_too_high(settings: Settings) -> Iterator[TenantFault]:
+    floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
+    most = settings.workers.max_count
+    if floors > most:
+        wanted = f"at least {floors}, the default_count of {len(settings.tenants)} tenants together"
+        hint = "raise it, or lower default_count in [tenants.NAME.workers]"
+        yield TenantFault(("workers.max_count",), str(most), wanted, hint)
+
+
+def _same_places(settings: Settings) -> Iterator[TenantFault]:
+    taken: dict[tuple[str, ...], str] = {}
+    for tenant in settings.tenants.values():
+        place = _place(settings, tenant)
+        first = taken.setdefault(place, tenant.name)
+        if first != tenant.name:
+            own = f"{TABLE}.{tenant.name}"
+            keys = tuple(f"{own}.{key}" for key in ("schema", "url", "url_file"))
+            wanted = f"a store of its own: tenant {first} has the same"
+            yield TenantFault((*keys, own), "the store of another", wanted)
+
+
+def _place(settings: Settings, tenant: Tenant) -> tuple[str, ...]:
+    """What tells the places of two tenants apart, as far as that can be said without a look."""
+    place, store = tenant.place, settings.store
+    if place.url.startswith("sqlite:"):
+        return (place.url,)
+    if place.url or place.url_file:
+        return (place.url or place.url_file, place.schema)
+    if store.url_file:
+        return (store.url_file, place.schema)
+    if store.url and not store.url.startswith("sqlite:"):
+        return (store.url, place.schema)
+    return (beside(store.url or "sqlite:///musterd.db", tenant.name),)
