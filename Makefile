@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fmt lock clean
+.PHONY: help run test check bench fuzz fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -27,7 +27,7 @@ help:  ## this list
 run: .venv/run.stamp  ## the daemon, on the embedded engine unless told otherwise
 	@exec $(BIN)/musterd run $(ARGS)
 
-test: .venv/dev.stamp  ## every test that fits a build machine
+test: .venv/dev.stamp .fuzz-venv/stamp  ## every test that fits a build machine
 	@$(BIN)/pytest $(ARGS)
 
 check: check-format check-lint check-async check-mypy check-pyright check-config  ## format, lint, types, shipped configuration
@@ -39,7 +39,8 @@ check-lint: .venv/dev.stamp
 	@$(BIN)/ruff check --quiet .
 
 check-async: .venv/dev.stamp
-	@$(BIN)/flake8-async --startable-in-context-manager=$(STARTABLE) $$(find $(FOLDERS) musterd tests -name '*.py')
+	@find $(FOLDERS) musterd tests -name '*.py' -print0 | xargs -0 -n 40 -P 2 \
+		$(BIN)/flake8-async --startable-in-context-manager=$(STARTABLE)
 
 check-mypy: .venv/dev.stamp
 	@$(BIN)/mypy --no-error-summary
@@ -53,6 +54,9 @@ check-config: .venv/dev.stamp
 bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare database
 	@$(BIN)/python -m tests.bench $(ARGS)
 
+fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## 50,000 inputs for the HTTP side, half an hour
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+
 fmt: .venv/dev.stamp  ## formats all code and mends what can be mended
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
@@ -60,9 +64,10 @@ fmt: .venv/dev.stamp  ## formats all code and mends what can be mended
 lock: .lock-venv/stamp  ## requirements/*.txt anew from pyproject.toml (LOCK=--upgrade: newest of all)
 	@$(UV_COMPILE) --group build -o requirements/run.txt
 	@$(UV_COMPILE) --group dev -c requirements/run.txt -o requirements/dev.txt
+	@$(subst pyproject.toml,,$(UV_COMPILE)) --group fuzz -c requirements/dev.txt -o requirements/fuzz.txt
 
 clean:  ## removes what make and the tools have made
-	@rm -rf .venv .lock-venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .lock-venv .fuzz-venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find $(FOLDERS) musterd tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One lock for every Python from 3.11 on, Linux and macOS: markers where they differ.
@@ -84,6 +89,12 @@ UV_COMPILE = .lock-venv/bin/uv pip compile pyproject.toml --no-config --quiet --
 .venv/dev.stamp: requirements/dev.txt .venv/run.stamp
 	@echo "musterd: installing the tools of test and check into .venv" >&2
 	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.fuzz-venv/stamp: requirements/fuzz.txt
+	@echo "musterd: installing the tools of the fuzzing into .fuzz-venv" >&2
+	@$(MAKE_VENV) .fuzz-venv
+	@.fuzz-venv/bin/python -m pip --disable-pip-version-check -qq install --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
 $(BIN)/python:

@@ -76,11 +76,12 @@ class Crew:
         return Change(0, 0, len(leaving))
 
     def retire_beyond(self, count: int) -> int:
-        """For a bound that was lowered below the busy workers: the surplus leaves as each finishes
-        its job.
+        """For a bound that was lowered: the surplus leaves, the idle first, then the newest as each
+        finishes its job.
         """
         surplus = self.head.size - count
         staying = [seat for seat in self._newest_first() if not seat.retiring]
+        staying.sort(key=lambda seat: not seat.is_idle)
         leaving = staying[: max(0, surplus)]
         for seat in leaving:
             self._retire(seat)

@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog
-from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
-from musterd.manager.crew import Crew
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.tenants import settings_of
+from musterd.manager.headcount import Headcount
 from musterd.manager.log import event
 from musterd.manager.looplag import measure_loop_lag
 from musterd.manager.metrics import Metrics
-from musterd.manager.reaping import Reaper
-from musterd.manager.starting import open_store
-from musterd.manager.supervisor import Supervisor, policy_of
-from musterd.manager.telling import Telling
+from musterd.manager.plans import TenancyPlan, boottime
+from musterd.manager.reloading import Reloader
+from musterd.manager.tenancy import Tenancy, cancel_when
 from musterd.manager.view import Decision, NodePhase, NodeStatus, WorkerView
+from musterd.manager.watch import Watch
 from musterd.manager.watched import WatchedEngine
-from musterd.workers.carrier import Carrier
-from musterd.workers.desk import Desk, DeskPlan
-from musterd.workers.leases import LeaseKeeper
-from musterd.workers.progress import ProgressTeller
-from musterd.workers.toolbox import Toolbox
-from musterd.workers.tools import make_tools
-from musterd.workers.wakeups import Alarm, listen
-from musterd.workers.worker import Rules
+from musterd.store.lookout import Lookout
 
-CLOSE_SECONDS = 5.0
-
-
-def boottime() -> float:
-    """Seconds on the clock that runs on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+IGNORED_MAX = 20  # shown in the status
 
 
 @attrs.frozen
 class DaemonPlan:
-    """What a node is made of. `engine` is not yet open; the daemon opens and closes it."""
+    """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
+    others from their settings; they are not yet open, the daemon opens and closes them. `reread`
+    reads configuration and catalog anew, for a reload.
+    """
 
     settings: Settings
     catalog: Catalog
@@ -56,10 +47,14 @@ class DaemonPlan:
     log: logging.Logger
     boottime: Callable[[], float] = boottime
     wall_clock: Callable[[], float] = time.time
+    engine_of: Callable[[Settings], WatchedEngine] | None = None
+    lookouts: Callable[[], Collection[Lookout]] = tuple
+    reread: Callable[[], tuple[Settings, Catalog]] | None = None  # raises ConfigError; may block
+    forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
 
 
 class Daemon:
-    """`run` serves until `stop` was called and the crew has drained. `status` may be asked at any
+    """`run` serves until `stop` was called and the crews have drained. `status` may be asked at any
     time.
     """
 
@@ -68,34 +63,28 @@ class Daemon:
         self._phase: NodePhase = "starting"
         self._started_local = trio.current_time()
         self._drain_until: float | None = None
+        self._told_to_stop = False
         self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
-        settings, dice = plan.settings, plan.dice
-        leases = lease_plan(settings)
-        self._telling = Telling(plan.metrics, plan.log)
-        self._desk = Desk(_desk_plan(plan), self._telling, dice)
-        self._alarm = Alarm(plan.engine, self._desk)
-        self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
-        self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime)
-        self._tools = make_tools(settings, plan.boottime, os.environ)
-        rules = Rules(
-            lambda: plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted,
-            lambda: Toolbox(self._tools),
-        )  # fmt: skip
-        self._crew = Crew(self._desk, rules, self._telling.crew_changed)
-        self._supervisor = Supervisor(
-            self._crew, self._desk, plan.engine, policy_of(settings),
-            settings.workers.scale_interval_ms / 1000, plan.metrics, plan.log, plan.wall_clock,
-        )  # fmt: skip
-        self._reaper = Reaper(
-            plan.engine, self._desk, self._telling, dice, leases.reap_interval_seconds,
-            lambda: plan.catalog, settings.retry,
-        )  # fmt: skip
+        self._headcount = Headcount(plan.settings.workers.max_count, trio.current_time)
+        self._tenancies = {
+            name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
+        }
+        self._reloader = Reloader(plan, self._tenancies, self._headcount, self._tenancy)
+        self._watch = Watch(
+            self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.dice
+        )
+        self._reloader.on_change = self._watch.tenants_changed
 
     def stop(self) -> None:
         """The first call drains: no more claims, running jobs may finish. The second dismisses the
-        crew at once.
+        crews at once.
         """
-        (self._hurry if self._drain.is_set() else self._drain).set()
+        (self._hurry if self._told_to_stop else self._drain).set()
+        self._told_to_stop = True
+
+    def drain(self) -> None:
+        """As the first `stop`, however often it is called; a `stop` that follows is the first."""
+        self._drain.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Raises `StoreMisconfigured` where waiting for the store will not help."""
@@ -106,79 +95,59 @@ class Daemon:
             task_status.started()
 
     async def _live(self, whole: trio.CancelScope) -> None:
-        """From opening the store to closing it; ends everything else with it."""
-        try:
-            if await self._open():
-                await self._serve()
-        finally:
-            self._tools.connections.close()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
-                await self._plan.engine.close()
+        """From opening the stores to closing them; ends everything else with it."""
+        async with trio.open_nursery() as homes:
+            for tenancy in self._tenancies.values():
+                homes.start_soon(tenancy.run)
+            homes.start_soon(measure_loop_lag, self._plan.metrics.loop_lag)
+            homes.start_soon(self._watch.run)
+            self._reloader.homes = homes
+            await self._start()
+            await self._drain.wait()
+            self._reloader.homes = None
+            self._begin_drain()
+            await self._all_ended(homes)
+            homes.cancel_scope.cancel()
         self._phase = "stopped"
-        event(self._plan.log, logging.INFO, "stopped", settled=self._telling.settled_total)
+        settled = sum(tenancy.telling.settled_total for tenancy in self._tenancies.values())
+        event(self._plan.log, logging.INFO, "stopped", settled=settled)
         whole.cancel()
 
-    async def _open(self) -> bool:
-        """Opens the store, however long it is away. False = told to stop before that."""
-        opened = False
+    async def _start(self) -> None:
+        """Returns when the default tenant is served and each other one's store has been tried; or
+        when told to stop before that.
+        """
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_when, self._drain, nursery.cancel_scope)
-            await open_store(self._plan)
-            opened = True
-            nursery.cancel_scope.cancel()
-        return opened
-
-    async def _serve(self) -> None:
-        plan = self._plan
-        async with trio.open_nursery() as services:
-            services.start_soon(self._carrier.run)
-            services.start_soon(self._keeper.run)
-            services.start_soon(ProgressTeller(self._desk, plan.engine).run)
-            services.start_soon(self._reaper.run)
-            services.start_soon(self._alarm.run)
-            services.start_soon(listen, plan.engine, self._desk, self._keeper, plan.dice)
-            services.start_soon(measure_loop_lag, plan.metrics.loop_lag)
-            await self._work()
-            # Whatever the crew handed in is written before the services end, within a bound.
-            self._carrier.close()
-            with trio.move_on_after(plan.settings.shutdown.dismiss_seconds):
-                await self._carrier.finished.wait()
-            services.cancel_scope.cancel()
-
-    async def _work(self) -> None:
-        """The crew's life, from the first hiring to the last leaving."""
-        async with trio.open_nursery() as crew_nursery:
-            await crew_nursery.start(self._crew.run)
-            self._supervisor.start()
+            nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
+            await self._tenancies[DEFAULT_TENANT].ready.wait()
+            for tenancy in list(self._tenancies.values()):
+                await tenancy.tried.wait()
             self._phase = "running"
             event(self._plan.log, logging.INFO, "ready", node=self._plan.node)
             self._ready.set()
-            async with trio.open_nursery() as supervising:
-                supervising.start_soon(self._supervisor.run)
-                await self._drain.wait()
-                supervising.cancel_scope.cancel()
-            self._begin_drain()
-            await self._dismiss_in_time()
+            nursery.cancel_scope.cancel()
 
     def _begin_drain(self) -> None:
+        was_running = self._phase == "running"
+        for tenancy in self._tenancies.values():
+            tenancy.drain()
+        if not was_running:
+            return
         grace_seconds = self._plan.settings.shutdown.grace_period_seconds
         self._phase = "draining"
         self._drain_until = trio.current_time() + grace_seconds
-        busy = self._crew.head.busy
+        busy = sum(tenancy.status().busy for tenancy in self._tenancies.values())
         event(self._plan.log, logging.INFO, "draining", busy=busy, grace_seconds=grace_seconds)
-        self._desk.stop_claiming()
-        self._crew.close()
 
-    async def _dismiss_in_time(self) -> None:
-        """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
-        with trio.move_on_after(self._plan.settings.shutdown.grace_period_seconds):
-            async with trio.open_nursery() as waiting:
-                waiting.start_soon(_cancel_when, self._hurry, waiting.cancel_scope)
-                await self._crew.gone.wait()
-                waiting.cancel_scope.cancel()
-        if not self._crew.gone.is_set():
-            event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats))
-            self._crew.dismiss()
+    async def _all_ended(self, homes: trio.Nursery) -> None:
+        homes.start_soon(self._hurry_all)
+        for tenancy in list(self._tenancies.values()):
+            await tenancy.ended.wait()
+
+    async def _hurry_all(self) -> None:
+        await self._hurry.wait()
+        for tenancy in self._tenancies.values():
+            tenancy.hurry()
 
     async def _obey_signals(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -187,59 +156,74 @@ class Daemon:
             task_status.started()
             async for number in received:
                 event(self._plan.log, logging.INFO, "signal", name=signal.Signals(number).name)
-                if number == signal.SIGHUP:
-                    advice = "settings are read at the start: restart the daemon"
-                    event(self._plan.log, logging.WARNING, "not reloaded", message=advice)
-                else:
+                if number != signal.SIGHUP:
                     self.stop()
+                else:
+                    self._reloader.reload_soon()
+
+    def _tenancy(self, name: str, settings: Settings) -> Tenancy:
+        plan = self._plan
+        own = settings_of(settings, name)
+        if name == DEFAULT_TENANT:
+            engine = plan.engine
+        else:
+            assert plan.engine_of is not None, (
+                "a node with tenants is told how to reach their stores"
+            )
+            engine = plan.engine_of(own)
+        return Tenancy(
+            TenancyPlan(
+                own, engine, lambda: self._reloader.catalog, self._headcount, plan.node, plan.dice,
+                plan.metrics, plan.log, plan.boottime, plan.wall_clock,
+            )
+        )  # fmt: skip
 
     # -- for people
 
     def status(self) -> NodeStatus:
-        plan, head = self._plan, self._crew.head
+        plan = self._plan
+        tenants = [tenancy.status() for tenancy in self._tenancies.values()]
+        first = tenants[0]
+        depths = [tenant.depth for tenant in tenants if tenant.depth is not None]
         left = None if self._drain_until is None else self._drain_until - trio.current_time()
-        journal = self._supervisor.journal
         return NodeStatus(
             node=plan.node,
             version=__version__,
             phase=self._phase,
             up_seconds=trio.current_time() - self._started_local,
-            engine=plan.engine.name,
-            store=plan.engine.where,
-            store_trouble=plan.engine.trouble,
-            store_trouble_seconds=plan.engine.trouble_seconds(),
-            store_message=plan.engine.last_message,
-            idle=head.idle,
-            busy=head.busy,
-            retiring=head.retiring,
-            default_count=plan.settings.workers.default_count,
-            max_count=plan.settings.workers.max_count,
-            depth=journal[-1].due if journal else None,
-            settled_total=self._telling.settled_total,
+            engine=first.engine,
+            store=first.store,
+            store_trouble=first.store_trouble,
+            store_trouble_seconds=first.store_trouble_seconds,
+            store_message=first.store_message,
+            idle=sum(tenant.idle for tenant in tenants),
+            busy=sum(tenant.busy for tenant in tenants),
+            retiring=sum(tenant.retiring for tenant in tenants),
+            default_count=sum(tenant.default_count for tenant in tenants),
+            max_count=self._headcount.overall if len(tenants) > 1 else first.max_count,
+            depth=sum(depths) if depths else None,
+            settled_total=sum(tenant.settled_total for tenant in tenants),
             drain_seconds_left=left,
-            last_decision=journal[-1] if journal else None,
+            last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
+            ignored=[one for each in self._tenancies.values() for one in each.ignored()][
+                :IGNORED_MAX
+            ],
+            tenants=tuple(tenants),
         )
 
+    @property
+    def tenancies(self) -> Mapping[str, Tenancy]:
+        """The tenants of the moment, the default one first."""
+        return self._tenancies
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._reloader.catalog
+
     def workers(self) -> Sequence[WorkerView]:
-        return self._crew.workers(trio.current_time())
+        """Of all tenants."""
+        return [one for tenancy in self._tenancies.values() for one in tenancy.workers()]
 
     def decisions(self) -> Sequence[Decision]:
-        return list(self._supervisor.journal)
-
-
-async def _cancel_when(event_: trio.Event, scope: trio.CancelScope) -> None:
-    await event_.wait()
-    scope.cancel()
-
-
-def _desk_plan(plan: DaemonPlan) -> DeskPlan:
-    settings, leases = plan.settings, lease_plan(plan.settings)
-    return DeskPlan(
-        node=plan.node,
-        lease_seconds=leases.lease_seconds,
-        margin_seconds=leases.margin_seconds,
-        poll_seconds=settings.workers.poll_interval_ms / 1000,
-        batch_max=settings.limits.claim_batch,
-        ahead_seconds=settings.limits.claim_ahead_ms / 1000,
-        caps=lambda: plan.catalog.caps,
-    )
+        """The default tenant's."""
+        return self._tenancies[DEFAULT_TENANT].decisions()

@@ -11,8 +11,9 @@ from __future__ import annotations
 import platform
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
-from attrs import define
+from attrs import define, evolve, field
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -26,14 +27,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.tallies import JobTallies
 from musterd.manager.view import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.store.lifecycle import ENDED
-from musterd.workers.listener import Report
+from musterd.workers.listener import Ignored, Report
 
-TENANT = "default"
 LAGS_KEPT = 30
+CREW_STATES = ("idle", "busy", "retiring")
 STORE_BUCKETS_SECONDS = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
@@ -42,12 +44,11 @@ STORE_BUCKETS_SECONDS = (
 
 @define(eq=False)
 class _QueueCollector(Collector):
-    """The gauges of the queue: what the store counted last, nothing before it has been asked."""
+    """The gauges of the queues: what each store counted last, nothing before it has been asked."""
 
-    counts: Counts | None = None
+    by_tenant: dict[str, Counts] = field(factory=dict[str, Counts])
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
-        counts = self.counts
         jobs = GaugeMetricFamily(
             "musterd_jobs", "Jobs in the store, by state.", labels=["tenant", "state"]
         )
@@ -62,27 +63,32 @@ class _QueueCollector(Collector):
         enqueued = CounterMetricFamily(
             "musterd_jobs_enqueued", "Jobs ever enqueued, from any source.", labels=["tenant"]
         )
-        if counts is not None:
+        # Copied first: this runs in a thread, while the loop goes on.
+        for tenant, counts in list(self.by_tenant.items()):
             for state in JobState:
-                jobs.add_metric([TENANT, state.value], counts.by_state.get(state, 0))
-            depth.add_metric([TENANT], counts.due)
-            oldest.add_metric([TENANT], counts.oldest_due_seconds)
-            enqueued.add_metric([TENANT], counts.enqueued_total)
+                jobs.add_metric([tenant, state.value], counts.by_state.get(state, 0))
+            depth.add_metric([tenant], counts.due)
+            oldest.add_metric([tenant], counts.oldest_due_seconds)
+            enqueued.add_metric([tenant], counts.enqueued_total)
         return (jobs, depth, oldest, enqueued)
 
 
 class Metrics:
-    """All instruments. The methods of `Listener` and the others return at once and never raise."""
+    """All instruments. The methods of `Listener` and the others return at once and never raise.
+
+    What the gauges of the crew say without naming a tenant is the sum over all of them.
+    """
 
     def __init__(self, settings: MetricsSettings, version: str) -> None:
         # Creation times would double the counters' series.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # untyped there
         self.registry = CollectorRegistry()
         bounds = settings.wait_buckets_seconds, settings.run_buckets_seconds
-        self._jobs = JobTallies(settings.kinds_max, *bounds, TENANT)
+        self._jobs = JobTallies(settings.kinds_max, *bounds)
         self.registry.register(self._jobs)
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self._queue = _QueueCollector()
+        self._wishes: dict[str, Decision] = {}  # the last of each tenant
         self.registry.register(self._queue)
         ProcessCollector(registry=self.registry)
         self._make_lease_instruments()
@@ -94,12 +100,13 @@ class Metrics:
     def claimed(self, kind: str, waited_seconds: float) -> None:
         self._jobs.of(kind).waited.observe(waited_seconds)
 
-    def settled(self, reports: Sequence[Report]) -> None:
+    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
         jobs = self._jobs
         for report in reports:
             tally = jobs.of(report.kind)
             if report.state in ENDED:
-                tally.finished[report.state] = tally.finished.get(report.state, 0) + 1
+                key = (tenant, report.state)
+                tally.finished[key] = tally.finished.get(key, 0) + 1
             elif report.outcome is AttemptOutcome.RETRYING:
                 tally.retries += 1
             jobs.ran(tally, report.outcome).observe(report.run_seconds)
@@ -112,29 +119,34 @@ class Metrics:
         once.
         """
 
-    def reaped(self, reaped: Sequence[Reaped]) -> None:
+    def request_ignored(self, ignored: Ignored) -> None:
+        """Not counted: the status tells of it as long as it lasts."""
+
+    def reaped(self, reaped: Sequence[Reaped], tenant: str = DEFAULT_TENANT) -> None:
         self._leases_lost.inc(len(reaped))
         for one in reaped:
             if one.state is JobState.QUEUED:
                 self._leases_requeued.inc()
             elif one.state in ENDED:
-                finished = self._jobs.of(one.kind).finished
-                finished[one.state] = finished.get(one.state, 0) + 1
+                finished, key = self._jobs.of(one.kind).finished, (tenant, one.state)
+                finished[key] = finished.get(key, 0) + 1
 
     # -- told by the supervisor -----------------------------------------------------------------
 
-    def scaled(self, decision: Decision) -> None:
+    def scaled(self, decision: Decision, tenant: str = DEFAULT_TENANT) -> None:
         """One tick: what was wished, what held it back, which way it went."""
-        self._desired.set(decision.desired)
-        if decision.raw_wish is not None:
-            self._desired_raw.set(decision.raw_wish)
+        before = self._wishes.get(tenant)
+        if decision.raw_wish is None and before is not None:
+            decision = evolve(decision, raw_wish=before.raw_wish)  # the last one known
+        self._wishes[tenant] = decision
+        self._sum_up_wishes()
         self._decisions.labels(direction=_direction(decision)).inc()
         if decision.limited_by is not None:
             self._limited.labels(reason=decision.limited_by).inc()
 
-    def crew(self, idle: int, busy: int, retiring: int) -> None:
-        for state, count in (("idle", idle), ("busy", busy), ("retiring", retiring)):
-            self._workers.labels(tenant=TENANT, state=state).set(count)
+    def crew(self, idle: int, busy: int, retiring: int, tenant: str = DEFAULT_TENANT) -> None:
+        for state, count in zip(CREW_STATES, (idle, busy, retiring), strict=True):
+            self._workers.labels(tenant=tenant, state=state).set(count)
 
     def crew_bounds(self, default_count: int, max_count: int) -> None:
         self._workers_min.set(default_count)
@@ -148,9 +160,21 @@ class Metrics:
     def store_error(self, operation: str) -> None:
         self._store_errors.labels(operation=operation).inc()
 
-    def counts(self, counts: Counts | None) -> None:
+    def counts(self, counts: Counts | None, tenant: str = DEFAULT_TENANT) -> None:
         """None = the store does not say."""
-        self._queue.counts = counts
+        self._queue.by_tenant.pop(tenant, None)
+        if counts is not None:
+            self._queue.by_tenant[tenant] = counts
+
+    def forget(self, tenant: str) -> None:
+        """Drops the series of a tenant that is no longer served."""
+        self._jobs.forget(tenant)
+        self._queue.by_tenant.pop(tenant, None)
+        self._wishes.pop(tenant, None)
+        self._sum_up_wishes()
+        for state in CREW_STATES:
+            with suppress(KeyError):  # its crew was never told of
+                self._workers.remove(tenant, state)
 
     def loop_lag(self, seconds: float) -> None:
         """Keeps the largest of the last looks, so that a scrape sees a hiccup that came between
@@ -167,6 +191,12 @@ class Metrics:
     def render(self) -> bytes:
         """Gives the text format. Takes its time with many series: call it in a thread."""
         return generate_latest(self.registry)
+
+    def _sum_up_wishes(self) -> None:
+        self._desired.set(sum(one.desired for one in self._wishes.values()))
+        raw = [one.raw_wish for one in self._wishes.values() if one.raw_wish is not None]
+        if raw:
+            self._desired_raw.set(sum(raw))
 
     # -- making ----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import attrs
 from musterd.manager.view import Decision, NodeStatus, WorkerView
 from musterd.store.job import Counts, JobState
 from musterd.store.report import time_text
-from musterd.store.words import duration_text, one_line
+from musterd.store.words import duration_text, one_line, plural
 
 TROUBLE_WORDS = {
     "unreachable": "cannot be reached",
@@ -35,10 +35,16 @@ def verdict(node: NodeStatus) -> tuple[bool, str]:
     if node.phase == "running":
         return True, f"running for {duration_text(node.up_seconds)}"
     if node.phase == "draining":
-        left = node.drain_seconds_left
-        rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
-        return False, f"draining: it takes no new jobs{rest}"
+        return False, f"draining: {drain_text(node.busy + node.retiring, node.drain_seconds_left)}"
     return False, node.phase
+
+
+def drain_text(jobs: int, seconds_left: float | None) -> str:
+    """Says what a draining node waits for, and for how long at most."""
+    if not jobs:
+        return "it takes no new jobs, and none is left"
+    left = "" if seconds_left is None else f" up to {duration_text(max(0.0, seconds_left))}"
+    return f"it takes no new jobs, and waits{left} for {plural(jobs, 'job')} to end"
 
 
 def status_object(node: NodeStatus, counts: Counts | None) -> dict[str, object]:
@@ -55,7 +61,10 @@ def status_object(node: NodeStatus, counts: Counts | None) -> dict[str, object]:
 def node_object(node: NodeStatus) -> dict[str, object]:
     whole = attrs.asdict(node, recurse=False)
     last = node.last_decision
-    return {**whole, "last_decision": None if last is None else decision_object(last)}
+    whole["last_decision"] = None if last is None else decision_object(last)
+    whole["ignored"] = [one._asdict() for one in node.ignored]
+    whole["tenants"] = [attrs.asdict(tenant) for tenant in node.tenants]
+    return whole
 
 
 def worker_object(worker: WorkerView) -> dict[str, object]:
@@ -73,6 +82,16 @@ def counts_object(counts: Counts) -> dict[str, object]:
         "enqueued_total": counts.enqueued_total,
         "due": counts.due,
         "oldest_due_seconds": round(counts.oldest_due_seconds, 3),
+        "paused_at": time_text(counts.paused_at),
+        "paused_by": counts.paused_by,
+    }
+
+
+def queue_object(changed: bool, counts: Counts) -> dict[str, object]:
+    """Gives whether claims are halted, by whom, and whether that is new."""
+    return {
+        "paused": counts.paused_at is not None,
+        "changed": changed,
         "paused_at": time_text(counts.paused_at),
         "paused_by": counts.paused_by,
     }

@@ -23,8 +23,9 @@ BATCH = 500
 
 @attrs.define(eq=False)
 class Reaper:
-    """Owned by the daemon. The rules come from the catalog of the moment; unknown kinds get the
-    defaults.
+    """Owned by its tenant. The rules come from the catalog of the moment; unknown kinds get the
+    defaults. Where `rests`, somebody else looks for leases that ran out, but for those that this
+    node has had itself within `memory_seconds`.
     """
 
     engine: Engine
@@ -34,6 +35,10 @@ class Reaper:
     interval_seconds: float
     catalog: Callable[[], Catalog]
     retry_default: Retry
+    memory_seconds: float
+    rests: bool = attrs.field(default=False, init=False)
+    _held_local: float = attrs.field(default=float("-inf"), init=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
         while True:
@@ -43,6 +48,19 @@ class Reaper:
             except StoreError:
                 pass  # the store's watcher has told the log; the leases wait
             await trio.sleep(self.interval_seconds * self.dice.uniform(0.8, 1.0))
+            if self.rests and not self._may_have_lost_some():
+                await self._bell.wait()
+            self._bell = trio.Event()
+
+    def wake(self) -> None:
+        """Time to look, if it rests."""
+        self._bell.set()
+
+    def _may_have_lost_some(self) -> bool:
+        now = trio.current_time()
+        if self.desk.held:
+            self._held_local = now
+        return now - self._held_local <= self.memory_seconds
 
     async def reap(self) -> list[Reaped]:
         """One batch."""

@@ -8,9 +8,8 @@ from typing import Literal
 
 import attrs
 
-Limit = Literal[
-    "min", "max", "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"
-]
+Bound = Literal["min", "max", "shared"]
+Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
 Policy = Literal["demand", "depth"]
 
 
@@ -24,6 +23,12 @@ class ScalingPolicy:
     up_cooldown_seconds: float
     down_cooldown_seconds: float
     stabilization_seconds: float
+    allowance: int | None = None  # what other tenants leave of the node's workers; None = enough
+
+    @property
+    def bound(self) -> int:
+        """The largest crew that may be, for whichever reason."""
+        return self.max_count if self.allowance is None else min(self.max_count, self.allowance)
 
 
 @attrs.frozen
@@ -57,26 +62,33 @@ class Plan:
     limited_by: Limit | None
 
 
+def raw_wish(seen: Seen, policy: ScalingPolicy) -> int | None:
+    """The crew wished for, whatever the limits; None = nothing was seen."""
+    if seen.due is None:
+        return None
+    return seen.due + (seen.busy if policy.policy == "demand" else 0)
+
+
 def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tuple[Plan, Memory]:
     """Grows at once (but for its cooldown), shrinks slowly: to the highest wish of the window, and
     only by idle workers.
     """
-    if seen.due is None:
+    raw = raw_wish(seen, policy)
+    if raw is None:
         return _hold(seen, policy), memory
-    raw_wish = seen.due + (seen.busy if policy.policy == "demand" else 0)
-    wish, clamp = _clamp(raw_wish, policy)
+    wish, clamp = _clamp(raw, policy)
     wishes = _window(memory.wishes, (now, wish), now - policy.stabilization_seconds)
     memory = attrs.evolve(memory, wishes=wishes)
     desired, limit = wish, clamp
     if wish > seen.size and now - memory.grew_at < policy.up_cooldown_seconds:
-        desired, limit = max(seen.size, policy.default_count), "up_cooldown"
+        desired, limit = max(seen.size, min(policy.default_count, policy.bound)), "up_cooldown"
     elif wish < seen.size:
         desired, limit = _shrink(wish, clamp, seen, memory, policy, now)
     if desired > seen.size:
         memory = attrs.evolve(memory, grew_at=now)
     elif desired < seen.size:
         memory = attrs.evolve(memory, shrank_at=now)
-    return Plan(raw_wish, desired, limit), memory
+    return Plan(raw, desired, limit), memory
 
 
 def _hold(seen: Seen, policy: ScalingPolicy) -> Plan:
@@ -86,8 +98,9 @@ def _hold(seen: Seen, policy: ScalingPolicy) -> Plan:
 
 
 def _clamp(wish: int, policy: ScalingPolicy) -> tuple[int, Limit | None]:
-    if wish > policy.max_count:
-        return policy.max_count, "max"
+    bound = policy.bound
+    if max(wish, policy.default_count) > bound:
+        return bound, "max" if bound == policy.max_count else "shared"
     if wish < policy.default_count:
         return policy.default_count, "min"
     return wish, None
@@ -97,7 +110,7 @@ def _shrink(
     wish: int, clamp: Limit | None, seen: Seen, memory: Memory, policy: ScalingPolicy, now: float
 ) -> tuple[int, Limit | None]:
     highest = max(size for _, size in memory.wishes)
-    over = seen.size > policy.max_count  # the bound was lowered: no window holds a crew above it
+    over = seen.size > policy.bound  # the bound was lowered: no window holds a crew above it
     if highest > wish and not over:
         wish, clamp = min(highest, seen.size), "stabilization"
     if wish < seen.size and not over and now - memory.shrank_at < policy.down_cooldown_seconds:

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
-    from musterd.manager.daemon import DaemonPlan
+    from collections.abc import Callable
+
+    from musterd.manager.plans import TenancyPlan
 
 PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one
 PAUSE_SECONDS_MAX = 5.0
 
 
-async def open_store(plan: DaemonPlan) -> None:
+async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
     """Returns with the store open, its schema up to date, and this node at home in it.
+    `on_failure` is called after each try that has failed.
 
     Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the
     like.
@@ -32,14 +36,15 @@ async def open_store(plan: DaemonPlan) -> None:
         except StoreUnavailable as error:
             seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(failures, 20))
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}
-            event(plan.log, logging.WARNING, "waiting for the store", **fields)
+            event(plan.log, logging.WARNING, "waiting for the store", **fields, **_named(plan))
             failures += 1
+            on_failure()
             await trio.sleep(seconds * plan.dice.uniform(0.5, 1.0))
         else:
             return
 
 
-async def _prepare_schema(plan: DaemonPlan) -> None:
+async def _prepare_schema(plan: TenancyPlan) -> None:
     state = await plan.engine.schema()
     if state.found == state.wanted:
         return
@@ -50,4 +55,10 @@ async def _prepare_schema(plan: DaemonPlan) -> None:
             " [store] migrate = false: run `musterd db migrate`"
         )
     for name in await plan.engine.migrate():
-        event(plan.log, logging.INFO, "migration applied", name=name)
+        event(plan.log, logging.INFO, "migration applied", name=name, **_named(plan))
+
+
+def _named(plan: TenancyPlan) -> dict[str, str]:
+    """Whose store it is, where that has to be said."""
+    tenant = plan.settings.tenant
+    return {} if tenant == DEFAULT_TENANT else {"tenant": tenant}

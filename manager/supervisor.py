@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -13,7 +14,7 @@ import trio
 from musterd.config.settings import Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import event
-from musterd.manager.scaling import Memory, Plan, ScalingPolicy, Seen, decide
+from musterd.manager.scaling import Memory, Plan, ScalingPolicy, Seen, decide, raw_wish
 from musterd.manager.view import Decision
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
@@ -44,7 +45,12 @@ def policy_of(settings: Settings) -> ScalingPolicy:
 
 @attrs.define(eq=False)
 class Supervisor:
-    """Owned by the daemon. `journal` holds every tick's decision, newest last, up to a bound."""
+    """Owned by its tenant. `journal` holds every tick's decision, newest last, up to a bound.
+
+    `share` says how much of the node's workers there is for this crew at the moment, given its
+    wish. Where `rests`, somebody else looks after an idle queue: a crew that has nothing to do and
+    its least size is left alone until `wake` is called.
+    """
 
     crew: Crew
     desk: Desk
@@ -54,27 +60,61 @@ class Supervisor:
     listener: ScalingListener
     log: logging.Logger
     wall_clock: Callable[[], float]
+    share: Callable[[], int | None] = lambda: None
+    rests: bool = False
+    wish: int = attrs.field(default=0, init=False)  # of the last tick, unlimited
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _is_resting: bool = attrs.field(default=False, init=False)
 
     def start(self) -> None:
         """Hires the crew that is there from the first moment."""
-        self.crew.resize(self.policy.default_count)
+        share = self.share()
+        floor = self.policy.default_count
+        self.crew.resize(floor if share is None else min(floor, share))
         self._report_crew()
+
+    def wake(self) -> None:
+        """Time to decide: earlier than planned, or at the end of a rest."""
+        self._bell.set()
+
+    def end_rest(self) -> None:
+        """There may be work."""
+        if self._is_resting:
+            self._bell.set()
 
     async def run(self) -> None:
         next_tick = trio.current_time()
         while True:
             next_tick = max(next_tick + self.interval_seconds, trio.current_time())
-            await trio.sleep_until(next_tick)
+            self._is_resting = self.rests and self.has_nothing_to_do
+            with trio.move_on_at(math.inf if self._is_resting else next_tick):
+                await self._bell.wait()
+            self._bell, self._is_resting = trio.Event(), False
+            next_tick = min(next_tick, trio.current_time())
             self.tick(await self._observe())
+
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether the last look found no work and the crew has the size that it keeps then."""
+        head = self.crew.head
+        last = self.journal[-1] if self.journal else None
+        is_calm = last is not None and last.due == 0 and last.desired == head.size
+        at_floor = head.size <= self.policy.default_count
+        return is_calm and at_floor and not (head.busy or head.retiring or self.desk.ready_count)
 
     def tick(self, due: int | None) -> Decision:
         """Decides and applies, without a pause in between."""
         head = self.crew.head
         seen = Seen(due=due, busy=head.busy + self.desk.ready_count, size=head.size)
-        plan, self._memory = decide(seen, self._memory, self.policy, trio.current_time())
-        decision = self._apply(seen, plan)
+        wish = raw_wish(seen, self.policy)
+        self.wish = head.size if wish is None else wish
+        policy = attrs.evolve(self.policy, allowance=self.share())
+        # Sharing may have let idle workers of this very crew go.
+        seen = attrs.evolve(seen, size=self.crew.head.size)
+        plan, self._memory = decide(seen, self._memory, policy, trio.current_time())
+        decision = self._apply(seen, plan, policy.bound)
         self.journal.append(decision)
         self.listener.scaled(decision)
         self._report_crew()
@@ -92,12 +132,12 @@ class Supervisor:
         # Where all that is due is parked, one worker has to look whether there is room.
         return 0 if view.paused else max(view.due, int(view.parked))
 
-    def _apply(self, seen: Seen, plan: Plan) -> Decision:
+    def _apply(self, seen: Seen, plan: Plan, bound: int) -> Decision:
         change = self.crew.resize(plan.desired)
         retired = change.retired
         limited_by: str | None = plan.limited_by
-        if self.crew.head.size > self.policy.max_count:
-            retired += self.crew.retire_beyond(self.policy.max_count)
+        if self.crew.head.size > bound:
+            retired += self.crew.retire_beyond(bound)
         elif self.crew.head.size > plan.desired:
             limited_by = "busy"
         decision = Decision(

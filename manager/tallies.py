@@ -45,11 +45,11 @@ class Spread:
 
 @define(eq=False)
 class KindTally:
-    """The numbers of one kind."""
+    """The numbers of one kind; what has ended by tenant and state."""
 
     waited: Spread
     retries: int = 0
-    finished: dict[JobState, int] = field(factory=dict[JobState, int])
+    finished: dict[tuple[str, JobState], int] = field(factory=dict[tuple[str, JobState], int])
     ran: dict[AttemptOutcome, Spread] = field(factory=dict[AttemptOutcome, Spread])
 
 
@@ -60,7 +60,6 @@ class JobTallies(Collector):
     kinds_max: int
     wait_bounds: Sequence[float]
     run_bounds: Sequence[float]
-    tenant: str
     kinds: dict[str, KindTally] = field(factory=dict[str, KindTally], init=False)
 
     def of(self, kind: str) -> KindTally:
@@ -77,6 +76,11 @@ class JobTallies(Collector):
         if found is None:
             found = tally.ran[outcome] = Spread(self.run_bounds)
         return found
+
+    def forget(self, tenant: str) -> None:
+        """Drops the series of a tenant that is no longer served."""
+        for tally in self.kinds.values():
+            tally.finished = {key: n for key, n in tally.finished.items() if key[0] != tenant}
 
     def collect(self) -> Iterable[CounterMetricFamily | HistogramMetricFamily]:
         # Copied first: this runs in a thread, while the loop goes on counting.
@@ -102,8 +106,8 @@ class JobTallies(Collector):
             labels=["tenant", "kind", "outcome"],
         )
         for kind, tally in kinds:
-            for state, count in list(tally.finished.items()):
-                family.add_metric([self.tenant, kind, state.value], count)
+            for (tenant, state), count in list(tally.finished.items()):
+                family.add_metric([tenant, kind, state.value], count)
         return family
 
     def _retries(self, kinds: list[tuple[str, KindTally]]) -> CounterMetricFamily:

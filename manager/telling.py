@@ -7,25 +7,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
 from musterd.manager.metrics import Metrics
+from musterd.manager.service_times import ServiceTimes
 from musterd.store.job import JobState, Reaped
 from musterd.store.report import error_line
-from musterd.workers.listener import Report
+from musterd.workers.listener import Ignored, Report
 
 
 class Telling:
-    """The desk's `Listener`."""
+    """The `Listener` of a tenant's desk."""
 
-    def __init__(self, metrics: Metrics, log: logging.Logger) -> None:
+    def __init__(self, metrics: Metrics, log: logging.Logger, tenant: str) -> None:
         self.settled_total = 0
+        self.service_times = ServiceTimes()
+        self._tenant = tenant
+        # What everybody has who has only one tenant need not be said in every line.
+        self._named = {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
         self.claimed = metrics.claimed  # as it is: this is the hot path
         self._metrics = metrics
         self._log = log
 
     def settled(self, reports: Sequence[Report]) -> None:
         self.settled_total += len(reports)
-        self._metrics.settled(reports)
+        self._metrics.settled(reports, self._tenant)
+        self.service_times.note(reports)
         for report in reports:
             if report.state is JobState.FAILED:
                 self._tell(logging.WARNING, "job failed", report)
@@ -35,25 +42,38 @@ class Telling:
     def stale_writes(self, count: int) -> None:
         if count:
             self._metrics.stale_writes(count)
-            event(self._log, logging.WARNING, "settlements refused: leases were lost", count=count)
+            phrase = "settlements refused: leases were lost"
+            event(self._log, logging.WARNING, phrase, count=count, **self._named)
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         self._metrics.lease_lost(job_id, kind, attempt)
         fields = {"job": job_id, "kind": kind, "attempt": attempt}
-        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields)
+        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields, **self._named)
+
+    def request_ignored(self, ignored: Ignored) -> None:
+        fields = {"job": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
+        fields["request"] = ignored.request
+        seconds = round(ignored.seconds, 1)
+        event(self._log, logging.WARNING, "request ignored", **fields, seconds=seconds)
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:
-        self._metrics.reaped(reaped)
+        self._metrics.reaped(reaped, self._tenant)
         for one in reaped:
-            fields = {"job": one.id, "kind": one.kind, "attempt": one.attempt, "node": one.node}
-            event(self._log, logging.WARNING, "lease ran out", **fields, state=str(one.state))
+            fields: dict[str, object] = {
+                "job": one.id,
+                "kind": one.kind,
+                "attempt": one.attempt,
+                "node": one.node,
+            }
+            fields |= {"state": str(one.state)} | self._named
+            event(self._log, logging.WARNING, "lease ran out", **fields)
 
     def crew_changed(self, how: str, worker: int) -> None:
-        event(self._log, logging.DEBUG, f"worker {how}", worker=worker)
+        event(self._log, logging.DEBUG, f"worker {how}", worker=worker, **self._named)
 
     def _tell(self, level: int, phrase: str, report: Report) -> None:
         event(
             self._log, level, phrase, job=report.job_id, kind=report.kind, attempt=report.attempt,
             worker=report.worker, outcome=str(report.outcome), error=error_line(report.error),
-            run_seconds=round(report.run_seconds, 6),
+            run_seconds=round(report.run_seconds, 6), **self._named,
         )  # fmt: skip

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import attrs
+
+from musterd.workers.listener import Ignored
 
 NodePhase = Literal["starting", "running", "draining", "stopped"]
 
@@ -35,15 +38,37 @@ class Decision:
     desired: int
     limited_by: (
         str | None
-    )  # min | max | up_cooldown | down_cooldown | stabilization | busy | no_observation
+    )  # min | max | shared | up_cooldown | down_cooldown | stabilization | busy | no_observation
     hired: int
     taken_back: int
     retired: int
 
 
 @attrs.frozen
+class TenantStatus:
+    """How one tenant gets on, as its node sees it; the fields as in `NodeStatus`."""
+
+    name: str
+    phase: NodePhase
+    engine: str
+    store: str
+    store_trouble: str | None
+    store_trouble_seconds: float
+    store_message: str | None
+    idle: int
+    busy: int
+    retiring: int
+    default_count: int
+    max_count: int
+    depth: int | None
+    settled_total: int
+
+
+@attrs.frozen
 class NodeStatus:
-    """One screen's worth of truth about a running daemon."""
+    """One screen's worth of truth about a running daemon. The store and the decision are the
+    default tenant's, the counts are those of all tenants together.
+    """
 
     node: str
     version: str
@@ -63,3 +88,5 @@ class NodeStatus:
     settled_total: int
     drain_seconds_left: float | None
     last_decision: Decision | None
+    ignored: Sequence[Ignored] = ()  # requests that the work of this node does not obey
+    tenants: tuple[TenantStatus, ...] = ()

@@ -32,6 +32,10 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
+from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.selection import Look, Selection, Step
+from musterd.store.standing import Standing
+from musterd.store.target import TargetView
 
 T = TypeVar("T")
 SETTLED_SECONDS = 5.0  # after so long without a failure, any success ends the trouble
@@ -43,7 +47,7 @@ class WatchedEngine:
 
     `trouble` is the word for what ails the store (see `StoreUnavailable`), or None. It ends with
     the next success of a call that had failed: reads that go well say nothing about a disk that is
-    full. `local_clock` counts seconds.
+    full. `local_clock` counts seconds. `tenant`: whose store it is, where that has to be said.
     """
 
     def __init__(
@@ -52,11 +56,13 @@ class WatchedEngine:
         metrics: Metrics,
         log: logging.Logger,
         local_clock: Callable[[], float],
+        tenant: str = "",
     ) -> None:
         self._engine = engine
         self._metrics = metrics
         self._log = log
         self._local_clock = local_clock
+        self._named = {"tenant": tenant} if tenant else {}
         self._failing: set[str] = set()
         self._failed_local = 0.0
         self.trouble: str | None = None
@@ -123,6 +129,12 @@ class WatchedEngine:
     async def control(self, action: Action, job_id: int) -> ControlResult:
         return await self._watched("control", self._engine.control(action, job_id))
 
+    async def select_jobs(self, which: Selection, after_id: int, span: int) -> Look:
+        return await self._watched("select_jobs", self._engine.select_jobs(which, after_id, span))
+
+    async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+        return await self._watched("control_many", self._engine.control_many(action, ids, which))
+
     async def observe(self, limit: int) -> QueueView:
         return await self._watched("observe", self._engine.observe(limit))
 
@@ -138,11 +150,26 @@ class WatchedEngine:
     async def jobs(self, which: JobFilter) -> list[JobRecord]:
         return await self._watched("jobs", self._engine.jobs(which))
 
+    async def target(self, name: str) -> TargetView | None:
+        return await self._watched("target", self._engine.target(name))
+
     async def pause_queue(self, by: str) -> bool:
         return await self._watched("pause_queue", self._engine.pause_queue(by))
 
     async def resume_queue(self) -> bool:
         return await self._watched("resume_queue", self._engine.resume_queue())
+
+    async def beat(self, beat: Beat) -> None:
+        await self._watched("beat", self._engine.beat(beat))
+
+    async def leave(self, node_id: UUID) -> None:
+        await self._watched("leave", self._engine.leave(node_id))
+
+    async def nodes(self) -> list[NodeRecord]:
+        return await self._watched("nodes", self._engine.nodes())
+
+    async def standing(self, job_id: int) -> Standing | None:
+        return await self._watched("standing", self._engine.standing(job_id))
 
     async def wait_for_hint(self) -> Hint:
         # A lost source of hints is no trouble, since polling goes on; a wait is not worth timing.
@@ -178,13 +205,13 @@ class WatchedEngine:
             self.trouble_since_local = self._failed_local
         if is_new:
             fields = {"trouble": trouble, "operation": operation, "message": message}
-            event(self._log, logging.WARNING, "store in trouble", **fields)
+            event(self._log, logging.WARNING, "store in trouble", **fields, **self._named)
 
     def _went_well(self, operation: str) -> None:
         is_calm = self._local_clock() - self._failed_local >= SETTLED_SECONDS
         if operation not in self._failing and not is_calm:
             return
         fields = {"trouble": self.trouble, "seconds": round(self.trouble_seconds(), 1)}
-        event(self._log, logging.INFO, "store is well again", **fields)
+        event(self._log, logging.INFO, "store is well again", **fields, **self._named)
         self._failing.clear()
         self.trouble = self.trouble_since_local = self.last_message = None

@@ -28,7 +28,7 @@ from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.carrier import Carrier
 from musterd.workers.context import JobContext, ending_of_error, ending_of_value
 from musterd.workers.desk import Desk, DeskPlan
-from musterd.workers.listener import Report
+from musterd.workers.listener import Ignored, Report
 from musterd.workers.outcome import Outcome
 from musterd.workers.runners import inside
 from musterd.workers.runners.importing import import_function
@@ -221,6 +221,9 @@ class _NobodyListens:
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         del job_id, kind, attempt
+
+    def request_ignored(self, ignored: Ignored) -> None:
+        del ignored
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:
         del reaped

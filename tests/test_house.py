@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import tomli
 
+from tests.support.one_engine import ONE_ENGINE_ONLY
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Who may import whom. "" is the package itself: its public names, and `python -m musterd`.
@@ -29,31 +31,6 @@ FOLDERS = [folder for folder in MAY_IMPORT if folder != "musterd"]
 LINES_MAX = {"module": 300, "function": 50}
 ARGUMENTS_MAX = 6
 NESTING_MAX = 3
-
-# Statements that only one engine has: (path below store/, why the other does without).
-ONE_ENGINE_ONLY = (
-    ("postgres/sql/enqueue_keyed.sql", "a key is looked at under its lock, within one call"),
-    ("postgres/sql/fold_counts.sql", "many writers note their counts; SQLite has one, and counts"),
-    ("postgres/sql/lock_caps.sql", "SQLite has one writer, who counts alone"),
-    ("postgres/sql/unpark_uncapped.sql", "SQLite does it kind by kind, with unpark"),
-    ("sqlite/sql/ask_holder.sql", "part of the function control_job in PostgreSQL"),
-    ("sqlite/sql/clear.sql", "as ask_holder"),
-    ("sqlite/sql/count_parked.sql", "part of the looks in PostgreSQL"),
-    ("sqlite/sql/due_jobs.sql", "the claim is one statement where rows can be locked"),
-    ("sqlite/sql/due_priorities.sql", "as due_jobs"),
-    ("sqlite/sql/expire_all.sql", "only an embedded file has no other node at a daemon's start"),
-    ("sqlite/sql/keep_attempt.sql", "as ask_holder"),
-    ("sqlite/sql/key_holder.sql", "as enqueue_keyed"),
-    ("sqlite/sql/leased_kinds.sql", "part of the claim and of unpark in PostgreSQL"),
-    ("sqlite/sql/park.sql", "as due_jobs"),
-    ("sqlite/sql/parked_kinds.sql", "as unpark_uncapped"),
-    ("sqlite/sql/queue_state.sql", "part of the claim and of the look in PostgreSQL"),
-    ("sqlite/sql/record_attempt.sql", "one statement does it with the settlement in PostgreSQL"),
-    ("sqlite/sql/request_of.sql", "part of the renewal and of the settlement in PostgreSQL"),
-    ("sqlite/sql/requeue.sql", "as record_attempt"),
-    ("sqlite/sql/stand_of.sql", "as ask_holder"),
-    ("sqlite/sql/take_key.sql", "as enqueue_keyed"),
-)
 
 # Who may look at the wall clock or roll the dice themselves: (path, call, why).
 OWN_CLOCK_OR_DICE = (

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("config", "catalog", "store", "workers", "manager")
 SHIPPED_SUFFIXES = {".py", ".sql", ".toml"}
 HELP_SECONDS_MAX = 0.3
+LOCKS = ("run", "dev", "fuzz")
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +63,13 @@ def test_the_wheel_runs_where_it_is_installed(installed: Path, tmp_path: Path) -
 def test_what_is_asked_for_is_locked() -> None:
     """A dependency that was added or raised without `make lock` is found here."""
     asked = tomli.loads((ROOT / "pyproject.toml").read_text())
-    locked = {name: locked_versions(ROOT / f"requirements/{name}.txt") for name in ("run", "dev")}
+    locked = {name: locked_versions(ROOT / f"requirements/{name}.txt") for name in LOCKS}
     groups = asked["dependency-groups"]
     run_needs = [*asked["project"]["dependencies"], *asked["build-system"]["requires"]]
     assert unmet([*run_needs, *groups["build"]], locked["run"]) == []
     assert unmet([need for need in groups["dev"] if isinstance(need, str)], locked["dev"]) == []
     assert locked["run"].items() <= locked["dev"].items()
+    assert unmet(groups["fuzz"], locked["fuzz"]) == []
 
 
 def test_help_is_there_at_once() -> None:

@@ -11,15 +11,18 @@ from musterd.manager.cli.check import config
 from musterd.manager.cli.control import cancel, clear, pause, release, resume
 from musterd.manager.cli.db import db
 from musterd.manager.cli.demo import demo
+from musterd.manager.cli.drain import drain
 from musterd.manager.cli.enqueue import enqueue
 from musterd.manager.cli.given import Given, Verbs
 from musterd.manager.cli.jobs import job, jobs
 from musterd.manager.cli.kinds import kinds
+from musterd.manager.cli.nodes import nodes
 from musterd.manager.cli.queue import queue
 from musterd.manager.cli.run import run
 from musterd.manager.cli.scaling import scaling
 from musterd.manager.cli.status import status
 from musterd.manager.cli.version import version
+from musterd.manager.cli.why import why
 
 
 @click.group(
@@ -41,9 +44,9 @@ def musterd(context: click.Context) -> None:
 
 
 for verb in (
-    *(run, demo, enqueue, jobs, job),
+    *(run, demo, enqueue, jobs, job, why),
     *(cancel, pause, resume, release, clear),
-    *(status, kinds, queue, scaling, config, db, version),
+    *(status, nodes, drain, kinds, queue, scaling, config, db, version),
 ):
     musterd.add_command(verb)
 

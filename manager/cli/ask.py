@@ -12,16 +12,24 @@ if TYPE_CHECKING:
     from musterd.config.settings import Settings
 
 ASK_SECONDS = 1.0
+USABLE = (http.client.OK, http.client.ACCEPTED)
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class NodeSilent(Exception):
-    """No daemon gave a usable answer; the message says where it was asked, and what came."""
+    """No daemon gave a usable answer; the message says where it was asked, and what came.
+
+    `is_gone`: nobody listens there.
+    """
+
+    def __init__(self, message: str, *, is_gone: bool = False) -> None:
+        super().__init__(message)
+        self.is_gone = is_gone
 
 
-def ask_node(settings: Settings, path: str) -> dict[str, Any]:
-    """Gives the JSON object that the daemon has at `path`.
+def ask_node(settings: Settings, path: str, method: str = "GET") -> dict[str, Any]:
+    """Gives the JSON object that the daemon has at `path`, or answers with.
 
     Raises `NodeSilent` if there is none to be had.
     """
@@ -33,13 +41,14 @@ def ask_node(settings: Settings, path: str) -> dict[str, Any]:
         headers["Authorization"] = f"Bearer {token}"
     connection = _connection(settings.http.listen)
     try:
-        connection.request("GET", path, headers=headers)
+        connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         return _object(answer.status, answer.read(ANSWER_BYTES_MAX), settings.http.listen)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         said = f"no daemon answers at {settings.http.listen} ({reason.lower()})"
-        raise NodeSilent(said) from error
+        gone = isinstance(error, ConnectionRefusedError | FileNotFoundError)
+        raise NodeSilent(said, is_gone=gone) from error
     finally:
         connection.close()
 
@@ -73,7 +82,7 @@ def _object(status: int, body: bytes, listen: str) -> dict[str, Any]:
     if status == http.client.UNAUTHORIZED:
         raise NodeSilent(f"the daemon at {listen} wants another token: set http.token")
     try:
-        found = json.loads(body) if status == http.client.OK else None
+        found = json.loads(body) if status in USABLE else None
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -37,12 +37,18 @@ def checked_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) 
     A TERM or INT meanwhile ends the process with 0: nothing has begun yet.
     """
     from musterd.catalog.kinds import Deterministic
-    from musterd.manager.log import event_of_list
 
     if all(isinstance(kind.behaviour, Deterministic) for kind in catalog.values()):
         return catalog  # nothing that another machine might not have
     with _ended_by_signals():
         catalog = checked(catalog, settings)
+    return told_if_broken(catalog, log)
+
+
+def told_if_broken(catalog: Catalog, log: logging.Logger) -> Catalog:
+    """Says which kinds are broken; gives the catalog as it is."""
+    from musterd.manager.log import event_of_list
+
     for kind in catalog.values():
         if kind.broken is not None:
             told = {"kind": kind.name, "message": kind.broken}

@@ -1,19 +1,24 @@
-"""`musterd cancel|pause|resume|release|clear ID…`: acting on single jobs."""
+"""`musterd cancel|pause|resume|release|clear`: acting on jobs by id, or on all that fit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from musterd.manager.cli.bulk import Wish, act_on_all
 from musterd.manager.cli.exits import Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.opening import in_store
 from musterd.manager.cli.out import complain, print_json, say
+from musterd.manager.cli.times import read_delay
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
     from musterd.store.job import ControlResult
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 HELP = {
     "cancel": "End jobs: those that wait at once, those that run as soon as their worker hears.",
@@ -33,15 +38,56 @@ DONE = {
 
 def _verb(action: str) -> click.Command:
     @click.command(action, cls=Verb, help=HELP[action])
-    @click.argument("job_ids", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
+    @click.argument("job_ids", metavar="[ID]...", nargs=-1, type=click.IntRange(min=1))
+    @_options(BULK_OPTIONS)
     @click.pass_context
-    def verb(context: click.Context, /, job_ids: tuple[int, ...]) -> None:
-        context.exit(_act(context.obj, action, job_ids))
+    def verb(context: click.Context, /, job_ids: tuple[int, ...], **bulk: Any) -> None:
+        given: Given = context.obj
+        wish = Wish(action=action, json=given.json, **bulk)
+        _check(job_ids, wish)
+        if job_ids:
+            context.exit(_act(given, action, job_ids))
+        context.exit(act_on_all(given.settings(), wish))
 
     return verb
 
 
-cancel, pause, resume, release, clear = (_verb(action) for action in HELP)
+def _options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
+    def add(verb: F) -> F:
+        for option in reversed(options):
+            verb = option(verb)
+        return verb
+
+    return add
+
+
+BULK_OPTIONS = (
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="KEY=VALUE[,…]",
+        help="All jobs that fit: state, kind, target, priority. A key that stands twice means"
+        " either.",
+    ),
+    click.option(
+        "--older",
+        "older_seconds",
+        callback=read_delay,
+        metavar="DURATION",
+        help="Only jobs made longer ago, or that ended longer ago: 10m, 2h, 1d.",
+    ),
+    click.option("--limit", type=click.IntRange(min=1), help="At most so many of them."),
+    click.option("--yes", is_flag=True, help="Do it without asking."),
+    click.option("--dry-run", is_flag=True, help="Only say how many jobs fit."),
+)
+
+
+def _check(job_ids: tuple[int, ...], wish: Wish) -> None:
+    if job_ids and (wish.is_there or wish.limit is not None or wish.dry_run):
+        raise click.UsageError("give IDs, or a filter (--where, --older), not both")
+    if not job_ids and not wish.is_there:
+        example = f"musterd {wish.action} --where kind=report --older 1h"
+        raise click.UsageError(f"give the ID of a job, or a filter: {example}")
 
 
 def _act(given: Given, action: str, job_ids: tuple[int, ...]) -> Exit:
@@ -92,3 +138,6 @@ def _refusal(job_id: int, action: str, done: ControlResult) -> str:
     from musterd.store.report import control_refusal
 
     return control_refusal(job_id, action, done.state_before)
+
+
+cancel, pause, resume, release, clear = (_verb(action) for action in HELP)

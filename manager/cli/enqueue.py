@@ -11,11 +11,12 @@ import click
 
 from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb
-from musterd.manager.cli.jobs import TENANT, budget_of
+from musterd.manager.cli.jobs import read_target
 from musterd.manager.cli.opening import in_store
 from musterd.manager.cli.out import print_json, say
 from musterd.manager.cli.times import read_delay, read_moment
 from musterd.manager.cli.waiting import Waited, wait_for
+from musterd.manager.kinds import UnknownKind, budget_of, known_kind
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog, WorkKind
@@ -41,6 +42,7 @@ PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
 @click.option(
     "--dedup", "dedup_key", metavar="KEY", help="Make none while a job that has not ended has KEY."
 )
+@click.option("--target", callback=read_target, help="Jobs of one target run one at a time.")
 @click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")
 @click.pass_context
@@ -78,19 +80,17 @@ def enqueue(
 
     waited = in_store(settings, work, creates=True)
     if given.json:
-        print_json(_object(waited, count, catalog))
+        print_json(_object(waited, count, catalog, settings.tenant))
     context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
 
 
-def _known(catalog: Catalog, kind: str) -> WorkKind:
-    known = catalog.get(kind)
-    if known is not None:
-        return known
-    guess = catalog.suggest(kind)
-    advice = f"did you mean {guess}? " if guess else ""
-    raise Complaint(
-        Exit.UNKNOWN, f"there is no kind {kind!r}", advice + "`musterd kinds` lists them"
-    )
+def _known(catalog: Catalog, name: str) -> WorkKind:
+    try:
+        return known_kind(catalog, name)
+    except UnknownKind as error:
+        advice = f"did you mean {error.guess}? " if error.guess else ""
+        advice += "`musterd kinds` lists them"
+        raise Complaint(Exit.UNKNOWN, str(error), advice) from None
 
 
 def _checked_payload(given: str, settings: Settings) -> str:
@@ -126,7 +126,7 @@ def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob
 
     priority, run_at = options["priority"], options["run_at"]
     delay, attempts = options["delay_seconds"], options["max_attempts"]
-    key = options["dedup_key"]
+    key, target = options["dedup_key"], options["target"]
     return NewJob(
         kind=kind.name,
         payload=payload,
@@ -136,6 +136,7 @@ def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob
         max_attempts=attempts if isinstance(attempts, int) else None,
         hold=bool(options["hold"]),
         dedup_key=key if isinstance(key, str) else None,
+        target=target if isinstance(target, str) else None,
     )
 
 
@@ -179,10 +180,10 @@ def _receipt(ids: list[int], job: NewJob) -> str:
     return f"{plural(len(ids), 'job')} {state}{due}: {ids[0]} to {ids[-1]}"
 
 
-def _object(waited: Waited, count: int | None, catalog: Catalog) -> dict[str, object]:
+def _object(waited: Waited, count: int | None, catalog: Catalog, tenant: str) -> dict[str, object]:
     from musterd.store.report import job_object
 
     if count is not None or waited.last is None:
         first, last = waited.ids[0], waited.ids[-1]
         return {"count": len(waited.ids), "first_id": first, "last_id": last}
-    return job_object(waited.last, TENANT, budget_of(catalog, waited.last.kind))
+    return job_object(waited.last, tenant, budget_of(catalog, waited.last.kind))

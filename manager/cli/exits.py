@@ -47,6 +47,8 @@ def complaint_about(error: BaseException) -> Complaint | None:
 
     single = _single(error)
     match single:
+        case Complaint():
+            return single
         case ConfigError():
             return _faults(single)
         case StoreUnavailable():

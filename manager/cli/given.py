@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from musterd.manager.cli.exits import complaint_about
+from musterd.manager.cli.exits import Complaint, Exit, complaint_about
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
@@ -26,6 +26,7 @@ class Given:
         self.config_file: Path | None = None
         self.sets: list[str] = []
         self.json = False
+        self.tenant: str | None = None  # None = not named: the default one, or all
 
     def load(self) -> Loaded:
         """Reads the configuration; raises ConfigError."""
@@ -60,7 +61,24 @@ class Given:
         return ()
 
     def settings(self) -> Settings:
-        return self.load().settings
+        """The settings as the tenant sees them that was named."""
+        return self.seen_by(self.load().settings)
+
+    def seen_by(self, settings: Settings) -> Settings:
+        """The node's settings as the tenant sees them that was named. Complains if there is no such
+        one.
+        """
+        from musterd.config.faults import did_you_mean
+        from musterd.config.tenant_names import DEFAULT_TENANT
+        from musterd.config.tenants import settings_of
+
+        name = DEFAULT_TENANT if self.tenant is None else self.tenant
+        if name in settings.tenants:
+            return settings_of(settings, name)
+        hint = did_you_mean(name, settings.tenants)
+        advice = f"{hint} " if hint else ""
+        advice += "`musterd config show` lists them under [tenants.NAME]"
+        raise Complaint(Exit.UNKNOWN, f"there is no tenant {name!r}", advice)
 
     def catalog(self, settings: Settings) -> Catalog:
         """Reads the catalog; raises ConfigError."""
@@ -83,6 +101,11 @@ def _take_json(context: click.Context, _option: click.Parameter, value: bool) ->
         _given(context).json = True
 
 
+def _take_tenant(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        _given(context).tenant = value
+
+
 def _given(context: click.Context) -> Given:
     return context.find_root().ensure_object(Given)
 
@@ -103,6 +126,13 @@ SHARED_OPTIONS = (
         help="Set one setting; may be repeated.",
         expose_value=False,
         callback=_take_sets,
+    ),
+    click.Option(
+        ["--tenant"],
+        metavar="NAME",
+        help="Whose jobs it is about; default: those of the tenant `default`.",
+        expose_value=False,
+        callback=_take_tenant,
     ),
     click.Option(
         ["--json"],

@@ -11,6 +11,7 @@ from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.opening import in_store
 from musterd.manager.cli.out import coloured, print_json, say
+from musterd.manager.kinds import budget_of
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
@@ -22,7 +23,14 @@ STATES = (
     *("succeeded", "failed", "canceled"),
 )
 LIMIT_MAX = 100_000
-TENANT = "default"
+TARGET_LENGTH_MAX = 200
+
+
+def read_target(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    if given is None or 1 <= len(given) <= TARGET_LENGTH_MAX:
+        return given
+    found = f"found {len(given)} characters"
+    raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
 
 
 @click.command(cls=Verb)
@@ -34,16 +42,19 @@ TENANT = "default"
     help="Only these; may be repeated.",
 )
 @click.option("--kind", help="Only jobs of this kind.")
+@click.option("--target", callback=read_target, help="Only jobs of this target.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_obj
-def jobs(given: Given, states: tuple[str, ...], kind: str | None, limit: int) -> None:
+def jobs(
+    given: Given, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
+) -> None:
     """List jobs, newest first."""
     from musterd.store.job import JobFilter, JobState
     from musterd.store.report import job_object
 
     settings = given.settings()
     catalog = given.catalog(settings)
-    which = JobFilter(tuple(JobState(state) for state in states), kind, limit)
+    which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
 
     async def work(engine: Engine) -> list[JobRecord]:
         return await engine.jobs(which)
@@ -51,7 +62,7 @@ def jobs(given: Given, states: tuple[str, ...], kind: str | None, limit: int) ->
     found = in_store(settings, work)
     if given.json:
         for record in found:
-            print_json(job_object(record, TENANT, budget_of(catalog, record.kind)))
+            print_json(job_object(record, settings.tenant, budget_of(catalog, record.kind)))
         return
     for line in _lines(found, catalog):
         say(line)
@@ -75,17 +86,11 @@ def job(given: Given, job_id: int) -> None:
         raise Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
     budget = budget_of(catalog, record.kind)
     if given.json:
-        print_json(job_object(record, TENANT, budget))
+        print_json(job_object(record, settings.tenant, budget))
         return
     head, _, rest = report_text(record, datetime.now(UTC), budget).partition("\n")
     say(coloured(record.state.value, head))
     say(rest)
-
-
-def budget_of(catalog: Catalog, kind: str) -> int | None:
-    """Gives how many attempts a job of this kind has; None = the kind is not known here."""
-    known = catalog.get(kind)
-    return None if known is None else known.retry.max_retries + 1
 
 
 def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:

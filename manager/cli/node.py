@@ -16,14 +16,18 @@ import attrs
 import trio
 
 from musterd import __version__
-from musterd.manager.cli.opening import engine_for
+from musterd.config.store_url import resolve_store_url
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.tenants import settings_of
 from musterd.manager.daemon import Daemon, DaemonPlan
 from musterd.manager.metrics import Metrics
+from musterd.manager.reloading import tell_bounds
 from musterd.manager.watched import WatchedEngine
+from musterd.store.opening import Stores
 from musterd.store.words import count_text, duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from types import FrameType
 
     from musterd.catalog.kinds import Catalog
@@ -43,13 +47,25 @@ class Node:
 
 
 def make_node(
-    settings: Settings, catalog: Catalog, log: logging.Logger, metrics: Metrics | None = None
+    settings: Settings,
+    catalog: Catalog,
+    log: logging.Logger,
+    metrics: Metrics | None = None,
+    reread: Callable[[], tuple[Settings, Catalog]] | None = None,
 ) -> Node:
     """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes."""
     metrics = Metrics(settings.metrics, __version__) if metrics is None else metrics
-    metrics.crew_bounds(settings.workers.default_count, settings.workers.max_count)
+    tell_bounds(metrics, settings)
     metrics.config(generation=1, success=True, timestamp=time.time())
-    engine = WatchedEngine(engine_for(settings), metrics, log, trio.current_time)
+
+    stores = Stores(time.time, random.Random())
+
+    def engine_of(settings: Settings) -> WatchedEngine:
+        named = "" if settings.tenant == DEFAULT_TENANT else settings.tenant
+        engine = stores.engine(resolve_store_url(settings, os.environ), settings)
+        return WatchedEngine(engine, metrics, log, trio.current_time, named)
+
+    engine = engine_of(settings_of(settings, DEFAULT_TENANT))
     plan = DaemonPlan(
         settings=settings,
         catalog=catalog,
@@ -58,6 +74,10 @@ def make_node(
         dice=random.Random(),
         metrics=metrics,
         log=log,
+        engine_of=engine_of,
+        lookouts=lambda: stores.lookouts,
+        reread=reread,
+        forget=stores.forget,
     )
     return Node(Daemon(plan), engine, metrics)
 

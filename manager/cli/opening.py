@@ -33,27 +33,40 @@ def in_store(
     `creates`: a PostgreSQL that has no schema yet gets one, if `store.migrate` allows it.
     """
 
+    import trio
+
+    return trio.run(lambda: visit(settings, work, creates=creates))
+
+
+async def visit(
+    settings: Settings, work: Callable[[Engine], Awaitable[T]], *, creates: bool = False
+) -> T:
+    """As `in_store`, for who runs in Trio already."""
+
     async def checked(engine: Engine) -> T:
         await _check_schema(engine, creates=creates and settings.store.migrate)
         return await work(engine)
 
-    return in_bare_store(settings, checked)
+    return await _opened(settings, checked)
 
 
 def in_bare_store(settings: Settings, work: Callable[[Engine], Awaitable[T]]) -> T:
     """Does `work` with the open store, whatever schema it has."""
     import trio
 
-    async def opened() -> T:
-        engine = engine_for(settings)
-        try:
-            await engine.open()
-            return await work(engine)
-        finally:
-            with trio.move_on_after(CLOSE_SECONDS, shield=True):
-                await engine.close()
+    return trio.run(lambda: _opened(settings, work))
 
-    return trio.run(opened)
+
+async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]]) -> T:
+    import trio
+
+    engine = engine_for(settings)
+    try:
+        await engine.open()
+        return await work(engine)
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await engine.close()
 
 
 async def _check_schema(engine: Engine, *, creates: bool) -> None:

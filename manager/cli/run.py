@@ -29,7 +29,7 @@ def run(given: Given) -> None:
     """Run the daemon, in the foreground.
 
     TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
-    gives the running jobs back at once.
+    gives the running jobs back at once. HUP reads configuration and catalog anew.
     """
     import time
 
@@ -38,6 +38,8 @@ def run(given: Given) -> None:
     from musterd.manager.cli.checked import checked_at_start
     from musterd.manager.log import set_up_log
 
+    if given.tenant is not None:
+        raise click.UsageError("a daemon serves all tenants: leave --tenant out")
     loaded, catalog = given.load_all()
     settings = loaded.settings
     is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
@@ -46,17 +48,26 @@ def run(given: Given) -> None:
     stream = sys.stderr if live is None else cast(TextIO, live)
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
     catalog = checked_at_start(catalog, settings, log)
-    trio.run(_run, settings, catalog, log, live)
+    trio.run(_run, given, (settings, catalog), log, live)
+
+
+def _reread(given: Given, log: logging.Logger) -> tuple[Settings, Catalog]:
+    """Reads everything anew, as at the start. Blocks; raises ConfigError."""
+    from musterd.manager.cli.checked import checked, told_if_broken
+
+    loaded, catalog = given.load_all()
+    return loaded.settings, told_if_broken(checked(catalog, loaded.settings), log)
 
 
 async def _run(
-    settings: Settings, catalog: Catalog, log: logging.Logger, live: LiveLine | None
+    given: Given, start: tuple[Settings, Catalog], log: logging.Logger, live: LiveLine | None
 ) -> None:
     import trio
 
     from musterd.manager.cli.node import early_and_late_signals, make_node
 
-    node = make_node(settings, catalog, log)
+    settings, catalog = start
+    node = make_node(settings, catalog, log, reread=lambda: _reread(given, log))
     with early_and_late_signals(node.daemon):
         async with trio.open_nursery() as nursery:
             address = await _listen(settings, node, log, nursery)
@@ -73,15 +84,10 @@ async def _listen(
     """Starts the web side; gives where it is, or nothing if it is off."""
     if not settings.http.listen:
         return ""  # and its libraries are never loaded
-    import os
-
-    from musterd.config.credentials import resolve_http_token
-    from musterd.manager.http.plan import HttpPlan
+    from musterd.manager.cli.web import web_plan
     from musterd.manager.http.serving import serve
 
-    token = resolve_http_token(settings, os.environ)
-    listen, counts = settings.http.listen, node.engine.counts
-    plan = HttpPlan(listen, token, node.daemon, counts, node.metrics, log)
+    plan = web_plan(settings, node, log)
     address: str = await nursery.start(serve, plan)
     return address
 

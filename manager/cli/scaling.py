@@ -22,7 +22,8 @@ SHOWN = 20
 def scaling(given: Given, limit: int) -> None:
     """Show why the crew has its size."""
     try:
-        answer = ask_node(given.settings(), "/scaling")
+        settings = given.settings()
+        answer = ask_node(settings, f"/scaling?tenant={settings.tenant}")
     except NodeSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence
     decisions: list[dict[str, Any]] = answer["decisions"][-limit:]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from musterd import __version__
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.cli.node import Node, crew_bar, status_line
 from musterd.manager.cli.out import LiveLine, say
 from musterd.manager.metrics import Metrics
@@ -46,8 +47,8 @@ class Notes(Metrics):
         if kind == PROBE:
             self.pickups_seconds.append(max(0.0, waited_seconds))
 
-    def settled(self, reports: Sequence[Report]) -> None:
-        super().settled(reports)
+    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
+        super().settled(reports, tenant)
         for report in reports:
             self.retries += report.outcome is AttemptOutcome.RETRYING
             if report.state in ENDED:

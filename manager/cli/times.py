@@ -7,6 +7,8 @@ from datetime import datetime
 
 import click
 
+from musterd.store.moments import moment_of
+
 UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DELAY_SECONDS_MAX = 100 * 365 * 86400.0
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
@@ -31,18 +33,7 @@ def read_moment(
     """Reads an RFC 3339 time, which always says its zone; raises click.BadParameter."""
     if text is None:
         return None
-    moment = _moment(text.strip())
-    if moment is None:
-        raise click.BadParameter(f"{text!r} is no RFC 3339 time, as 2030-01-01T09:00:00Z is")
-    if moment.utcoffset() is None:
-        raise click.BadParameter(f"{text!r} has no zone: end it with Z, or with +02:00")
-    return moment
-
-
-def _moment(text: str) -> datetime | None:
-    if "T" not in text.upper() and " " not in text:
-        return None  # a date alone names no moment
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
+        return moment_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -13,12 +12,17 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from musterd.config.listen import TcpAddress, UnixAddress
+from musterd.manager.http.body import too_large
+from musterd.manager.http.calling import HOLDER
+from musterd.manager.http.keys import NOBODY, Keys
 from musterd.manager.http.problem import problem
+from musterd.manager.http.routes import OPEN_PATHS
+from musterd.manager.http.unread import Unread
 
-OPEN_PATHS = frozenset({"/livez", "/readyz"})  # for probes, which carry no token
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-BODY_BYTES_MAX = 65536
 REQUEST_SECONDS = 30.0
+HTTP_VERSIONS = frozenset({"1.0", "1.1"})
+READING_METHODS = frozenset({"GET", "HEAD"})
 SAFE_HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
@@ -32,34 +36,48 @@ class Guard:
 
     app: ASGIApp
     address: TcpAddress | UnixAddress
-    token: str
+    keys: Keys
+    body_bytes_max: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(SAFE_HEADERS)
-            await send(message)
-
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        headers = Headers(scope=scope)
+        path = _path_of(scope)
+        refusal = self._refusal(scope["method"], path, headers)
+        if scope["http_version"] not in HTTP_VERSIONS:
+            # The server would upgrade to HTTP/2, where many requests share one connection's bounds.
+            refusal = problem(HTTPStatus.BAD_REQUEST, "speak HTTP/1.1 here")
+        holder = self.keys.holder(headers.get("authorization", "")) or NOBODY
+        scope = {**scope, "path": path, "root_path": "", HOLDER: holder}
         # The bound ends an answer whose reader has stopped reading.
         with trio.move_on_after(REQUEST_SECONDS):
-            await (refusal or self.app)(scope, receive, send_safely)
+            async with trio.open_nursery() as nursery:
+                unread = Unread(receive, nursery, has_body=_has_body(headers))
 
-    def _refusal(self, path: str, headers: Headers) -> Response | None:
+                async def send_safely(message: Message) -> None:
+                    if message["type"] == "http.response.start":
+                        answer = MutableHeaders(scope=message)
+                        answer.update(SAFE_HEADERS)
+                        await unread.pass_over(answer)
+                    await send(message)
+
+                await (refusal or self.app)(scope, unread.receive, send_safely)
+                nursery.cancel_scope.cancel()
+
+    def _refusal(self, method: str, path: str, headers: Headers) -> Response | None:
         if not self._knows_host(headers.get("host")):
             return problem(
                 HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost, or for the host of http.listen"
             )
-        if path not in OPEN_PATHS and not self._has_token(headers):
+        if path not in OPEN_PATHS and self.keys.holder(headers.get("authorization", "")) is None:
             challenge = {"www-authenticate": 'Bearer realm="musterd"'}
             return problem(HTTPStatus.UNAUTHORIZED, "send Authorization: Bearer TOKEN", challenge)
-        if _is_large(headers.get("content-length")):
-            detail = f"a body has at most {BODY_BYTES_MAX} bytes here"
-            return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, {"connection": "close"})
+        if method not in READING_METHODS and not _is_same_site(headers):
+            return problem(HTTPStatus.FORBIDDEN, "a page of another site must not change anything")
+        if int(headers.get("content-length", 0)) > self.body_bytes_max:
+            return too_large(self.body_bytes_max).answer()
         return None
 
     def _knows_host(self, host: str | None) -> bool:
@@ -72,13 +90,20 @@ class Guard:
         own = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
         return name.lower() in LOOPBACK_NAMES or name.lower() == own.lower()
 
-    def _has_token(self, headers: Headers) -> bool:
-        if not self.token:
-            return True
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode(), self.token.encode())
-        return same and scheme.lower() == "bearer"
+
+def _path_of(scope: Scope) -> str:
+    """The path as it was sent, still percent-encoded: a target's name may hold a slash. One slash
+    at its end makes no difference.
+    """
+    path: str = scope["raw_path"].decode("ascii")
+    return path.removesuffix("/") or "/"
 
 
-def _is_large(content_length: str | None) -> bool:
-    return content_length is not None and int(content_length) > BODY_BYTES_MAX
+def _is_same_site(headers: Headers) -> bool:
+    """Browsers say where a page comes from that lets them post; programs say nothing."""
+    origin = headers.get("origin")
+    return origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

@@ -1,4 +1,4 @@
-"""What the web side needs of the daemon: values and three calls, nothing to write with."""
+"""What the web side needs of the daemon: values, and the few calls behind its routes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
+from musterd.catalog.kinds import Catalog
+from musterd.manager.http.keys import Keys
 from musterd.manager.metrics import Metrics
 from musterd.manager.view import Decision, NodeStatus, WorkerView
-from musterd.store.job import Counts
+from musterd.store.engine import Engine
+from musterd.store.job import Counts, JobRecord, JobState
+from musterd.store.payload import PayloadLimits
 
 
 class NodeView(Protocol):
@@ -18,20 +22,47 @@ class NodeView(Protocol):
 
     def status(self) -> NodeStatus: ...
 
-    def workers(self) -> Sequence[WorkerView]: ...
 
-    def decisions(self) -> Sequence[Decision]:
-        """The journal of the supervisor, newest last."""
-        ...
+@frozen
+class TargetSeen:
+    """Where the jobs of one target stand."""
+
+    job_id: int | None = None  # whose turn it is; None = nobody's: the next one that comes
+    job_state: JobState | None = None
+    reserved: bool = False  # it is the next, and no worker has it yet
+    waiting: int = 0  # how many stand behind it, counted up to a bound
+    next_ids: Sequence[int] = ()  # the first of those, in their order
+
+
+@frozen
+class TenantDoor:
+    """One tenant, as far as the routes need it. Every call but those of the engine is cheap."""
+
+    name: str
+    engine: Engine
+    limits: PayloadLimits
+    catalog: Callable[[], Catalog]
+    snapshot: Callable[[], Awaitable[Counts | None]]  # shared by all who look; None = store silent
+    workers: Callable[[], Sequence[WorkerView]]
+    decisions: Callable[[], Sequence[Decision]]  # the supervisor's journal, newest last
+    target: Callable[[str], Awaitable[TargetSeen]]
+    target_of: Callable[[JobRecord], str | None]
 
 
 @frozen
 class HttpPlan:
-    """`token` is the bearer token itself, wherever it was read from; empty = none is asked for."""
+    """`tenant` gives the door of a tenant that this node serves; `default` always has one.
+
+    `drain` lets the node end as TERM does; a second call changes nothing. `body_bytes_max` bounds
+    every request's body, whatever its route.
+    """
 
     listen: str
-    token: str = field(repr=False)
+    keys: Keys
     node: NodeView
-    counts: Callable[[], Awaitable[Counts]]
+    tenant: Callable[[str], TenantDoor | None]
+    drain: Callable[[], None]
+    refresh: Callable[[], Awaitable[None]]  # tells the metrics of all tenants' queues
+    body_bytes_max: int
     metrics: Metrics
     log: logging.Logger

@@ -16,7 +16,7 @@ from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, Lifespa
 from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
 
 from musterd.config.listen import listen_address
-from musterd.manager.http.guard import BODY_BYTES_MAX, Guard
+from musterd.manager.http.guard import Guard
 from musterd.manager.http.listening import address_text, listener_at
 from musterd.manager.http.plan import HttpPlan
 from musterd.manager.http.routes import application
@@ -42,9 +42,9 @@ async def serve(
     if address is None:
         task_status.started("")
         return
-    guarded = Guard(application(plan), address, plan.token)
+    guarded = Guard(application(plan), address, plan.keys, plan.body_bytes_max)
     config = _config(plan.log)
-    app = wrap_app(cast(ASGIFramework, guarded), BODY_BYTES_MAX, "asgi")
+    app = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max, "asgi")
     with listener_at(address) as listener:
         task_status.started(address_text(listener))
         doorkeeper = _Doorkeeper(app, config, plan.log)
@@ -88,7 +88,8 @@ class _Bounded:
     """A stream that ends when it is of no more use.
 
     The server shields its sends, so a peer that never reads would hold up a shutdown; and it lets
-    its idle timer run out where the peer has left, which would keep a place taken for nothing.
+    its idle timer run out where the peer has left or the server itself has closed (after what is no
+    request), which would keep a place taken for nothing.
     """
 
     stream: trio.SocketStream
@@ -100,22 +101,34 @@ class _Bounded:
 
     async def send_all(self, data: bytes) -> None:
         with trio.move_on_after(SEND_SECONDS) as scope:
-            await self.stream.send_all(data)
+            try:
+                await self.stream.send_all(data)
+            except trio.BusyResourceError:  # the server is sending its end at this moment
+                raise trio.BrokenResourceError("the connection is being closed") from None
         if scope.cancelled_caught:
             await trio.aclose_forcefully(self.stream)
             raise trio.BrokenResourceError("the peer does not read")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        data = await self.stream.receive_some(max_bytes)
+        try:
+            data = await self.stream.receive_some(max_bytes)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._end_within(0.0)
+            raise
         if not data:
-            self.conversation.deadline = trio.current_time() + LINGER_SECONDS
+            self._end_within(LINGER_SECONDS)
         return data
 
     async def send_eof(self) -> None:
         await self.stream.send_eof()
 
     async def aclose(self) -> None:
+        self._end_within(0.0)
         await self.stream.aclose()
+
+    def _end_within(self, seconds: float) -> None:
+        end_local = trio.current_time() + seconds
+        self.conversation.deadline = min(self.conversation.deadline, end_local)
 
 
 def _config(log: logging.Logger) -> Config:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import trio
 
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics import Metrics
 from musterd.store.errors import StoreError
 from musterd.store.job import Counts
@@ -21,9 +22,15 @@ class CountsCache:
     A store that is away or slow gives None, for a second too.
     """
 
-    def __init__(self, ask: Callable[[], Awaitable[Counts]], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], Awaitable[Counts]],
+        metrics: Metrics,
+        tenant: str = DEFAULT_TENANT,
+    ) -> None:
         self._ask = ask
         self._metrics = metrics
+        self._tenant = tenant
         self._lock = trio.Lock()
         self._counts: Counts | None = None
         self._asked_local = float("-inf")
@@ -40,5 +47,6 @@ class CountsCache:
         counts = None
         with trio.move_on_after(LIMIT_SECONDS), suppress(StoreError):  # its watcher has logged it
             counts = await self._ask()
-        self._metrics.counts(counts)  # what is not known is not exported, rather than kept stale
+        # What is not known is not exported, rather than kept stale.
+        self._metrics.counts(counts, self._tenant)
         return counts

@@ -116,7 +116,7 @@ async def test_a_new_worker_is_hired_only_after_those_who_leave_are_taken_back(
     node = await stage.start(workers__default_count=4)
     await stage.put("slow", 4)
     await until(lambda: len(stage.running_now()) == 4)
-    crew = node.daemon._crew  # pyright: ignore[reportPrivateUsage] - no setting lowers a bound yet
+    crew = node.tenancy()._crew  # pyright: ignore[reportPrivateUsage] - a bound lowered at once
     assert crew.retire_beyond(2) == 2
     assert [one.state for one in node.workers] == ["busy", "busy", "retiring", "retiring"]
     change = crew.resize(5)

@@ -37,7 +37,7 @@ async def test_jobs_claimed_ahead_run_in_order_too(stage: Stage) -> None:
     high = await stage.put("brief", 60, priority=2)
     await stage.store.engine.resume_queue()
     claimed_ahead = 0
-    while stage.store.calls["claim"] and await stage.jobs(JobState.QUEUED):
+    while await stage.jobs(JobState.QUEUED, JobState.ASSIGNED):
         claimed_ahead = max(claimed_ahead, len(await stage.jobs(JobState.ASSIGNED)))
         await trio.sleep(0.001)
     assert claimed_ahead > 3
@@ -68,7 +68,7 @@ async def test_a_hint_that_overtakes_its_commit_costs_no_poll_interval(stage: St
     node = await stage.start(workers__poll_interval_ms=10_000)
     await trio.sleep(60)
     stage.store.deaf = True
-    node.daemon._desk.hint()  # pyright: ignore[reportPrivateUsage] - a hint without its job
+    node.tenancy()._desk.hint()  # pyright: ignore[reportPrivateUsage] - a hint without its job
     await trio.sleep(0.005)
     job_id = await stage.put_one("noop")
     await trio.sleep(0.02)

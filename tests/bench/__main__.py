@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import ceiling, embedded, enqueueing, postgres, runners
+from tests.bench import ceiling, embedded, enqueueing, postgres, runners, targets, tenants, why
 from tests.support.postgres_server import PostgresServer
 
 
@@ -18,6 +18,7 @@ def main(words: list[str]) -> None:
         _say("bare claim-100 + complete-100 (pgbench)", f"{bare:,.0f} jobs/s")
         _drains(server, share)
         _filling(server, 200_000 // share)
+        _targets(server, share)
         late = postgres.pickups(server)
         p50, p99 = (postgres.percentile(late, one) for one in (0.5, 0.99))
         _say("idle pick-up, commit to end of a no-op job", f"p50 {p50:.2f} ms, p99 {p99:.2f} ms")
@@ -27,9 +28,11 @@ def main(words: list[str]) -> None:
             f"{rest.core_percent:.2f} % of a core, {rest.statements_a_second:.1f} statements/s,"
             f" {rest.resident_mib:.0f} MiB",
         )
+        _many_tenants(server)
         rate = embedded.drain(60_000 // share)
         _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
         _python_kinds(server, share)
+        _asking_why(server, 1_000_000 // share)
 
 
 def _drains(server: PostgresServer, share: int) -> None:
@@ -47,6 +50,15 @@ def _drains(server: PostgresServer, share: int) -> None:
         )
 
 
+def _many_tenants(server: PostgresServer) -> None:
+    what = f"idle daemon, {tenants.TENANTS} tenants"
+    rest, sessions = tenants.idle_postgres(server)
+    said = f"{rest.core_percent:.2f} % of a core, {rest.statements_a_second:.1f} statements/s"
+    _say(f"{what}, PostgreSQL", f"{said}, {sessions} connections, {rest.resident_mib:.0f} MiB")
+    rest = tenants.idle_embedded()
+    _say(f"{what}, embedded", f"{rest.core_percent:.2f} % of a core, {rest.resident_mib:.0f} MiB")
+
+
 def _filling(server: PostgresServer, jobs: int) -> None:
     before = ceiling.copy(server, jobs, enqueueing.BATCH)
     rate = enqueueing.fill(server, jobs)
@@ -54,6 +66,14 @@ def _filling(server: PostgresServer, jobs: int) -> None:
     _say("bare COPY, 10,000 at a time", f"{bare:,.0f} rows/s")
     beside = f"{rate:,.0f} jobs/s = {rate / bare:.2f} of bare"
     _say("enqueue_many by one client, 10,000 at a time", beside)
+
+
+def _targets(server: PostgresServer, share: int) -> None:
+    for engine, by_scene in targets.claims(server, share).items():
+        without, *_ = by_scene.values()
+        for scene, milliseconds in by_scene.items():
+            beside = f"{milliseconds:.2f} ms = {milliseconds / without:.2f} of none"
+            _say(f"claim of {targets.BATCH}, {engine}, {scene}", beside)
 
 
 def _python_kinds(server: PostgresServer, share: int) -> None:
@@ -71,6 +91,14 @@ def _python_kinds(server: PostgresServer, share: int) -> None:
     what = f"{found:.2f} times as fast, bare processes {bare:.2f} = {found / bare:.2f} of that"
     _say("computing on 2 workers beside 1", what)
     _say("a child above a bare interpreter", f"{runners.child_mib_above_bare():.1f} MiB")
+
+
+def _asking_why(server: PostgresServer, jobs: int) -> None:
+    for engine, took in (
+        ("PostgreSQL", why.postgres(server, jobs)),
+        ("embedded", why.embedded(jobs)),
+    ):
+        _say(f"why, with {jobs:,} queued, {engine}", f"{took:.1f} ms")
 
 
 def _say(what: str, found: str) -> None:

@@ -40,7 +40,11 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
+from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlite.engine import SqliteEngine
+from musterd.store.standing import Standing
+from musterd.store.target import TargetView
 from tests.support.history import Event
 
 T = TypeVar("T")
@@ -142,6 +146,16 @@ class FaultyEngine:
     async def control(self, action: Action, job_id: int) -> ControlResult:
         return await self._through("control", lambda: self.engine.control(action, job_id))
 
+    async def select_jobs(self, which: Selection, after_id: int, span: int) -> Look:
+        return await self._through(
+            "select_jobs", lambda: self.engine.select_jobs(which, after_id, span)
+        )
+
+    async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+        return await self._through(
+            "control_many", lambda: self.engine.control_many(action, ids, which)
+        )
+
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         async def commit() -> list[Reaped]:
             reaped = await self.engine.reap(request)
@@ -166,11 +180,26 @@ class FaultyEngine:
     async def jobs(self, which: JobFilter) -> list[JobRecord]:
         return await self._through("jobs", lambda: self.engine.jobs(which))
 
+    async def target(self, name: str) -> TargetView | None:
+        return await self._through("target", lambda: self.engine.target(name))
+
     async def pause_queue(self, by: str) -> bool:
         return await self._through("pause_queue", lambda: self.engine.pause_queue(by))
 
     async def resume_queue(self) -> bool:
         return await self._through("resume_queue", self.engine.resume_queue)
+
+    async def beat(self, beat: Beat) -> None:
+        await self._through("beat", lambda: self.engine.beat(beat))
+
+    async def leave(self, node_id: UUID) -> None:
+        await self._through("leave", lambda: self.engine.leave(node_id))
+
+    async def nodes(self) -> list[NodeRecord]:
+        return await self._through("nodes", self.engine.nodes)
+
+    async def standing(self, job_id: int) -> Standing | None:
+        return await self._through("standing", lambda: self.engine.standing(job_id))
 
     async def wait_for_hint(self) -> Hint:
         if self.away:

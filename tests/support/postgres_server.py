@@ -64,8 +64,12 @@ class PostgresServer:
     as a real server does (for benchmarks); otherwise nothing waits for the disk.
     """
 
-    def __init__(self, *, durable: bool = False, binaries: Path | None = None) -> None:
-        """Makes the cluster; raises PostgresMissing if the machine has no server."""
+    def __init__(
+        self, *, durable: bool = False, binaries: Path | None = None, **settings: str
+    ) -> None:
+        """Makes the cluster; raises PostgresMissing if the machine has no server. `settings` are
+        the server's own, over ours.
+        """
         found = binaries or find_binaries()
         self._account = server_account()
         # Short, open to the server's account; /var/tmp is on disk where /tmp may be in memory.
@@ -79,7 +83,7 @@ class PostgresServer:
         if self._account:
             os.chown(self._home, self._account.uid, self._account.gid)
         self._process: subprocess.Popen[bytes] | None = None
-        self._settings = _SETTINGS if durable else {**_SETTINGS, **_FAST}
+        self._settings = {**_SETTINGS, **({} if durable else _FAST), **settings}
         self._password = secrets.token_hex(16)
         try:
             self.binaries = within_reach(found, self._account, self._home)

@@ -32,6 +32,7 @@ _TEXTS = {
     "http.listen": '`host:port`, `unix:/path`, `""`',
     "http.token": "text",
     "http.token_file": "path or credential",
+    "http.tokens": "list of tables",
     "metrics.wait_buckets_seconds": "rising numbers above 0",
     "metrics.run_buckets_seconds": "rising numbers above 0",
     "catalog.paths": "list of paths",

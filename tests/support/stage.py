@@ -16,16 +16,19 @@ import trio
 from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
 from musterd.config.load import load
 from musterd.config.settings import Retry, Settings
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.daemon import Daemon, DaemonPlan
 from musterd.manager.metrics import Metrics
+from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Decision, WorkerView
 from musterd.manager.watched import WatchedEngine
 from musterd.store.job import JobFilter, JobRecord, JobState, NewJob
+from musterd.store.lookout import Lookout
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.history import check_history
+from tests.support.stage_lookout import wall_clock
 
-EPOCH = 1_800_000_000.0  # where the wall clock stands at the start
 LOOK_SECONDS = 0.01
 NO_FILE = Path("no-such-file.toml")
 RETRY = Retry(3, "exponential", 1.0, 2.0, 300.0, "none")
@@ -103,6 +106,9 @@ class Node:
         status = self.daemon.status()
         return status.idle + status.busy
 
+    def tenancy(self, name: str = DEFAULT_TENANT) -> Tenancy:
+        return self.daemon.tenancies[name]
+
     @property
     def workers(self) -> list[WorkerView]:
         return list(self.daemon.workers())
@@ -128,10 +134,14 @@ class Node:
 
 
 class Stage:
-    """A store and its nodes. `store` is where faults are made."""
+    """A store and its nodes. `store` is where faults are made; `stores` has those of all tenants,
+    once there are any.
+    """
 
     def __init__(self, store: FaultyEngine, nursery: trio.Nursery) -> None:
         self.store = store
+        self.stores = {DEFAULT_TENANT: store}
+        self.lookouts: list[Lookout] = []
         self.nodes: list[Node] = []
         self.kinds: dict[str, WorkKind] = {one.name: one for one in KINDS}
         self._nursery = nursery
@@ -164,6 +174,10 @@ class Stage:
             log=log,
             boottime=lambda: trio.current_time() + sleep["seconds"],
             wall_clock=wall_clock,
+            engine_of=lambda own: WatchedEngine(
+                self.stores[own.tenant], metrics, log, trio.current_time
+            ),
+            lookouts=lambda: self.lookouts,
         )
         scope, ended = trio.CancelScope(), trio.Event()
         node = Node(name, settings, Daemon(plan), metrics, events, ended, scope, sleep)
@@ -177,9 +191,16 @@ class Stage:
         finally:
             node.ended.set()
 
-    async def put(self, kind_name: str, count: int = 1, **options: Any) -> list[int]:
+    async def add_tenants(self, *names: str) -> None:
+        """Makes their stores; which node serves them its settings say."""
+        for name in names:
+            self.stores[name] = FaultyEngine(await _fresh_store(), self._nursery)
+
+    async def put(
+        self, kind_name: str, count: int = 1, *, tenant: str = DEFAULT_TENANT, **options: Any
+    ) -> list[int]:
         jobs = [NewJob(kind_name, **options)] * count
-        return await self.store.engine.enqueue(jobs)
+        return await self.stores[tenant].engine.enqueue(jobs)
 
     async def put_one(self, kind_name: str, **options: Any) -> int:
         (job_id,) = await self.put(kind_name, **options)
@@ -219,10 +240,6 @@ class Stage:
         return [one.job_id for node in self.nodes for one in node.workers if one.job_id is not None]
 
 
-def wall_clock() -> float:
-    return EPOCH + trio.current_time()
-
-
 async def until(holds: Callable[[], object], within_seconds: float = 30) -> float:
     """Waits until it holds; returns how long that took. Fails if it does not come in time."""
     start = trio.current_time()
@@ -236,14 +253,21 @@ async def until(holds: Callable[[], object], within_seconds: float = 30) -> floa
 async def open_stage() -> AsyncGenerator[Stage]:
     """Ends every node that still runs, then judges the history of the store."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    engine = SqliteEngine(":memory:", wall_clock, inline=True, busy_timeout_seconds=2.0)
-    await engine.open()
-    await engine.migrate()
+    engine = await _fresh_store()
     async with trio.open_nursery() as nursery:
         stage = Stage(FaultyEngine(engine, nursery), nursery)
         yield stage
         nursery.cancel_scope.cancel()
-    await engine.close()
+    for store in stage.stores.values():
+        await store.engine.close()
     for number, handler in handlers.items():
         signal.signal(number, handler)
-    check_history(stage.store.history)
+    for store in stage.stores.values():
+        check_history(store.history)
+
+
+async def _fresh_store() -> SqliteEngine:
+    engine = SqliteEngine(":memory:", wall_clock, inline=True, busy_timeout_seconds=2.0)
+    await engine.open()
+    await engine.migrate()
+    return engine

@@ -1,22 +1,39 @@
-"""A node that is what its values say, and the web side over it."""
+"""A node that is what its values say, and the web side over it and a store in memory."""
 
 from __future__ import annotations
 
+import json
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import attrs
 import trio
 
+from musterd.catalog.kinds import Catalog
+from musterd.catalog.load import catalog_of
+from musterd.config.credentials import BearerToken
+from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.http.plan import HttpPlan
+from musterd.manager.http.answers import DEFAULT_TENANT
+from musterd.manager.http.body import ENVELOPE_BYTES
+from musterd.manager.http.keys import Keys
+from musterd.manager.http.plan import HttpPlan, TargetSeen, TenantDoor
 from musterd.manager.http.serving import serve
+from musterd.manager.http.snapshot import CountsCache
 from musterd.manager.metrics import Metrics
 from musterd.manager.view import Decision, NodeStatus, WorkerView
-from musterd.store.job import Counts, JobState
+from musterd.store.engine import Engine
+from musterd.store.job import Counts, JobRecord, JobState
+from musterd.store.payload import PayloadLimits
+from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.http_client import Answer, ask
 
+CATALOG: Catalog = catalog_of(load(None, {}, (), Path("no.such.file")).settings)
+PAYLOAD_BYTES_MAX = 100_000
 COUNTS = Counts({JobState.QUEUED: 3, JobState.SUCCEEDED: 5}, 8, 2, 1.5, None, None)
 STATUS = NodeStatus(
     node="n1",
@@ -52,6 +69,9 @@ class StillNode:
     seen: NodeStatus = STATUS
     crew: Sequence[WorkerView] = WORKERS
     journal: Sequence[Decision] = DECISIONS
+    drained: int = 0
+    targets: dict[str, TargetSeen] = attrs.Factory(dict[str, TargetSeen])
+    target_of_jobs: dict[int, str] = attrs.Factory(dict[int, str])
 
     def status(self) -> NodeStatus:
         return self.seen
@@ -62,6 +82,17 @@ class StillNode:
     def decisions(self) -> Sequence[Decision]:
         return self.journal
 
+    def drain(self) -> None:
+        self.drained += 1
+        self.seen = attrs.evolve(self.seen, phase="draining", drain_seconds_left=300.0)
+
+    async def target(self, name: str) -> TargetSeen:
+        await trio.lowlevel.checkpoint()
+        return self.targets.get(name, TargetSeen())
+
+    def target_of(self, record: JobRecord) -> str | None:
+        return self.target_of_jobs.get(record.id)
+
 
 @attrs.define
 class Web:
@@ -69,12 +100,25 @@ class Web:
 
     address: str
     node: StillNode
+    engine: Engine
 
     async def get(
         self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET"
     ) -> Answer:
         return await trio.to_thread.run_sync(
             lambda: ask(self.address, path, headers, method=method)
+        )
+
+    async def post(
+        self, path: str, value: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Posts the value as JSON; bytes as they are; nothing for None."""
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        if value is None:
+            return await self.get(path, headers, method="POST")
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        return await trio.to_thread.run_sync(
+            lambda: ask(self.address, path, sent, method="POST", body=body)
         )
 
 
@@ -88,13 +132,47 @@ async def serving(
     *,
     listen: str = "127.0.0.1:0",
     token: str = "",
+    tokens: Sequence[BearerToken] = (),
     counts: Callable[[], Awaitable[Counts]] = steady_counts,
+    engine: Engine | None = None,
 ) -> AsyncGenerator[Web, None]:
-    """Serves while the block lasts."""
+    """Serves while the block lasts; over a new store in memory unless there is an `engine`."""
     node = StillNode()
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
-    plan = HttpPlan(listen, token, node, counts, metrics, logging.getLogger("musterd.test"))
+    store = engine or SqliteEngine(":memory:", time.time, busy_timeout_seconds=1.0)
+    door = TenantDoor(
+        name=DEFAULT_TENANT,
+        engine=store,
+        limits=PayloadLimits(PAYLOAD_BYTES_MAX, 20),
+        catalog=lambda: CATALOG,
+        snapshot=CountsCache(counts, metrics).get,
+        workers=node.workers,
+        decisions=node.decisions,
+        target=node.target,
+        target_of=node.target_of,
+    )
+
+    async def refresh() -> None:
+        await door.snapshot()
+
+    admin = [BearerToken("admin", token, ("admin",))] if token else []
+    plan = HttpPlan(
+        listen=listen,
+        keys=Keys((*admin, *tokens)),
+        node=node,
+        tenant={door.name: door}.get,
+        drain=node.drain,
+        refresh=refresh,
+        body_bytes_max=PAYLOAD_BYTES_MAX + ENVELOPE_BYTES,
+        metrics=metrics,
+        log=logging.getLogger("musterd.test"),
+    )
+    if engine is None:
+        await store.open()
+        await store.migrate()
     async with trio.open_nursery() as nursery:
         address: str = await nursery.start(serve, plan)
-        yield Web(address, node)
+        yield Web(address, node, store)
         nursery.cancel_scope.cancel()
+    if engine is None:
+        await store.close()

@@ -86,6 +86,12 @@ async def async_waits(job: JobContext) -> str:
     return "finished"
 
 
+async def ignores_cancel(job: JobContext) -> str:
+    with trio.CancelScope(shield=True):
+        await async_waits(job)
+    return "finished all the same"
+
+
 def ignores_term(job: JobContext) -> str:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return waits(job)

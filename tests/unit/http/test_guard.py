@@ -100,6 +100,32 @@ async def test_what_is_no_request_is_refused_and_harms_nobody(request_bytes: byt
         assert (await web.get("/livez")).status == 200
 
 
+async def test_an_upgrade_to_http_2_leads_nowhere() -> None:
+    settings = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n"
+    asked = b"GET /status HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\n" + settings + b"\r\n"
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4" + b"\0" * 5  # and no settings
+    async with serving() as web:
+        with trio.fail_after(5):
+            answer = await until_said(web, asked + preface, b"speak HTTP/1.1 here")
+    assert b"healthy" not in answer
+
+
+async def until_said(web: Web, request: bytes, words: bytes) -> bytes:
+    host, port = web.address.removeprefix("http://").split(":")
+    answer = b""
+    async with await trio.open_tcp_stream(host, int(port)) as stream:
+        await stream.send_all(request)
+        while words not in answer:
+            answer += bytes(await stream.receive_some())
+    return answer
+
+
+@pytest.mark.parametrize("path", ["/status//", "//status", "/jobs//", "/livez/x"])
+async def test_a_path_that_is_none_is_404_and_no_redirect(path: str) -> None:
+    async with serving() as web:
+        assert (await web.get(path)).status == 404
+
+
 async def test_headers_that_never_end_are_waited_for_a_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,6 +146,21 @@ async def test_who_has_left_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> N
         async with serving() as web:
             for _ in range(6):
                 await until_answered(web)
+
+
+async def test_who_was_sent_away_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+    async with serving() as web:
+        with trio.fail_after(4):
+            for _ in range(6):
+                await until_sent_away(web)
+            await until_answered(web)
+
+
+async def until_sent_away(web: Web) -> None:
+    """Asks until there was a place."""
+    while await said(web, b"NO REQUEST\r\n\r\n") == b"":  # noqa: ASYNC110 - as above
+        await trio.sleep(0.01)
 
 
 async def test_only_so_many_may_be_inside_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

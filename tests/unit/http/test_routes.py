@@ -40,7 +40,7 @@ async def test_ready_while_running() -> None:
         (attrs.evolve(STATUS, phase="starting"), "starting"),
         (
             attrs.evolve(STATUS, phase="draining", drain_seconds_left=12.0),
-            "draining: it takes no new jobs, 12.0 s left",
+            "draining: it takes no new jobs, and waits up to 12.0 s for 1 job to end",
         ),
         (
             attrs.evolve(STATUS, store_trouble="disk_full", store_trouble_seconds=3.0),
@@ -156,6 +156,14 @@ async def test_nothing_there_and_wrong_method_are_problems() -> None:
     assert (wrong.status, wrong.json["title"]) == (405, "Method Not Allowed")
     assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD"}
     assert wrong.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_drain_is_begun_once_and_told() -> None:
+    async with serving() as web:
+        for _ in range(2):
+            answer = await web.get("/drain", method="POST")
+            assert (answer.status, answer.json["node"]["phase"]) == (202, "draining")
+        assert (await web.get("/drain")).status == 405
 
 
 async def test_head_has_no_body() -> None:

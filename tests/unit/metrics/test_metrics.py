@@ -204,3 +204,29 @@ def test_the_lag_shown_is_the_largest_of_late() -> None:
     for _ in range(30):
         metrics.loop_lag(0.002)
     assert value(metrics, "loop_lag_seconds") == 0.002
+
+
+def test_tenants_are_told_apart_and_summed_up_where_they_are_not_named() -> None:
+    metrics = told_everything()
+    metrics.settled([report()], "acme")
+    metrics.crew(4, 0, 0, "acme")
+    metrics.counts(Counts({}, 7, 5, 0.0, None, None), "acme")
+    metrics.scaled(attrs.evolve(UP, desired=3, raw_wish=4), "acme")
+    finished = {"kind": "report", "outcome": "succeeded"}
+    assert value(metrics, "jobs_finished_total", tenant="acme", **finished) == 1
+    assert value(metrics, "jobs_finished_total", tenant="default", **finished) == 1
+    assert value(metrics, "workers", tenant="acme", state="idle") == 4
+    assert value(metrics, "queue_depth", tenant="acme") == 5
+    assert (value(metrics, "workers_desired"), value(metrics, "workers_desired_raw")) == (11, 14)
+
+
+def test_nothing_is_left_of_a_tenant_that_was_forgotten() -> None:
+    metrics = told_everything()
+    before = samples(metrics)
+    metrics.crew(4, 0, 0, "acme")
+    metrics.counts(Counts({}, 7, 5, 0.0, None, None), "acme")
+    metrics.settled([report()], "acme")
+    metrics.forget("acme")
+    metrics.forget("never seen")
+    assert "acme" not in metrics.render().decode()
+    assert set(samples(metrics)) == set(before)

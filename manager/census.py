@@ -1,0 +1,55 @@
+"""The counts of all tenants' queues, for metrics and pages: each asked at most once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import trio
+
+from musterd.manager.http.snapshot import CountsCache
+from musterd.manager.metrics import Metrics
+from musterd.manager.tenancy import Tenancy
+from musterd.store.job import Counts
+
+AT_ONCE = 4  # tenants asked at the same time: their stores have other things to do
+REFRESH_SECONDS = 5.0
+
+
+@attrs.define(eq=False)
+class Census:
+    """`tenancies` are those of the moment, by name. A store that is away or slow gives None."""
+
+    tenancies: Mapping[str, Tenancy]
+    metrics: Metrics
+    _caches: dict[str, tuple[Tenancy, CountsCache]] = attrs.field(
+        factory=dict[str, tuple[Tenancy, CountsCache]], init=False
+    )
+
+    async def counts(self, name: str) -> Counts | None:
+        """Of one tenant; None also where it is not served."""
+        tenancy = self.tenancies.get(name)
+        if tenancy is None:
+            await trio.lowlevel.checkpoint()
+            return None
+        known = self._caches.get(name)
+        if known is None or known[0] is not tenancy:
+            cache = CountsCache(tenancy.engine.counts, self.metrics, name)
+            known = self._caches[name] = (tenancy, cache)
+        return await known[1].get()
+
+    async def refresh(self) -> None:
+        """Tells the metrics of all queues, within a bound: who is too slow is told of next time."""
+        for gone in self._caches.keys() - self.tenancies.keys():
+            del self._caches[gone]
+        limit = trio.CapacityLimiter(AT_ONCE)
+        with trio.move_on_after(REFRESH_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for name in list(self.tenancies):
+                    nursery.start_soon(self._refresh_one, name, limit)
+
+    async def _refresh_one(self, name: str, limit: trio.CapacityLimiter) -> None:
+        async with limit:
+            await self.counts(name)
+            if name not in self.tenancies:  # it has left meanwhile
+                self.metrics.forget(name)

@@ -1,0 +1,64 @@
+"""What the web side of a node is made of."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from musterd.config.credentials import resolve_http_tokens
+from musterd.manager.census import Census
+from musterd.manager.http.body import ENVELOPE_BYTES
+from musterd.manager.http.keys import Keys
+from musterd.manager.http.plan import HttpPlan, TargetSeen, TenantDoor
+from musterd.store.payload import PayloadLimits
+
+if TYPE_CHECKING:
+    from musterd.config.settings import Settings
+    from musterd.manager.cli.node import Node
+    from musterd.manager.daemon import Daemon
+    from musterd.store.engine import Engine
+
+
+def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
+    """Raises ConfigError where a token cannot be read."""
+    census = Census(node.daemon.tenancies, node.metrics)
+    own = (one.limits.max_payload_bytes for one in settings.tenants.values())
+    return HttpPlan(
+        listen=settings.http.listen,
+        keys=Keys(resolve_http_tokens(settings, os.environ)),
+        node=node.daemon,
+        tenant=partial(_door, node.daemon, census),
+        drain=node.daemon.drain,
+        refresh=census.refresh,
+        body_bytes_max=max(settings.limits.max_payload_bytes, *own) + ENVELOPE_BYTES,
+        metrics=node.metrics,
+        log=log,
+    )
+
+
+def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
+    tenancy = daemon.tenancies.get(name)
+    if tenancy is None:
+        return None
+    limits = tenancy.settings.limits
+    return TenantDoor(
+        name=name,
+        engine=tenancy.engine,
+        limits=PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth),
+        catalog=lambda: daemon.catalog,
+        snapshot=partial(census.counts, name),
+        workers=tenancy.workers,
+        decisions=tenancy.decisions,
+        target=partial(_target, tenancy.engine),
+        target_of=lambda record: record.target,
+    )
+
+
+async def _target(engine: Engine, name: str) -> TargetSeen:
+    seen = await engine.target(name)
+    if seen is None:
+        return TargetSeen()
+    holder = seen.holder
+    return TargetSeen(holder.id, holder.state, seen.reserved, seen.behind, seen.first_behind)

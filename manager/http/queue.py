@@ -1,0 +1,22 @@
+"""The queue: halting all claims, and letting them go on."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from musterd.manager.http.answers import json_answer
+from musterd.manager.http.operation import Call
+from musterd.manager.objects import queue_object
+
+
+async def pause(call: Call) -> Response:
+    engine = call.door.engine
+    by = f"{call.holder.name} over HTTP" if call.holder.name else "HTTP"
+    changed = await engine.pause_queue(by)
+    return json_answer(queue_object(changed, await engine.counts()))
+
+
+async def resume(call: Call) -> Response:
+    engine = call.door.engine
+    changed = await engine.resume_queue()
+    return json_answer(queue_object(changed, await engine.counts()))

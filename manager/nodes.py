@@ -1,0 +1,114 @@
+"""A node's sign of life in the store: that it is there, how large its crew is, what it can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID, uuid5
+
+import attrs
+import trio
+
+from musterd import __version__
+from musterd.catalog.kinds import Catalog
+from musterd.manager.service_times import ServiceTimes
+from musterd.manager.view import TenantStatus
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
+from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
+
+FIRST_SECONDS = 0.1  # the crew has been hired by then
+LOOK_SECONDS = 1.0
+NEWS_SECONDS = 2.0  # a change of crew or pace is told, but not more often than this
+KINDS_SECONDS = 10.0  # nor are the kinds
+LEAVE_SECONDS = 1.0
+NODES = UUID("6e6f6465-7300-4000-8000-6d7573746572")  # names are used once, so are ids made of them
+
+
+@attrs.define(eq=False)
+class Heartbeat:
+    """Owned by a tenancy: the node's row in that tenant's store. Whoever ends without draining is
+    not taken off the list: it is dead when its sign of life is too old.
+    """
+
+    engine: Engine
+    node: str
+    status: Callable[[], TenantStatus]
+    catalog: Callable[[], Catalog]
+    times: ServiceTimes
+    rests: bool = False  # somebody else looks whether there is work: without any, few signs do
+    _started_local: float = attrs.field(factory=trio.current_time, init=False)
+    _told: Beat | None = attrs.field(default=None, init=False)
+    _told_local: float = attrs.field(default=float("-inf"), init=False)
+    _kinds: str | None = attrs.field(default=None, init=False)
+    _kinds_local: float = attrs.field(default=float("-inf"), init=False)
+
+    async def run(self) -> None:
+        try:
+            await trio.sleep(FIRST_SECONDS)
+            while True:
+                await self._beat_if_due()
+                await trio.sleep(LOOK_SECONDS)
+        finally:
+            if self.status().phase in ("draining", "stopped"):
+                # If the store is away, the node counts as dead soon.
+                with trio.move_on_after(LEAVE_SECONDS, shield=True), suppress(StoreError):
+                    await self.engine.leave(uuid5(NODES, self.node))
+
+    async def _beat_if_due(self) -> None:
+        now, beat = trio.current_time(), self._beat()
+        quiet_seconds = now - self._told_local
+        if quiet_seconds < self._pause_seconds(beat):
+            return
+        kinds = self._kinds_if_due(now)
+        self._told_local = now
+        try:
+            await self.engine.beat(attrs.evolve(beat, kinds=kinds))
+        except StoreError:
+            self._told = self._kinds = None  # the store's watcher has told the log
+            return
+        self._told = beat
+        if kinds is not None:
+            self._kinds, self._kinds_local = kinds, now
+
+    def _pause_seconds(self, beat: Beat) -> float:
+        told = self._told
+        if told is not None and told.phase != beat.phase:
+            return 0.0
+        if told is None or _gist(told) != _gist(beat):
+            return NEWS_SECONDS
+        return beat.pause_seconds - LOOK_SECONDS / 2
+
+    def _kinds_if_due(self, now: float) -> str | None:
+        if self._kinds is not None and now - self._kinds_local < KINDS_SECONDS:
+            return None
+        text = kinds_text(
+            {
+                name: self.times.standing(name, kind.broken, kind.max_running)
+                for name, kind in self.catalog().items()
+            }
+        )
+        # Now and then also unchanged: the row may have been forgotten while the machine slept.
+        is_old = now - self._kinds_local >= 6 * KINDS_SECONDS
+        return text if text != self._kinds or is_old else None
+
+    def _beat(self) -> Beat:
+        seen = self.status()
+        return Beat(
+            id=uuid5(NODES, self.node),
+            name=self.node,
+            version=__version__,
+            up_seconds=trio.current_time() - self._started_local,
+            phase=seen.phase,
+            idle=seen.idle,
+            busy=seen.busy,
+            retiring=seen.retiring,
+            default_count=seen.default_count,
+            max_count=seen.max_count,
+            pause_seconds=RESTING_SECONDS if self.rests and not seen.busy else HEARTBEAT_SECONDS,
+        )
+
+
+def _gist(beat: Beat) -> tuple[object, ...]:
+    """What others should know soon: who is busy changes with every job, and is known from them."""
+    return (beat.idle + beat.busy, beat.default_count, beat.max_count, beat.pause_seconds)

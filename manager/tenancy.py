@@ -1,0 +1,294 @@
+"""One tenant on a node: its store, its desk, its crew, from opening to closing."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from musterd.config.leasing import lease_plan
+from musterd.config.settings import Settings
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.crew import Crew
+from musterd.manager.log import event, event_of_list
+from musterd.manager.nodes import Heartbeat
+from musterd.manager.plans import TenancyPlan, desk_plan
+from musterd.manager.reaping import Reaper
+from musterd.manager.sharing import Ask
+from musterd.manager.starting import open_store
+from musterd.manager.supervisor import Supervisor, policy_of
+from musterd.manager.telling import Telling
+from musterd.manager.view import Decision, NodePhase, TenantStatus, WorkerView
+from musterd.store.errors import StoreMisconfigured
+from musterd.store.lookout import EVERYTHING, Sight
+from musterd.workers.carrier import Carrier
+from musterd.workers.desk import Desk
+from musterd.workers.ignoring import all_ignored
+from musterd.workers.leases import LeaseKeeper
+from musterd.workers.listener import Ignored
+from musterd.workers.progress import ProgressTeller
+from musterd.workers.toolbox import Toolbox
+from musterd.workers.tools import make_tools
+from musterd.workers.wakeups import Alarm, listen
+from musterd.workers.worker import Rules
+
+CLOSE_SECONDS = 5.0
+MISCONFIGURED_SECONDS = 30.0  # between two tries of a store that refuses us: somebody may mend it
+
+
+class Tenancy:
+    """`run` serves until `drain` was called and the crew has gone. `status` may be asked at any
+    time. `tried`: the store has been asked once, whatever came of it.
+    """
+
+    def __init__(self, plan: TenancyPlan) -> None:
+        self._plan = plan
+        settings, dice = plan.settings, plan.dice
+        self.name = settings.tenant
+        self.settings = settings
+        self.engine = plan.engine
+        self.phase: NodePhase = "starting"
+        self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
+        self._drain, self._hurry = trio.Event(), trio.Event()
+        leases = lease_plan(settings)
+        self.telling = Telling(plan.metrics, plan.log, self.name)
+        self._desk = Desk(desk_plan(plan), self.telling, dice)
+        self._alarm = Alarm(plan.engine, self._desk)
+        self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
+        self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime, self.telling)
+        self._tools = make_tools(settings, plan.boottime, plan.environ)
+        rules = Rules(
+            plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted,
+            lambda: Toolbox(self._tools),
+        )  # fmt: skip
+        self._crew = Crew(self._desk, rules, self._crew_changed)
+        self._supervisor = Supervisor(
+            self._crew, self._desk, plan.engine, policy_of(settings),
+            settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
+        )  # fmt: skip
+        self._reaper = Reaper(
+            plan.engine, self._desk, self.telling, dice, leases.reap_interval_seconds,
+            plan.catalog, settings.retry, 2 * leases.lease_seconds,
+        )  # fmt: skip
+        self._heartbeat = Heartbeat(
+            plan.engine, plan.node, self.status, plan.catalog, self.telling.service_times
+        )
+        self._desk.on_work = self._begin_work
+
+    @property
+    def is_default(self) -> bool:
+        return self.name == DEFAULT_TENANT
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._drain.is_set()
+
+    def drain(self) -> None:
+        """No more claims; running jobs may finish within the grace period."""
+        self._drain.set()
+
+    def hurry(self) -> None:
+        """The crew is dismissed at once."""
+        self._drain.set()
+        self._hurry.set()
+
+    def be_watched(self, watched: bool) -> None:
+        """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
+        self._supervisor.rests = self._reaper.rests = self._heartbeat.rests = watched
+        own = self.settings.workers.poll_interval_ms / 1000
+        self._desk.appetite.poll_seconds = math.inf if watched else own
+        if not watched:
+            self.see(EVERYTHING)
+
+    def see(self, sight: Sight) -> None:
+        """What there is to do, as seen from outside."""
+        if self.phase != "running":
+            return
+        if sight.work:
+            self._desk.poll()
+        if sight.reaping:
+            self._reaper.wake()
+
+    def _begin_work(self) -> None:
+        self._supervisor.end_rest()
+        if self._desk.held:
+            self._reaper.wake()
+
+    def take_over(self, settings: Settings) -> None:
+        """Settings of a reload, as far as they apply to what runs (see `config.reload`). Workers
+        that are there keep the limits that they were hired with.
+        """
+        tools = make_tools(settings, self._plan.boottime, self._plan.environ)
+        self.settings = settings
+        self._tools = attrs.evolve(tools, connections=self._tools.connections)
+        self._supervisor.policy = policy_of(settings)
+        self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
+        self._supervisor.wake()
+        self._reaper.wake()  # a kind may have lost its limit
+
+    async def run(self) -> None:
+        """From opening the store to closing it.
+
+        Raises `StoreMisconfigured` where waiting for the default tenant's will not help: without it
+        there is no node. Any other tenant is tried again later.
+        """
+        try:
+            if await self._open():
+                await self._serve()
+        finally:
+            self._plan.headcount.leave(self.name)
+            self._tools.connections.close()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+                await self.engine.close()
+            self.phase = "stopped"
+            self.tried.set()
+            self.ended.set()
+
+    async def _open(self) -> bool:
+        """Opens the store, however long it is away. False = told to stop before that."""
+        opened = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
+            await self._open_in_time()
+            opened = True
+            nursery.cancel_scope.cancel()
+        return opened
+
+    async def _open_in_time(self) -> None:
+        while True:
+            try:
+                await open_store(self._plan, self.tried.set)
+            except StoreMisconfigured as error:
+                self.tried.set()
+                if self.is_default:
+                    raise
+                fields = {"tenant": self.name, "message": str(error)}
+                event(self._plan.log, logging.ERROR, "tenant's store cannot be used", **fields)
+                await trio.sleep(MISCONFIGURED_SECONDS)
+            else:
+                self.tried.set()
+                return
+
+    async def _serve(self) -> None:
+        plan = self._plan
+        async with trio.open_nursery() as services:
+            services.start_soon(self._carrier.run)
+            services.start_soon(self._keeper.run)
+            services.start_soon(ProgressTeller(self._desk, plan.engine).run)
+            services.start_soon(self._reaper.run)
+            services.start_soon(self._heartbeat.run)
+            services.start_soon(self._alarm.run)
+            services.start_soon(listen, plan.engine, self._desk, self._keeper, plan.dice)
+            await self._work()
+            # Whatever the crew handed in is written before the services end, within a bound.
+            self._carrier.close()
+            with trio.move_on_after(plan.settings.shutdown.dismiss_seconds):
+                await self._carrier.finished.wait()
+            services.cancel_scope.cancel()
+
+    async def _work(self) -> None:
+        """The crew's life, from the first hiring to the last leaving."""
+        async with trio.open_nursery() as crew_nursery:
+            await crew_nursery.start(self._crew.run)
+            self._plan.headcount.join(self.name, self)
+            self.phase = "running"
+            self._supervisor.start()
+            if not self.is_default:
+                event_of_list(self._plan.log, logging.INFO, "tenant ready", tenant=self.name)
+            self.ready.set()
+            async with trio.open_nursery() as supervising:
+                supervising.start_soon(self._supervisor.run)
+                await self._drain.wait()
+                supervising.cancel_scope.cancel()
+            self.phase = "draining"
+            self._desk.stop_claiming()
+            self._crew.close()
+            await self._dismiss_in_time()
+
+    async def _dismiss_in_time(self) -> None:
+        """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
+        with trio.move_on_after(self._plan.settings.shutdown.grace_period_seconds):
+            async with trio.open_nursery() as waiting:
+                waiting.start_soon(cancel_when, self._hurry, waiting.cancel_scope)
+                await self._crew.gone.wait()
+                waiting.cancel_scope.cancel()
+        if not self._crew.gone.is_set():
+            named = {} if self.is_default else {"tenant": self.name}
+            busy = len(self._desk.seats)
+            event(self._plan.log, logging.WARNING, "dismissing", busy=busy, **named)
+            self._crew.dismiss()
+
+    # -- for the headcount (see `Member`) and the supervisor
+
+    def ask(self) -> Ask:
+        workers, head = self._supervisor.policy, self._crew.head
+        if self.phase != "running":
+            return Ask(0, 0, 0, head.size, head.retiring)
+        wish = self._supervisor.wish
+        return Ask(workers.default_count, workers.max_count, wish, head.size, head.retiring)
+
+    def shrink(self, count: int) -> None:
+        self._crew.retire_beyond(count)
+        self.crew(*self._crew.head)
+
+    def wake(self) -> None:
+        self._supervisor.wake()
+
+    def scaled(self, decision: Decision) -> None:
+        self._plan.metrics.scaled(decision, self.name)
+
+    def crew(self, idle: int, busy: int, retiring: int) -> None:
+        self._plan.metrics.crew(idle, busy, retiring, self.name)
+
+    def _share(self) -> int | None:
+        headcount = self._plan.headcount
+        return headcount.allowance(self.name) if headcount.is_shared else None
+
+    def _crew_changed(self, how: str, worker: int) -> None:
+        self.telling.crew_changed(how, worker)
+        if how != "hired":
+            self._plan.headcount.freed()
+
+    # -- for people
+
+    def status(self) -> TenantStatus:
+        engine, head, last = self.engine, self._crew.head, self.last_decision
+        return TenantStatus(
+            name=self.name,
+            phase=self.phase,
+            engine=engine.name,
+            store=engine.where,
+            store_trouble=engine.trouble,
+            store_trouble_seconds=engine.trouble_seconds(),
+            store_message=engine.last_message,
+            idle=head.idle,
+            busy=head.busy,
+            retiring=head.retiring,
+            default_count=self._supervisor.policy.default_count,
+            max_count=self._supervisor.policy.max_count,
+            depth=None if last is None else last.due,
+            settled_total=self.telling.settled_total,
+        )
+
+    def ignored(self) -> list[Ignored]:
+        """Requests that the work of this tenant does not obey."""
+        return all_ignored(self._desk.held.values(), trio.current_time())
+
+    @property
+    def last_decision(self) -> Decision | None:
+        journal = self._supervisor.journal
+        return journal[-1] if journal else None
+
+    def workers(self) -> Sequence[WorkerView]:
+        return self._crew.workers(trio.current_time())
+
+    def decisions(self) -> Sequence[Decision]:
+        return list(self._supervisor.journal)
+
+
+async def cancel_when(event_: trio.Event, scope: trio.CancelScope) -> None:
+    await event_.wait()
+    scope.cancel()

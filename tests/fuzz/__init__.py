@@ -1,0 +1,1 @@
+"""Input of all sorts against the HTTP side of a real daemon: `make fuzz`."""

@@ -1,0 +1,44 @@
+"""What looks over the stores of a stage, and their clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import trio
+
+from musterd.store.job import JobFilter, JobState
+from musterd.store.lookout import Sight
+from tests.support.faulty_engine import FaultyEngine
+
+EPOCH = 1_800_000_000.0  # where the wall clock stands at the start
+
+
+@attrs.define
+class StageLookout:
+    """Looks over the stores of a stage as it is done for many databases."""
+
+    stores: Mapping[str, FaultyEngine]
+    looks: int = 0
+
+    @property
+    def tenants(self) -> list[str]:
+        return list(self.stores)
+
+    async def look(self, tenants: Sequence[str]) -> dict[str, Sight]:
+        self.looks += 1
+        return {name: await self._sight(name) for name in tenants}
+
+    async def _sight(self, name: str) -> Sight:
+        engine = self.stores[name].engine
+        seen = await engine.observe(1)
+        leased = await engine.jobs(JobFilter((JobState.ASSIGNED, JobState.RUNNING)))
+        ran_out = any(
+            one.lease_expires_at is not None and one.lease_expires_at.timestamp() <= wall_clock()
+            for one in leased
+        )
+        return Sight((seen.due > 0 or seen.parked) and not seen.paused, seen.parked or ran_out)
+
+
+def wall_clock() -> float:
+    return EPOCH + trio.current_time()
