@@ -19,6 +19,7 @@ from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_
 
 FIRST_SECONDS = 0.1  # the crew has been hired by then
 LOOK_SECONDS = 1.0
+RESTED_LOOK_SECONDS = 5.0  # with a hundred idle tenants every look counts
 NEWS_SECONDS = 2.0  # a change of crew or pace is told, but not more often than this
 KINDS_SECONDS = 10.0  # nor are the kinds
 LEAVE_SECONDS = 1.0
@@ -48,7 +49,8 @@ class Heartbeat:
             await trio.sleep(FIRST_SECONDS)
             while True:
                 await self._beat_if_due()
-                await trio.sleep(LOOK_SECONDS)
+                rested = self._told is not None and self._told.pause_seconds == RESTING_SECONDS
+                await trio.sleep(RESTED_LOOK_SECONDS if rested else LOOK_SECONDS)
         finally:
             if self.status().phase in ("draining", "stopped"):
                 # If the store is away, the node counts as dead soon.
