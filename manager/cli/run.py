@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from musterd.manager.cli.node import Node
 
 REDRAW_SECONDS = 0.25
+ANSWER_SECONDS = 0.1
 
 
 @click.command(cls=Verb)
@@ -75,6 +76,8 @@ async def _run(
             if live is not None:
                 nursery.start_soon(_redraw, live, node)
             await node.daemon.run()
+            if address:  # whoever told an idle node to drain is still being answered
+                await trio.sleep(ANSWER_SECONDS)
             nursery.cancel_scope.cancel()
 
 

@@ -69,11 +69,12 @@ async def openapi(call: Call) -> Response:
 async def drain(call: Call) -> Response:
     """Told twice, the node drains once: only a signal hurries."""
     plan = call.site.plan
+    counts = await call.door.snapshot()  # before it: an idle node is gone in a moment
     plan.drain()
     with trio.move_on_after(DRAIN_SECONDS):
         while plan.node.status().phase in ("starting", "running"):  # noqa: ASYNC110 - a look, bounded
             await trio.sleep(DRAIN_LOOK_SECONDS)
-    return json_answer(await _status(call), HTTPStatus.ACCEPTED)
+    return json_answer(status_object(plan.node.status(), counts), HTTPStatus.ACCEPTED)
 
 
 async def _status(call: Call) -> dict[str, object]:

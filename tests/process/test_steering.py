@@ -93,6 +93,14 @@ def test_a_drain_from_outside(home: Home, known: tuple[str, ...]) -> None:
     assert home.job(late)["state"] == "queued"
 
 
+def test_an_idle_daemon_answers_before_it_goes(home: Home) -> None:
+    with home.daemon() as daemon:
+        daemon.wait_until_ready()
+        done = home.call("drain", "--wait", "--set", daemon.listen)
+        assert (done.code, done.err) == (0, "")
+        assert daemon.end() == 0
+
+
 def test_a_signal_hurries_a_drain_only_when_it_comes_twice(
     home: Home, known: tuple[str, ...]
 ) -> None:
