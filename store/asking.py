@@ -5,10 +5,12 @@ the same in the same words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from musterd.config.faults import Unfit
+from musterd.config.webhook_urls import check_webhook_url
 from musterd.store.errors import InputRefused
 from musterd.store.job import DedupScope, NewJob
 from musterd.store.payload import SUSPECT, PayloadLimits, check_payload
@@ -18,13 +20,13 @@ Asked: TypeAlias = tuple[str, Any] | Mapping[str, Any]
 LIMITS = PayloadLimits(max_bytes=1_048_576, max_depth=64)  # of the database itself
 OPTIONS = (
     *("payload", "priority", "run_at", "delay_seconds", "dedup_key", "dedup_scope", "hold"),
-    *("max_attempts", "target"),
+    *("max_attempts", "target", "webhook"),
 )
 PLAIN_LENGTH_MAX = 100_000
 # 64 levels, opened and closed: what is no longer is not too deep, and holds no number beyond a
 # double, which has more than 300 digits.
 SHORT_LENGTH_MAX = 128
-_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 SECONDS_MAX = 3_153_600_000  # a hundred years
 
 
@@ -50,12 +52,15 @@ def new_job(kind: str, payload: Any, options: Mapping[str, Any]) -> NewJob:
         dedup_key=key,
         dedup_scope=_scope(asked.get("dedup_scope"), key),
         target=_short(asked, "target"),
+        webhook=_webhook(asked.get("webhook")),
     )
 
 
-def new_jobs(asked: Iterable[Asked]) -> list[NewJob]:
-    """Each is a pair (kind, payload), or a mapping with `kind`, `payload` and options."""
-    return [_one(one, number) for number, one in enumerate(asked, start=1)]
+def new_jobs(asked: Iterable[Asked], before: int = 0) -> list[NewJob]:
+    """Each is a pair (kind, payload), or a mapping with `kind`, `payload` and options. `before`:
+    how many of the same call come before these.
+    """
+    return [_one(one, number) for number, one in enumerate(asked, start=before + 1)]
 
 
 def payload_text(payload: Any) -> str:
@@ -63,7 +68,7 @@ def payload_text(payload: Any) -> str:
     if payload is None:
         return "{}"
     try:
-        text = _encode(payload)
+        text = _json_text(payload)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputRefused(f"payload: {error}, wanted what JSON can hold") from None
     # What we have just written is JSON: most of it needs no second look.
@@ -89,7 +94,23 @@ def as_options(job: NewJob) -> dict[str, Any]:
         "dedup_key": job.dedup_key,
         "dedup_scope": None if job.dedup_key is None else job.dedup_scope,
         "target": job.target,
+        "webhook": job.webhook,
     }
+
+
+def _prepared_encoder() -> Callable[[Any], str]:
+    """As `_ENCODER.encode`, which prepares itself anew at each call: that takes longer than to
+    write a short payload. What contains itself is too deep for this one.
+    """
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter whose json is written in Python
+        return _ENCODER.encode
+    quote, default = json.encoder.encode_basestring, _ENCODER.default
+    chunks_of = make(None, default, quote, None, ":", ",", False, False, False)
+    return lambda value: "".join(chunks_of(value, 0))
+
+
+_json_text = _prepared_encoder()
 
 
 def _one(asked: Asked, number: int) -> NewJob:
@@ -167,6 +188,17 @@ def _scope(scope: Any, key: str | None) -> DedupScope:
     if key is None:
         raise InputRefused("dedup_scope: found without dedup_key: give both of them")
     checked: DedupScope = scope
+    return checked
+
+
+def _webhook(url: Any) -> str | None:
+    if url is None:
+        return None
+    try:
+        check_webhook_url(url)
+    except Unfit as unfit:
+        raise InputRefused(f"webhook: {unfit}") from None
+    checked: str = url
     return checked
 
 

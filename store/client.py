@@ -27,6 +27,10 @@ class Way(Protocol):
 
     def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]: ...
 
+    def enqueue_pairs(self, pairs: Sequence[Asked]) -> list[int]:
+        """As `enqueue_many`, for pairs of kind and payload that are not yet checked."""
+        ...
+
     def job(self, job_id: int) -> JobRecord | None: ...
 
     def control(self, action: Action, job_id: int) -> str: ...
@@ -65,7 +69,7 @@ class Client:
 
         Options: `priority`, `run_at` (a datetime with a time zone) or `delay_seconds`, `dedup_key`
         with `dedup_scope` ("until_finished", "forever" or seconds), `hold`, `max_attempts`,
-        `target`.
+        `target`, `webhook` (a URL that is told of its end).
 
         `connection`: the caller's own psycopg connection: the job is made in its transaction, with
         its commit and not without it. Without one the job is in the store when this returns, once,
@@ -82,12 +86,14 @@ class Client:
         payload) or a mapping with `kind`, `payload` and options. Of very many, give some thousand
         at a time.
         """
-        asked = new_jobs(jobs)
+        asked = list(jobs)
         if not asked:
             return []
-        if connection is None:
-            return self._way.enqueue_many(asked)
-        return _through(connection, self._schema, asked)
+        if connection is not None:
+            return _through(connection, self._schema, new_jobs(asked))
+        if all(type(one) is tuple for one in asked):
+            return self._way.enqueue_pairs(asked)
+        return self._way.enqueue_many(new_jobs(asked))
 
     def job(self, job_id: int) -> dict[str, Any]:
         """The job object, as `musterd job ID --json` prints it; `max_attempts` is None where it is

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import attrs
 
+from musterd.store.events import EventLog
 from musterd.store.job import (
     Action,
     Claim,
@@ -35,6 +36,9 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.outbox import Outbox
+from musterd.store.phases import KindRule, Phases
+from musterd.store.retention import Retention
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
@@ -69,6 +73,18 @@ class Engine(Protocol):
     def where(self) -> str:
         """The store's address for people, without secrets."""
         ...
+
+    @property
+    def events(self) -> EventLog: ...
+
+    @property
+    def phases(self) -> Phases: ...
+
+    @property
+    def outbox(self) -> Outbox: ...
+
+    @property
+    def retention(self) -> Retention: ...
 
     async def open(self) -> None:
         """Reaches the store once and learns what it is. Raises if it can't; may then be tried
@@ -231,6 +247,12 @@ class Engine(Protocol):
     async def nodes(self) -> list[NodeRecord]:
         """The nodes that live, and those that died without leaving, until they are forgotten; the
         oldest first, at most 1,000.
+        """
+        ...
+
+    async def tell_kinds(self, rules: Mapping[str, KindRule]) -> None:
+        """Says what these kinds are, in place of what was said of them before; one that has no rule
+        to speak of is forgotten. The kind "" is all kinds. Writes nothing where that is known.
         """
         ...
 

@@ -1,6 +1,4 @@
-"""The values that cross the store's counter. All frozen; the ones on the hot path are named tuples,
-which are cheap to make.
-"""
+"""The values that cross the store's counter. Those on the hot path are named tuples: cheap."""
 
 from __future__ import annotations
 
@@ -12,6 +10,9 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 import attrs
+
+from musterd.store.outbox import WebhookRecord
+from musterd.store.phases import PhaseEnd, PhaseRecord
 
 
 class JobState(StrEnum):
@@ -67,6 +68,7 @@ class NewJob(NamedTuple):
     dedup_key: str | None = None  # where a job holds this key, that one is meant and none is made
     dedup_scope: DedupScope = "until_finished"  # how long the job holds its key
     target: str | None = None  # jobs with the same one run one at a time, in order
+    webhook: str | None = None  # a URL that its end is told to
 
 
 class Enqueued(NamedTuple):
@@ -112,9 +114,7 @@ class ClaimRequest:
 
 
 class Settlement(NamedTuple):
-    """The end of one attempt, as it is to be written. Local times are `trio.current_time()`; they
-    cross the wire as ages.
-    """
+    """The end of one attempt, to be written. Local times (`trio.current_time()`) cross as ages."""
 
     id: int
     token: UUID
@@ -124,9 +124,7 @@ class Settlement(NamedTuple):
     outcome: AttemptOutcome
     started_local: float | None  # None = never started
     ended_local: float
-    delay_seconds: float | None = (
-        None  # for `queued`: due that long from now; None = keeps its due time
-    )
+    delay_seconds: float | None = None  # for `queued`: due then; None = keeps its due time
     result: str | None = None  # JSON text
     error: str | None = None  # JSON text: {"type", "message"}
     reason: str | None = None
@@ -134,6 +132,9 @@ class Settlement(NamedTuple):
     log: str | None = None  # what the attempt wrote
     spent: str | None = None  # JSON text, of all attempts together; None = as it was
     target: str | None = None  # of its claim
+    percent: float | None = None  # how far it came, where that is not yet written
+    note: str | None = None  # goes with `percent`
+    phase: PhaseEnd | None = None  # the phase that it ended in
 
 
 class Hold(NamedTuple):
@@ -160,6 +161,8 @@ class ProgressNote(NamedTuple):
     percent: float | None
     note: str | None
     spent: str | None  # JSON text, of all attempts together
+    phase: str | None = None  # the phase it is in; `percent` is the job's, this is the phase's:
+    phase_percent: float | None = None
 
 
 @attrs.frozen
@@ -186,12 +189,10 @@ NONE_TURNED: Mapping[int, JobState] = MappingProxyType({})
 class Exchange(NamedTuple):
     """What one visit to the store brought."""
 
-    rejected: frozenset[
-        int
-    ]  # settlements that changed no row: the lease was lost, or they had been written before
-    claims: list[
-        Claim
-    ]  # in claim order; the first ones belong to the request's workers, in their order
+    # settlements that changed no row: the lease was lost, or they had been written before
+    rejected: frozenset[int]
+    # in claim order; the first ones belong to the request's workers, in their order
+    claims: list[Claim]
     parked: int = 0  # jobs that the claim took out of its way: more may lie behind them
     turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
 
@@ -232,9 +233,7 @@ class Counts:
 
     by_state: dict[JobState, int]
     enqueued_total: int
-    due: (
-        int  # due and claimable: exact to a limit, beyond it queued less those that are not yet due
-    )
+    due: int  # due and claimable: exact to a limit, beyond it queued less what is not yet due
     oldest_due_seconds: float
     paused_at: datetime | None
     paused_by: str | None
@@ -285,6 +284,9 @@ class JobRecord:
     cleared_at: datetime | None = None
     target: str | None = None
     requested_at: datetime | None = None  # when its holder was asked
+    phases: tuple[PhaseRecord, ...] = ()
+    webhook: WebhookRecord | None = None
+    stale_at: datetime | None = None
 
 
 @attrs.frozen

@@ -5,16 +5,20 @@ read. Pure.
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
+
+import attrs
 
 from musterd.store.job import AttemptRecord, JobRecord, JobState
 from musterd.store.lifecycle import EFFECTS, LEASED
-from musterd.store.payload import PayloadInvalid, decode_payload
+from musterd.store.outbox import WebhookRecord
+from musterd.store.phase_report import phase_object, phases_table
+from musterd.store.phase_states import current, overall
+from musterd.store.shown import clock, decoded, span
+from musterd.store.shown import time_text as time_text  # noqa: PLC0414 - others look for it here
 from musterd.store.words import count_text, duration_text, one_line, table
 
 ASKED_SECONDS = 10.0  # from when on it is remarkable that a job still runs
-OPENERS_MAX = 300  # a text with fewer brackets than this cannot nest too deep to be written again
 
 
 def job_object(
@@ -24,14 +28,14 @@ def job_object(
 
     Never raises: a value that is no JSON is shown as its text.
     """
-    leased = record.state in LEASED
+    leased, webhook = record.state in LEASED, record.webhook
     return {
         "id": record.id,
         "kind": record.kind,
         "tenant": tenant,
         "state": record.state.value,
-        "payload": _decoded(record.payload),
-        "result": _decoded(record.result),
+        "payload": decoded(record.payload),
+        "result": decoded(record.result),
         "error": _error(record.error),
         "reason": record.reason,
         "priority": record.priority,
@@ -48,15 +52,15 @@ def job_object(
         "cancel_requested": record.request == "cancel",
         "progress": {
             "overall": overall(record),
-            "phase": None,
-            "phases": [],
+            "phase": current(record),
+            "phases": [phase_object(phase) for phase in record.phases],
             "note": record.progress_note,
         },
         "attempts": [_attempt_object(attempt) for attempt in record.attempts],
         "dedup_key": record.dedup_key,
         "cleared_at": time_text(record.cleared_at),
-        "webhook": None,
-        "stale_at": None,
+        "webhook": webhook and {**attrs.asdict(webhook), "sent_at": time_text(webhook.sent_at)},
+        "stale_at": time_text(record.stale_at),
     }
 
 
@@ -72,25 +76,11 @@ def control_refusal(job_id: int, action: str, state: str | None) -> str:
     return f"job {job_id} is {state}: {action} wants a job that is {wanted}"
 
 
-def overall(record: JobRecord) -> int:
-    """Gives how far the job has come, in whole percent; a half is rounded up."""
-    if record.state is JobState.SUCCEEDED:
-        return 100
-    return math.floor((record.progress or 0) + 0.5)
-
-
 def max_attempts(record: JobRecord, max_attempts_of_kind: int | None) -> int | None:
     """Gives how often the job may be claimed in all; None = its kind is not known here."""
     if record.max_attempts is not None:
         return record.max_attempts
     return None if max_attempts_of_kind is None else max_attempts_of_kind + record.forgiven
-
-
-def time_text(moment: datetime | None) -> str | None:
-    """RFC 3339, UTC, always with microseconds, so that texts sort as times do."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def report_text(record: JobRecord, now: datetime, max_attempts_of_kind: int | None = None) -> str:
@@ -101,6 +91,8 @@ def report_text(record: JobRecord, now: datetime, max_attempts_of_kind: int | No
     facts = [(name, text) for name, text in _facts(record, now, max_attempts_of_kind) if text]
     width = max(len(name) for name, _ in facts)
     lines = [head, *(f"  {name:<{width}}  {text}" for name, text in facts)]
+    if record.phases:
+        lines += ["", *phases_table(record.phases, now)]
     if record.attempts:
         lines += ["", *_attempts_table(record.attempts, now)]
     for attempt in record.attempts:
@@ -133,7 +125,7 @@ def _facts(
         ("due", _due(record, now)),
         ("started", _moment(record.started_at, now)),
         ("finished", _moment(record.finished_at, now)),
-        ("waited", _span(record.run_at, _first_start(record))),
+        ("waited", span(record.run_at, _first_start(record))),
         ("ran", _ran(record, now)),
         ("attempts", attempts),
         ("priority", str(record.priority) if record.priority else ""),
@@ -143,7 +135,9 @@ def _facts(
         ("asked for", _asked_for(record, now)),
         ("progress", _progress(record)),
         ("cleared", _moment(record.cleared_at, now)),
+        ("stale", _moment(record.stale_at, now)),
         ("dedup key", one_line(record.dedup_key or "")),
+        ("webhook", _webhook_line(record.webhook, now)),
         ("payload", one_line(_shown(record.payload))),
         ("error", error_line(record.error)),
         ("result", one_line(_shown(record.result)) if record.result is not None else ""),
@@ -159,10 +153,19 @@ def _asked_for(record: JobRecord, now: datetime) -> str:
 
 
 def _progress(record: JobRecord) -> str:
-    if record.progress is None or record.state is JobState.SUCCEEDED:
+    phase = current(record)
+    if (record.progress is None and phase is None) or record.state is JobState.SUCCEEDED:
         return ""
+    place = f", phase {one_line(phase)}" if phase is not None else ""
     note = f", {one_line(record.progress_note)}" if record.progress_note else ""
-    return f"{overall(record)} %{note}"
+    return f"{overall(record)} %{place}{note}"
+
+
+def _webhook_line(webhook: WebhookRecord | None, now: datetime) -> str:
+    if webhook is None:
+        return ""
+    told = f"told {_moment(webhook.sent_at, now)}" if webhook.sent_at else "not told"
+    return f"{one_line(webhook.url)}, {told}, tries: {webhook.attempts}"
 
 
 def _moment(moment: datetime | None, now: datetime) -> str:
@@ -190,14 +193,8 @@ def _ran(record: JobRecord, now: datetime) -> str:
     if record.started_at is None or record.state is JobState.QUEUED:
         return ""
     if record.state in LEASED:
-        return f"{_span(record.started_at, now)} so far"
-    return _span(record.started_at, record.finished_at)
-
-
-def _span(start: datetime | None, end: datetime | None) -> str:
-    if start is None or end is None:
-        return ""
-    return duration_text(max(0.0, (end - start).total_seconds()))
+        return f"{span(record.started_at, now)} so far"
+    return span(record.started_at, record.finished_at)
 
 
 def _lease(record: JobRecord, now: datetime) -> str:
@@ -214,8 +211,8 @@ def _attempts_table(attempts: tuple[AttemptRecord, ...], now: datetime) -> list[
             count_text(attempt.attempt),
             "-" if attempt.worker is None else str(attempt.worker),
             one_line(attempt.node or "-"),
-            "-" if attempt.started_at is None else _clock(attempt.started_at),
-            _span(attempt.started_at, attempt.finished_at or now) or "-",
+            "-" if attempt.started_at is None else clock(attempt.started_at),
+            span(attempt.started_at, attempt.finished_at or now) or "-",
             "under way" if attempt.outcome is None else attempt.outcome.value,
             error_line(attempt.error),
         )
@@ -223,10 +220,6 @@ def _attempts_table(attempts: tuple[AttemptRecord, ...], now: datetime) -> list[
     ]
     heads = ("attempt", "worker", "node", "started", "ran", "outcome", "error")
     return table(heads, rows, right=frozenset({0, 1, 4}))
-
-
-def _clock(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3] + "Z"
 
 
 def _attempt_object(attempt: AttemptRecord) -> dict[str, object]:
@@ -252,28 +245,16 @@ def _error(text: str | None) -> object:
     """The error with its two keys, whatever stands in the row."""
     if text is None:
         return None
-    found = _decoded(text)
+    found = decoded(text)
     if not isinstance(found, dict):
         return {"type": "unknown", "message": text}
     error: dict[object, object] = dict(found)  # pyright: ignore[reportUnknownArgumentType] - JSON
     return {"type": error.get("type", "unknown"), "message": error.get("message", text)}
 
 
-def _decoded(text: str | None) -> object:
-    if text is None:
-        return None
-    try:
-        value = decode_payload(text)
-        if text.count("[") + text.count("{") > OPENERS_MAX:
-            json.dumps([[[[value]]]])  # what was read may still be too deep to be written
-    except (PayloadInvalid, RecursionError):
-        return text
-    return value
-
-
 def _shown(text: str | None) -> str:
     """JSON in one line, as compact as people like it; a text that is no JSON as it stands."""
-    value = _decoded(text)
+    value = decoded(text)
     if value is text:
         return text or ""
     return json.dumps(value, ensure_ascii=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -13,10 +13,12 @@ from typing import Any, Generic, TypeVar
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from musterd.store.asking import as_options
+from musterd.store.asking import Asked, as_options, new_jobs
 from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.postgres import migrating, rows, setup
+from musterd.store.postgres.outbox import with_webhooks
+from musterd.store.postgres.records import job_records
 from musterd.store.postgres.troubles import first_line, sort_connect_error, sort_error
 from musterd.store.sqlfiles import load_statements
 
@@ -29,7 +31,7 @@ ASK_PAUSE_SECONDS = 0.1
 TRIES = 3  # of a job whose transaction broke and is known not to have been kept
 CALL = """select {schema}.enqueue(%(kind)s, %(payload)s::jsonb, %(priority)s, %(run_at)s,
     %(delay_seconds)s, %(dedup_key)s, %(dedup_scope)s, %(hold)s, %(max_attempts)s,
-    %(target)s)"""
+    %(target)s, %(webhook)s)"""
 CALL_MANY = "select {schema}.enqueue_many(%s::jsonb)"
 CALL_ACTION = "select {schema}.%s(%%s::bigint)"
 MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
@@ -66,13 +68,18 @@ class PostgresWay:
     def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]:
         return self._once(lambda conn: _enqueue_many(conn, self._sql, jobs))
 
+    def enqueue_pairs(self, pairs: Sequence[Asked]) -> list[int]:
+        return self._once(lambda conn: _enqueue_pairs(conn, self._sql, pairs))
+
     def job(self, job_id: int) -> JobRecord | None:
         with self._connection("reading a job") as conn:
             found = conn.execute(self._sql["jobs"], rows.one_job(job_id)).fetchall()
-            past = conn.execute(self._sql["attempts"], rows.job_ids(found)).fetchall()
-        records = [
-            rows.job_record(row, [rows.attempt_record(one) for one in past]) for row in found
-        ]
+            ids = rows.job_ids(found)
+            past, phases, told = (
+                conn.execute(self._sql[name], ids).fetchall()
+                for name in ("attempts", "phases", "webhooks_of")
+            )
+        records = with_webhooks(job_records(found, past, phases), told)
         return records[0] if records else None
 
     def control(self, action: Action, job_id: int) -> str:
@@ -192,6 +199,7 @@ def _enqueue(conn: Connection, statement: bytes, job: NewJob) -> int:
         "hold": job.hold,
         "max_attempts": job.max_attempts,
         "target": job.target,
+        "webhook": job.webhook,
     }
     job_id: int = conn.execute(statement, params).fetchall()[0][0]
     return job_id
@@ -203,23 +211,39 @@ def _enqueue_many(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[New
         found = conn.execute(sql["enqueue_many"], asked).fetchall()
     elif any(job.dedup_key is not None for job in jobs):
         found = conn.execute(sql["enqueue_keyed"], rows.keyed_jobs(jobs)).fetchall()
-    elif all(job.run_at is None and job.delay_seconds is None for job in jobs):
-        return _copy(conn, sql, jobs)
+    elif all(_is_plain(job) for job in jobs):
+        parts = (jobs[first : first + COPY_JOBS] for first in range(0, len(jobs), COPY_JOBS))
+        return _copy(conn, sql, len(jobs), parts)
     else:
         found = conn.execute(sql["enqueue"], rows.new_jobs(jobs)).fetchall()
     return [row[0] for row in found]
 
 
-def _copy(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[NewJob]) -> list[int]:
-    """The fastest way in: ids first, then the rows by COPY, in parts that the server takes in while
-    the next is written.
+def _is_plain(job: NewJob) -> bool:
+    return job.run_at is None and job.delay_seconds is None and job.webhook is None
+
+
+def _enqueue_pairs(conn: Connection, sql: Mapping[str, bytes], pairs: Sequence[Asked]) -> list[int]:
+    """The server takes in one part while the next is checked. What is found to be no job undoes the
+    transaction.
     """
+    if not conn.execute(sql["may_insert"]).fetchall()[0][0]:
+        return _enqueue_many(conn, sql, new_jobs(pairs))
+    firsts = range(0, len(pairs), COPY_JOBS)
+    parts = (new_jobs(pairs[first : first + COPY_JOBS], before=first) for first in firsts)
+    return _copy(conn, sql, len(pairs), parts)
+
+
+def _copy(
+    conn: Connection, sql: Mapping[str, bytes], count: int, parts: Iterable[Sequence[NewJob]]
+) -> list[int]:
+    """The fastest way in: ids first, then the rows by COPY, part by part."""
     with conn.cursor(binary=True) as cursor:
-        ids: list[int] = cursor.execute(sql["new_ids"], [len(jobs)]).fetchall()[0][0]
+        ids: list[int] = cursor.execute(sql["new_ids"], [count]).fetchall()[0][0]
+        free_ids = iter(ids)
         with cursor.copy(sql["copy"]) as copy:
-            for first in range(0, len(jobs), COPY_JOBS):
-                part = zip(ids[first:], jobs[first : first + COPY_JOBS], strict=False)
-                copy.write("".join([_line(job_id, job) for job_id, job in part]))
+            for part in parts:
+                copy.write("".join([_line(next(free_ids), job) for job in part]))
     return ids
 
 

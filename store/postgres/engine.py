@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -34,12 +34,19 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.phases import KindRule, rules_text
 from musterd.store.postgres import migrating, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.events import PostgresEvents
 from musterd.store.postgres.exchanging import Exchanging
 from musterd.store.postgres.hub import Hub
+from musterd.store.postgres.outbox import PostgresOutbox, with_webhooks
+from musterd.store.postgres.parts import Run
+from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.records import job_records
+from musterd.store.postgres.retention import PostgresRetention
 from musterd.store.postgres.time_limit import TimeLimit
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlfiles import load_statements
@@ -77,6 +84,12 @@ class PostgresEngine:
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
         self._exchanging = Exchanging(hub.exchange, self._send, options.statement_timeout_seconds)
         self._channel = migrating.channel_of(schema)
+        self.events = PostgresEvents(self._run, self._execute)
+        self.phases = PostgresPhases(self._run, self._execute)
+        self.outbox = PostgresOutbox(self._run, self._execute)
+        self.retention = PostgresRetention(
+            hub.shared, self._run, self._send, self._whole, options.statement_timeout_seconds
+        )
 
     async def open(self) -> None:
         async with self._shared.use("opening the store") as conn:
@@ -104,11 +117,11 @@ class PostgresEngine:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
         if any(job.dedup_key is not None for job in jobs):
             return [one.id for one in await self.enqueue_keyed(jobs)]
-        found = await self._run(self._shared, "enqueue", rows.new_jobs(jobs))
+        found = await self._run("enqueue", rows.new_jobs(jobs))
         return [row[0] for row in found]
 
     async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        found = await self._run(self._shared, "enqueue_keyed", rows.keyed_jobs(jobs))
+        found = await self._run("enqueue_keyed", rows.keyed_jobs(jobs))
         return [Enqueued._make(row) for row in found]
 
     async def exchange(
@@ -117,27 +130,27 @@ class PostgresEngine:
         return await self._exchanging.exchange(settlements, claim, now_local)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
-        found = await self._run(self._exchange, "claims_under", {"token": token})
+        found = await self._run("claims_under", {"token": token}, self._exchange)
         return rows.claims(found, token)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        found = await self._run(self._exchange, "settled_already", rows.settled_keys(settlements))
+        found = await self._run("settled_already", rows.settled_keys(settlements), self._exchange)
         return frozenset(row[0] for row in found)
 
     async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        found = await self._run(self._leases, "renew", rows.holds(holds, lease_seconds, now_local))
+        found = await self._run("renew", rows.holds(holds, lease_seconds, now_local), self._leases)
         return rows.renewal(found)
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        found = await self._run(self._shared, "note_progress", rows.progress_notes(notes))
+        found = await self._run("note_progress", rows.progress_notes(notes))
         return frozenset(row[0] for row in found)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
         if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
             unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
-            await self._execute(self._shared, "unpark_uncapped", unparking)
+            await self._execute("unpark_uncapped", unparking)
         params = rows.reap_request(request)
-        found = await self._run(self._shared, "reap", {**params, "targeted": False})
+        found = await self._run("reap", {**params, "targeted": False})
         if found and found[-1][0] is None:
             found.pop()
             found += await self._reap_targeted({**params, "batch": request.batch - len(found)})
@@ -157,12 +170,12 @@ class PostgresEngine:
 
     async def control(self, action: Action, job_id: int) -> ControlResult:
         params = {"action": action.value, "id": job_id}
-        (row,) = await self._run(self._shared, "control", params)
+        (row,) = await self._run("control", params)
         return rows.control_result(row)
 
     async def select_jobs(self, which: Selection, after_id: int, span: int) -> Look:
         params = selecting.selection(which, after_id, span)
-        return selecting.look(await self._run(self._shared, "select_jobs", params))
+        return selecting.look(await self._run("select_jobs", params))
 
     async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
         params = selecting.bulk(action, ids, which)
@@ -175,22 +188,22 @@ class PostgresEngine:
         return Step._make(map(frozenset, row))
 
     async def observe(self, limit: int) -> QueueView:
-        return rows.queue_view((await self._run(self._shared, "observe", {"bound": limit}))[0])
+        return rows.queue_view((await self._run("observe", {"bound": limit}))[0])
 
     async def next_due_seconds(self) -> float | None:
-        seconds: float | None = (await self._run(self._shared, "next_due", {}))[0][0]
+        seconds: float | None = (await self._run("next_due", {}))[0][0]
         return seconds
 
     async def counts(self) -> Counts:
         with suppress(StoreUnavailable):  # full or read-only: what is not folded is summed up
-            await self._execute(self._shared, "fold_counts", {})
-        counted = (await self._run(self._shared, "counts", {}))[0]
+            await self._execute("fold_counts", {})
+        counted = (await self._run("counts", {}))[0]
         view = await self.observe(DEPTH_BOUND)
         return _beyond_bound(rows.counts(counted, view), await self._waiting())
 
     async def _waiting(self) -> int:
         """Queued jobs that are not yet due, counted up to the bound."""
-        count: int = (await self._run(self._shared, "not_yet_due", {"bound": DEPTH_BOUND}))[0][0]
+        count: int = (await self._run("not_yet_due", {"bound": DEPTH_BOUND}))[0][0]
         return count
 
     async def job(self, job_id: int) -> JobRecord | None:
@@ -204,16 +217,18 @@ class PostgresEngine:
         return await self._records(rows.job_filter(which))
 
     async def _records(self, params: rows.Params) -> list[JobRecord]:
-        found = await self._run(self._shared, "jobs", params)
-        past = await self._run(self._shared, "attempts", rows.job_ids(found))
-        return [
-            rows.job_record(row, [rows.attempt_record(one) for one in past if one[0] == row[0]])
-            for row in found
-        ]
+        return await self._whole(await self._run("jobs", params), self._run)
+
+    async def _whole(self, found: Sequence[rows.Row], run: Run) -> list[JobRecord]:
+        """The records of jobs' rows; what is further asked goes through `run`."""
+        ids = rows.job_ids(found)
+        past, phases = await run("attempts", ids), await run("phases", ids)
+        records = job_records(found, past, phases)
+        return with_webhooks(records, await run("webhooks_of", ids))
 
     async def target(self, name: str) -> TargetView | None:
         params = {"target": name, "bound": BEHIND_BOUND, "shown": FIRST_BEHIND}
-        found = await self._run(self._shared, "target", params)
+        found = await self._run("target", params)
         holder = await self.job(found[0][0]) if found else None
         if holder is None:
             return None
@@ -221,20 +236,24 @@ class PostgresEngine:
         return TargetView(name, holder, reserved, behind, tuple(first_behind))
 
     async def pause_queue(self, by: str) -> bool:
-        return await self._execute(self._shared, "pause_queue", {"by": by}) > 0
+        return await self._execute("pause_queue", {"by": by}) > 0
 
     async def resume_queue(self) -> bool:
-        return await self._execute(self._shared, "resume_queue", {}) > 0
+        return await self._execute("resume_queue", {}) > 0
 
     async def beat(self, beat: Beat) -> None:
-        await self._execute(self._shared, "beat", standing.beat_params(beat))
+        await self._execute("beat", standing.beat_params(beat))
 
     async def leave(self, node_id: UUID) -> None:
-        await self._execute(self._shared, "leave", {"id": node_id})
+        await self._execute("leave", {"id": node_id})
 
     async def nodes(self) -> list[NodeRecord]:
-        found = await self._run(self._shared, "nodes", standing.ALL_NODES)
+        found = await self._run("nodes", standing.ALL_NODES)
         return [standing.node_record(row) for row in found]
+
+    async def tell_kinds(self, rules: Mapping[str, KindRule]) -> None:
+        if rules:
+            await self._execute("tell_kinds", {"rules": rules_text(rules)})
 
     async def standing(self, job_id: int) -> Standing | None:
         with TimeLimit(self._options.statement_timeout_seconds, "standing"):
@@ -244,16 +263,18 @@ class PostgresEngine:
     async def wait_for_hint(self) -> Hint:
         return await self._hub.hints.wait(self._channel)
 
-    async def _run(self, pool: Pool, name: str, params: rows.Params) -> list[rows.Row]:
+    async def _run(
+        self, name: str, params: rows.Params, pool: Pool | None = None
+    ) -> list[rows.Row]:
         with TimeLimit(self._options.statement_timeout_seconds, name):
-            async with pool.use(name) as conn:
+            async with (pool or self._shared).use(name) as conn:
                 cursor = await self._send(conn, name, params)
                 return await cursor.fetchall()
 
-    async def _execute(self, pool: Pool, name: str, params: rows.Params) -> int:
+    async def _execute(self, name: str, params: rows.Params) -> int:
         """For a statement that changes rows and returns none; gives how many it changed."""
         with TimeLimit(self._options.statement_timeout_seconds, name):
-            async with pool.use(name) as conn:
+            async with self._shared.use(name) as conn:
                 return (await self._send(conn, name, params)).rowcount
 
     async def _send(

@@ -11,6 +11,7 @@ from musterd.store.job import ClaimRequest, Exchange, Settlement
 from musterd.store.postgres import rows
 from musterd.store.postgres.claiming import Claiming, Cursor, Send
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.phases import phases_ended
 from musterd.store.postgres.pool import Pool
 from musterd.store.postgres.time_limit import TimeLimit
 
@@ -72,6 +73,9 @@ class Exchanging:
         targets = rows.targets_of(settlements)
         if targets is not None:  # their holders before their jobs, as everybody does
             await self._send(conn, "lock_targets", {"targets": targets})
+        ends = phases_ended(settlements)
+        if ends is not None:  # before their jobs: their leases still stand
+            await self._send(conn, "settle_phases", ends)
         settling = await self._send(conn, "settle", rows.settlements(settlements, now_local))
         if targets is not None:
             # If nobody claims in this transaction, idle nodes hear of it.

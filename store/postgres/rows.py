@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -30,6 +31,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.telling import how_far, phases_of
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
@@ -47,6 +49,7 @@ def new_jobs(jobs: Sequence[NewJob]) -> Params:
         "max_attempts": numbers(job.max_attempts for job in jobs),
         "holds": numbers(job.hold for job in jobs),
         "targets": texts(job.target for job in jobs),
+        "webhooks": texts(job.webhook for job in jobs),
     }
 
 
@@ -65,6 +68,7 @@ def claim_request(request: ClaimRequest, scan: int) -> Params:
         "workers": numbers(request.workers),
         "token": request.token,
         "node": request.node,
+        "common": json.dumps({"node": request.node}),
         "lease_seconds": request.lease_seconds,
         "cap_kinds": texts(kind for kind, _ in request.caps),
         "caps": numbers(cap for _, cap in request.caps),
@@ -93,6 +97,7 @@ def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
         "ended_ages": numbers([now_local - one.ended_local for one in in_order]),
         "results": texts([one.result for one in in_order]),
         **_beside_success(in_order),
+        **how_far(in_order),
     }
 
 
@@ -160,6 +165,7 @@ def progress_notes(notes: Sequence[ProgressNote]) -> Params:
         "percents": numbers(note.percent for note in in_order),
         "notes": texts(note.note for note in in_order),
         "spents": texts(note.spent for note in in_order),
+        **phases_of(in_order),
     }
 
 
@@ -263,10 +269,10 @@ def reaped(row: Row) -> Reaped:
 
 
 def job_record(row: Row, past: Sequence[AttemptRecord]) -> JobRecord:
-    *columns, last_outcome = row
+    *columns, stale_at, last_outcome = row
     columns[2] = JobState(columns[2])
     fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
-    record = JobRecord(*fields)
+    record = attrs.evolve(JobRecord(*fields), stale_at=stale_at)
     if not (record.lease_expires_at or last_outcome):
         return record
     latest = AttemptRecord(

@@ -5,12 +5,14 @@ claims meanwhile.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Set as AbstractSet
 
 from musterd.store.job import Caps, Claim, ClaimRequest
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.targeting import Place, take_turn
+from musterd.store.sqlite.telling import Teller, tell_claims
 
 ASIDE_MAX = 1000  # parked or put behind in one call
 ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be taken out of the way
@@ -35,6 +37,7 @@ def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Clai
         if not moved:
             break
         count = max(request.batch - len(claims), ASIDE_ROWS)
+    tell_claims(Teller(database, now), claims, request.node)
     return claims, aside
 
 
@@ -96,13 +99,15 @@ def _claim(
     into: tuple[list[Claim], int],
 ) -> None:
     claims, now = into
-    common = rows.claimed(request, now)
+    taken: list[tuple[int, int | None]] = []
     for place, row in enumerate(due, start=len(claims)):
         job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, _, target = row
         worker = request.workers[place] if place < len(request.workers) else None
-        database.execute("claim", {**common, "id": job_id, "worker": worker})
+        taken.append((job_id, worker))
         fields = (job_id, kind, payload, attempt + 1, max_attempts, forgiven)
         claims.append(rows.claim((*fields, now - run_at, worker, spent, target), request.token))
+    if taken:
+        database.execute("claim", {**rows.claimed(request, now), "taken": json.dumps(taken)})
 
 
 def _first_due(database: Database, count: int, now: int) -> list[rows.Row]:

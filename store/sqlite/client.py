@@ -12,6 +12,7 @@ from typing import TypeVar
 import attrs
 
 from musterd.config.store_url import sqlite_path
+from musterd.store.asking import Asked, new_jobs
 from musterd.store.errors import NoSuchJob, NotAllowed
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.report import control_refusal
@@ -45,6 +46,9 @@ class SqliteWay:
         made = self._call(lambda database: writing.enqueue(database, jobs))
         self._hints.ring()
         return [one.id for one in made]
+
+    def enqueue_pairs(self, pairs: Sequence[Asked]) -> list[int]:
+        return self.enqueue_many(new_jobs(pairs))
 
     def job(self, job_id: int) -> JobRecord | None:
         return self._call(lambda database: reading.job(database, job_id))

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from musterd.store.job import Action, ControlResult, JobState
 from musterd.store.lifecycle import EFFECTS, LEASED, REASONS
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.targeting import hand_over
+from musterd.store.sqlite.telling import About, Teller, call_out
+
+TOLD = {Action.RESUME: "resumed", Action.RELEASE: "released", Action.CLEAR: "cleared"}
+
+
+class Stand(NamedTuple):
+    """One job before it is acted on."""
+
+    state: str
+    request: str | None
+    target: str | None
+    kind: str
+    attempt: int
+    cleared_at: int | None
+    webhook: str | None
 
 
 def control(database: Database, action: Action, job_id: int) -> ControlResult:
     with database.writing(f"{action.value} a job") as now:
-        return act(database, action, job_id, now)
+        teller = Teller(database, now)
+        done = act(teller, action, job_id)
+        teller.write()
+    return done
 
 
-def act(database: Database, action: Action, job_id: int, now: int) -> ControlResult:
+def act(teller: Teller, action: Action, job_id: int) -> ControlResult:
     """As part of a write transaction."""
+    database = teller.database
     found = database.rows("stand_of", {"id": job_id}) if abs(job_id) <= ID_MAX else []
     if not found:
         return ControlResult(False, None, None, requested=False, allowed=False)
-    state, request, target = JobState(found[0][0]), *found[0][1:]
+    before = Stand._make(found[0])
+    state, request, target = JobState(before.state), before.request, before.target
     effect = EFFECTS.get((action, state))
     # A cancel that was asked for is not taken back by a pause.
     if effect is None or (action is Action.PAUSE and request == Action.CANCEL):
         return ControlResult(True, state, state, requested=False, allowed=False)
-    acting = {"id": job_id, "action": action.value, "now": now}
+    acting = {"id": job_id, "action": action.value, "now": teller.now}
     if state in LEASED:
         database.execute("ask_holder", acting)
         return ControlResult(True, state, state, requested=True, allowed=True)
@@ -34,6 +56,19 @@ def act(database: Database, action: Action, job_id: int, now: int) -> ControlRes
         database.execute("keep_attempt", acting)
         moving = {**acting, "effect": effect.value, "reason": REASONS[action]}
         database.execute("control", moving)
+    _tell(teller, action, effect, (job_id, before))
     if target is not None:
         hand_over(database, target)
     return ControlResult(True, state, effect, requested=False, allowed=True)
+
+
+def _tell(teller: Teller, action: Action, effect: JobState, job: tuple[int, Stand]) -> None:
+    job_id, before = job
+    about = About(job_id, before.kind, before.target)
+    if effect in (JobState.CANCELED, JobState.PAUSED):
+        about = about._replace(attempt=before.attempt or None)
+        teller.tell(f"job.{effect}", about, {"reason": REASONS[action]})
+    elif action is not Action.CLEAR or before.cleared_at is None:  # twice cleared is once told
+        teller.tell(f"job.{TOLD[action]}", about)
+    if effect is JobState.CANCELED:
+        call_out(teller, about, f"job.{effect}", before.webhook)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
@@ -33,6 +33,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.phases import KindRule
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlite import (
     controlling,
@@ -45,7 +46,11 @@ from musterd.store.sqlite import (
 )
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
+from musterd.store.sqlite.events import SqliteEvents
 from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.outbox import SqliteOutbox
+from musterd.store.sqlite.phases import SqlitePhases
+from musterd.store.sqlite.retention import SqliteRetention
 from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
@@ -83,6 +88,10 @@ class SqliteEngine:
         self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
         self._runner: Runner | None = None
         self._database: Database | None = None
+        self.events = SqliteEvents(self._call)
+        self.phases = SqlitePhases(self._call)
+        self.outbox = SqliteOutbox(self._call)
+        self.retention = SqliteRetention(self._call)
 
     async def open(self) -> None:
         if self._database is not None:
@@ -223,6 +232,9 @@ class SqliteEngine:
 
     async def nodes(self) -> list[NodeRecord]:
         return await self._call(standing.nodes)
+
+    async def tell_kinds(self, rules: Mapping[str, KindRule]) -> None:
+        await self._call(writing.tell_kinds, rules)
 
     async def standing(self, job_id: int) -> Standing | None:
         return await self._call(standing.standing, job_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+import attrs
+
 from musterd.store.job import (
     AttemptRecord,
     Claim,
@@ -15,8 +17,11 @@ from musterd.store.job import (
     QueueView,
     Settlement,
 )
+from musterd.store.phase_states import made_whole
+from musterd.store.phases import PhaseRecord
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.outbox import webhook_of
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
 
@@ -91,6 +96,12 @@ def job(database: Database, job_id: int) -> JobRecord | None:
     return found[0] if found else None
 
 
+def record(database: Database, job_id: int) -> JobRecord:
+    """A job that is there, as part of a transaction."""
+    (found,) = _page(database, f"id = {job_id:d}", JobFilter(limit=1))
+    return found
+
+
 def jobs(database: Database, which: JobFilter) -> list[JobRecord]:
     # One look a state, each along its own index, and the newest of them all.
     parts = [f"state = '{JobState(state).value}'" for state in which.states] or ["true"]
@@ -114,8 +125,20 @@ def _page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
     before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
     params = {"before": before, "kind": page.kind, "target": page.target, "count": page.limit}
     found = database.execute_filled("jobs", params, which=which).fetchall()
-    return [rows.job_record(row, _past(database, row[0])) for row in found]
+    return [
+        attrs.evolve(
+            rows.job_record(row, _past(database, row[0])),
+            phases=_phases(database, row[0], JobState(row[rows.STATE])),
+            webhook=webhook_of(database, row[0]),
+        )
+        for row in found
+    ]
 
 
 def _past(database: Database, job_id: int) -> list[AttemptRecord]:
     return [rows.attempt_record(row) for row in database.rows("attempts", {"job_id": job_id})]
+
+
+def _phases(database: Database, job_id: int, state: JobState) -> tuple[PhaseRecord, ...]:
+    found = database.rows("phases", {"job_id": job_id})
+    return made_whole([rows.phase_record(row) for row in found], state)

@@ -22,6 +22,7 @@ from musterd.store.job import (
     ProgressNote,
     Settlement,
 )
+from musterd.store.phases import PhaseRecord, PhaseState
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
@@ -48,6 +49,11 @@ def moment(at: int | None) -> datetime | None:
     return None if at is None else EPOCH + timedelta(microseconds=at)
 
 
+def rounded(percent: float) -> int:
+    """Whole percent; a half is rounded up."""
+    return math.floor(percent + 0.5)
+
+
 def new_job(job: NewJob, now: int) -> Params:
     return {
         "kind": job.kind,
@@ -59,6 +65,7 @@ def new_job(job: NewJob, now: int) -> Params:
         "state": (JobState.PENDING if job.hold else JobState.QUEUED).value,
         "dedup_key": job.dedup_key,
         "target": job.target,
+        "webhook": job.webhook,
     }
 
 
@@ -120,6 +127,8 @@ def progress_note(note: ProgressNote) -> Params:
         "percent": note.percent,
         "note": note.note,
         "spent": note.spent,
+        "phase": note.phase,
+        "phase_percent": note.phase_percent,
     }
 
 
@@ -140,14 +149,14 @@ def at(local: float | None, now_local: float, now: int) -> int | None:
 
 def job_record(row: Row, past: Iterable[AttemptRecord]) -> JobRecord:
     columns = list(row)
-    last_outcome = columns.pop()
+    last_outcome, stale_at = columns.pop(), columns.pop()
     columns[STATE] = JobState(columns[STATE])
     for times in (TIMES, LEASE_TIMES):
         columns[times] = map(moment, columns[times])
     for time in (CLEARED_AT, REQUESTED_AT):
         columns[time] = moment(columns[time])
     fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
-    record = JobRecord(*fields)
+    record = attrs.evolve(JobRecord(*fields), stale_at=moment(stale_at))
     if record.lease_expires_at is None and last_outcome is None:
         return record
     latest = AttemptRecord(
@@ -175,3 +184,9 @@ def attempt_record(row: Row) -> AttemptRecord:
         error,
         log,
     )
+
+
+def phase_record(row: Row) -> PhaseRecord:
+    name, state, progress, result, attempts, started_at, finished_at = row
+    times = moment(started_at), moment(finished_at)
+    return PhaseRecord(name, PhaseState(state), progress or 0.0, result, attempts, *times)

@@ -9,11 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import trio
 
+from musterd.store.sqlite.database import Database
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Call(Protocol):
+    """How the parts of an engine (its events, phases, outbox) reach its database."""
+
+    async def __call__(
+        self,
+        operation: Callable[Concatenate[Database, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T: ...
 
 
 class Runner(Protocol):

@@ -11,6 +11,7 @@ from musterd.store.sqlite import rows
 from musterd.store.sqlite.controlling import act
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.rows import ID_MAX
+from musterd.store.sqlite.telling import Teller
 
 LEASED = "(state = 'assigned' or state = 'running')"
 
@@ -43,16 +44,17 @@ def control_many(
     refused: set[int] = set()
     freed = False
     with database.writing(f"{action.value} many jobs") as at:
-        now = _moment(at)
+        now, teller = _moment(at), Teller(database, at)
         for job_id in ids:
             found = database.rows("facts_of", {"id": job_id})
             if not found or not fits(which, _facts(found[0]), now):
                 continue
-            result = act(database, action, job_id, at)
+            result = act(teller, action, job_id)
             (done if result.allowed else refused).add(job_id)
             if result.requested:
                 requested.add(job_id)
             freed = freed or result.state_after is JobState.QUEUED
+        teller.write()
     step = Step(frozenset(done), frozenset(requested), frozenset(refused), frozenset())
     return step, freed
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from musterd.store.errors import InputRefused
 from musterd.store.job import (
-    Action,
     AttemptOutcome,
     ClaimRequest,
     Enqueued,
@@ -21,20 +21,34 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
+from musterd.store.phases import KindRule
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import take
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.phasing import settle_phase
+from musterd.store.sqlite.plain import settle_plain, split
 from musterd.store.sqlite.targeting import hand_over
+from musterd.store.sqlite.telling import (
+    Teller,
+    held,
+    how_far,
+    tell_end,
+    tell_new,
+    tell_progress,
+    tell_start,
+)
 
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 
 
 def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
     with database.writing("enqueue") as now:
-        return [
+        made = [
             _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
             for number, job in enumerate(jobs, start=1)
         ]
+        tell_new(Teller(database, now), jobs, made)
+    return made
 
 
 def _place(database: Database, job: NewJob, now: int, which: str) -> Enqueued:
@@ -65,14 +79,9 @@ def exchange(
 ) -> tuple[Exchange, bool]:
     """And whether there is work now that this exchange did not claim."""
     with database.writing("settling and claiming") as now:
-        rejected: set[int] = set()
-        turned: dict[int, JobState] = {}
-        for one in settlements:
-            state = end_attempt(database, rows.settlement(one, now_local, now))
-            if state is None:
-                rejected.add(one.id)
-            elif state is not one.state:
-                turned[one.id] = state
+        teller = Teller(database, now)
+        rejected, turned = _settle(teller, settlements, now_local)
+        teller.write()
         targets = {one.target for one in settlements if one.target is not None}
         passed_on = [hand_over(database, target) for target in sorted(targets)]
         claims, aside = take(database, claim, now) if claim is not None else ([], 0)
@@ -80,26 +89,46 @@ def exchange(
     return exchange_, claim is None and any(passed_on)
 
 
-def end_attempt(database: Database, ending: rows.Params) -> JobState | None:
-    """Writes how one attempt ended; gives what its job became. None = its lease is lost: nothing
-    was written.
+def _settle(
+    teller: Teller, settlements: Sequence[Settlement], now_local: float
+) -> tuple[set[int], dict[int, JobState]]:
+    """Which were refused, and which became something else than was meant."""
+    turned: dict[int, JobState] = {}
+    plain, others = split(settlements)
+    rejected = settle_plain(teller, plain, now_local) if plain else set[int]()
+    for one in others:
+        ending = {**rows.settlement(one, now_local, teller.now), **how_far(one)}
+        settle_phase(teller, one)
+        state = end_attempt(teller, ending)
+        if state is None:
+            rejected.add(one.id)
+        elif state is not one.state:
+            turned[one.id] = state
+    return rejected, turned
+
+
+def end_attempt(teller: Teller, ending: rows.Params) -> JobState | None:
+    """Writes how one attempt ended, and tells it; gives what its job became. None = its lease is
+    lost: nothing was written.
 
     A job that would go on, but for a request to cancel or to pause it, ends or pauses instead.
     """
-    if ending["state"] in GOES_ON:
-        ending = _on_request(database, ending)
-    state = JobState(ending["state"])
-    if state is JobState.QUEUED and database.execute("record_attempt", ending).rowcount == 0:
+    database = teller.database
+    job = held(database, ending)
+    if job is None:
         return None
-    how = "requeue" if state is JobState.QUEUED else "settle"
-    return state if database.execute(how, ending).rowcount == 1 else None
+    if ending["state"] in GOES_ON and job.request is not None:
+        ending = _on_request(job.request, ending)
+    state = JobState(ending["state"])
+    if state is JobState.QUEUED:
+        database.execute("record_attempt", ending)
+    ((run_at,),) = database.rows("requeue" if state is JobState.QUEUED else "settle", ending)
+    tell_end(teller, job, ending, run_at)
+    return state
 
 
-def _on_request(database: Database, ending: rows.Params) -> rows.Params:
-    found = database.rows("request_of", ending)
-    if not found or found[0][0] is None:
-        return ending
-    cancel = found[0][0] == Action.CANCEL
+def _on_request(request: Request, ending: rows.Params) -> rows.Params:
+    cancel = request == "cancel"
     outcome = ending["outcome"]
     if outcome == AttemptOutcome.RETRYING:
         outcome = AttemptOutcome.FAILED.value
@@ -117,6 +146,7 @@ def renew(
     requests: dict[int, Request | None] = {}
     with database.writing("renewing leases") as now:
         lease_expires_at = now + rows.microseconds(lease_seconds)
+        teller = Teller(database, now)
         for hold in holds:
             params = {
                 "id": hold.id,
@@ -126,20 +156,37 @@ def renew(
                 "lease_expires_at": lease_expires_at,
                 "started_at": rows.at(hold.started_local, now_local, now),
             }
-            if database.execute("renew", params).rowcount:
-                requests[hold.id] = database.rows("request_of", params)[0][0]
+            job = held(database, params)
+            if job is None:
+                continue
+            database.execute("renew", params)
+            requests[hold.id] = job.request
+            if job.state == JobState.ASSIGNED and hold.started_local is not None:
+                tell_start(teller, job, hold.worker)
+        teller.write()
     return Renewal(
         frozenset(requests), {id_: asked for id_, asked in requests.items() if asked is not None}
     )
 
 
 def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozenset[int]:
-    with database.writing("noting progress"):
-        return frozenset(
-            note.id
-            for note in notes
-            if database.execute("note_progress", rows.progress_note(note)).rowcount
-        )
+    taken: set[int] = set()
+    with database.writing("noting progress") as now:
+        teller = Teller(database, now)
+        taken.update(note.id for note in notes if _note(teller, note))
+        teller.write()
+    return frozenset(taken)
+
+
+def _note(teller: Teller, note: ProgressNote) -> bool:
+    database, params = teller.database, rows.progress_note(note)
+    job = held(database, params)
+    if job is None or not database.execute("note_progress", params).rowcount:
+        return False
+    if note.phase is not None:
+        database.execute("note_phase", params)
+    tell_progress(teller, job, note)
+    return True
 
 
 def pause_queue(database: Database, by: str) -> bool:
@@ -150,3 +197,13 @@ def pause_queue(database: Database, by: str) -> bool:
 def resume_queue(database: Database) -> bool:
     with database.writing("resuming the queue"):
         return database.execute("resume_queue").rowcount == 1
+
+
+def tell_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
+    with database.writing("telling of kinds"):
+        for kind, rule in rules.items():
+            told = {"kind": kind, "phases": json.dumps(rule.phases), "webhook": rule.webhook}
+            silent = not rule.phases and rule.webhook is None
+            database.execute(
+                "forget_kind" if silent else "tell_kinds", {"kind": kind} if silent else told
+            )

@@ -104,10 +104,14 @@ class PostgresRig:
     def pass_time(self, seconds: float) -> None:
         """The server's clock cannot be moved, so all that has happened moves into the past."""
         columns = ["created_at", "run_at", "started_at", "finished_at"]
-        columns += ["lease_expires_at", "heartbeat_at"]
+        columns += ["lease_expires_at", "heartbeat_at", "stale_at"]
         moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
         self.raw(f"update job_rows set {moved}")
         self.raw(f"update dedup_keys set until = until - interval '{seconds} s'")
+        for column in ("created_at", "due_at", "claimed_until", "ended_at"):
+            self.raw(f"update webhooks set {column} = {column} - interval '{seconds} s'")
+        for table in ("event_drafts", "event_log"):
+            self.raw(f"update {table} set at = at - interval '{seconds} s'")
         for column in ("started_at", "heartbeat_at"):
             self.raw(f"update nodes set {column} = {column} - interval '{seconds} s'")
 

@@ -58,6 +58,19 @@ async def test_many_keep_their_order(shared: Rig, client: Client) -> None:
     assert (await shared.engine.counts()).enqueued_total == 300
 
 
+async def test_many_pairs_are_all_made_or_none(shared: Rig, client: Client) -> None:
+    pairs: list[tuple[str, Any]] = [("a", {"i": number}) for number in range(1_200)]
+    made = client.enqueue_many(pair for pair in pairs)
+    assert made == sorted(set(made))
+    assert [client.job(made[place])["payload"]["i"] for place in (0, 499, 500, 1_199)] == [
+        *(0, 499, 500, 1_199)
+    ]
+    with pytest.raises(InputRefused, match=r"^job 1101: payload: .*set is not JSON"):
+        client.enqueue_many([*pairs[:1_100], ("a", {1, 2}), ("a", 1)])
+    assert (await shared.engine.counts()).enqueued_total == 1_200
+    assert client.enqueue_many([("b", 1), ("b", 2)])[0] > made[-1]
+
+
 async def test_odd_texts_arrive_as_they_were(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     kind, payload = 'a\\b\t"ü\n\r\\N', {"v": 'x\\n\t\n"ü🦀\\'}
     held = {"kind": "b", "hold": True, "max_attempts": 3}

@@ -225,3 +225,40 @@ async def test_values_that_cannot_be_stored_undo_the_whole_batch(
         await settle(rig.engine, ending(good), ending(other, **bad))
     assert await state_of(rig.engine, good.id) is JobState.RUNNING
     assert (await settle(rig.engine, ending(good), ending(other))).rejected == frozenset()
+
+
+async def test_many_plain_successes_at_once_are_written_each_as_its_own(rig: Rig) -> None:
+    results = [
+        "null",
+        '"a \\"quoted\\" \\\\ \\n text"',
+        '{"ä": "ö"}',
+        "[1.5, true]",
+        None,
+        "0",
+        "1",
+    ]
+    await put(rig.engine, *(0 for _ in results))
+    claims = await take(rig.engine, workers=4, ahead=3)
+    rig.pass_time(10)
+    ends = [
+        ending(claim, result=result, started_local=LOCAL - 3, ended_local=LOCAL - 1)
+        for claim, result in zip(claims, results, strict=True)
+    ]
+    ends[5] = ends[5]._replace(token=uuid4())
+    visit = await settle(rig.engine, *ends)
+    assert visit.rejected == {claims[5].id}
+    for claim, result in zip(claims, results, strict=True):
+        record = await look(rig, claim.id)
+        if claim is claims[5]:
+            assert (record.state, record.finished_at) == (JobState.ASSIGNED, None)
+            continue
+        assert record.state is JobState.SUCCEEDED
+        assert (record.result is None) is (result is None)
+        assert json.loads(record.result or "null") == json.loads(result or "null")
+        assert near(record.finished_at, record.created_at + timedelta(seconds=9))
+        claimed_ahead = claim.worker is None
+        assert near(record.started_at, record.created_at + timedelta(seconds=7 * claimed_ahead))
+        assert record.lease_expires_at is None
+    assert sorted(await rig.engine.settled_already(ends)) == sorted(
+        {claim.id for claim in claims} - {claims[5].id}
+    )

@@ -166,6 +166,12 @@ claimed as (
 ),
 noted as (
     insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
+),
+told as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
+    select case when ahead then 'job.assigned' else 'job.started' end, cardinality(array_agg(id)), array_agg(id), array[kind],
+           case when targeted then array_agg(target) end, array_agg(attempt), array_agg(worker), %(common)s::jsonb
+    from (select *, worker is null as ahead, target is not null as targeted from claimed) claimed group by ahead, targeted, kind
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed

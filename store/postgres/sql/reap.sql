@@ -40,7 +40,7 @@ reaped as (
     from judged, now
     where job.id = judged.id and job.state in ('assigned', 'running')
     returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error,
-              job.target
+              job.target, job.reason, job.webhook
 ),
 kept as (
     insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
@@ -51,8 +51,23 @@ noted as (
     select count(*) filter (where state = 'queued'), count(*) filter (where state = 'paused'),
            count(*) filter (where state = 'failed'), count(*) filter (where state = 'canceled')
     from reaped having count(*) > 0
+),
+told as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
+    select type, count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
+           array_agg(attempt), array_agg(details)
+    from (
+        select id, kind, target, attempt, 'job.' || case state when 'queued' then 'requeued' else state end as type,
+               case state when 'queued' then jsonb_build_object('outcome', 'lost', 'reason', 'its lease was lost')
+                          when 'failed' then jsonb_build_object('error', {schema}.short_error(error))
+                          else jsonb_build_object('reason', reason) end as details
+        from reaped
+    ) happened group by type returning 1
 )
 select id, kind, attempt, node, state, target from reaped
+where (  -- as in settle.sql
+    select count({schema}.call_out(id, kind, 'job.' || state, attempt, webhook)) from reaped
+    where state in ('failed', 'canceled') and (select count(*) from told) > 0) >= 0
 union all
 select null, null, null, null, null, null
 where not %(targeted)s and exists (

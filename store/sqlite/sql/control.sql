@@ -8,5 +8,5 @@ set state = :effect,
   forgiven = case when :action = 'resume' then attempt else forgiven end,
   max_attempts = case when :action = 'resume' then max_attempts + attempt - forgiven
     else max_attempts end,
-  last_outcome = null, log = null, parked = 0, behind = 0
+  last_outcome = null, log = null, stale_at = null, parked = 0, behind = 0
 where id = :id

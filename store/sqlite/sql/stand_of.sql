@@ -1,2 +1,2 @@
--- stand_of: the state of one job, what its holder is asked for, and its target
-select state, request, target from job_rows where id = :id
+-- stand_of: one job before it is acted on
+select state, request, target, kind, attempt, cleared_at, webhook from job_rows where id = :id

@@ -42,3 +42,50 @@ async def test_an_old_job_and_a_later_page_are_looked_up(rig: PostgresRig) -> No
     assert condition.count("COALESCE") == 3
     assert "id >=" in condition
     assert condition.count("id <") == 2
+
+
+def test_what_is_archived_is_what_is_shown() -> None:
+    """The rows that make records have the same columns."""
+    statements = load_statements("musterd.store.postgres")
+    shown, archived = (
+        statements[name].partition("\nselect ")[2].partition("\nwhere ")[0]
+        for name in ("jobs", "jobs_of")
+    )
+    assert shown
+    assert shown == archived
+
+
+def fill_with_ended(rig: PostgresRig, count: int) -> None:
+    """Jobs that ended over the last 100 days, of five kinds, half of them stale."""
+    rig.raw(
+        f"""set session_replication_role = replica;
+        insert into job_rows (kind, state, finished_at, last_outcome, stale_at)
+        select 'kind' || n % 5, (array['succeeded', 'failed', 'canceled'])[n % 3 + 1],
+               clock_timestamp() - n * interval '100 days' / {count}, 'succeeded',
+               case when n % 2 = 0 then clock_timestamp() end
+        from generate_series(1, {count}) n;
+        analyze job_rows"""
+    )
+
+
+WALK = {
+    "states": "'{succeeded,failed,canceled}'",
+    "kinds": "'{NULL,NULL,NULL}'",
+    "ages": "'{604800,604800,604800}'",
+    "after_state": "''",
+    "after_kind": "''",
+    "after_at": "'-infinity'",
+    "after_id": "0",
+    "batch": "500",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("mark_stale", "job_rows_ended"), ("pick_expired", "job_rows_stale")]
+)
+async def test_retention_walks_along_its_indexes(rig: PostgresRig, name: str, index: str) -> None:
+    fill_with_ended(rig, 30_000)
+    await trio.lowlevel.checkpoint()
+    found = plan(rig, name, WALK)
+    assert "Seq Scan on job_rows" not in found
+    assert found.count(index) >= 3

@@ -14,6 +14,7 @@ from musterd.store.sqlfiles import load_statements
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.migrating import PACKAGE, statements
 from musterd.store.sqlite.reaping import judge
+from musterd.store.sqlite.retaining import TO_DELETE, TO_MARK
 from musterd.store.sqlite.troubles import sort_error, sort_file_error
 
 SQL = load_statements(PACKAGE)
@@ -40,10 +41,11 @@ ALL_PARAMETERS = [
     *("error", "reason", "outcome", "run_at", "started_at", "finished_at", "forgive", "attempt"),
     *("lease_expires_at", "before", "kind", "payload", "max_attempts", "by", "log", "spent"),
     *("action", "effect", "percent", "note", "request", "target", "reserved"),
-    *("bound", "own_priority", "own_run_at"),
+    *("bound", "own_priority", "own_run_at", "phase", "phase_percent", "name", "place", "progress"),
+    *("until", "after_at", "after_id", "taken", "ended"),
 ]
 
-TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0}
+TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0, 8: 0, 9: 0, 10: 0}
 
 INDEX_OF = {
     "due_priorities": "job_rows_claim",
@@ -73,6 +75,21 @@ def test_a_statement_reads_along_its_index(migrated: sqlite3.Connection, name: s
     assert all(INDEX_OF[name] in step for step in steps), steps
 
 
+@pytest.mark.parametrize(
+    ("which", "index"), [(TO_MARK, "job_rows_ended"), (TO_DELETE, "job_rows_stale")]
+)
+@pytest.mark.parametrize("name", ["ended_kind", "ended_jobs"])
+def test_retention_walks_along_its_indexes(
+    migrated: sqlite3.Connection, name: str, which: str, index: str
+) -> None:
+    (step,) = plan_of(migrated, SQL[name].format(which=which))
+    assert f"INDEX {index} (state=? AND kind" in step
+    nothing = dict.fromkeys(ALL_PARAMETERS)
+    sql = SQL[name].format(which=which)
+    steps = [row[3] for row in migrated.execute(f"explain query plan {sql}", nothing)]
+    assert not any("TEMP B-TREE" in each for each in steps)
+
+
 @pytest.mark.parametrize("name", ["due_jobs"])
 def test_the_claim_sorts_nothing(migrated: sqlite3.Connection, name: str) -> None:
     nothing = dict.fromkeys(ALL_PARAMETERS)
@@ -84,8 +101,8 @@ def test_the_claim_sorts_nothing(migrated: sqlite3.Connection, name: str) -> Non
     "name",
     [
         *("claim", "settle", "requeue", "record_attempt", "renew", "settled_already", "attempts"),
-        *("request_of", "note_progress", "stand_of", "control", "ask_holder", "clear"),
-        *("keep_attempt", "park"),
+        *("held", "note_progress", "stand_of", "control", "ask_holder", "clear"),
+        *("keep_attempt", "park", "mark_running", "move_on", "settle_plain", "held_many"),
     ],
 )
 def test_a_statement_about_one_job_goes_straight_to_it(

@@ -1,0 +1,108 @@
+"""The log of events: what happened, in an order that never changes behind a reader's back.
+
+An event is written in the transaction that makes it true. Writers at the same time do not wait for
+each other, so what they have written is put in order by whoever reads, or by a node now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+import attrs
+
+ORDERED_AT_ONCE = 1_000  # rows; each has the events of one statement
+READ_AT_ONCE = 500  # rows
+TEXT_LENGTH_MAX = 1_000  # of an error's message or a reason; the job has the whole
+EVENTS_A_ROW_MAX = 1_000
+PAGE_EVENTS_MAX = 5_000  # the row in which a page reaches so many is its last
+
+
+class NewEvent(NamedTuple):
+    """Something that a node did, which is no write about a job: a hiring, a decision, a start."""
+
+    type: str
+    data: Mapping[str, Any]
+
+
+class Event(NamedTuple):
+    """One event as its readers see it. `id` is its position, which no other event ever has."""
+
+    id: int
+    at: datetime
+    type: str  # as "job.started"
+    job_id: int | None
+    kind: str | None
+    target: str | None
+    data: Mapping[str, Any]
+
+
+@attrs.frozen
+class EventFilter:
+    """Which events somebody wants; what is left out leaves all in."""
+
+    job_id: int | None = None
+    types: frozenset[str] = frozenset()  # whole ("job.failed"), or the part before the dot ("job")
+    kind: str | None = None
+    target: str | None = None
+
+
+ALL_EVENTS = EventFilter()
+
+
+@attrs.frozen
+class EventPage:
+    """A stretch of the log. `position`: all up to it has been looked at, also what did not fit the
+    filter; a reader goes on from there. `more`: there was more to look at.
+    """
+
+    events: Sequence[Event]
+    position: int
+    more: bool
+
+
+@attrs.frozen
+class EventBounds:
+    """From where to where the log is kept; both 0 = nothing has ever happened."""
+
+    oldest: int  # the first position that can still be read; newest + 1 where all is gone
+    newest: int
+
+
+class EventLog(Protocol):
+    """The log of one store. Errors as for `Engine`."""
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        """Writes events that belong to no job."""
+        ...
+
+    async def order(self) -> int:
+        """Puts in order what has been committed, at most `ORDERED_AT_ONCE` rows; gives the newest
+        position. Never waits for a writer whose transaction is open.
+        """
+        ...
+
+    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
+        """What has been put in order behind a position, at most `READ_AT_ONCE` rows of it."""
+        ...
+
+    async def bounds(self) -> EventBounds: ...
+
+    async def trim(self, keep_seconds: float, rows_max: int) -> int:
+        """Forgets events that are older, at most so many rows; gives how many rows."""
+        ...
+
+
+def fits(event: Event, which: EventFilter) -> bool:
+    """Whether somebody wants this event."""
+    return (
+        (which.job_id is None or event.job_id == which.job_id)
+        and (which.kind is None or event.kind == which.kind)
+        and (which.target is None or event.target == which.target)
+        and wants_type(which, event.type)
+    )
+
+
+def wants_type(which: EventFilter, type_: str) -> bool:
+    return not which.types or type_ in which.types or type_.partition(".")[0] in which.types

@@ -1,0 +1,104 @@
+"""The phases of a job: how far each has come, and what it is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+import attrs
+
+
+class PhaseState(StrEnum):
+    """Where a phase stands. `pending` and `canceled` follow from the state of its job."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+@attrs.frozen
+class PhaseRecord:
+    """A phase as readers see it, its state made whole by the state of its job."""
+
+    name: str
+    state: PhaseState
+    progress: float  # in percent
+    result: str | None = None  # JSON text
+    attempts: int = 0  # how often it was begun
+    started_at: datetime | None = None  # of the latest attempt
+    finished_at: datetime | None = None
+
+
+@attrs.frozen
+class KindRule:
+    """What a node says of a kind to those who have no catalog at hand."""
+
+    phases: tuple[str, ...] = ()
+    webhook: str | None = None
+
+
+def rules_text(rules: Mapping[str, KindRule]) -> str:
+    """The rules as JSON, for a store that takes them all at once."""
+    told = [{"kind": kind, **attrs.asdict(rule)} for kind, rule in sorted(rules.items())]
+    return json.dumps(told)
+
+
+class PhaseEnd(NamedTuple):
+    """How the phase ended in which an attempt ended; goes with the settlement."""
+
+    name: str
+    state: PhaseState  # succeeded | failed; running where it was interrupted
+    result: str | None = None  # JSON text
+    progress: float | None = None  # in percent, where it did not succeed
+
+
+class PhaseStart(NamedTuple):
+    """An attempt at a job with phases begins."""
+
+    id: int
+    token: UUID
+    worker: int | None
+    started_local: float  # `trio.current_time()` when its worker took it
+    names: tuple[str, ...]  # of its phases, in order
+
+
+class PhaseStep(NamedTuple):
+    """A phase is finished, and the next one begins. `next` is never None: the last phase ends with
+    its job's settlement.
+    """
+
+    id: int
+    token: UUID
+    finished: str
+    result: str | None  # JSON text
+    next: str
+    spent: str | None = None  # JSON text, of all attempts together; None = as it was
+
+
+Results = Mapping[str, str | None]  # of finished phases, by name: JSON text, None = nothing
+
+
+class Phases(Protocol):
+    """The phases of one store's jobs. Errors as for `Engine`. Both methods may be sent again after
+    a lost reply: what was written is not written, counted or told a second time.
+    """
+
+    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
+        """Attempts begin: these jobs run, and the first phase of each that is not finished does.
+
+        Gives what is finished, by job. What is known of phases of other names is forgotten. The
+        lease of a job that is not in the answer is lost: nothing was written for it.
+        """
+        ...
+
+    async def advance(self, steps: Sequence[PhaseStep]) -> frozenset[int]:
+        """Writes that phases are finished, their results, and that the next ones run, each fenced
+        by its token; with an event each. Returns the ids that took it, now or before.
+        """
+        ...

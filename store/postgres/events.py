@@ -1,0 +1,100 @@
+"""The log of events in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from musterd.store.events import (
+    ALL_EVENTS,
+    ORDERED_AT_ONCE,
+    PAGE_EVENTS_MAX,
+    READ_AT_ONCE,
+    Event,
+    EventBounds,
+    EventFilter,
+    EventPage,
+    NewEvent,
+    fits,
+)
+from musterd.store.postgres.arrays import texts
+from musterd.store.postgres.parts import Execute, Run
+from musterd.store.postgres.rows import Row
+
+
+class PostgresEvents:
+    """See `store.events` for what each method promises."""
+
+    def __init__(self, run: Run, execute: Execute) -> None:
+        self._run, self._execute = run, execute
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        told = {
+            "types": texts(event.type for event in events),
+            "datas": texts(json.dumps(dict(event.data)) for event in events),
+        }
+        await self._execute("tell_events", told)
+
+    async def order(self) -> int:
+        newest: int = (await self._run("order_events", {"batch": ORDERED_AT_ONCE}))[0][0]
+        return newest
+
+    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
+        *found, end = await self._run("read_events", _wanted(after, which))
+        looked_to, newest = end[0], end[4][0]
+        position = max(after, newest if looked_to is None else looked_to)
+        events = [
+            event
+            for row in found
+            for event in _unfolded(row, max(after - (row[0] - row[3]), 0))
+            if fits(event, which)
+        ]
+        return EventPage(events, position, more=position < newest)
+
+    async def bounds(self) -> EventBounds:
+        return EventBounds(*(await self._run("event_bounds", {}))[0])
+
+    async def trim(self, keep_seconds: float, rows_max: int) -> int:
+        return await self._execute("trim_events", {"keep": keep_seconds, "bound": rows_max})
+
+
+def _wanted(after: int, which: EventFilter) -> dict[str, Any]:
+    return {
+        "after": after,
+        "bound": READ_AT_ONCE,
+        "events": PAGE_EVENTS_MAX,
+        "types": texts(which.types) if which.types else None,
+        "job_id": which.job_id,
+        "kind": which.kind,
+        "target": which.target,
+    }
+
+
+def _unfolded(row: Row, skipped: int) -> Iterator[Event]:
+    """The events of a row of the log, but for those at its beginning that were read before."""
+    last, at, type_, size, job_ids, kinds, targets, attempts, workers, common, details = row
+    for place in range(skipped, size):
+        data: dict[str, Any] = {}
+        if attempts is not None:
+            data["attempt"] = _of(attempts, place)
+        data |= common or {}
+        if workers is not None:
+            data["worker"] = _of(workers, place)
+        data |= _of(details, place) or {}
+        yield Event(
+            last - size + 1 + place,
+            at,
+            type_,
+            _of(job_ids, place),
+            _of(kinds, place),
+            _of(targets, place),
+            data,
+        )
+
+
+def _of(values: Sequence[Any] | None, place: int) -> Any:
+    """An array holds a value for each event, or one for all of them, or is not there."""
+    if values is None:
+        return None
+    return values[0] if len(values) == 1 else values[place]

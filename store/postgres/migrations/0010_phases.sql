@@ -1,0 +1,86 @@
+-- phases: in which attempt a phase was begun; views of jobs with their phases, their webhook, and since when they are stale
+
+alter table {schema}.job_phases add column in_attempt integer;
+
+-- What a phase is called follows from what is stored of it and the state of its job, as in store/phase_states.py. A job
+-- that never started has the phases that its kind is said to have.
+create or replace view {schema}.jobs as
+select id, kind, state, payload, result, error, reason, priority, attempt, max_attempts,
+       created_at, run_at, started_at, finished_at,
+       case when state in ('assigned', 'running') then node || coalesce('/' || worker, '') end as lease_owner,
+       lease_expires_at, heartbeat_at,
+       dedup_key,
+       request is not distinct from 'cancel' as cancel_requested,
+       (select jsonb_build_object(
+                   'overall', case when job.state = 'succeeded' then 100 else floor(0.5 + greatest(coalesce(job.progress, 0),
+                       coalesce(100.0 * count(*) filter (where phase.shown = 'succeeded') / nullif(count(*), 0), 0)))::int end,
+                   'phase', (array_agg(phase.name order by phase.place) filter (where phase.was_begun and phase.shown <> 'succeeded'))[1],
+                   'phases', coalesce(jsonb_agg(jsonb_build_object(
+                       'name', phase.name, 'state', phase.shown,
+                       'progress', case phase.shown when 'succeeded' then 100 when 'pending' then 0
+                                   else floor(coalesce(phase.progress, 0) + 0.5)::int end,
+                       'result', phase.result) order by phase.place), '[]'),
+                   'note', job.progress_note)
+        from (select known.place, known.name, known.progress, known.was_begun,
+                     case when known.stored = 'succeeded' or job.state = 'succeeded' then 'succeeded'
+                          when job.state = 'canceled' then 'canceled'
+                          when job.state = 'failed' then case known.stored when 'pending' then 'pending' else 'failed' end
+                          when job.state in ('assigned', 'running') and known.stored = 'running' then 'running'
+                          else 'pending' end as shown,
+                     case known.stored when 'succeeded' then known.result end as result
+              from (select begun.place, begun.name, begun.state as stored, begun.progress, begun.result, true as was_begun
+                    from {schema}.job_phases begun where begun.job_id = job.id
+                    union all
+                    select said.place, said.name, 'pending', null, null, false
+                    from {schema}.kind_rules rule cross join lateral unnest(rule.phases) with ordinality as said (name, place)
+                    where rule.kind = job.kind
+                      and not exists (select from {schema}.job_phases begun where begun.job_id = job.id)) known) phase) as progress,
+       cleared_at, target,
+       (select jsonb_build_object(
+                   'url', coalesce(sent.url, wished.url),
+                   'sent_at', case sent.state when 'delivered' then sent.ended_at end, 'attempts', coalesce(sent.tries, 0))
+        from (select coalesce(job.webhook, (select rule.webhook from {schema}.kind_rules rule where rule.kind = job.kind),
+                              (select rule.webhook from {schema}.kind_rules rule where rule.kind = '')) as url) wished
+        left join lateral (select hook.url, hook.state, hook.ended_at, hook.tries from {schema}.webhooks hook
+                           where hook.job_id = job.id and hook.type in ('job.succeeded', 'job.failed', 'job.canceled')
+                           order by hook.id desc limit 1) sent on true
+        where coalesce(sent.url, wished.url) is not null) as webhook,
+       stale_at
+from {schema}.job_rows job;
+
+-- The same without what jobs were given and what came of it: no results of phases, and no URL, which may be a secret.
+create or replace view {schema}.jobs_without_payload as
+select id, kind, state, error ->> 'type' as error_type, reason, priority, attempt, max_attempts,
+       created_at, run_at, started_at, finished_at,
+       case when state in ('assigned', 'running') then node || coalesce('/' || worker, '') end as lease_owner,
+       lease_expires_at, heartbeat_at, request is not distinct from 'cancel' as cancel_requested,
+       case when job.state = 'succeeded' then 100 else floor(0.5 + greatest(coalesce(job.progress, 0), coalesce(
+           (select 100.0 * count(*) filter (where phase.state = 'succeeded') / nullif(count(*), 0)
+            from {schema}.job_phases phase where phase.job_id = job.id), 0)))::int end as progress,
+       cleared_at, target,
+       (select phase.name from {schema}.job_phases phase
+        where phase.job_id = job.id and phase.state <> 'succeeded' and job.state <> 'succeeded'
+        order by phase.place limit 1) as phase,
+       (select coalesce(jsonb_agg(jsonb_build_object(
+                   'name', phase.name, 'state', phase.shown,
+                   'progress', case phase.shown when 'succeeded' then 100 when 'pending' then 0
+                               else floor(coalesce(phase.progress, 0) + 0.5)::int end) order by phase.place), '[]')
+        from (select known.place, known.name, known.progress,
+                     case when known.stored = 'succeeded' or job.state = 'succeeded' then 'succeeded'
+                          when job.state = 'canceled' then 'canceled'
+                          when job.state = 'failed' then case known.stored when 'pending' then 'pending' else 'failed' end
+                          when job.state in ('assigned', 'running') and known.stored = 'running' then 'running'
+                          else 'pending' end as shown
+              from (select begun.place, begun.name, begun.state as stored, begun.progress
+                    from {schema}.job_phases begun where begun.job_id = job.id
+                    union all
+                    select said.place, said.name, 'pending', null
+                    from {schema}.kind_rules rule cross join lateral unnest(rule.phases) with ordinality as said (name, place)
+                    where rule.kind = job.kind
+                      and not exists (select from {schema}.job_phases begun where begun.job_id = job.id)) known) phase) as phases,
+       (select jsonb_build_object('sent_at', case hook.state when 'delivered' then hook.ended_at end, 'attempts', hook.tries)
+        from {schema}.webhooks hook
+        where hook.job_id = job.id and hook.type in ('job.succeeded', 'job.failed', 'job.canceled')
+        order by hook.id desc limit 1) as webhook,
+       stale_at
+from {schema}.job_rows job;

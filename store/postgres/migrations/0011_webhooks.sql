@@ -1,0 +1,187 @@
+-- webhooks: a job may name a URL that is told of its end
+
+-- In the words of config/webhook_urls.py. The URL may hold a secret: it is not shown.
+create function {schema}.check_webhook(webhook jsonb) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    url text := webhook #>> '{}';
+    authority text := substring(url from '^https?://([^/?#]*)');
+    port text := substring(authority from ':([^]:]*)$');
+begin
+    if coalesce(jsonb_typeof(webhook), 'null') = 'null' then
+        return;
+    elsif jsonb_typeof(webhook) <> 'string' or char_length(url) not between 1 and 2000 then
+        perform {schema}.refuse_option('webhook: wanted a URL of 1 to 2000 characters');
+    elsif url !~ '^[!-\[\]-~]*$' then
+        perform {schema}.refuse_option('webhook: wanted a URL of printable ASCII', 'write other characters as %XX');
+    elsif url !~ '^https?://' then
+        perform {schema}.refuse_option('webhook: wanted a URL that starts with https://');
+    elsif strpos(authority, '@') > 0 then
+        perform {schema}.refuse_option('webhook: wanted a URL without user and password', 'what is sent is signed');
+    elsif authority !~ '^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?$' then
+        perform {schema}.refuse_option('webhook: wanted a URL with a host');
+    elsif port is not null and (port !~ '^[0-9]+$' or left(port, 6)::integer not between 1 and 65535) then
+        perform {schema}.refuse_option('webhook: wanted a port of 1 to 65535');
+    elsif strpos(url, '#') > 0 then
+        perform {schema}.refuse_option('webhook: wanted a URL without #', 'what follows # is never sent');
+    end if;
+end $$;
+
+-- What is inserted directly is a URL too. No job has one yet: nothing needs to be looked at.
+alter table {schema}.job_rows add constraint webhook_is_a_url check (
+    webhook ~ '^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!-"$-\[\]-~]*)?$') not valid;
+
+-- Making jobs, as before and with a webhook. `enqueue` has one argument more, so it is another function: whoever may
+-- call the one may call the other.
+drop function {schema}.enqueue_keyed(text[], text[], smallint[], float8[], timestamptz[], integer[], boolean[], text[], text[], text[]);
+create function {schema}.enqueue_keyed(kinds text[], payloads text[], priorities smallint[], delays float8[],
+    run_ats timestamptz[], max_attempts integer[], holds boolean[], keys text[], scopes text[],
+    targets text[], webhooks text[])
+    returns table (id bigint, is_new boolean)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    job record;
+begin
+    -- All keys in their order first, so that two callers never wait for each other.
+    perform {schema}.key_holder(k.key) from (
+        select distinct key from unnest(keys) key where key is not null order by key) k;
+    for job in select * from unnest(kinds, payloads, priorities, delays, run_ats, max_attempts, holds, keys, scopes, targets, webhooks)
+        with ordinality as j (kind, payload, priority, delay_seconds, run_at, max_attempts, hold, key, scope, target, webhook, place)
+        order by place
+    loop
+        id := case when job.key is not null then {schema}.key_holder(job.key) end;
+        is_new := id is null;
+        if is_new then
+            insert into {schema}.job_rows as made (kind, payload, priority, run_at, max_attempts, state, dedup_key, target, webhook)
+            values (job.kind, job.payload::jsonb, job.priority,
+                    coalesce(job.run_at, statement_timestamp() + make_interval(secs => coalesce(job.delay_seconds, 0))),
+                    job.max_attempts, case when job.hold then 'pending' else 'queued' end, job.key, job.target, job.webhook)
+            returning made.id into id;
+            if job.scope <> 'until_finished' then
+                update {schema}.dedup_keys k
+                set until = case job.scope when 'forever' then 'infinity'
+                                 else clock_timestamp() + make_interval(secs => job.scope::float8) end
+                where k.key = job.key;
+            end if;
+        end if;
+        return next;
+    end loop;
+end $$;
+
+create or replace function {schema}.check_job(job jsonb) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    unknown text;
+begin
+    if jsonb_typeof(job) is distinct from 'object' then
+        perform {schema}.refuse_option(format('found %s, wanted an object with kind, payload and options', coalesce(jsonb_typeof(job), 'null')));
+    end if;
+    select key into unknown from jsonb_object_keys(job) key
+        where key not in ('kind', 'payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold', 'max_attempts', 'target', 'webhook')
+        order by key limit 1;
+    if unknown is not null then
+        perform {schema}.refuse_option(format('unknown option %s', quote_literal(unknown)),
+            'options are payload, priority, run_at, delay_seconds, dedup_key, dedup_scope, hold, max_attempts, target, webhook');
+    end if;
+    if jsonb_typeof(job -> 'kind') is distinct from 'string' or char_length(job ->> 'kind') not between 1 and 100 then
+        perform {schema}.refuse_option(format('kind: found %s, wanted a name of 1 to 100 characters',
+            case jsonb_typeof(job -> 'kind') when 'string' then char_length(job ->> 'kind') || ' characters' else coalesce(nullif(job ->> 'kind', ''), 'null') end));
+    end if;
+    perform {schema}.check_whole('priority', job -> 'priority', -32768, 32767);
+    perform {schema}.check_whole('max_attempts', job -> 'max_attempts', 1, 10001);
+    if coalesce(jsonb_typeof(job -> 'delay_seconds'), 'null') not in ('null', 'number')
+        or (job ->> 'delay_seconds')::numeric not between 0 and 3153600000 then
+        perform {schema}.refuse_option(format('delay_seconds: found %s, wanted 0 to 3153600000 seconds', job ->> 'delay_seconds'));
+    end if;
+    if coalesce(jsonb_typeof(job -> 'hold'), 'null') not in ('null', 'boolean') then
+        perform {schema}.refuse_option(format('hold: found %s, wanted true or false', job ->> 'hold'));
+    end if;
+    if job ->> 'run_at' is not null and job ->> 'delay_seconds' is not null then
+        perform {schema}.refuse_option('run_at and delay_seconds exclude each other', 'give one of them');
+    end if;
+    if coalesce(jsonb_typeof(job -> 'dedup_key'), 'null') not in ('null', 'string')
+        or char_length(job ->> 'dedup_key') not between 1 and 200 then
+        perform {schema}.refuse_option('dedup_key: wanted a text of 1 to 200 characters');
+    end if;
+    if coalesce(jsonb_typeof(job -> 'target'), 'null') not in ('null', 'string')
+        or char_length(job ->> 'target') not between 1 and 200 then
+        perform {schema}.refuse_option('target: wanted a text of 1 to 200 characters');
+    end if;
+    perform {schema}.check_webhook(job -> 'webhook');
+    if job ->> 'dedup_scope' is not null and job ->> 'dedup_scope' not in ('until_finished', 'forever')
+        and (job ->> 'dedup_scope' !~ '^[0-9]{1,10}([.][0-9]{1,9})?$' or (job ->> 'dedup_scope')::numeric not between 0 and 3153600000) then
+        perform {schema}.refuse_option(format('dedup_scope: found %s, wanted until_finished, forever, or 0 to 3153600000 seconds', job ->> 'dedup_scope'));
+    end if;
+    if job ->> 'dedup_scope' is not null and job ->> 'dedup_key' is null then
+        perform {schema}.refuse_option('dedup_scope: found without dedup_key', 'give both of them');
+    end if;
+end $$;
+
+create or replace function {schema}.enqueue_many(jobs jsonb) returns setof bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if jsonb_typeof(jobs) is distinct from 'array' then
+        perform {schema}.refuse_option(format('jobs: found %s, wanted an array of objects', coalesce(jsonb_typeof(jobs), 'null')));
+    end if;
+    perform {schema}.check_job(job) from jsonb_array_elements(jobs) job;
+    if not jsonb_path_exists(jobs, '$[*].dedup_key ? (@ != null)') then
+        return query
+        insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, webhook)
+        select job ->> 'kind', coalesce(job -> 'payload', '{}'), coalesce((job ->> 'priority')::smallint, 0),
+               coalesce((job ->> 'run_at')::timestamptz,
+                        statement_timestamp() + make_interval(secs => coalesce((job ->> 'delay_seconds')::float8, 0))),
+               (job ->> 'max_attempts')::integer,
+               case when (job ->> 'hold')::boolean then 'pending' else 'queued' end, job ->> 'target', job ->> 'webhook'
+        from jsonb_array_elements(jobs) with ordinality as given (job, place) order by place
+        returning job_rows.id;
+        return;
+    end if;
+    return query
+    select made.id from {schema}.enqueue_keyed(
+        array(select job ->> 'kind' from jsonb_array_elements(jobs) job),
+        array(select coalesce(job -> 'payload', '{}')::text from jsonb_array_elements(jobs) job),
+        array(select coalesce((job ->> 'priority')::smallint, 0::smallint) from jsonb_array_elements(jobs) job),
+        array(select (job ->> 'delay_seconds')::float8 from jsonb_array_elements(jobs) job),
+        array(select (job ->> 'run_at')::timestamptz from jsonb_array_elements(jobs) job),
+        array(select (job ->> 'max_attempts')::integer from jsonb_array_elements(jobs) job),
+        array(select coalesce((job ->> 'hold')::boolean, false) from jsonb_array_elements(jobs) job),
+        array(select job ->> 'dedup_key' from jsonb_array_elements(jobs) job),
+        array(select coalesce(job ->> 'dedup_scope', 'until_finished') from jsonb_array_elements(jobs) job),
+        array(select job ->> 'target' from jsonb_array_elements(jobs) job),
+        array(select job ->> 'webhook' from jsonb_array_elements(jobs) job)) made;
+end $$;
+
+alter function {schema}.enqueue(text, jsonb, integer, timestamptz, float8, text, text, boolean, integer, text) rename to enqueue_before;
+create function {schema}.enqueue(
+    kind text, payload jsonb default '{}', priority integer default 0, run_at timestamptz default null,
+    delay_seconds float8 default null, dedup_key text default null, dedup_scope text default null,
+    hold boolean default false, max_attempts integer default null,
+    target text default null, webhook text default null)
+    returns bigint
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    -- Neither is a JSON number, and to_jsonb would make a text of it.
+    if enqueue.delay_seconds in ('NaN', 'Infinity', '-Infinity') then
+        perform {schema}.refuse_option(format('delay_seconds: found %s, wanted 0 to 3153600000 seconds', enqueue.delay_seconds));
+    end if;
+    return (select {schema}.enqueue_many(jsonb_build_array(jsonb_build_object(
+        'kind', enqueue.kind, 'payload', coalesce(enqueue.payload, '{}'), 'priority', enqueue.priority, 'run_at', enqueue.run_at,
+        'delay_seconds', enqueue.delay_seconds, 'dedup_key', enqueue.dedup_key, 'dedup_scope', enqueue.dedup_scope,
+        'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target, 'webhook', enqueue.webhook))));
+end $$;
+
+do $$
+declare
+    caller record;
+begin
+    for caller in
+        select r.rolname from pg_proc p, aclexplode(p.proacl) granted join pg_roles r on r.oid = granted.grantee
+        where p.pronamespace = '{schema}'::regnamespace and p.proname = 'enqueue_before'
+          and granted.privilege_type = 'EXECUTE' and granted.grantee <> p.proowner
+    loop
+        execute format('grant execute on function {schema}.enqueue to %I', caller.rolname);
+    end loop;
+end $$;
+drop function {schema}.enqueue_before;
+
+revoke execute on all functions in schema {schema} from public;

@@ -1,0 +1,80 @@
+"""The phases of jobs in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+
+from musterd.store.job import JobState, Settlement
+from musterd.store.phase_states import made_whole
+from musterd.store.phases import PhaseRecord, PhaseStart, PhaseState, PhaseStep, Results
+from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.parts import Execute, Run
+from musterd.store.postgres.rows import Params, Row
+
+
+class PostgresPhases:
+    """See `store.phases` for what each method promises."""
+
+    def __init__(self, run: Run, execute: Execute) -> None:
+        self._run, self._execute = run, execute
+
+    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
+        in_order = sorted(starts, key=attrgetter("id"))
+        params = {
+            "ids": numbers(start.id for start in in_order),
+            "tokens": words(start.token for start in in_order),
+            "workers": numbers(start.worker for start in in_order),
+            "started_ages": numbers(now_local - start.started_local for start in in_order),
+            "phase_ids": numbers(start.id for start in in_order for _ in start.names),
+            "names": texts(name for start in in_order for name in start.names),
+        }
+        begun: dict[int, dict[str, str | None]] = {}
+        for job_id, name, result in await self._run("begin_phases", params):
+            finished = begun.setdefault(job_id, {})
+            if name is not None:
+                finished[name] = result
+        return begun
+
+    async def advance(self, steps: Sequence[PhaseStep]) -> frozenset[int]:
+        in_order = sorted(steps, key=attrgetter("id"))
+        params = {
+            "ids": numbers(step.id for step in in_order),
+            "tokens": words(step.token for step in in_order),
+            "finished": texts(step.finished for step in in_order),
+            "results": texts(step.result for step in in_order),
+            "nexts": texts(step.next for step in in_order),
+            "spents": texts(step.spent for step in in_order),
+        }
+        return frozenset(row[0] for row in await self._run("advance_phases", params))
+
+
+def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
+    """How the phases ended in which these attempts did; None = there are none. All settlements are
+    in it, since all of their jobs are locked in one order.
+    """
+    if all(one.phase is None for one in settlements):
+        return None
+    in_order = sorted(settlements, key=attrgetter("id"))
+    ends = [one.phase for one in in_order]
+    return {
+        "ids": numbers(one.id for one in in_order),
+        "tokens": words(one.token for one in in_order),
+        "names": texts(end and end.name for end in ends),
+        "states": texts(end and end.state.value for end in ends),
+        "results": texts(end and end.result for end in ends),
+        "percents": numbers(end and end.progress for end in ends),
+    }
+
+
+def phases_by_job(
+    found: Iterable[Row], states: Mapping[int, JobState]
+) -> Mapping[int, tuple[PhaseRecord, ...]]:
+    """The phases of each job, their states made whole by the job's own."""
+    known: dict[int, list[PhaseRecord]] = {}
+    for job_id, name, state, progress, result, attempts, started_at, finished_at in found:
+        record = PhaseRecord(
+            name, PhaseState(state), progress or 0.0, result, attempts, started_at, finished_at
+        )
+        known.setdefault(job_id, []).append(record)
+    return {job_id: made_whole(phases, states[job_id]) for job_id, phases in known.items()}

@@ -1,0 +1,103 @@
+"""Retention in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import attrs
+import psycopg
+import trio
+
+from musterd.store.job import JobRecord
+from musterd.store.postgres.arrays import numbers, texts
+from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.parts import Run
+from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.rows import Params, Row
+from musterd.store.postgres.time_limit import TimeLimit
+from musterd.store.retention import (
+    MESSAGES_KEPT_SECONDS,
+    Errand,
+    Keeper,
+    Kept,
+    Place,
+    Strides,
+    rules_of,
+)
+
+Send = Callable[[TrioConnection, str, Params], Awaitable[psycopg.AsyncCursor[Row]]]
+Whole = Callable[[Sequence[Row], Run], Awaitable[list[JobRecord]]]
+
+
+@attrs.frozen
+class PostgresRetention:
+    """See `store.retention` for what each method promises. `whole` makes records of jobs' rows."""
+
+    pool: Pool
+    run: Run
+    send: Send
+    whole: Whole
+    timeout_seconds: float
+
+    async def mark(self, errand: Errand, after: Place | None) -> Strides:
+        ((done, *further),) = await self.run("mark_stale", _walk(errand, after))
+        return Strides(done, _place(further))
+
+    async def delete(self, errand: Errand, after: Place | None) -> Strides:
+        with TimeLimit(self.timeout_seconds, "deleting jobs"):
+            async with self.pool.use("deleting jobs") as conn:
+                await conn.execute("begin", prepare=False)
+                walked = await self.send(conn, "pick_expired", _walk(errand, after))
+                ((ids, *further),) = await walked.fetchall()
+                done = await self._delete(conn, ids, errand) if ids else 0
+                await conn.execute("commit", prepare=False)
+        return Strides(done, _place(further))
+
+    async def _delete(self, conn: TrioConnection, ids: Sequence[int], errand: Errand) -> int:
+        objects = await self._kept(conn, ids, errand.keeper) if errand.keeper else {}
+        params = {
+            "ids": numbers(ids),
+            "hook": errand.hook,
+            "object_ids": numbers(objects),
+            "archived": texts(one.archived for one in objects.values()),
+            "told": texts(one.told for one in objects.values()),
+        }
+        deleted = await self.send(conn, "delete_expired", params)
+        ((done,),) = await deleted.fetchall()
+        return int(done)
+
+    async def _kept(
+        self, conn: TrioConnection, ids: Sequence[int], keeper: Keeper
+    ) -> dict[int, Kept]:
+        async def run(name: str, params: Params) -> list[Row]:
+            return await (await self.send(conn, name, params)).fetchall()
+
+        records = await self.whole(await run("jobs_of", {"ids": numbers(ids)}), run)
+        kept = await trio.to_thread.run_sync(keeper, records)
+        return {record.id: one for record, one in zip(records, kept, strict=True)}
+
+    async def forget_leftovers(self, batch: int) -> int:
+        params = {"batch": batch, "age": MESSAGES_KEPT_SECONDS}
+        ((done,),) = await self.run("forget_leftovers", params)
+        return int(done)
+
+
+def _walk(errand: Errand, after: Place | None) -> Params:
+    rules = rules_of(errand.ages)
+    place = after or ("", "", "-infinity", 0)
+    return {
+        "states": texts(state for state, _, _ in rules),
+        "kinds": texts(kind for _, kind, _ in rules),
+        "ages": numbers(age for _, _, age in rules),
+        "after_state": place[0],
+        "after_kind": place[1],
+        "after_at": place[2],
+        "after_id": place[3],
+        "batch": errand.batch,
+        "hook": errand.hook,
+    }
+
+
+def _place(found: Sequence[Any]) -> Place | None:
+    return None if found[0] is None else Place._make(found)

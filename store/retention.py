@@ -1,0 +1,114 @@
+"""What becomes of jobs after their end: they go stale, and are deleted, each when its time has
+come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import attrs
+
+from musterd.store.job import JobRecord, JobState
+
+STALE, DELETED = "job.stale", "job.deleted"
+MESSAGES_KEPT_SECONDS = 7 * 86_400.0  # messages of deleted jobs, after they were sent or given up
+
+
+class Place(NamedTuple):
+    """Where a walk has come: behind this job. Jobs are walked through kind by kind, in the order of
+    their ends.
+    """
+
+    state: str
+    kind: str
+    finished_at: datetime
+    id: int
+
+
+@attrs.frozen
+class Ages:
+    """From how many seconds after its end a job's time has come; None = never. `by_kind` names the
+    kinds that have ages of their own, each for all three states.
+    """
+
+    by_state: Mapping[JobState, float | None]
+    by_kind: Mapping[str, Mapping[JobState, float | None]]
+
+    def of(self, state: JobState, kind: str) -> float | None:
+        return self.by_kind.get(kind, self.by_state)[state]
+
+    @property
+    def shortest(self) -> float | None:
+        """None = no job's time ever comes."""
+        given = [self.by_state, *self.by_kind.values()]
+        return min(
+            (age for each in given for age in each.values() if age is not None), default=None
+        )
+
+
+class Kept(NamedTuple):
+    """What is kept of a job that is deleted; each is JSON text."""
+
+    archived: str | None  # goes into the archive that is a table
+    told: str | None  # goes to the hook
+
+
+# Is handed the jobs of a batch before they are deleted, in a thread, and blocks. What it gives is
+# in their order. What it raises ends the transaction: none of them is deleted.
+Keeper = Callable[[Sequence[JobRecord]], Sequence[Kept]]
+
+
+@attrs.frozen
+class Errand:
+    """What is done with those whose time has come. `hook`: who is told of each of them."""
+
+    ages: Ages
+    batch: int
+    hook: str | None = None  # https://..., or python:module:function
+    keeper: Keeper | None = None  # for deletions
+
+
+class Strides(NamedTuple):
+    """How far one batch came. `further`: where the next one begins; None = that was all."""
+
+    done: int
+    further: Place | None
+
+
+class Retention(Protocol):
+    """The jobs of one store that have ended. Errors as for `Engine`.
+
+    Passed by is a job with a message that waits to be sent, a failed one that halts its target, and
+    one that somebody else is writing to. Several may walk at the same time.
+    """
+
+    async def mark(self, errand: Errand, after: Place | None) -> Strides:
+        """Marks jobs as stale, tells so, and makes a message of each for the hook: all in one
+        transaction.
+        """
+        ...
+
+    async def delete(self, errand: Errand, after: Place | None) -> Strides:
+        """Deletes stale jobs and what belongs to them alone; tells so; makes messages for the hook,
+        and keeps what the keeper gives: all in one transaction.
+        """
+        ...
+
+    async def forget_leftovers(self, batch: int) -> int:
+        """Deletes keys that have run out, and messages of deleted jobs that were sent long ago, at
+        most so many of each; gives how many.
+        """
+        ...
+
+
+def rules_of(ages: Ages) -> list[tuple[str, str | None, float | None]]:
+    """The ages in one list: state, kind (None = all others), seconds."""
+    general = [(state.value, None, age) for state, age in ages.by_state.items()]
+    own = [
+        (state.value, kind, age)
+        for kind, each in sorted(ages.by_kind.items())
+        for state, age in each.items()
+    ]
+    return [*general, *own]

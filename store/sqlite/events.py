@@ -1,0 +1,104 @@
+"""The log of events in SQLite. There is one writer at a time, so what is written is in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from musterd.store.events import (
+    ALL_EVENTS,
+    PAGE_EVENTS_MAX,
+    READ_AT_ONCE,
+    Event,
+    EventBounds,
+    EventFilter,
+    EventPage,
+    NewEvent,
+    fits,
+    wants_type,
+)
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.telling import log_row
+
+
+class SqliteEvents:
+    """See `store.events` for what each method promises."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        await self._call(tell, events)
+
+    async def order(self) -> int:
+        return await self._call(newest)
+
+    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
+        return await self._call(read, after, which)
+
+    async def bounds(self) -> EventBounds:
+        return await self._call(bounds)
+
+    async def trim(self, keep_seconds: float, rows_max: int) -> int:
+        return await self._call(trim, keep_seconds, rows_max)
+
+
+def tell(database: Database, events: Sequence[NewEvent]) -> None:
+    with database.writing("telling") as now:
+        for event in events:
+            log_row(database, now, event.type, 1, {"common": json.dumps(dict(event.data))})
+
+
+def newest(database: Database) -> int:
+    with database.reading("looking at the log of events"):
+        return _newest(database)
+
+
+def read(database: Database, after: int, which: EventFilter) -> EventPage:
+    events: list[Event] = []
+    looked_at = 0
+    with database.reading("reading events"):
+        newest = _newest(database)
+        position = max(after, newest)
+        for row in database.execute("read_events", {"after": after, "count": READ_AT_ONCE}):
+            position, size = row[0], row[3]
+            skipped = max(after - (position - size), 0)
+            if wants_type(which, row[2]):
+                events += [one for one in _unfolded(row, skipped) if fits(one, which)]
+            looked_at += size - skipped
+            if looked_at >= PAGE_EVENTS_MAX:
+                break
+    return EventPage(events, position, more=position < newest)
+
+
+def bounds(database: Database) -> EventBounds:
+    with database.reading("looking at the log of events"):
+        return EventBounds(*database.rows("event_bounds")[0])
+
+
+def trim(database: Database, keep_seconds: float, rows_max: int) -> int:
+    with database.writing("trimming the log of events") as now:
+        oldest = now - rows.microseconds(keep_seconds)
+        return database.execute("trim_events", {"count": rows_max, "oldest": oldest}).rowcount
+
+
+def _newest(database: Database) -> int:
+    newest: int = database.rows("newest_event")[0][0]
+    return newest
+
+
+def _unfolded(row: rows.Row, skipped: int) -> Iterator[Event]:
+    """The events of a row of the log, but for those at its beginning that were read before."""
+    last, at, type_, size, jobs, common = row
+    moment = rows.moment(at)
+    assert moment is not None  # the column is never null
+    about = json.loads(jobs) if jobs is not None else [(None, None, None, None, None)]
+    shared: dict[str, Any] = json.loads(common) if common is not None else {}
+    for place in range(skipped, size):
+        job_id, kind, target, attempt, own = about[place]
+        data = {} if attempt is None else {"attempt": attempt}
+        data |= {**shared, **(own or {})}
+        yield Event(last - size + 1 + place, moment, type_, job_id, kind, target, data)

@@ -1,0 +1,160 @@
+"""The messages for others in SQLite. Each function is one transaction, on the store's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from musterd.store.outbox import (
+    Delivery,
+    Message,
+    MessageFilter,
+    MessageRecord,
+    WebhookRecord,
+)
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.telling import GONE, About, Teller
+
+TIMES = slice(7, 10)  # of a message: created_at, due_at, ended_at
+
+
+class SqliteOutbox:
+    """See `store.outbox` for what each method promises."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def take(self, token: UUID, count: int, seconds: float) -> list[Message]:
+        return await self._call(take, token, count, seconds)
+
+    async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[int]:
+        return await self._call(settle, deliveries)
+
+    async def next_due_seconds(self) -> float | None:
+        return await self._call(next_due_seconds)
+
+    async def messages(self, which: MessageFilter) -> list[MessageRecord]:
+        return await self._call(messages, which)
+
+    async def resend(self, ids: Sequence[int]) -> frozenset[int]:
+        return await self._call(resend, ids)
+
+
+def take(database: Database, token: UUID, count: int, seconds: float) -> list[Message]:
+    with database.writing("taking messages") as now:
+        due = database.rows("take_webhooks", {"now": now, "count": count})
+        until = now + rows.microseconds(seconds)
+        for row in due:
+            database.execute("hold_webhook", {"id": row[0], "token": token.bytes, "until": until})
+    return [_message(row, now, token) for row in due]
+
+
+def settle(database: Database, deliveries: Sequence[Delivery]) -> frozenset[int]:
+    taken: set[int] = set()
+    with database.writing("settling messages") as now:
+        teller = Teller(database, now)
+        for one in deliveries:
+            state = _state_after(one)
+            found = database.rows("settle_webhooks", _settlement(one, state, now))
+            if not found:
+                continue
+            taken.add(one.id)
+            if state != "waiting":
+                _tell(teller, found[0], state, {"status": one.status}, one.error)
+            if one.gone:
+                _close(teller, found[0][1])
+        teller.write()
+    return frozenset(taken)
+
+
+def next_due_seconds(database: Database) -> float | None:
+    with database.reading("looking for the next message") as now:
+        due_at = database.rows("next_webhook")[0][0]
+    return None if due_at is None else (due_at - now) / rows.SECOND
+
+
+def messages(database: Database, which: MessageFilter) -> list[MessageRecord]:
+    params = {
+        "before": rows.ID_MAX if which.before_id is None else min(which.before_id, rows.ID_MAX),
+        "job_id": which.job_id,
+        "state": which.state,
+        "url": which.url,
+        "count": which.limit,
+    }
+    with database.reading("listing messages"):
+        found = database.rows("webhooks", params)
+    return [_record(row) for row in found]
+
+
+def resend(database: Database, ids: Sequence[int]) -> frozenset[int]:
+    waiting: set[int] = set()
+    with database.writing("sending messages again") as now:
+        for id_ in sorted(ids):
+            if database.rows("webhook_url", {"id": id_}):
+                waiting.add(id_)
+                database.execute("open_receiver", {"id": id_})
+                database.execute("resend_webhooks", {"id": id_, "now": now})
+    return frozenset(waiting)
+
+
+def webhook_of(database: Database, job_id: int) -> WebhookRecord | None:
+    """Where the end of a job is told, within a transaction."""
+    found = database.rows("webhooks_of", {"job_id": job_id})
+    if not found:
+        return None
+    url, sent_at, tries = found[0]
+    return WebhookRecord(url, rows.moment(sent_at), tries)
+
+
+def _state_after(one: Delivery) -> str:
+    if one.delivered:
+        return "delivered"
+    return "failed" if one.retry_seconds is None else "waiting"
+
+
+def _settlement(one: Delivery, state: str, now: int) -> rows.Params:
+    waits = state == "waiting" and one.retry_seconds is not None
+    return {
+        "id": one.id,
+        "token": one.token.bytes,
+        "state": state,
+        "due_at": now + rows.microseconds(one.retry_seconds or 0) if waits else None,
+        "ended_at": None if waits else now,
+        "status": one.status,
+        "error": one.error,
+    }
+
+
+def _close(teller: Teller, url: str) -> None:
+    database, gone = teller.database, {"url": url, "now": teller.now}
+    database.execute("close_receiver", gone)
+    for row in database.rows("spare_webhooks", {**gone, "error": GONE}):
+        _tell(teller, row, "failed", {}, GONE)
+
+
+def _tell(
+    teller: Teller, row: rows.Row, state: str, delivered: dict[str, Any], error: str | None
+) -> None:
+    job_id, url, tries = row
+    found = teller.database.rows("job_named", {"id": job_id})
+    named: rows.Row = found[0] if found else (None, None)  # deleted since
+    how = delivered if state == "delivered" else {"error": error}
+    data = {"url": url, "attempts": tries, **how}
+    teller.tell(f"job.webhook_{state}", About(job_id, *named), data)
+
+
+def _message(row: rows.Row, now: int, token: UUID) -> Message:
+    *fields, made, body = row
+    created_at = rows.EPOCH + timedelta(microseconds=made)
+    age_seconds = (now - made) / rows.SECOND
+    about = {"created_at": created_at, "age_seconds": age_seconds, "body": body, "token": token}
+    return Message(*fields, **about)
+
+
+def _record(row: rows.Row) -> MessageRecord:
+    times = map(rows.moment, row[TIMES])
+    return MessageRecord(*row[: TIMES.start], *times, *row[TIMES.stop :])

@@ -1,0 +1,113 @@
+"""What changes the phases of jobs. Each function but the last is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from musterd.store.job import JobState, Settlement
+from musterd.store.phase_states import rounded, share_percent
+from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep, Results
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.telling import About, Held, Teller, held, tell_start
+
+
+def begin(
+    database: Database, starts: Sequence[PhaseStart], now_local: float
+) -> Mapping[int, Results]:
+    begun: dict[int, Results] = {}
+    with database.writing("beginning phases") as now:
+        teller = Teller(database, now)
+        for start in starts:
+            job = held(database, _fence(start))
+            if job is not None:
+                begun[start.id] = _begin(teller, job, start, now_local)
+        teller.write()
+    return begun
+
+
+def _begin(teller: Teller, job: Held, start: PhaseStart, now_local: float) -> Results:
+    database, now = teller.database, teller.now
+    known = {row[0]: row[1:] for row in database.rows("begun_phases", {"job_id": job.id})}
+    for name in known.keys() - set(start.names):
+        database.execute("forget_phase", {"job_id": job.id, "name": name})
+    for place, name in enumerate(start.names, start=1):
+        database.execute("place_phase", {"job_id": job.id, "place": place, "name": name})
+    finished = {
+        name: known[name][1]
+        for name in start.names
+        if name in known and known[name][0] == PhaseState.SUCCEEDED
+    }
+    rest = [name for name in start.names if name not in finished]
+    if rest:
+        _begin_phase(teller, job, rest[0])
+    started = {
+        **_fence(start),
+        "worker": start.worker,
+        "started_at": rows.at(start.started_local, now_local, now),
+        "percent": share_percent(len(finished), 0.0, len(start.names)),
+    }
+    database.execute("mark_running", started)
+    if job.state == JobState.ASSIGNED:
+        tell_start(teller, job, start.worker)
+    return finished
+
+
+def advance(database: Database, steps: Sequence[PhaseStep]) -> frozenset[int]:
+    taken: set[int] = set()
+    with database.writing("advancing phases") as now:
+        teller = Teller(database, now)
+        for step in steps:
+            job = held(database, _fence(step))
+            if job is not None:
+                _advance(teller, job, step)
+                taken.add(step.id)
+        teller.write()
+    return frozenset(taken)
+
+
+def _advance(teller: Teller, job: Held, step: PhaseStep) -> None:
+    end = PhaseEnd(step.finished, PhaseState.SUCCEEDED, step.result)
+    percent = _end_phase(teller, job, end)
+    if percent is None:
+        return  # it was taken before
+    _begin_phase(teller, job, step.next)
+    moved = {**_fence(step), "percent": percent, "spent": step.spent}
+    teller.database.execute("move_on", moved)
+
+
+def settle_phase(teller: Teller, settlement: Settlement) -> None:
+    """How the phase ended in which this attempt does; to be called before that is written."""
+    if settlement.phase is None:
+        return
+    job = held(teller.database, _fence(settlement))
+    if job is not None:
+        _end_phase(teller, job, settlement.phase)
+
+
+def _begin_phase(teller: Teller, job: Held, name: str) -> None:
+    begun = {"job_id": job.id, "name": name, "attempt": job.attempt, "now": teller.now}
+    teller.database.execute("begin_phase", begun)
+
+
+def _end_phase(teller: Teller, job: Held, end: PhaseEnd) -> float | None:
+    """How far the job has come that way; None = that phase was finished before."""
+    ended = {
+        "job_id": job.id,
+        "name": end.name,
+        "state": end.state.value,
+        "result": end.result,
+        "progress": end.progress,
+        "now": teller.now,
+    }
+    if not teller.database.execute("end_phase", ended).rowcount:
+        return None
+    percent: float = teller.database.rows("share_of_phases", {"job_id": job.id})[0][0]
+    if end.state is PhaseState.SUCCEEDED:
+        data = {"phase": end.name, "progress": 100, "overall": rounded(percent)}
+        teller.tell("job.phase_completed", About(*job[:4]), data)
+    return percent
+
+
+def _fence(named: PhaseStart | PhaseStep | Settlement) -> rows.Params:
+    return {"id": named.id, "token": named.token.bytes}

@@ -1,0 +1,2 @@
+-- webhook_url: where a message is to go
+select url from webhooks where id = :id

@@ -1,0 +1,222 @@
+"""Tells what happens to jobs, in the transaction in which it does, and makes the messages of their
+ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
+from musterd.store.job import (
+    AttemptOutcome,
+    Claim,
+    Enqueued,
+    JobState,
+    NewJob,
+    ProgressNote,
+    Request,
+    Settlement,
+)
+from musterd.store.lifecycle import ENDED
+from musterd.store.report import time_text
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+
+GONE = "the receiver answered 410 earlier: nothing is sent there until somebody sends again"
+# What comes first where several things happen to a job in one step; all else lies in between.
+FIRST = ("job.started", "job.progress", "job.phase_completed")
+LAST = "job.webhook_failed"
+
+LOST = "its lease was lost"
+# Of an attempt that says nothing of how far it came.
+NOT_TOLD = dict.fromkeys(("percent", "note", "phase", "phase_percent"))
+
+Data = Mapping[str, Any]
+
+
+class Held(NamedTuple):
+    """A leased job before something is written about it."""
+
+    id: int
+    kind: str
+    target: str | None
+    attempt: int
+    state: JobState
+    node: str
+    worker: int | None
+    request: Request | None
+    webhook: str | None
+
+
+class About(NamedTuple):
+    """Which job something is told of. Without an attempt it says none."""
+
+    id: int
+    kind: str
+    target: str | None
+    attempt: int | None = None
+
+
+@attrs.define(eq=False)
+class Teller:
+    """Gathers the events of one step within a write transaction: at most one of each type for each
+    job. What is told is kept by `write`.
+    """
+
+    database: Database
+    now: int
+    _told: dict[str, list[tuple[Any, ...]]] = attrs.field(
+        factory=dict[str, list[tuple[Any, ...]]], init=False
+    )
+    _called: frozenset[str] | None = attrs.field(default=None, init=False)
+
+    def tell(self, type_: str, about: About, data: Data | None = None) -> None:
+        self._told.setdefault(type_, []).append((*about, data))
+
+    def is_called_out(self, kind: str, url: str | None) -> bool:
+        """Whether somebody may want to be told the ends of such jobs."""
+        if url is not None:
+            return True
+        if self._called is None:
+            self._called = frozenset(row[0] for row in self.database.rows("called_kinds"))
+        return kind in self._called or "" in self._called
+
+    def write(self) -> None:
+        for type_ in sorted(self._told, key=_rank):
+            told = self._told[type_]
+            for first in range(0, len(told), EVENTS_A_ROW_MAX):
+                part = told[first : first + EVENTS_A_ROW_MAX]
+                log_row(self.database, self.now, type_, len(part), {"jobs": json.dumps(part)})
+        self._told.clear()
+
+
+def log_row(database: Database, now: int, type_: str, size: int, what: rows.Params) -> None:
+    ((last,),) = database.rows("next_positions", {"size": size})
+    row = {"last": last, "now": now, "type": type_, "size": size, "jobs": None, "common": None}
+    database.execute("log_events", {**row, **what})
+
+
+def held(database: Database, fence: rows.Params) -> Held | None:
+    """The job, if it is leased under the token."""
+    found = database.rows("held", fence)
+    return Held._make(found[0]) if found else None
+
+
+def tell_new(teller: Teller, jobs: Sequence[NewJob], made: Sequence[Enqueued]) -> None:
+    for job, one in zip(jobs, made, strict=True):
+        if one.is_new:
+            data = {"state": JobState.PENDING.value} if job.hold else None
+            teller.tell("job.enqueued", About(one.id, job.kind, job.target), data)
+    teller.write()
+
+
+def tell_claims(teller: Teller, claims: Sequence[Claim], node: str) -> None:
+    for claim in claims:
+        data = {"node": node, "worker": claim.worker}
+        type_ = "job.assigned" if claim.worker is None else "job.started"
+        teller.tell(type_, About(claim.id, claim.kind, claim.target, claim.attempt), data)
+    teller.write()
+
+
+def tell_start(teller: Teller, job: Held, worker: int | None) -> None:
+    """Of a job that started before the store heard of it."""
+    started = {"node": job.node, "worker": job.worker if worker is None else worker}
+    teller.tell("job.started", About(*job[:4]), started)
+
+
+def tell_end(teller: Teller, job: Held, ending: rows.Params, run_at: int) -> None:
+    """How an attempt ended, and before it what had not been told of it. `ending` has become true:
+    its state is what the job is in now.
+    """
+    about, state = About(*job[:4]), JobState(ending["state"])
+    if job.state == JobState.ASSIGNED and ending["started_at"] is not None:
+        tell_start(teller, job, ending["worker"])
+    if ending["percent"] is not None:
+        teller.tell("job.progress", About(*job[:3]), _progress_of(ending))
+    type_, data = _end(state, ending, run_at)
+    teller.tell(type_, about, data)
+    if state in ENDED:
+        call_out(teller, about, type_, job.webhook)
+
+
+def tell_progress(teller: Teller, job: Held, note: ProgressNote) -> None:
+    if note.percent is not None:
+        data = progress(note.percent, note.phase, note.phase_percent, note.note)
+        teller.tell("job.progress", About(*job[:3]), data)
+
+
+def call_out(teller: Teller, about: About, type_: str, url: str | None) -> None:
+    """Makes the message of a job's end, if somebody wants it."""
+    if not teller.is_called_out(about.kind, url):
+        return
+    wanted = {
+        "job_id": about.id,
+        "kind": about.kind,
+        "attempt": about.attempt or 0,
+        "type": type_,
+        "url": url,
+        "now": teller.now,
+        "gone": GONE,
+    }
+    for called, state in teller.database.rows("call_out", wanted):
+        if state == "failed":
+            failed = {"url": called, "attempts": 0, "error": GONE}
+            teller.tell(LAST, about._replace(attempt=None), failed)
+
+
+def progress(
+    percent: float, phase: str | None, phase_percent: float | None, note: str | None
+) -> Data:
+    """`percent` is the job's, `phase_percent` that of the phase it is in."""
+    own = percent if phase_percent is None else phase_percent
+    return {"overall": rows.rounded(percent), "phase": phase, "progress": own, "note": note}
+
+
+def how_far(ended: Settlement) -> dict[str, Any]:
+    phase = ended.phase
+    return {
+        "percent": ended.percent,
+        "note": ended.note,
+        "phase": phase.name if phase else None,
+        "phase_percent": phase.progress if phase else None,
+    }
+
+
+def _progress_of(ending: rows.Params) -> Data:
+    return progress(ending["percent"], ending["phase"], ending["phase_percent"], ending["note"])
+
+
+def _end(state: JobState, ending: rows.Params, run_at: int) -> tuple[str, Data | None]:
+    error, reason = _short_error(ending["error"]), _short(ending["reason"])
+    if state is JobState.SUCCEEDED:
+        return "job.succeeded", None
+    if state is JobState.FAILED:
+        return "job.failed", {"error": error}
+    if state is not JobState.QUEUED:
+        return f"job.{state}", {"reason": reason}
+    if ending["outcome"] == AttemptOutcome.RETRYING:
+        return "job.retrying", {"error": error, "run_at": time_text(rows.moment(run_at))}
+    if ending["outcome"] == AttemptOutcome.LOST:
+        reason = LOST
+    return "job.requeued", {"outcome": ending["outcome"], "reason": reason}
+
+
+def _short_error(text: str | None) -> Any:
+    if text is None or len(text) <= TEXT_LENGTH_MAX:
+        return None if text is None else json.loads(text)
+    error = json.loads(text)
+    return {**error, "message": _short(error["message"])}
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else text[:TEXT_LENGTH_MAX]
+
+
+def _rank(type_: str) -> int:
+    if type_ in FIRST:
+        return FIRST.index(type_)
+    return len(FIRST) + (type_ == LAST)
