@@ -37,7 +37,8 @@ def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
     duration_ms = behaviour.duration_ms_min
     span_ms = behaviour.duration_ms_max - duration_ms
     if span_ms:
-        duration_ms += _hash(kind.name, payload, attempt) * (span_ms + 1) >> _HASH_BITS
+        name = kind.name if kind.phase is None else f"{kind.name}/{kind.phase}"
+        duration_ms += _hash(name, payload, attempt) * (span_ms + 1) >> _HASH_BITS
     return Planned(duration_ms / _MS_PER_SECOND, outcome)
 
 

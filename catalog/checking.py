@@ -5,16 +5,20 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
-from musterd.catalog.kinds import Catalog, Command, HttpCall, Python, WorkKind
+from musterd.catalog.kinds import Catalog, Command, HttpCall, Pipeline, Python, WorkKind
 from musterd.catalog.probing import Asked, Wanted, why_each_is_broken
 from musterd.catalog.shapes import header_value
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError, Fault, Unfit
+from musterd.config.retention import function_of
 from musterd.config.settings import Settings
 from musterd.config.toml_text import key_text
+
+Place: TypeAlias = tuple[str, str | None]  # (kind, phase)
 
 
 @frozen
@@ -42,18 +46,53 @@ def find_broken(catalog: Catalog, around: Surroundings) -> Catalog:
 
     Looks and asks, runs no job. Modules are imported, but never in this process.
     """
-    broken = dict(_broken_functions(catalog.values(), around))
-    for kind in catalog.values():
-        match kind.behaviour:
+    parts = [part for kind in catalog.values() for part in kind.parts]
+    broken = dict(_broken_functions(parts, around))
+    for part in parts:
+        match part.behaviour:
             case Command() as command:
                 why = _why_not_runnable(command, around.environ)
-                broken |= {kind.name: _reason(kind, *why)} if why else {}
             case HttpCall() as call:
                 why = _why_not_callable(call)
-                broken |= {kind.name: _reason(kind, *why)} if why else {}
             case _:
-                pass
-    return Catalog(evolve(kind, broken=broken.get(kind.name)) for kind in catalog.values())
+                why = None
+        broken |= {_place(part): _reason(part, *why)} if why else {}
+    return Catalog(_with_reasons(kind, broken) for kind in catalog.values())
+
+
+def _with_reasons(kind: WorkKind, broken: Mapping[Place, str]) -> WorkKind:
+    """A kind is broken if one of its phases is, for the reason of the first."""
+    if not isinstance(kind.behaviour, Pipeline):
+        return evolve(kind, broken=broken.get(_place(kind)))
+    phases = tuple(
+        evolve(phase, kind=evolve(phase.kind, broken=broken.get(_place(phase.kind))))
+        for phase in kind.behaviour.phases
+    )
+    reasons = (phase.kind.broken for phase in phases if phase.kind.broken is not None)
+    return evolve(kind, behaviour=Pipeline(phases), broken=next(reasons, None))
+
+
+def _place(part: WorkKind) -> Place:
+    return part.name, part.phase
+
+
+def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
+    """Gives what is wrong with the functions that `[retention]` names, by key, as far as it can be
+    told without calling them.
+    """
+    hooks = {"on_stale": settings.retention.on_stale, "on_delete": settings.retention.on_delete}
+    wanted = {
+        f"retention.{key}": Wanted(*function, "process")
+        for key, hook in hooks.items()
+        if (function := function_of(hook)) is not None
+    }
+    if not wanted:
+        return {}
+    asked = _whom_to_ask(True, settings.catalog.python_path, around)
+    if isinstance(asked, str):
+        return dict.fromkeys(wanted, asked)
+    broken = why_each_is_broken(asked, list(dict.fromkeys(wanted.values())))
+    return {key: broken[each] for key, each in wanted.items() if each in broken}
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str | None:
@@ -61,11 +100,15 @@ def find_program(name: str, environ: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=environ.get("PATH", os.defpath))
 
 
-def _reason(kind: WorkKind, key: str, found: str) -> str:
-    return str(Fault(kind.source, key=key_text(("kinds", kind.name, *key.split("."))), found=found))
+def _reason(part: WorkKind, key: str, found: str) -> str:
+    where = ("kinds", part.name) if part.phase is None else ("kinds", part.name, "phases")
+    named = found if part.phase is None else f"phase {part.phase}: {found}"
+    return str(Fault(part.source, key=key_text((*where, *key.split("."))), found=named))
 
 
-def _broken_functions(kinds: Iterable[WorkKind], around: Surroundings) -> Iterator[tuple[str, str]]:
+def _broken_functions(
+    kinds: Iterable[WorkKind], around: Surroundings
+) -> Iterator[tuple[Place, str]]:
     groups: dict[tuple[bool, tuple[Path, ...]], list[tuple[WorkKind, Wanted]]] = {}
     for kind in kinds:
         if isinstance(does := kind.behaviour, Python):
@@ -81,7 +124,7 @@ def _broken_functions(kinds: Iterable[WorkKind], around: Surroundings) -> Iterat
             broken = why_each_is_broken(asked, wanted_once)
         for kind, wanted in members:
             if wanted in broken:
-                yield kind.name, _reason(kind, "python", broken[wanted])
+                yield _place(kind), _reason(kind, "python", broken[wanted])
 
 
 def _whom_to_ask(

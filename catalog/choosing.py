@@ -1,54 +1,92 @@
 """Which behaviour a kind has, and which keys may stand beside it."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 import attrs
+from attrs import evolve
 
-from musterd.catalog.inner import Inner
+from musterd.catalog.inner import Inner, table_at
 from musterd.catalog.kinds import Behaviour, Command, Deterministic, HttpCall, Python
-from musterd.catalog.tables import BEHAVIOUR_KEYS, HttpTable, KindTable
+from musterd.catalog.tables import BEHAVIOUR_KEYS, DoingTable, HttpTable, KindTable, PhaseTable
 from musterd.config.document import Document
 from musterd.config.faults import Fault, Unfit
 from musterd.config.strict import misfit
 from musterd.config.toml_text import key_text
 
-_REAL = ("python", "command", "http")
+_REAL = ("python", "command", "http", "phases")
 _DETERMINISTIC = ("duration_ms", "outcome")  # either makes a kind one
+_WANTED = {
+    "kind": "python, command, http, phases or duration_ms",
+    "phase": "python, command, http or duration_ms",
+}
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+Keys: TypeAlias = Mapping[str, object]
+Table: TypeAlias = type[KindTable] | type[PhaseTable]
 
 
-def behaviour_faults(
-    document: Document, path: tuple[str, str], keys: Mapping[str, object]
+def faults_of_keys(
+    document: Document, path: KeyPath, shape: Table, found: Iterable[Fault]
 ) -> Iterator[Fault]:
-    """Gives the faults of a kind that does nothing, two things, or one with another's keys."""
-    first, *others = [key for key in keys if key in _REAL] or [""]
+    """Gives the faults of a kind or a phase that does nothing, two things, or one with another's
+    keys; and those that were found in its table, with the hints that only a catalog can give.
+    """
+    keys = table_at(document, path)
+    if keys is None:
+        yield from found
+        return
+    yield from _behaviour_faults(document, path, keys, shape)
+    known = f"known: {', '.join(keys_beside(keys, shape))}"
+    of_the_whole = {key_text((*path, key)) for key in attrs.fields_dict(KindTable)}
+    for fault in found:
+        hint = known if fault.hint.startswith("known: ") else fault.hint
+        if shape is PhaseTable and fault.found == "unknown key" and fault.key in of_the_whole:
+            hint = "it is a key of the whole kind"
+        yield evolve(fault, hint=hint)
+
+
+def _behaviour_faults(
+    document: Document, path: KeyPath, keys: Keys, shape: Table
+) -> Iterator[Fault]:
+    what = "kind" if shape is KindTable else "phase"
+    first, *others = [key for key in keys if key in _real_of(shape)] or [""]
     if not first and keys.keys().isdisjoint(_DETERMINISTIC):
-        yield misfit(document, path, "no behaviour", Unfit("python, command, http or duration_ms"))
+        yield misfit(document, path, "no behaviour", Unfit(_WANTED[what]))
         return
     for key in others:
-        hint = f"a kind has one: {first} is at {document.origin((*path, first))}"
+        hint = f"a {what} has one: {first} is at {document.origin((*path, first))}"
         yield _fault(document, (*path, key), "a second behaviour", hint)
-    chosen = (first, *others) if first else ("deterministic",)
+    chosen = {first, *others} if first else {"deterministic"}
     for key in keys:
-        owner = _OWNERS.get(key, chosen[0])
-        if owner not in chosen:
-            found = f"does not go with {first}" if first else "goes with no deterministic kind"
-            yield _fault(document, (*path, key), found, f"it is a key of {owner} kinds")
+        owners = _OWNERS.get(key, ()) if key in attrs.fields_dict(shape) else ()
+        if owners and chosen.isdisjoint(owners):
+            found = f"does not go with {first}" if first else f"goes with no deterministic {what}"
+            hint = f"it is a key of {' and '.join(owners)} {what}s"
+            if first == "phases":
+                hint = "it is a key of each phase"
+            yield _fault(document, (*path, key), found, hint)
 
 
-def keys_beside(keys: Mapping[str, object]) -> tuple[str, ...]:
-    """Gives the keys that a kind may have which has these."""
-    chosen = {key for key in keys if key in _REAL}
+def keys_beside(keys: Keys, shape: Table) -> tuple[str, ...]:
+    """Gives the keys that a kind or a phase may have which has these."""
+    real = _real_of(shape)
+    chosen = {key for key in keys if key in real}
     if not chosen:
-        chosen = {"deterministic"} if keys.keys() & set(_DETERMINISTIC) else {*_REAL}
-    known = attrs.fields_dict(KindTable)
-    return tuple(key for key in known if _OWNERS.get(key, key) in chosen or key in _COMMON)
+        chosen = {"deterministic"} if keys.keys() & set(_DETERMINISTIC) else set(real)
+    return tuple(
+        key
+        for key in attrs.fields_dict(shape)
+        if not chosen.isdisjoint(_owners(key)) or _common(key)
+    )
 
 
-def make_behaviour(table: KindTable, inner: Inner, search_path: tuple[Path, ...]) -> Behaviour:
-    """Makes the behaviour of a kind that has no fault."""
+def make_behaviour(table: DoingTable, inner: Inner, search_path: tuple[Path, ...]) -> Behaviour:
+    """Makes the behaviour of a kind without phases, or of a phase, that has no fault."""
     if table.python is not None:
         name = table.python
         return Python(name.module, name.function, table.isolation, search_path)
@@ -80,9 +118,23 @@ def _http_call(table: HttpTable, inner: Inner) -> HttpCall:
     )
 
 
-def _fault(document: Document, path: tuple[str, ...], found: str, hint: str) -> Fault:
+def _real_of(shape: Table) -> tuple[str, ...]:
+    return tuple(key for key in _REAL if key in attrs.fields_dict(shape))
+
+
+def _owners(key: str) -> tuple[str, ...]:
+    return _OWNERS.get(key, (key,))
+
+
+def _common(key: str) -> bool:
+    return key not in _OWNERS and key not in _REAL
+
+
+def _fault(document: Document, path: KeyPath, found: str, hint: str) -> Fault:
     return Fault(document.source, document.line(path), key_text(path), found, hint=hint)
 
 
-_OWNERS = {key: owner for owner, owned in BEHAVIOUR_KEYS.items() for key in owned}
-_COMMON = {*attrs.fields_dict(KindTable)} - _OWNERS.keys() - {*_REAL}
+_OWNERS = {
+    key: tuple(owner for owner, owned in BEHAVIOUR_KEYS.items() if key in owned)
+    for key in chain.from_iterable(BEHAVIOUR_KEYS.values())
+}

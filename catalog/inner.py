@@ -11,11 +11,12 @@ from musterd.catalog import shapes
 from musterd.catalog.tables import HttpTable, RlimitTable
 from musterd.config.document import Document
 from musterd.config.faults import Fault, Unfit
+from musterd.config.retention import Ages, is_sound
 from musterd.config.settings import Retry
 from musterd.config.strict import Reading, misfit, read_table
 from musterd.config.toml_text import key_text, plain_number, short_text, sort_of
 
-KeyNames: TypeAlias = tuple[str, ...]
+KeyNames: TypeAlias = tuple[str | int, ...]
 
 _BUDGET_MAX = 10**15
 _NOTHING = Reading({}, ())
@@ -32,12 +33,15 @@ class Inner:
     headers: Mapping[str, str]
     header_files: Mapping[str, Path]
     faults: tuple[Fault, ...]
+    retention: Ages
 
 
 def read_inner(
-    document: Document, path: tuple[str, str], retry: Retry, converter: Converter
+    document: Document, path: KeyNames, retry: Retry | None, converter: Converter
 ) -> Inner:
-    """Reads them all; one that is no table at all is the outer table's fault."""
+    """Reads them all; one that is no table at all is the outer table's fault. `retry` None: what is
+    read is a phase, which leaves retries and budgets to its kind.
+    """
 
     def read(key: str, shape: type[AttrsInstance]) -> Reading:
         if table_at(document, (*path, key)) is None:
@@ -45,16 +49,18 @@ def read_inner(
         return read_table(document, (*path, key), shape, converter)
 
     http = read("http", HttpTable)
-    override = read("retry", Retry)
+    override = read("retry", Retry) if retry is not None else _NOTHING
     rlimits = read("rlimits", RlimitTable)
-    budgets = _read_each(document, (*path, "budgets"), _budget)
+    budgets = _read_each(document, (*path, "budgets"), _budget) if retry is not None else _NOTHING
     headers = _read_each(document, (*path, "http", "headers"), _header)
     files = _read_each(document, (*path, "http", "header_files"), _header_file)
-    readings = (rlimits, budgets, http, headers, files)
+    retention = read("retention", Ages)
+    readings = (rlimits, budgets, http, headers, files, retention)
     faults = [
-        *_with_sound_delays(document, (*path, "retry"), override, retry),
+        *(_with_sound_delays(document, (*path, "retry"), override, retry) if retry else ()),
         *(fault for each in readings for fault in each.faults),
         *_missing_url(document, (*path, "http")),
+        *_unsound_ages(document, (*path, "retention"), retention),
         *_double_headers(document, (*path, "http")),
     ]
     return Inner(
@@ -65,18 +71,23 @@ def read_inner(
         headers=headers.values,
         header_files={name: document.folder / file for name, file in files.values.items()},
         faults=tuple(faults),
+        retention=Ages(**retention.values),
     )
 
 
 def table_at(document: Document, path: KeyNames) -> Mapping[str, object] | None:
     """Gives the table that stands at `path`, None if there is none."""
-    found = document.data
+    found: object = document.data
     for part in path:
-        inner = found.get(part)
-        if not isinstance(inner, dict):
-            return None
-        found = cast(dict[str, object], inner)
-    return found
+        if isinstance(part, int):  # of a list whose elements were counted
+            found = cast(list[object], found)[part]
+        else:
+            found = (_table(found) or {}).get(part)
+    return _table(found)
+
+
+def _table(found: object) -> dict[str, object] | None:
+    return cast(dict[str, object], found) if isinstance(found, dict) else None
 
 
 def _read_each(document: Document, path: KeyNames, fit: Callable[[str, object], object]) -> Reading:
@@ -87,7 +98,7 @@ def _read_each(document: Document, path: KeyNames, fit: Callable[[str, object], 
         try:
             values[name] = fit(name, raw)
         except Unfit as unfit:
-            faults.append(misfit(document, (*path, name), _shown(path[-1], raw), unfit))
+            faults.append(misfit(document, (*path, name), _shown(str(path[-1]), raw), unfit))
     return Reading(values, tuple(faults))
 
 
@@ -129,6 +140,14 @@ def _with_sound_delays(
     yield misfit(document, (*path, blamed), found, unfit)
 
 
+def _unsound_ages(document: Document, path: KeyNames, ages: Reading) -> Iterator[Fault]:
+    if not is_sound(Ages(**ages.values)):
+        found = f"{plain_number(ages.values['delete_after_hours'])}"
+        stale = plain_number(ages.values["stale_after_hours"])
+        wanted = f"stale_after_hours <= delete_after_hours (stale_after_hours is {stale})"
+        yield misfit(document, (*path, "delete_after_hours"), found, Unfit(wanted))
+
+
 def _missing_url(document: Document, path: KeyNames) -> Iterator[Fault]:
     http = table_at(document, path)
     if http is not None and "url" not in http:
@@ -139,7 +158,7 @@ def _double_headers(document: Document, path: KeyNames) -> Iterator[Fault]:
     """Headers of one name, however it is spelt: which of them would be sent?"""
     first: dict[str, KeyNames] = {}
     for each in _header_paths(document, path):
-        name = each[-1].lower()
+        name = str(each[-1]).lower()
         if name in first:
             hint = f"the first is at {document.origin(first[name])}"
             found = f"a second header {name}"

@@ -8,8 +8,10 @@ from typing import Literal, TypeAlias
 from attrs import Factory, field, frozen
 
 from musterd.config.faults import nearest
+from musterd.config.retention import Ages
 from musterd.config.secrets import mask_headers
 from musterd.config.settings import Retry
+from musterd.config.webhook_urls import ANY_URL, UrlPolicy
 
 # A kind's policy is the settings' own `[retry]`, with the keys that the kind overrides replaced.
 RetryPolicy = Retry
@@ -17,6 +19,7 @@ RetryPolicy = Retry
 Outcome = Literal["success", "fail", "cancel"]
 OnLeaseLost = Literal["requeue", "fail", "pause"]
 Isolation = Literal["process", "task", "thread"]
+PhaseInput = Literal["payload", "phases"]
 
 
 @frozen
@@ -64,8 +67,31 @@ class HttpCall:
     header_files: Mapping[str, Path]
 
 
+@frozen
+class Phase:
+    """One step of a pipeline: a kind of its own, with the rules of the whole where it has none.
+
+    `input` is what a program or a server is given: the payload, or the results of phases as well.
+    """
+
+    name: str
+    kind: "WorkKind"
+    input: PhaseInput = "payload"
+
+
+@frozen
+class Pipeline:
+    """Runs its phases in order. One that has finished is not run again in a later attempt."""
+
+    phases: tuple[Phase, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(phase.name for phase in self.phases)
+
+
 Caps: TypeAlias = tuple[tuple[str, int], ...]  # (kind, max_running)
-Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall
+Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall | Pipeline
 
 
 @frozen
@@ -87,7 +113,17 @@ class WorkKind:
     retry_on: tuple[str, ...] = ()  # error types that are retried though the kind is not retryable
     budgets: Mapping[str, int] = field(factory=dict[str, int])
     max_running: int | None = None  # in the whole cluster
+    retention: Ages = field(factory=Ages)
     broken: str | None = None  # why it can't run here: its jobs wait
+    webhook: str | None = None  # where the ends of its jobs are told
+    phase: str | None = None  # its name, where this is one phase of a kind
+
+    @property
+    def parts(self) -> "tuple[WorkKind, ...]":
+        """Gives what does the work: its phases, or the kind itself where it has none."""
+        if isinstance(self.behaviour, Pipeline):
+            return tuple(phase.kind for phase in self.behaviour.phases)
+        return (self,)
 
 
 @frozen
@@ -97,6 +133,7 @@ class KindDefaults:
     retry: RetryPolicy
     grace_seconds: float = 5.0
     python_path: tuple[Path, ...] = ()  # searched after the folder of the kind's own file
+    webhooks: UrlPolicy = ANY_URL
 
 
 def _by_name(kinds: Iterable[WorkKind]) -> Mapping[str, WorkKind]:

@@ -16,7 +16,8 @@ SHIPPED_FILE = Path(__file__).with_name("default.toml")
 def catalog_of(settings: Settings) -> Catalog:
     """Reads the catalog that the settings name; raises ConfigError with all faults."""
     grace_seconds, python_path = settings.executor.grace_seconds, settings.catalog.python_path
-    defaults = KindDefaults(settings.retry, grace_seconds, python_path)
+    policy = settings.webhooks.policy
+    defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy)
     return load_catalog(settings.catalog.paths, defaults)
 
 

@@ -6,14 +6,16 @@ from typing import cast
 
 from attrs import evolve
 
-from musterd.catalog.choosing import behaviour_faults, keys_beside, make_behaviour
+from musterd.catalog.choosing import faults_of_keys, make_behaviour
 from musterd.catalog.inner import Inner, read_inner, table_at
-from musterd.catalog.kinds import KindDefaults, WorkKind
+from musterd.catalog.kinds import KindDefaults, Pipeline, WorkKind
+from musterd.catalog.phases import PhasesRead, make_pipeline, read_phases
 from musterd.catalog.tables import INNER_TABLES, KindTable, catalog_converter
 from musterd.config.document import Document
 from musterd.config.faults import Fault, Unfit
 from musterd.config.strict import Reading, misfit, read_table, unknown_key
 from musterd.config.toml_text import key_text, sort_of, toml_text
+from musterd.config.webhook_urls import UrlPolicy, check_allowed
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,99}")
 _NAME_WANTED = "a letter, then up to 99 letters, digits, _, . or -"
@@ -32,10 +34,12 @@ def read_kinds(
         path = ("kinds", name)
         table = read_table(document, path, KindTable, _CONVERTER)
         inner = read_inner(document, path, defaults.retry, _CONVERTER)
-        found = [*_faults_of_table(document, path, table), *inner.faults]
+        phases = read_phases(document, path, table, _CONVERTER)
+        found = [*_faults_of_table(document, path, table), *inner.faults, *phases.faults]
+        found += _webhook_faults(document, path, table, defaults.webhooks)
         faults.extend(found)
         if not found:
-            yield _kind(document, name, KindTable(**table.values), inner, defaults)
+            yield _kind(document, KindTable(**table.values), inner, phases, defaults)
 
 
 def kind_tables(document: Document) -> Mapping[str, object]:
@@ -57,29 +61,34 @@ def _faults_of_table(document: Document, path: tuple[str, str], table: Reading) 
     name = path[-1]
     if not _NAME.fullmatch(name):
         yield misfit(document, path, toml_text(name), Unfit(_NAME_WANTED))
-    keys = table_at(document, path)
-    if keys is None:
-        yield from table.faults
-        return
-    yield from behaviour_faults(document, path, keys)
-    known = f"known: {', '.join(keys_beside(keys))}"
+    keys = table_at(document, path) or {}
     inner = [key for key in keys if isinstance(keys[key], dict) and key not in INNER_TABLES]
     split = {key_text((*path, key)): f"{name}.{key}" for key in inner}
-    for fault in table.faults:
-        hint = known if fault.hint.startswith("known: ") else fault.hint
-        if fault.found == "unknown key" and (meant := split.get(fault.key)):
-            hint = f'a kind named {meant} is written [kinds."{meant}"]'
-        yield evolve(fault, hint=hint)
+    for fault in faults_of_keys(document, path, KindTable, table.faults):
+        meant = split.get(fault.key) if fault.found == "unknown key" else None
+        hint = f'a kind named {meant} is written [kinds."{meant}"]'
+        yield evolve(fault, hint=hint) if meant else fault
+
+
+def _webhook_faults(
+    document: Document, path: tuple[str, str], table: Reading, policy: UrlPolicy
+) -> Iterator[Fault]:
+    if url := table.values.get("webhook"):
+        try:
+            check_allowed(url, policy)
+        except Unfit as unfit:
+            yield misfit(document, (*path, "webhook"), toml_text(url), unfit)
 
 
 def _kind(
-    document: Document, name: str, table: KindTable, inner: Inner, defaults: KindDefaults
+    document: Document, table: KindTable, inner: Inner, phases: PhasesRead, defaults: KindDefaults
 ) -> WorkKind:
     search_path = (document.folder, *defaults.python_path)
-    grace_seconds = table.grace_seconds
-    return WorkKind(
+    grace_seconds, name = table.grace_seconds, str(phases.path[1])
+    has_phases = table.phases is not None
+    kind = WorkKind(
         name=name,
-        behaviour=make_behaviour(table, inner, search_path),
+        behaviour=Pipeline(()) if has_phases else make_behaviour(table, inner, search_path),
         retryable=table.retryable,
         retry=evolve(defaults.retry, **inner.retry),
         time_limit_seconds=table.time_limit_seconds,
@@ -90,4 +99,7 @@ def _kind(
         retry_on=table.retry_on,
         budgets=inner.budgets,
         max_running=table.max_running,
+        webhook=table.webhook or None,
+        retention=inner.retention,
     )
+    return make_pipeline(document, kind, phases, search_path) if has_phases else kind

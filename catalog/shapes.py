@@ -17,6 +17,8 @@ _STATUS_MAX = 255
 _NEVER_RETRIED = "budget_exceeded"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OCTAL = re.compile(r"0?[0-7]{1,3}")
+_PHASES_MAX = 100
+_PHASE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _FENCE_PREFIX = "musterd-"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _HEADER_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -60,6 +62,13 @@ class Argv:
     """A program and its arguments."""
 
     words: tuple[str, ...]
+
+
+@frozen
+class PhaseTables:
+    """The phases of a kind; each is read by a class of its own."""
+
+    count: int
 
 
 @frozen
@@ -127,6 +136,20 @@ def umask(raw: object, _kind: object) -> Umask:
     is_bare = type(raw) is int and _OCTAL.fullmatch(str(raw))
     hint = f'write "{raw:03d}", in quotes' if is_bare else ""
     raise Unfit('octal digits in quotes, "000" to "777"', hint)
+
+
+def phase_tables(raw: object, _kind: object) -> PhaseTables:
+    count = len(cast(list[object], raw)) if isinstance(raw, list) else 0
+    if 1 <= count <= _PHASES_MAX:
+        return PhaseTables(count)
+    hint = "write [[kinds.NAME.phases]] above the keys of each"
+    raise Unfit(f"a list of 1 to {_PHASES_MAX} tables", hint)
+
+
+def phase_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    """The name can stand in a command line, in a path and in a heading."""
+    if not _PHASE_NAME.fullmatch(name):
+        raise Unfit("1 to 100 letters, digits, _, . or -")
 
 
 def error_types(_owner: object, _key: "Attribute[Any]", names: Sequence[str]) -> None:

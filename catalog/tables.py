@@ -9,37 +9,38 @@ from attrs import field, frozen
 from cattrs import Converter
 
 from musterd.catalog import shapes
-from musterd.catalog.kinds import Isolation, OnLeaseLost, Outcome
-from musterd.catalog.shapes import Argv, DurationRange, FunctionName, HttpKeys, Overrides, Umask
+from musterd.catalog.kinds import Isolation, OnLeaseLost, Outcome, PhaseInput
+from musterd.catalog.shapes import (
+    Argv,
+    DurationRange,
+    FunctionName,
+    HttpKeys,
+    Overrides,
+    PhaseTables,
+    Umask,
+)
 from musterd.config.secrets import mask_all
 from musterd.config.strict import strict_converter
-from musterd.config.validators import Between
+from musterd.config.validators import Between, webhook_url
 
 _DAY = 86_400
 _MIB_MAX = 1_048_576  # one tebibyte
 
 
 @frozen
-class KindTable:
-    """The keys of `[kinds.NAME]`, each with what holds where it is left out; None = nothing."""
+class DoingTable:
+    """The keys that say what is done: those of a kind, and of each of its phases. What holds where
+    one is left out; None = nothing.
+    """
 
     duration_ms: DurationRange = field(factory=lambda: DurationRange(0, 0))
     outcome: Outcome = "success"
-    retryable: bool = False
     fail_first: int = field(default=0, validator=Between(0, 10_000))
     time_limit_seconds: float | None = field(
         default=None, validator=attrs.validators.optional(Between(0.001, 30 * _DAY))
     )
-    priority: int = field(default=0, validator=Between(-32_768, 32_767))
-    on_lease_lost: OnLeaseLost = "requeue"
-    retry: Overrides = field(factory=lambda: Overrides({}))
     grace_seconds: float | None = field(
         default=None, validator=attrs.validators.optional(Between(0, 3_600))
-    )
-    retry_on: tuple[str, ...] = field(default=(), validator=shapes.error_types)
-    budgets: Overrides = field(factory=lambda: Overrides({}))
-    max_running: int | None = field(
-        default=None, validator=attrs.validators.optional(Between(1, 1_000_000))
     )
     python: FunctionName | None = None
     isolation: Isolation = "process"
@@ -52,16 +53,47 @@ class KindTable:
     rlimits: Overrides = field(factory=lambda: Overrides({}))
     retry_on_exit: tuple[int, ...] = field(default=(), validator=shapes.exit_statuses)
     http: HttpKeys | None = None
+    retention: Overrides = field(factory=lambda: Overrides({}))
+
+
+@frozen
+class KindTable(DoingTable):
+    """The keys of `[kinds.NAME]`."""
+
+    retryable: bool = False
+    retry_on: tuple[str, ...] = field(default=(), validator=shapes.error_types)
+    retry: Overrides = field(factory=lambda: Overrides({}))
+    priority: int = field(default=0, validator=Between(-32_768, 32_767))
+    on_lease_lost: OnLeaseLost = "requeue"
+    budgets: Overrides = field(factory=lambda: Overrides({}))
+    max_running: int | None = field(
+        default=None, validator=attrs.validators.optional(Between(1, 1_000_000))
+    )
+    webhook: str = field(default="", validator=webhook_url)
+    phases: PhaseTables | None = None
+
+
+@frozen
+class PhaseTable(DoingTable):
+    """The keys of `[[kinds.NAME.phases]]`; None = as its kind has it."""
+
+    name: str = field(default="", validator=shapes.phase_name)
+    retryable: bool | None = None
+    retry_on: tuple[str, ...] | None = field(
+        default=None, validator=attrs.validators.optional(shapes.error_types)
+    )
+    input: PhaseInput = "payload"
 
 
 # Which behaviour each key goes with; a key that is not here goes with every one.
 BEHAVIOUR_KEYS: Mapping[str, tuple[str, ...]] = {
     "deterministic": ("duration_ms", "outcome", "fail_first"),
     "python": ("isolation",),
-    "command": ("cwd", "umask", "environment", "rlimits", "retry_on_exit"),
+    "command": ("cwd", "umask", "environment", "rlimits", "retry_on_exit", "input"),
+    "http": ("input",),
 }
 # Tables within a kind's own; each is read by a class of its own (`budgets` has any keys).
-INNER_TABLES = ("retry", "budgets", "rlimits", "http")
+INNER_TABLES = ("retry", "budgets", "rlimits", "http", "retention")
 
 
 @frozen
@@ -102,4 +134,5 @@ def catalog_converter() -> Converter:
     converter.register_structure_hook(FunctionName, shapes.function_name)
     converter.register_structure_hook(Argv, shapes.argv)
     converter.register_structure_hook(Umask, shapes.umask)
+    converter.register_structure_hook(PhaseTables, shapes.phase_tables)
     return converter

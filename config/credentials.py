@@ -6,8 +6,9 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from musterd.config.faults import ConfigError, Fault
+from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.settings import HttpScope, HttpToken, Settings
+from musterd.config.signing import signing_key
 
 MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue")
 
@@ -24,17 +25,36 @@ def find_credential(name: str, environ: Mapping[str, str]) -> Path | None:
 def read_secret(key: str, name: str, environ: Mapping[str, str]) -> str:
     """Gives the one line that the file holds; raises ConfigError, naming `key`, if it does not."""
     path = find_credential(name, environ) or Path(name)
-    try:
-        secret = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        found = f"cannot be read: {error.strerror}"
-        raise ConfigError([Fault(str(path), key=key, found=found)]) from None
-    except UnicodeDecodeError:
-        raise ConfigError([Fault(str(path), key=key, found="not UTF-8")]) from None
+    secret = _text_of(key, path).strip()
     if not secret or not secret.isprintable():
         found = "more than one line" if secret else "nothing"
         raise ConfigError([Fault(str(path), key=key, found=found, wanted="one line of text")])
     return secret
+
+
+def resolve_signing_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[bytes, ...]:
+    """Gives the keys that sign webhooks, none where there is no secret. Raises ConfigError if their
+    file cannot be read, or holds anything else.
+    """
+    webhooks = settings.webhooks
+    if not webhooks.secret_file:
+        return tuple(signing_key(secret) for secret in webhooks.secret)
+    key, name = "webhooks.secret_file", webhooks.secret_file
+    path = find_credential(name, environ) or Path(name)
+    lines = [line.strip() for line in _text_of(key, path).splitlines()]
+    found: list[bytes] = []
+    faults: list[Fault] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found += [signing_key(line)] if line else []
+        except Unfit as unfit:
+            said = Fault(str(path), number, key, "another text", unfit.wanted, unfit.hint)
+            faults.append(said)
+    if not found and not faults:
+        faults.append(Fault(str(path), key=key, found="nothing", wanted="a secret a line"))
+    if faults:
+        raise ConfigError(faults)
+    return tuple(found)
 
 
 @frozen
@@ -81,6 +101,16 @@ def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:
         return read_secret("http.token_file", http.token_file, environ)
     mightiest = min(http.tokens, key=_rank, default=None)
     return "" if mightiest is None else read_secret("http.tokens", mightiest.token_file, environ)
+
+
+def _text_of(key: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        found = f"cannot be read: {error.strerror}"
+        raise ConfigError([Fault(str(path), key=key, found=found)]) from None
+    except UnicodeDecodeError:
+        raise ConfigError([Fault(str(path), key=key, found="not UTF-8")]) from None
 
 
 def _rank(token: HttpToken) -> int:

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast, get_origin
 
+import attrs
 import tomli
 
 from musterd.config.document import Document
 from musterd.config.faults import Fault
 from musterd.config.settings import keys
+from musterd.config.strict import Key
 from musterd.config.tenants import TABLE, attribute_of
 
 _PREFIX = "MUSTERD_"
@@ -41,8 +43,15 @@ def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fau
 
 
 def _path(section: str, rest: str, separator: str) -> tuple[str, ...]:
-    """Only tenants have tables within tables."""
-    return (section, *rest.split(separator)) if section == TABLE else (section, rest)
+    """Tenants have tables within tables, and so have a few keys."""
+    parts = rest.split(separator)
+    inner = section == TABLE or _is_table((section, parts[0]))
+    return (section, *parts) if inner else (section, rest)
+
+
+def _is_table(path: Sequence[str]) -> bool:
+    key = keys().get(".".join(path))
+    return key is not None and bool(key.metadata.get("is_table"))
 
 
 def _document(source: str, path: tuple[str, ...], text: str, folder: Path) -> Document | Fault:
@@ -60,12 +69,20 @@ def _is_unicode(text: str) -> bool:
 
 def _value(text: str, path: tuple[str, ...]) -> object:
     """Reads `text` by the type of its key; what cannot be read stays text, and is refused later."""
-    known = attribute_of(path) if path[0] == TABLE else keys().get(".".join(path))
+    known = attribute_of(path) if path[0] == TABLE else _attribute(path)
     if known is None:
         return text
     is_text = known.type is str or get_origin(known.type) is Literal
     value = _parsed(text.strip())
     return value if isinstance(value, str) or not is_text else text
+
+
+def _attribute(path: Sequence[str]) -> "Key | None":
+    """The key at `path`, which may be one of a table within a table."""
+    key = keys().get(".".join(path[:2]))
+    if key is None or len(path) == 2:  # noqa: PLR2004 - section and key
+        return key
+    return attrs.fields_dict(cast("type[attrs.AttrsInstance]", key.type)).get(path[2])
 
 
 def _parsed(text: str) -> object:

@@ -13,6 +13,7 @@ from musterd.config import layers, tenants
 from musterd.config.credentials import find_credential
 from musterd.config.document import Document, read_document
 from musterd.config.faults import ConfigError, Fault, did_you_mean
+from musterd.config.retention import Ages, merged
 from musterd.config.rules import RULES, Rule
 from musterd.config.settings import HttpToken, Settings, keys, sections
 from musterd.config.strict import describe, read_table, strict_converter
@@ -23,7 +24,7 @@ SHIPPED_FILE = Path(__file__).with_name("default.toml")
 SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
 
 _CONVERTER = strict_converter()
-_FILE_KEYS = ("store.url_file", "http.token_file")
+_FILE_KEYS = ("store.url_file", "http.token_file", "webhooks.secret_file")
 _FOLDER_KEYS = ("catalog.paths", "catalog.python_path")
 
 
@@ -103,7 +104,9 @@ class _Merged:
             reading = read_table(document, (section,), shapes[section], _CONVERTER)
             self.faults.extend(_with_better_hint(fault) for fault in reading.faults)
             for name, value in reading.values.items():
-                self._values[f"{section}.{name}"] = value
+                key = f"{section}.{name}"
+                is_table = isinstance(value, Ages)
+                self._values[key] = merged(self._values.get(key), value) if is_table else value
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
     def _add_tenants(self, document: Document) -> None:
@@ -151,6 +154,8 @@ class _Merged:
         """Gives a fault for each rule that does not hold, unless one of its keys is at fault."""
         at_fault = {".".join(fault.key.split(".")[:2]) for fault in self.faults}
         for rule in RULES:
+            if rule.defaults_give_way and any(not self._givers[key] for key in rule.keys):
+                continue
             if at_fault.isdisjoint(rule.keys) and not rule.holds(settings):
                 yield self._broken(rule, settings)
         for broken in tenants.broken_rules(settings):

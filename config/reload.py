@@ -6,7 +6,16 @@ from typing import Any, TypeVar, cast
 import attrs
 from attrs import evolve, frozen
 
-from musterd.config.settings import CatalogSettings, Limits, Settings, Tenant, Workers, keys
+from musterd.config.retention import Retention
+from musterd.config.settings import (
+    CatalogSettings,
+    Limits,
+    Settings,
+    Tenant,
+    Webhooks,
+    Workers,
+    keys,
+)
 from musterd.config.tenant_names import schema_of
 from musterd.config.tenants import TABLE
 
@@ -21,10 +30,12 @@ LIVE_KEYS = frozenset(
         "limits.max_result_bytes",
         "limits.max_log_bytes",
         "catalog.paths",
+        *(key for key in keys() if key.startswith("webhooks.")),
+        *(f"retention.{name}" for name in attrs.fields_dict(Retention)),
     }
 )
 
-T = TypeVar("T", Workers, Limits, CatalogSettings)
+T = TypeVar("T", Workers, Limits, Webhooks, CatalogSettings)
 
 
 @frozen
@@ -52,7 +63,9 @@ def changes(old: Settings, new: Settings) -> Changes:
         old,
         workers=_with_live(old.workers, new.workers, "workers"),
         limits=_with_live(old.limits, new.limits, "limits"),
+        webhooks=_with_live(old.webhooks, new.webhooks, "webhooks"),
         catalog=_with_live(old.catalog, new.catalog, "catalog"),
+        retention=new.retention,
         tenants={name: _as_far_as_live(tenant, old) for name, tenant in tenants.items()},
     )
     return Changes(

@@ -4,20 +4,26 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from musterd.config.faults import Unfit
 from musterd.config.leasing import lease_plan
 from musterd.config.listen import TcpAddress, listen_address
+from musterd.config.retention import ENDED, is_sound
 from musterd.config.settings import Settings
+from musterd.config.webhook_urls import check_allowed
 
 
 @frozen
 class Rule:
-    """What must hold of `keys`; `detail` says more than the other keys' values do."""
+    """What must hold of `keys`; `detail` says more than the other keys' values do. Where
+    `defaults_give_way` it is asked only of keys that have all been set.
+    """
 
     keys: tuple[str, ...]
     wanted: str
     holds: Callable[[Settings], bool]
     hint: str = ""
     detail: Callable[[Settings], str] = lambda _settings: ""
+    defaults_give_way: bool = False
 
 
 def _lease_is_long_enough(settings: Settings) -> bool:
@@ -55,9 +61,27 @@ def _is_guarded(settings: Settings) -> bool:
     return bool(http.token or http.token_file or http.tokens)
 
 
+def _unsound_states(settings: Settings) -> str:
+    return ", ".join(state for state in ENDED if not is_sound(getattr(settings.retention, state)))
+
+
 def _names_given_twice(settings: Settings) -> str:
     names = [token.name for token in settings.http.tokens]
     return ", ".join(sorted({name for name in names if names.count(name) > 1}))
+
+
+def _why_not_allowed(settings: Settings) -> Unfit | None:
+    if settings.webhooks.url:
+        try:
+            check_allowed(settings.webhooks.url, settings.webhooks.policy)
+        except Unfit as unfit:
+            return unfit
+    return None
+
+
+def _webhook_wanted(settings: Settings) -> str:
+    why = _why_not_allowed(settings)
+    return why.hint if why else ""
 
 
 RULES = (
@@ -121,5 +145,35 @@ RULES = (
         "a name of its own for each token",
         lambda settings: not _names_given_twice(settings),
         detail=_names_given_twice,
+    ),
+    Rule(
+        ("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
+        "retry_base_seconds <= retry_max_seconds",
+        lambda settings: (
+            settings.webhooks.retry_base_seconds <= settings.webhooks.retry_max_seconds
+        ),
+    ),
+    Rule(
+        ("webhooks.secret_file", "webhooks.secret"),
+        "secret or secret_file, not both",
+        lambda settings: not (settings.webhooks.secret and settings.webhooks.secret_file),
+    ),
+    Rule(
+        ("webhooks.url", "webhooks.allow_http", "webhooks.allow_private"),
+        "a URL that starts with https://, of a public host",
+        lambda settings: _why_not_allowed(settings) is None,
+        detail=_webhook_wanted,
+    ),
+    Rule(
+        ("retention.stale_after_hours", "retention.delete_after_hours"),
+        "stale_after_hours <= delete_after_hours",
+        lambda settings: is_sound(settings.retention),
+        defaults_give_way=True,
+    ),
+    Rule(
+        tuple(f"retention.{state}" for state in ENDED),
+        "stale_after_hours <= delete_after_hours in each table",
+        lambda settings: not _unsound_states(settings),
+        detail=_unsound_states,
     ),
 )

@@ -1,11 +1,18 @@
 """Passwords and tokens made unreadable wherever a setting is shown."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 MASK = "***"
 
 Span = tuple[int, int]
+
+
+class SecretTexts(tuple[str, ...]):
+    """Secrets of which any serves: one, or several while one takes the place of another."""
+
+    __slots__ = ()
+
 
 _USERINFO = re.compile(r"(?:[a-z][a-z0-9+.-]*://|//)?+[^:]*:(.*)@", re.IGNORECASE | re.DOTALL)
 _PARAMETER = re.compile(r"[?&]([^=&?]*)=(.*?)(?=&[^=&]*=|\Z)", re.DOTALL)
@@ -36,8 +43,8 @@ def mask_url(url: str) -> str:
     return "".join([*shown, url[shown_to:]])
 
 
-def mask_all(secret: str) -> str:
-    """Gives `***` for a secret, and nothing for none."""
+def mask_all(secret: str | Sequence[str]) -> str:
+    """Gives `***` for a secret or several, and nothing for none."""
     return MASK if secret else ""
 
 

@@ -7,7 +7,8 @@ from typing import Literal, cast
 import attrs
 from attrs import AttrsInstance, field, frozen
 
-from musterd.config.secrets import mask_all, mask_url
+from musterd.config.retention import Retention
+from musterd.config.secrets import SecretTexts, mask_all, mask_url
 from musterd.config.validators import (
     POSTGRESQL_SCHEMES,
     STORE_SCHEMES,
@@ -19,8 +20,11 @@ from musterd.config.validators import (
     not_empty,
     rising,
     schema_name,
+    signing_secrets,
     token_name,
+    webhook_url,
 )
+from musterd.config.webhook_urls import UrlPolicy
 
 Backoff = Literal["exponential", "linear", "fixed"]
 Jitter = Literal["full", "equal", "none"]
@@ -129,6 +133,34 @@ class Shutdown:
 
 
 @frozen
+class Events:
+    """How long it is remembered what happened."""
+
+    keep_hours: float = field(validator=Between(0.01, 100_000))
+
+
+@frozen
+class Webhooks:
+    """Who is told of the end of jobs, how patiently, and where nothing is ever sent."""
+
+    url: str = field(validator=webhook_url, metadata=_SECRET_URL, repr=mask_url)
+    secret: SecretTexts = field(validator=signing_secrets, metadata=_SECRET, repr=mask_all)
+    secret_file: str = field(validator=file_name)
+    timeout_seconds: float = field(validator=Between(0.1, 600))
+    retry_base_seconds: float = field(validator=Between(0.01, _DAY))
+    retry_max_seconds: float = field(validator=Between(0.01, 7 * _DAY))
+    give_up_after_hours: float = field(validator=Between(0, 10_000))
+    concurrency: int = field(validator=Between(1, 1_000))
+    allow_private: bool
+    allow_http: bool
+    include_payload: bool
+
+    @property
+    def policy(self) -> UrlPolicy:
+        return UrlPolicy(self.allow_http, self.allow_private)
+
+
+@frozen
 class HttpToken:
     """A bearer token of its own: whose it is, where it stands, what it allows."""
 
@@ -145,6 +177,7 @@ class Http:
     token: str = field(metadata=_SECRET, repr=mask_all)
     token_file: str = field(validator=file_name)
     tokens: tuple[HttpToken, ...]
+    max_event_readers: int = field(validator=Between(0, 100_000))
 
 
 @frozen
@@ -215,6 +248,9 @@ class Settings:
     limits: Limits
     executor: Executor
     shutdown: Shutdown
+    retention: Retention
+    events: Events
+    webhooks: Webhooks
     http: Http
     metrics: Metrics
     log: Log

@@ -13,7 +13,7 @@ from cattrs import Converter
 
 from musterd.config.document import Document
 from musterd.config.faults import Fault, Unfit, did_you_mean, either
-from musterd.config.secrets import mask_url
+from musterd.config.secrets import SecretTexts, mask_url
 from musterd.config.toml_lines import KeyPath
 from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
 
@@ -43,6 +43,7 @@ def strict_converter() -> Converter:
     converter.register_structure_hook(bool, _boolean)
     converter.register_structure_hook(str, _string)
     converter.register_structure_hook(Path, _path)
+    converter.register_structure_hook(SecretTexts, _secrets)
     converter.register_structure_hook_func(_is_choice, _choice)
     converter.register_structure_hook_factory(_is_list, partial(_list_of, converter))
     return converter
@@ -62,9 +63,10 @@ def read_table(
     values: dict[str, Any] = {}
     faults: list[Fault] = []
     for name, raw in cast(dict[str, object], table).items():
-        inner = _shape_of_tables(keys[name], raw) if name in keys else None
+        inner = _shape_within(keys[name], raw) if name in keys else None
         if inner is not None:
-            read = _read_tables(document, (*path, name), inner, converter)
+            read_all = _read_tables if _is_list(keys[name].type) else _read_inner
+            read = read_all(document, (*path, name), inner, converter)
             values.update(read.values)
             faults.extend(read.faults)
             continue
@@ -99,8 +101,22 @@ def _read_tables(
     return Reading({} if faults else {str(path[-1]): tuple(made)}, tuple(faults))
 
 
-def _shape_of_tables(key: Key, raw: object) -> type[AttrsInstance] | None:
-    """Gives the class of each element, where the key wants a list of tables and has a list."""
+def _read_inner(
+    document: Document, path: KeyPath, shape: type[AttrsInstance], converter: Converter
+) -> Reading:
+    """Reads the table at `path`, of which any key may be left out. One fault, no table."""
+    read = read_table(document, path, shape, converter)
+    made = cast(Callable[..., AttrsInstance], shape)
+    values = {} if read.faults else {str(path[-1]): made(**read.values)}
+    return Reading(values, read.faults)
+
+
+def _shape_within(key: Key, raw: object) -> type[AttrsInstance] | None:
+    """Gives the class of the table that the key wants, or of each table, where it wants a list of
+    them and has a list.
+    """
+    if key.metadata.get("is_table"):
+        return cast(type[AttrsInstance], key.type)
     elements = get_args(key.type) if _is_list(key.type) and isinstance(raw, list) else ()
     return elements[0] if elements and attrs.has(elements[0]) else None
 
@@ -182,6 +198,13 @@ def _string(raw: object, _kind: object) -> str:
     if isinstance(raw, str):
         return raw
     raise Unfit("a string", "write it in quotes")
+
+
+def _secrets(raw: object, _kind: object) -> SecretTexts:
+    given = cast(list[object], raw) if isinstance(raw, list) else [raw] if raw != "" else []
+    if all(isinstance(each, str) for each in given):
+        return SecretTexts(cast(list[str], given))
+    raise Unfit("a string, or a list of strings")
 
 
 def _path(raw: object, _kind: object) -> Path:

@@ -9,7 +9,9 @@ from attrs import Attribute, frozen
 
 from musterd.config.faults import Unfit, either
 from musterd.config.listen import listen_address
+from musterd.config.signing import signing_key
 from musterd.config.toml_text import plain_number
+from musterd.config.webhook_urls import check_webhook_url
 
 POSTGRESQL_SCHEMES = ("postgresql", "postgres")
 STORE_SCHEMES = ("sqlite", *POSTGRESQL_SCHEMES)
@@ -79,6 +81,18 @@ def token_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
     """The name tells a person whose token it is, in one line."""
     if not _TOKEN_NAME.fullmatch(name):
         raise Unfit("1 to 50 letters, digits, _, . and -")
+
+
+def webhook_url(_owner: object, _key: "Attribute[Any]", url: str) -> None:
+    """The text is empty or the URL of somebody who is told of the end of jobs."""
+    if url:
+        check_webhook_url(url)
+
+
+def signing_secrets(_owner: object, _key: "Attribute[Any]", secrets: Sequence[str]) -> None:
+    """Each can sign a webhook."""
+    for secret in secrets:
+        signing_key(secret)
 
 
 def not_empty(_owner: object, _key: "Attribute[Any]", values: Sequence[object]) -> None:

@@ -15,6 +15,8 @@ from musterd.config.settings import Retry
 
 RETRY = load(None, {}, [], Path("/nonexistent/musterd.toml")).settings.retry
 
+BEHAVIOURS = ("python", "command", "http", "phases")
+
 
 def written(folder: Path, text: str, name: str = "kinds.toml") -> Path:
     file = folder / name
@@ -40,7 +42,8 @@ def does(kind: WorkKind) -> Deterministic:
 def test_the_shipped_kinds_show_each_behaviour() -> None:
     shipped = load_catalog([], RETRY)
     assert set(shipped) >= {"noop", "report", "sleep", "slow", "flaky", "broken", "stubborn"}
-    assert {does(each).outcome for each in shipped.values()} == {"success", "fail", "cancel"}
+    parts = [part for each in shipped.values() for part in each.parts]
+    assert {does(part).outcome for part in parts} == {"success", "fail", "cancel"}
     assert {each.on_lease_lost for each in shipped.values()} == {"requeue", "fail", "pause"}
     assert plan(shipped["noop"], {}, 1).duration_seconds == 0
     assert plan(shipped["report"], {}, 1).duration_seconds == 0.2
@@ -150,7 +153,7 @@ def test_faults_of_all_files_are_told_in_one_run(tmp_path: Path) -> None:
     assert refusal(tmp_path, tmp_path / "gone.toml") == [
         f"{broken}:1: not TOML: Expected ']' at the end of a table declaration (column 9)",
         f"{tmp_path}/gone.toml: cannot be read: No such file or directory",
-        f"{strange}:1: kinds.x: found no behaviour, wanted python, command, http or duration_ms",
+        f"{strange}:1: kinds.x: found no behaviour, wanted {', '.join(BEHAVIOURS)} or duration_ms",
         f"{strange}:2: kinds.x.duration: unknown key - did you mean duration_ms?",
     ]
 

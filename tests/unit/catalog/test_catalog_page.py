@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.
 ABSENT = Path("/nonexistent/musterd.toml")
 SHOWN = {
     *("thumbnail", "backup", "notify", "shop.report", "summarise", "fetch", "archive"),
-    *("charge", "rehearsal"),
+    *("charge", "rehearsal", "publish"),
 }
 
 

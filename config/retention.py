@@ -1,0 +1,134 @@
+"""How long jobs are kept after their end, and what is done when their time has come."""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
+from attrs import Attribute, evolve, field, frozen
+
+from musterd.config.faults import Unfit
+from musterd.config.validators import Between
+
+ENDED = ("succeeded", "failed", "canceled")
+IN_TABLE = "table"  # the archive that is a table of the store
+
+_HOURS_MAX = 1_000_000
+_HOUR = 3_600
+_IS_TABLE = {"is_table": True}
+_URL_LENGTH_MAX = 2_000
+_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_HOOK = 'a URL, or "module:function"'
+
+
+def _hours() -> Any:
+    return field(default=None, validator=attrs.validators.optional(Between(0, _HOURS_MAX)))
+
+
+@frozen
+class Ages:
+    """What is said of some jobs alone; None = nothing. Hours from the end of the job."""
+
+    stale_after_hours: float | None = _hours()
+    delete_after_hours: float | None = _hours()
+
+
+def hook_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
+    """The text is empty, a URL without secrets, or names a function."""
+    if text.startswith(("http://", "https://")):
+        _check_hook_url(text)
+    elif text and not _FUNCTION.fullmatch(text):
+        raise Unfit(_HOOK)
+
+
+def archive_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
+    """The text is empty, names the table, or is the whole path of a file."""
+    if text in ("", IN_TABLE):
+        return
+    wanted = f'"", "{IN_TABLE}" or the whole path of a .jsonl file'
+    if not text.startswith("/") or not text.isprintable():
+        raise Unfit(wanted)
+    if PurePosixPath(text).suffix != ".jsonl":
+        raise Unfit(wanted, "it holds one JSON object a line")
+
+
+@frozen
+class Retention:
+    """What becomes of jobs that have ended; what a state's own table says goes before."""
+
+    stale_after_hours: float = field(validator=Between(0, _HOURS_MAX))
+    delete_after_hours: float = field(validator=Between(0, _HOURS_MAX))
+    succeeded: Ages = field(metadata=_IS_TABLE)
+    failed: Ages = field(metadata=_IS_TABLE)
+    canceled: Ages = field(metadata=_IS_TABLE)
+    interval_seconds: float = field(validator=Between(1, 24 * _HOUR))
+    batch: int = field(validator=Between(1, 1_000))
+    on_stale: str = field(validator=hook_text)
+    on_delete: str = field(validator=hook_text)
+    archive: str = field(validator=archive_text)
+
+
+@frozen
+class Kept:
+    """For how long jobs are kept after their end; None = for ever. Never stale after deletion."""
+
+    stale_seconds: float | None
+    delete_seconds: float | None
+
+
+NOTHING = Ages()
+
+
+def kept(retention: Retention, state: str, own: Ages = NOTHING) -> Kept:
+    """What holds of jobs that ended in `state`, whose kind says `own`. The kind goes before the
+    state, the state before all. A job that is deleted goes stale no later than that.
+    """
+    said: Ages = getattr(retention, state)
+    stale = _seconds(own.stale_after_hours, said.stale_after_hours, retention.stale_after_hours)
+    delete = _seconds(own.delete_after_hours, said.delete_after_hours, retention.delete_after_hours)
+    if delete is not None:
+        stale = delete if stale is None else min(stale, delete)
+    return Kept(stale, delete)
+
+
+def is_sound(ages: Ages | Retention) -> bool:
+    """Whether jobs go stale before they are deleted, where both are said in one place."""
+    stale, delete = ages.stale_after_hours, ages.delete_after_hours
+    return not stale or not delete or stale <= delete
+
+
+def function_of(hook: str) -> tuple[str, str] | None:
+    """Module and function of a hook that is one."""
+    if not hook or "://" in hook:
+        return None
+    module, _, function = hook.partition(":")
+    return module, function
+
+
+def merged(before: object, said: Ages) -> Ages:
+    """A table over that of an earlier layer: each key that it has counts."""
+    given: Mapping[str, Any] = attrs.asdict(said)
+    fresh = {name: value for name, value in given.items() if value is not None}
+    return evolve(before, **fresh) if isinstance(before, Ages) else said
+
+
+def _seconds(*said: float | None) -> float | None:
+    """The first that is said; None = never."""
+    hours = next((each for each in said if each is not None), 0)
+    return hours * _HOUR if hours else None
+
+
+def _check_hook_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise Unfit(_HOOK, "its host or port cannot be read") from None
+    if not parts.hostname or port == 0 or not url.isprintable() or " " in url:
+        raise Unfit(_HOOK, "its host or port cannot be read")
+    if "@" in parts.netloc:
+        raise Unfit("a URL without user and password")
+    if parts.fragment or len(url) > _URL_LENGTH_MAX:
+        raise Unfit(f"a URL without #, of at most {_URL_LENGTH_MAX} characters")
