@@ -26,10 +26,11 @@ from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Rea
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.carrier import Carrier
-from musterd.workers.context import JobContext, ending_of_error, ending_of_value
+from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.desk import Desk, DeskPlan
 from musterd.workers.listener import Ignored, Report
 from musterd.workers.outcome import Outcome
+from musterd.workers.phase_book import PhaseBook
 from musterd.workers.runners import inside
 from musterd.workers.runners.importing import import_function
 from musterd.workers.running import Assignment, Note, Runner, Traces
@@ -64,6 +65,14 @@ class TestResult:
 
 
 @attrs.frozen
+class InPhase:
+    """The phase that a handler is called for, and what those before it returned, by name."""
+
+    name: str
+    results: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+
+
+@attrs.frozen
 class DueResult:
     """What became of a job of `run_due`: its state, and its result or its error."""
 
@@ -80,12 +89,14 @@ def run_handler(
     payload: Any = None,
     *,
     attempt: int = 1,
+    phase: InPhase | None = None,
     budgets: Mapping[str, int] | None = None,
     loop: Literal["asyncio", "trio"] = "asyncio",
 ) -> TestResult:
     """Runs a handler once. `loop` is what an `async def` runs on: asyncio as with isolation
     "process", Trio as with "task".
 
+    `phase` says for which phase of its kind it is called.
     Raises InputRefused for a payload that could not be enqueued.
     """
     settings = load(None, {}, []).settings
@@ -97,10 +108,11 @@ def run_handler(
         budgets=budgets or {},
     )  # fmt: skip
     claim = Claim(1, kind.name, text, attempt, None, 0, 0.0, 1, uuid.UUID(int=1))
-    progress: list[tuple[float, str | None]] = []
+    progress: list[Note] = []
     assignment = Assignment(
-        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, Traces()
-    )
+        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, Traces(),
+        _phase_facts(phase),
+    )  # fmt: skip
     run = _Inline(make_tools(settings, time.monotonic, {}), loop).run_function
     return _test_result(trio.run(run, function, assignment), assignment, progress)
 
@@ -141,9 +153,11 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     carrier = Carrier(desk, engine, time.monotonic, dice, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     most = settings.limits.max_error_bytes
-    rules = Rules(lambda: catalog, most, "requeue", lambda: _InlineBox(tools))
+    book = PhaseBook(desk, engine, dice)
+    rules = Rules(lambda: catalog, most, "requeue", lambda: _InlineBox(tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(book.run)
         nursery.start_soon(carrier.run)
         nursery.start_soon(work, seat, desk, rules)
         while (await engine.observe(1)).due or desk.held:  # noqa: ASYNC110 - no event says so
@@ -151,6 +165,8 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
         seat.retiring = True
         seat.ring()
         carrier.close()
+        await carrier.finished.wait()
+        nursery.cancel_scope.cancel()
 
 
 class _InlineBox(Toolbox):
@@ -229,9 +245,7 @@ class _NobodyListens:
         del reaped
 
 
-def _test_result(
-    outcome: Outcome, assignment: Assignment, progress: Sequence[Note | tuple[float, str | None]]
-) -> TestResult:
+def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[Note]) -> TestResult:
     error = None
     if outcome.ended in ("failure", "retry"):
         error = {"type": outcome.error_type or "error", "message": outcome.message or ""}
@@ -243,7 +257,7 @@ def _test_result(
         reason=None if error else outcome.message,
         delay_seconds=outcome.delay_seconds,
         retryable=outcome.retryable,
-        progress=[(percent, note) for percent, note in progress],
+        progress=[(told.percent, told.note) for told in progress],
         spent=json.loads(spent) if spent else {},
         log=outcome.log or "",
     )
@@ -255,6 +269,16 @@ def _due_result(record: JobRecord) -> DueResult:
         None if record.result is None else json.loads(record.result),
         None if record.error is None else json.loads(record.error),
     )  # fmt: skip
+
+
+def _phase_facts(phase: InPhase | None) -> PhaseFacts | None:
+    if phase is None:
+        return None
+    texts = {
+        name: None if result is None else json.dumps(result)
+        for name, result in phase.results.items()
+    }
+    return PhaseFacts(phase.name, (*texts, phase.name), texts, texts.__getitem__)
 
 
 def _payload_limits(settings: Settings) -> PayloadLimits:

@@ -9,17 +9,19 @@ from typing import cast
 import trio
 
 from musterd.catalog.behaviour import JSON
-from musterd.catalog.kinds import Deterministic, Python, WorkKind
+from musterd.catalog.kinds import Deterministic, Pipeline, WorkKind
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.held import Held
 from musterd.workers.ignoring import end_after_request
 from musterd.workers.outcome import Outcome, on_request
+from musterd.workers.phase_book import PhaseBook
+from musterd.workers.pipeline import run_phases, runs_in_thread
 from musterd.workers.runners import deterministic
 from musterd.workers.running import Assignment, Traces
 from musterd.workers.toolbox import Box
 
 
-async def attempt(held: Held, kind: WorkKind, box: Box) -> Outcome | None:
+async def attempt(held: Held, kind: WorkKind, box: Box, phases: PhaseBook) -> Outcome | None:
     """Runs the claim. None = its lease was lost on the way: nothing may be written for it."""
     claim = held.claim
     try:
@@ -37,18 +39,25 @@ async def attempt(held: Held, kind: WorkKind, box: Box) -> Outcome | None:
     assignment = Assignment(
         claim, kind, payload, lambda: held.trusted_until - boottime(), held.note, Traces()
     )
-    return await _within_limits(held, assignment, box)
+    return await _within_limits(held, assignment, box, phases)
 
 
-async def _within_limits(held: Held, assignment: Assignment, box: Box) -> Outcome | None:
+async def _within_limits(
+    held: Held, assignment: Assignment, box: Box, phases: PhaseBook
+) -> Outcome | None:
     kind, limit_seconds = assignment.kind, assignment.kind.time_limit_seconds
-    with trio.CancelScope() as scope:
+    with box.bounds as scope:
         if limit_seconds is not None:
             scope.deadline = trio.current_time() + limit_seconds
         held.scope, held.grace_seconds = scope, kind.grace_seconds
-        held.cannot_stop = _runs_in_thread(kind)
+        held.cannot_stop = runs_in_thread(kind)
         try:
-            outcome = await box.runner(kind).run(assignment)
+            if isinstance(kind.behaviour, Pipeline):
+                outcome = await run_phases(held, assignment, box, phases)
+            else:
+                outcome = await box.runner(kind).run(assignment)
+            if held.request is None:
+                return outcome
             return end_after_request(held, outcome, trio.current_time())
         finally:
             held.scope = None
@@ -58,9 +67,7 @@ async def _within_limits(held: Held, assignment: Assignment, box: Box) -> Outcom
     if held.request is not None:
         return on_request(held.request)._replace(log=traces.log, spent=traces.spent)
     message = f"attempt {number} took longer than its time limit of {limit_seconds:g} s"
+    if held.phase is not None:
+        message = f"phase {held.phase.name!r}: {message}"
     outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
     return outcome._replace(log=traces.log, spent=traces.spent)
-
-
-def _runs_in_thread(kind: WorkKind) -> bool:
-    return isinstance(kind.behaviour, Python) and kind.behaviour.isolation == "thread"

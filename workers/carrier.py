@@ -17,6 +17,7 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState
+from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.desk import Desk
 from musterd.workers.held import Ended
 from musterd.workers.listener import turned_report
@@ -182,7 +183,11 @@ def _as_failed(one: Ended, error: InputRefused) -> Ended:
     state, outcome = JobState.FAILED, AttemptOutcome.FAILED
     settlement = one.settlement._replace(
         state=state, outcome=outcome, result=None, error=note, reason=None, delay_seconds=None,
-        forgive=False,
+        forgive=False, phase=_failed_phase(one.settlement.phase),
     )  # fmt: skip
     report = one.report._replace(state=state, outcome=outcome, error=note)
     return one._replace(settlement=settlement, report=report)
+
+
+def _failed_phase(phase: PhaseEnd | None) -> PhaseEnd | None:
+    return None if phase is None else PhaseEnd(phase.name, PhaseState.FAILED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
 DELAY_SECONDS_MAX = 366 * 86_400
@@ -66,6 +66,15 @@ class Fence(NamedTuple):
     attempt: int
 
 
+class PhaseFacts(NamedTuple):
+    """Which phase of a job is run, and where it finds what earlier ones returned."""
+
+    name: str
+    names: tuple[str, ...]  # of all phases, in order
+    finished: Container[str]
+    result_of: Callable[[str], str | None]  # of a finished one: JSON text, None = nothing
+
+
 class Facts(NamedTuple):
     """What is known of a job when it starts."""
 
@@ -75,7 +84,8 @@ class Facts(NamedTuple):
     token: object  # its text is what side systems get
     attempt: int
     budgets: Mapping[str, float]
-    spent: Mapping[str, float]  # by earlier attempts
+    spent: Mapping[str, float]  # by earlier attempts, and earlier phases of this one
+    phase: PhaseFacts | None = None  # None = its kind has no phases
 
 
 class Link(Protocol):
@@ -110,11 +120,24 @@ class JobContext:
     @property
     def phase(self) -> str | None:
         """The phase of the job that is being run; None where the kind has none."""
-        return None
+        phase = self._facts.phase
+        return None if phase is None else phase.name
 
     def phase_result(self, name: str) -> Any:
-        """What an earlier phase returned. Raises LookupError where there is no such phase."""
-        raise LookupError(f"kind {self._facts.kind!r} has no phase {name!r}: it has no phases")
+        """What an earlier phase returned. Raises LookupError where there is no such phase, and of
+        one that has not finished.
+        """
+        kind, phase = self._facts.kind, self._facts.phase
+        if phase is None:
+            raise LookupError(f"kind {kind!r} has no phase {name!r}: it has no phases")
+        if name not in phase.names:
+            known = ", ".join(phase.names)
+            raise LookupError(f"kind {kind!r} has no phase {name!r}: its phases are {known}")
+        if name not in phase.finished:
+            finished = ", ".join(each for each in phase.names if each in phase.finished)
+            raise LookupError(f"phase {name!r} has not finished; finished are: {finished or '-'}")
+        result = phase.result_of(name)
+        return None if result is None else json.loads(result)
 
     def progress(self, percent: float, note: str | None = None) -> None:
         """Tells how far the job is, from 0 to 100. Call it as often as you like."""
@@ -169,14 +192,17 @@ class Ending(NamedTuple):
     is_crash: bool = False  # the handler did not choose this end: a traceback helps
 
 
+_NO_RESULT = Ending("success")
+
+
 def ending_of_value(job: JobContext, value: object) -> Ending:
     """The end of a handler that returned."""
     if job.overspent is not None:
         return ending_of_error(job, job.overspent)
     if value is None:
-        return Ending("success")
+        return _NO_RESULT
     try:
-        return Ending("success", json.dumps(value, **_STRICT))
+        return Ending("success", _encode(value))
     except Exception as error:  # noqa: BLE001 - a value's own methods may raise anything
         message = f"the result is no JSON: {message_of(error)}"
         return Ending("failure", None, ("result_invalid",), message, final=True)
@@ -233,11 +259,8 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
     return cast(Any, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
-_STRICT: dict[str, Any] = {
-    "allow_nan": False,
-    "ensure_ascii": False,
-    "separators": (",", ":"),
-}
+# One for all: json.dumps would make a new one at every call.
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _delay(name: str, seconds: object) -> float:

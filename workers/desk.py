@@ -98,12 +98,12 @@ class Desk:
             seat.held = seat.given = None
         held.settling = True
         what = (claim.id, claim.token, claim.attempt, held.worker, verdict.state, verdict.outcome)
-        delay, result, error, reason, forgive, log, spent = verdict[2:]
+        delay, result, error, reason, forgive, log, spent, percent, note, phase = verdict[2:]
         self._ended.append(
             Ended(
                 Settlement(
                     *what, started, now, delay, result, error, reason, forgive, log, spent,
-                    claim.target,
+                    claim.target, percent, note, phase,
                 ),
                 Report(
                     claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import attrs
 import trio
 
+from musterd.catalog.kinds import WorkKind
 from musterd.store.job import Claim, Hold, Request, Settlement
+from musterd.store.phases import PhaseEnd
 from musterd.workers.listener import Report
 from musterd.workers.running import Note
 
@@ -34,6 +36,9 @@ class Held:
     grace_seconds: float = 0.0  # how long its work may take to stop
     cannot_stop: bool = False  # its work runs where nothing can end it: it is waited for
     last_note: Note | None = None  # of its progress
+    told_note: Note | None = None  # the last that is in the store
+    phase: PhaseEnd | None = None  # the phase that it is in, as it would be settled now
+    judged_by: WorkKind | None = None  # the phase in which it failed, where one did
 
     def note(self, note: Note) -> None:
         self.last_note = note

@@ -9,6 +9,7 @@ from musterd.catalog.kinds import WorkKind
 from musterd.catalog.retry import delay_seconds
 from musterd.store.job import AttemptOutcome, Claim, JobState, Request
 from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
+from musterd.store.phases import PhaseEnd
 
 UNKNOWN_KIND_SECONDS = 5.0
 UNKNOWN_KIND_SECONDS_MAX = 300.0
@@ -43,11 +44,16 @@ class Verdict(NamedTuple):
     forgive: bool = False
     log: str | None = None
     spent: str | None = None
+    percent: float | None = None  # how far it came, where that is not yet in the store
+    note: str | None = None
+    phase: PhaseEnd | None = None  # the phase that it ended in
 
 
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     """Success, cancel, snooze, another try after a delay, or the end."""
     verdict = _judge(outcome, claim, kind, error_bytes_max)
+    if outcome.log is None and outcome.spent is None:
+        return verdict
     return verdict._replace(log=outcome.log, spent=outcome.spent)
 
 

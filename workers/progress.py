@@ -7,10 +7,12 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.job import ProgressNote
+from musterd.store.job import JobState, ProgressNote
+from musterd.store.phases import PhaseState
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
 from musterd.workers.leases import wait_until_held
+from musterd.workers.outcome import Verdict
 from musterd.workers.running import Note
 
 TELL_SECONDS = 1.0
@@ -25,7 +27,6 @@ class ProgressTeller:
 
     desk: Desk
     engine: Engine
-    _told: dict[int, Note] = attrs.field(factory=dict[int, Note], init=False)
 
     async def run(self) -> None:
         while True:
@@ -35,19 +36,28 @@ class ProgressTeller:
 
     async def tell(self) -> None:
         """One round."""
-        self._told = {one: note for one, note in self._told.items() if one in self.desk.held}
         news = [held for held in self.desk.held.values() if self._is_news(held)]
         for first in range(0, len(news), NOTES_MAX):
             await self._write(news[first : first + NOTES_MAX])
 
     def _is_news(self, held: Held) -> bool:
-        note, told = held.last_note, self._told.get(held.claim.id)
-        return note is not None and note is not told and not (held.lost or held.settling)
+        note = held.last_note
+        is_new = note is not None and note is not held.told_note
+        # Its start first: whoever follows the job hears of progress only after it.
+        return is_new and held.start_written and not (held.lost or held.settling)
 
     async def _write(self, news: list[Held]) -> None:
         notes = {held.claim.id: (held, held.last_note) for held in news}
         sent = [
-            ProgressNote(job_id, held.claim.token, _percent(note), note.note, None)
+            ProgressNote(
+                job_id,
+                held.claim.token,
+                _percent(note),
+                note.note,
+                None,
+                note.phase,
+                note.phase_percent,
+            )
             for job_id, (held, note) in notes.items()
             if note is not None
         ]
@@ -55,7 +65,25 @@ class ProgressTeller:
             await self.engine.note_progress(sent)
         except StoreError:
             return  # the store's own watcher has told the log
-        self._told |= {job_id: note for job_id, (_, note) in notes.items() if note is not None}
+        for held, note in notes.values():
+            held.told_note = note
+
+
+def so_far(held: Held, verdict: Verdict) -> Verdict:
+    """The end of an attempt with what is not yet in the store of how far it came."""
+    note, phase = held.last_note, held.phase
+    if note is None and phase is None:
+        return verdict
+    if note is not None and note is not held.told_note and verdict.state is not JobState.SUCCEEDED:
+        verdict = verdict._replace(percent=_percent(note), note=note.note)
+    if phase is None:
+        return verdict
+    if phase.state is PhaseState.SUCCEEDED:
+        return verdict._replace(phase=phase)
+    percent = note.phase_percent if note is not None and note.phase == phase.name else None
+    if percent is None and phase.state is PhaseState.RUNNING:
+        return verdict  # nothing that the store does not know
+    return verdict._replace(phase=phase._replace(progress=percent))
 
 
 def _percent(note: Note) -> float:

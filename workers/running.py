@@ -10,6 +10,7 @@ import attrs
 from musterd.catalog.behaviour import JSON
 from musterd.catalog.kinds import WorkKind
 from musterd.store.job import Claim
+from musterd.workers.context import PhaseFacts
 from musterd.workers.outcome import Outcome
 
 
@@ -18,6 +19,8 @@ class Note(NamedTuple):
 
     percent: float
     note: str | None
+    phase: str | None = None  # of which `phase_percent` tells; `percent` is the whole job's
+    phase_percent: float | None = None
 
 
 @attrs.define(eq=False)
@@ -37,6 +40,7 @@ class Assignment(NamedTuple):
     remaining_seconds: Callable[[], float]  # how long the lease may still be trusted
     tell: Callable[[Note], None]  # takes a note of progress; returns at once
     traces: Traces = Traces()  # a fresh one for each attempt, where somebody wants to read it
+    phase: PhaseFacts | None = None  # where `kind` is one phase of a kind
 
 
 class Runner(Protocol):

@@ -8,6 +8,7 @@ from typing import Protocol
 import trio
 
 from musterd.catalog.kinds import Command, Deterministic, Python, WorkKind
+from musterd.workers.bounds import Bounds
 from musterd.workers.running import Runner
 from musterd.workers.tools import Tools
 
@@ -18,6 +19,7 @@ class Box(Protocol):
     """Where a worker finds what runs its jobs. `tools` says by which clock leases are trusted."""
 
     tools: Tools
+    bounds: Bounds
 
     def runner(self, kind: WorkKind) -> Runner:
         """The runner for jobs of this kind; the same one from job to job."""
@@ -33,6 +35,7 @@ class Toolbox:
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
+        self.bounds = Bounds()
         self._runners: dict[str, Runner] = {}
 
     def runner(self, kind: WorkKind) -> Runner:

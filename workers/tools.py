@@ -43,7 +43,8 @@ def make_tools(
     """The tools that the settings ask for. Children get `environ` without what is ours."""
     limits, executor = settings.limits, settings.executor
     largest = max(limits.max_payload_bytes, limits.max_result_bytes, limits.max_error_bytes)
-    secrets = (settings.store.url, settings.store.listen_url, settings.http.token)
+    secrets = [settings.store.url, settings.store.listen_url, settings.http.token]
+    secrets += settings.webhooks.secret
     return Tools(
         limits=AnswerLimits(
             result_bytes_max=limits.max_result_bytes,

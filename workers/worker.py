@@ -20,6 +20,8 @@ from musterd.workers.outcome import (
     requested,
     unknown_kind,
 )
+from musterd.workers.phase_book import PhaseBook
+from musterd.workers.progress import so_far
 from musterd.workers.seat import Seat
 from musterd.workers.toolbox import Box
 
@@ -39,6 +41,7 @@ class Rules:
     error_bytes_max: int
     interrupted: Literal["requeue", "pause"]
     make_box: Callable[[], Box]  # called once by each worker, for itself
+    phases: PhaseBook
 
 
 async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
@@ -47,7 +50,8 @@ async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
     """
     box = rules.make_box()
     try:
-        await _serve_all(seat, desk, rules, box)
+        with box.bounds.kept():
+            await _serve_all(seat, desk, rules, box)
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
             await box.close()
@@ -69,12 +73,12 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> 
         if held.lost:
             desk.drop(seat, held)
         else:
-            desk.settle(seat, held, interrupted(rules.interrupted))
+            desk.settle(seat, held, so_far(held, interrupted(rules.interrupted)))
         raise
     if verdict is None:
         desk.drop(seat, held)
     else:
-        desk.settle(seat, held, verdict)
+        desk.settle(seat, held, so_far(held, verdict))
 
 
 async def _verdict(held: Held, rules: Rules, box: Box) -> Verdict | None:
@@ -85,7 +89,7 @@ async def _verdict(held: Held, rules: Rules, box: Box) -> Verdict | None:
         return unknown_kind(held.claim)
     if kind.broken is not None:
         return broken_kind(held.claim, kind.broken)
-    outcome = await attempt(held, kind, box)
+    outcome = await attempt(held, kind, box, rules.phases)
     if outcome is None or held.lost:
         return None
-    return judge(outcome, held.claim, kind, rules.error_bytes_max)
+    return judge(outcome, held.claim, held.judged_by or kind, rules.error_bytes_max)

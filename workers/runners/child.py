@@ -29,6 +29,7 @@ NOTE_SECONDS = 0.1  # notes of progress go out at most this often
 PR_SET_PDEATHSIG = 1
 CHUNK_BYTES = 8_192
 PAGE_BYTES = resource.getpagesize()
+scan = json.JSONDecoder().raw_decode  # for what starts and ends with a brace
 
 
 class Stopped(SystemExit):
@@ -43,8 +44,8 @@ class Link:
         self._buffer = bytearray()
         self._sending = threading.Lock()
 
-    def send(self, head: Mapping[str, Any], body: str = "") -> None:
-        data = (json.dumps(head) + "\n" + body).encode("utf-8", "surrogatepass")
+    def send(self, head: str, body: str = "") -> None:
+        data = f"{head}\n{body}".encode("utf-8", "surrogatepass")
         with self._sending:
             self._socket.sendall(len(data).to_bytes(4, "big") + data)
 
@@ -55,7 +56,7 @@ class Link:
         if data is None:
             return None
         head, _, body = data.partition(b"\n")
-        return json.loads(head), body.decode()
+        return scan(head.decode())[0], body.decode()
 
     def _take(self, count: int) -> bytes | None:
         while len(self._buffer) < count:
@@ -96,9 +97,18 @@ class JobLink:
         with self._lock:
             if self._is_over:
                 return 0.0
-            self._link.send({"is": "remaining"})
+            self._link.send('{"is": "remaining"}')
             reply = self._link.receive()
             return 0.0 if reply is None else float(reply[0]["seconds"])
+
+    def phase_result(self, name: str) -> str | None:
+        """Asks the daemon for what an earlier phase returned."""
+        with self._lock:
+            if self._is_over:
+                raise LookupError("the job is over: its phases are not known any more")
+            self._link.send(json.dumps({"is": "phase", "name": name}))
+            reply = self._link.receive()
+            return None if reply is None else reply[1]
 
     def end(self) -> None:
         """Sends what is still to be said."""
@@ -129,7 +139,7 @@ class JobLink:
             self._timer.cancel()
             self._timer = None
         if self._pending:
-            self._link.send({"is": "note", **self._pending})
+            self._link.send(json.dumps({"is": "note", **self._pending}))
             self._pending = {}
             self._next_at = time.monotonic() + NOTE_SECONDS
 
@@ -146,16 +156,19 @@ class Executor:
     def run(self, head: Mapping[str, Any], body: str) -> None:
         link = JobLink(self._link, self._log_fd)
         what = (head["kind"], json.loads(body), *head["claim"], head["budgets"], head["spent"])
-        facts = self._context.Facts(*what)
+        phase = None
+        if "phase" in head:
+            phase = self._context.PhaseFacts(*head["phase"], link.phase_result)
+        facts = self._context.Facts(*what, phase)
         job = self._context.JobContext(facts, link)
         ending = self._ending(job, link, head["function"])
         link.end()
         flush_prints()
-        said: dict[str, Any] = {"is": "end", "memory_bytes": self._memory_bytes()}
-        if ending.ended == "success":
-            said["result"] = ending.result is not None
-        else:
-            said["ending"] = ending
+        # Written out: an encoder would take longer than a short handler.
+        how = '"result": false' if ending.result is None else '"result": true'
+        if ending.ended != "success":
+            how = f'"ending": {json.dumps(ending)}'
+        said = f'{{"is": "end", "memory_bytes": {self._memory_bytes()}, {how}}}'
         self._link.send(said, ending.result or "")
 
     def _ending(self, job: Any, link: JobLink, place: list[str]) -> Any:
@@ -233,7 +246,7 @@ def main() -> None:
     context = _load_own(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120 - as above
     link = Link(socket.socket(fileno=options["socket"]))
     executor = Executor(link, context)
-    link.send({"is": "ready"})
+    link.send('{"is": "ready"}')
     while (message := link.receive()) is not None:
         executor.run(*message)
 

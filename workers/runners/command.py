@@ -61,7 +61,7 @@ class CommandRunner:
         except OSError as error:
             return _not_started(error)
         try:
-            environment = environment_of(command, claim, self.variables)
+            environment = environment_of(command, claim, self.variables, kind.phase)
             group = ProcessGroup(_start(command, environment, kind.grace_seconds, pipes))
         except OSError as error:
             pipes.close()
@@ -87,7 +87,7 @@ async def _see_through(group: ProcessGroup, pipes: Pipes, assignment: Assignment
 
 
 def environment_of(
-    command: Command, claim: Claim, variables: Mapping[str, str]
+    command: Command, claim: Claim, variables: Mapping[str, str], phase: str | None = None
 ) -> Mapping[str, str]:
     """All that the program sees: what everyone may, what its kind names, and who it works for."""
     allowed = {*PASSED_ON, *command.environment}
@@ -100,6 +100,7 @@ def environment_of(
         "MUSTERD_JOB_ID": str(claim.id),
         "MUSTERD_ATTEMPT": str(claim.attempt),
         "MUSTERD_CLAIM_TOKEN": str(claim.token),
+        **({} if phase is None else {"MUSTERD_PHASE": phase}),
     }
     return {**chosen, **fence}
 

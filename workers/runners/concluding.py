@@ -9,6 +9,8 @@ from musterd.workers.context import Ending
 from musterd.workers.outcome import Outcome
 from musterd.workers.runners.results import AnswerLimits
 
+_NO_RESULT = Outcome("success")
+
 
 def outcome_of(ending: Ending, kind: WorkKind, limits: AnswerLimits) -> Outcome:
     """A failure may be tried again if its kind is retryable, or lists its error or one that it
@@ -32,7 +34,7 @@ def outcome_of(ending: Ending, kind: WorkKind, limits: AnswerLimits) -> Outcome:
 
 def _success(result: str | None, limits: AnswerLimits) -> Outcome:
     if result is None:
-        return Outcome("success")
+        return _NO_RESULT
     # The common case at little cost: what is that short can't be too deep.
     if len(result) <= limits.depth_max and not SUSPECT.search(result):
         return Outcome("success", result)

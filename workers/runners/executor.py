@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import trio
 
-from musterd.catalog.kinds import Python
-from musterd.workers.context import Ending
+from musterd.catalog.kinds import Python, WorkKind
+from musterd.workers.context import Ending, PhaseFacts
 from musterd.workers.joblog import JobLog
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.running import Assignment, Note
 from musterd.workers.tools import Tools
 
 PROGRAM = Path(__file__).with_name("child.py")
+_scan = json.JSONDecoder().raw_decode  # quicker than json.loads, which looks for blanks around
 CHUNK_BYTES = 8_192  # most messages are far smaller, and a large buffer costs time
 OUTPUT_CHUNK_BYTES = 65_536
 
@@ -45,6 +46,8 @@ class Executor:
     def __init__(self, behaviour: Python, tools: Tools, grace_seconds: float) -> None:
         """Starts the process. Raises OSError where that fails."""
         self.jobs = 0
+        self._kind: WorkKind | None = None  # of the latest job
+        self._kind_text = ""
         self._bytes_max = tools.max_frame_bytes
         self._received = bytearray()
         self._closing = ExitStack()
@@ -96,7 +99,7 @@ class Executor:
     async def do(self, assignment: Assignment, log: JobLog) -> Ended:
         """Runs the job. Raises ChildDied if the child does not live to its end."""
         self.jobs += 1
-        await self._send(*_job_message(assignment))
+        await self._send(self._job_head(assignment), assignment.claim.payload)
         while True:
             head, body = await self._receive(log)
             what = head.pop("is", None)
@@ -105,9 +108,21 @@ class Executor:
             if what == "note":
                 _pass_note_on(head, assignment)
             elif what == "remaining":
-                await self._send({"is": what, "seconds": assignment.remaining_seconds()}, "")
+                seconds = assignment.remaining_seconds()
+                await self._send(json.dumps({"is": what, "seconds": seconds}), "")
+            elif what == "phase" and assignment.phase is not None:
+                await self._send(json.dumps({"is": what}), _phase_result(head, assignment.phase))
             else:
                 raise ChildDied(f"its child process sent {what!r:.100}, which means nothing")
+
+    def _job_head(self, assignment: Assignment) -> str:
+        claim, kind = assignment.claim, assignment.kind
+        if kind is not self._kind:  # else its text is at hand: most jobs are like the one before
+            self._kind, self._kind_text = kind, _kind_text(kind)
+        spent = json.dumps(json.loads(claim.spent)) if claim.spent else "{}"
+        what = f'[{claim.id}, "{claim.token}", {claim.attempt}]'
+        phase = "" if assignment.phase is None else _phase_text(assignment.phase)
+        return f'{{{self._kind_text}, "claim": {what}, "spent": {spent}{phase}}}'
 
     async def stop(self, grace_seconds: float, log: JobLog | None) -> None:
         """Ends it and all that it has started: TERM, the grace, KILL. Bounded, not to be cancelled,
@@ -126,12 +141,13 @@ class Executor:
         """After `stop`: its exit status; negative = the signal that ended it."""
         return self._group.status
 
-    async def _send(self, head: dict[str, Any], body: str) -> None:
-        data = (json.dumps(head) + "\n" + body).encode()
-        rest = memoryview(len(data).to_bytes(4, "big") + data)
+    async def _send(self, head: str, body: str) -> None:
+        data = f"{head}\n{body}".encode()
+        rest: bytes | memoryview = len(data).to_bytes(4, "big") + data
         while rest:
             try:
-                rest = rest[self._socket.send(rest) :]
+                sent = self._socket.send(rest)
+                rest = memoryview(rest)[sent:]
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._socket)
             except OSError:
@@ -154,7 +170,7 @@ class Executor:
         head, _, body = bytes(received[4 : 4 + length]).partition(b"\n")
         del received[: 4 + length]
         try:
-            return json.loads(head), body.decode("utf-8", "surrogatepass")
+            return _scan(head.decode())[0], body.decode("utf-8", "surrogatepass")
         except ValueError:
             raise ChildDied("its child process sent what is no message") from None
 
@@ -201,18 +217,24 @@ def _command_line(behaviour: Python, tools: Tools, their_socket: int) -> tuple[s
     return tools.python, "-I", str(PROGRAM), json.dumps(options)
 
 
-def _job_message(assignment: Assignment) -> tuple[dict[str, Any], str]:
-    claim, kind = assignment.claim, assignment.kind
+def _kind_text(kind: WorkKind) -> str:
+    """What each job of the kind is told, as the inside of a JSON object."""
     behaviour = kind.behaviour
     assert isinstance(behaviour, Python)
-    head = {
-        "kind": kind.name,
-        "function": (behaviour.module, behaviour.function),
-        "claim": (claim.id, str(claim.token), claim.attempt),
-        "budgets": dict(kind.budgets),
-        "spent": json.loads(claim.spent) if claim.spent else {},
-    }
-    return head, claim.payload
+    function = (behaviour.module, behaviour.function)
+    told = {"kind": kind.name, "function": function, "budgets": dict(kind.budgets)}
+    return json.dumps(told)[1:-1]
+
+
+def _phase_text(phase: PhaseFacts) -> str:
+    """Results are large: the child asks for those that it wants."""
+    finished = [name for name in phase.names if name in phase.finished]
+    return f', "phase": {json.dumps((phase.name, phase.names, finished))}'
+
+
+def _phase_result(head: dict[str, Any], phase: PhaseFacts) -> str:
+    name = str(head.get("name"))
+    return (phase.result_of(name) if name in phase.finished else None) or "null"
 
 
 def _ended(head: dict[str, Any], body: str) -> Ended:

@@ -60,7 +60,8 @@ class HttpRunner:
             origin, target = address_of(call.url)
             of_kind = {**call.headers, **secrets}
             body = claim.payload.encode()
-            request = HttpRequest(call.method, origin, target, _headers(of_kind, claim), body)
+            headers = _headers(of_kind, claim, kind.phase)
+            request = HttpRequest(call.method, origin, target, headers, body)
             answer = await self.client.send(request, self.limits.result_bytes_max)
         except NotSendable:
             message = "the kind's method, url or headers do not make a valid HTTP request"
@@ -86,7 +87,7 @@ def _masked(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: headers[name] for name, shown in mask_headers(headers).items() if shown == MASK}
 
 
-def _headers(of_kind: Mapping[str, str], claim: Claim) -> dict[str, str]:
+def _headers(of_kind: Mapping[str, str], claim: Claim, phase: str | None) -> dict[str, str]:
     """The kind's own win over what is usual, the fence over the kind's own."""
     usual = {
         "content-type": "application/json",
@@ -98,6 +99,7 @@ def _headers(of_kind: Mapping[str, str], claim: Claim) -> dict[str, str]:
         "musterd-job-id": str(claim.id),
         "musterd-attempt": str(claim.attempt),
         "musterd-claim-token": str(claim.token),
+        **({} if phase is None else {"musterd-phase": phase}),
     }
     own = {name.lower(): value for name, value in of_kind.items()}
     return {**usual, **own, **fence}
@@ -118,7 +120,9 @@ def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterab
     return Outcome("failure", None, "http_status", message, kind.retryable, log=said)
 
 
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+def retry_after_seconds(
+    headers: Mapping[str, str], seconds_max: float = RETRY_AFTER_SECONDS_MAX
+) -> float | None:
     """How long the server asks to wait, an hour at most; None if it does not say.
 
     A date counts from the server's own clock, the `date` of its answer.
@@ -132,7 +136,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
             seconds = (due - now).total_seconds()
         except (TypeError, ValueError):  # no date, or one of the two without its zone
             return None
-    return max(0.0, min(seconds, RETRY_AFTER_SECONDS_MAX))
+    return max(0.0, min(seconds, seconds_max))
 
 
 def _named(status: int) -> str:

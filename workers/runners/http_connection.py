@@ -75,12 +75,16 @@ def address_of(url: str) -> tuple[Origin, str]:
     return Origin(parts.scheme, host, port), quote(f"{parts.path or '/'}{query}", safe=NOT_ESCAPED)
 
 
-async def connect(origin: Origin, tls: ssl.SSLContext | None) -> Connection:
-    """Opens a connection, with TLS if there is a context. Raises `HttpTrouble`."""
+async def connect(
+    origin: Origin, tls: ssl.SSLContext | None, address: str | None = None
+) -> Connection:
+    """Opens a connection, with TLS if there is a context; to `address` where that is given, else to
+    the one that the host is found to have. Raises `HttpTrouble`.
+    """
     where = f"{origin.host}:{origin.port}"
     try:
         with trio.fail_after(CONNECT_SECONDS_MAX):
-            return await _connected(origin, tls)
+            return await _connected(origin, tls, address)
     except trio.TooSlowError:
         seconds = f"{CONNECT_SECONDS_MAX:g} s"
         raise HttpTrouble(f"no connection to {where} within {seconds}") from None
@@ -88,8 +92,8 @@ async def connect(origin: Origin, tls: ssl.SSLContext | None) -> Connection:
         raise HttpTrouble(f"no connection to {where}: {_reason(error)}") from None
 
 
-async def _connected(origin: Origin, tls: ssl.SSLContext | None) -> Connection:
-    transport = await trio.open_tcp_stream(origin.host, origin.port)
+async def _connected(origin: Origin, tls: ssl.SSLContext | None, address: str | None) -> Connection:
+    transport = await trio.open_tcp_stream(address or origin.host, origin.port)
     try:
         transport.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in PROBES:

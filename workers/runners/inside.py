@@ -49,7 +49,7 @@ def context_of(assignment: Assignment, link: InsideLink) -> JobContext:
     claim, kind = assignment.claim, assignment.kind
     spent: Mapping[str, float] = json.loads(claim.spent) if claim.spent else _NOTHING
     what = (kind.name, assignment.payload, claim.id, claim.token, claim.attempt)
-    return JobContext(Facts(*what, kind.budgets, spent), link)
+    return JobContext(Facts(*what, kind.budgets, spent, assignment.phase), link)
 
 
 def log_crash(link: InsideLink, ending: Ending, error: BaseException) -> None:

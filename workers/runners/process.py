@@ -47,7 +47,10 @@ class ProcessRunner:
             raise
         await self._recycle(child, ended)
         outcome = outcome_of(ended.ending, assignment.kind, self._tools.limits)
-        return outcome._replace(log=log.text(), spent=assignment.traces.spent)
+        text, spent = log.text(), assignment.traces.spent
+        if text is None and spent is None:
+            return outcome
+        return outcome._replace(log=text, spent=spent)
 
     async def close(self) -> None:
         await self._stop(IDLE_GRACE_SECONDS, None)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -219,3 +220,41 @@ def spins(_job: JobContext) -> None:
     end = time.process_time() + 0.1
     while time.process_time() < end:
         sum(range(1000))
+
+
+def phased(job: JobContext) -> Any:
+    """What a phase sees: its name, and of each name that the payload lists what it returned."""
+    seen: dict[str, Any] = {}
+    for name in job.payload["read"]:
+        try:
+            seen[name] = job.phase_result(name)
+        except LookupError as error:
+            seen[name] = f"LookupError: {error}"
+    job.log(f"in {job.phase}")
+    job.progress(50)
+    return {"phase": job.phase, "seen": seen}
+
+
+async def async_phased(job: JobContext) -> Any:  # noqa: ASYNC124 - as users write them
+    return phased(job)
+
+
+def large(job: JobContext) -> str:
+    return "x" * int(job.payload["size"])
+
+
+def reads_large(job: JobContext) -> list[int]:
+    return [len(job.phase_result(name)) for name in job.payload["read"]]
+
+
+def reads_in_threads(job: JobContext) -> list[Any]:
+    """As many threads at once as a handler may like."""
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(job.phase_result("first"))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found

@@ -9,7 +9,7 @@ import trio.lowlevel
 from musterd import BudgetExceeded, JobContext, Retry
 from musterd.store.errors import InputRefused
 from musterd.store.job import NewJob
-from musterd.testing import run_due, run_handler
+from musterd.testing import InPhase, run_due, run_handler
 
 
 def greet(job: JobContext) -> str:
@@ -82,3 +82,29 @@ def test_budget_exceeded_can_be_caught() -> None:
         return "not reached"
 
     assert run_handler(careful, budgets={"tokens": 1}).result == "tokens"
+
+
+def test_a_handler_is_run_as_a_phase() -> None:
+    def process(job: JobContext) -> object:
+        return [job.phase, job.phase_result("download"), job.phase_result("check")]
+
+    phase = InPhase("process", {"download": {"path": "a"}, "check": None})
+    assert run_handler(process, phase=phase).result == ["process", {"path": "a"}, None]
+    failed = run_handler(lambda job: job.phase_result("upload"), phase=phase)
+    assert failed.error is not None
+    assert failed.error["type"] == "LookupError"
+    assert failed.error["message"].endswith("its phases are download, check, process")
+
+
+def test_jobs_with_phases_are_run(tmp_path: Path) -> None:
+    (tmp_path / "due_phases.py").write_text(
+        "def first(job): return job.payload + 1\n"
+        "async def second(job): return job.phase_result('first') * 10\n"
+    )
+    phases = "".join(
+        f'[[kinds.sum.phases]]\nname = "{name}"\npython = "due_phases:{name}"\n'
+        for name in ("first", "second")
+    )
+    (tmp_path / "kinds.toml").write_text(phases)
+    (done,) = run_due(tmp_path / "kinds.toml", [NewJob("sum", "4")])
+    assert (done.state, done.result) == ("succeeded", 50)

@@ -1,0 +1,96 @@
+"""Functions of the user's that are told of something: called as handlers of kinds are, in a child
+process, but for no job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import trio
+
+from musterd.catalog.kinds import Python, WorkKind
+from musterd.config.settings import Retry
+from musterd.store.job import Claim
+from musterd.workers.runners.process import ProcessRunner
+from musterd.workers.running import Assignment, Note, Traces
+from musterd.workers.tools import Tools
+
+CALL_SECONDS = 60.0  # a call that takes longer has failed
+IDLE_SECONDS = 60.0  # then the child is not kept any longer
+CLOSE_SECONDS = 10.0
+GRACE_SECONDS = 2.0  # from TERM to KILL
+ONCE = Retry(0, "fixed", 0.0, 1.0, 0.0, "none")  # whoever calls tries again
+
+
+class PythonHooks:
+    """One child at a time, started with the first call; one call at a time. `run` as long as there
+    may be calls: it ends a child that idles, and in the end the last one.
+    """
+
+    def __init__(self, tools: Tools, search_path: Callable[[], tuple[Path, ...]]) -> None:
+        self._tools, self._search_path = tools, search_path
+        self._runner = ProcessRunner(tools)
+        self._turn = trio.Lock()
+        self._called = trio.Event()
+
+    async def call(self, target: str, event: Mapping[str, Any]) -> str | None:
+        """Calls `module:function` with a JobContext whose payload is the event, and whose kind its
+        type. Gives what went wrong; None = nothing.
+        """
+        async with self._turn:
+            self._called.set()
+            with trio.move_on_after(CALL_SECONDS):
+                outcome = await self._runner.run(self._assignment(target, event))
+                if outcome.ended == "success":
+                    return None
+                what = outcome.error_type or outcome.ended
+                return f"{target}: {what}: {outcome.message or 'it said no more'}"
+        return f"{target} took longer than {CALL_SECONDS:g} s"
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._called.wait()
+                self._called = trio.Event()
+                with trio.move_on_after(IDLE_SECONDS):
+                    await self._called.wait()
+                    continue
+                async with self._turn:
+                    await self._runner.close()
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+                await self._runner.close()
+
+    def _assignment(self, target: str, event: Mapping[str, Any]) -> Assignment:
+        module, _, function = target.partition(":")
+        kind = WorkKind(
+            name=str(event["type"]),
+            behaviour=Python(module, function, "process", self._search_path()),
+            retryable=False,
+            retry=ONCE,
+            time_limit_seconds=CALL_SECONDS,
+            priority=0,
+            on_lease_lost="fail",
+            source=target,
+            grace_seconds=GRACE_SECONDS,
+        )
+        text = json.dumps(event)
+        about: Mapping[str, Any] = event.get("data") or {}
+        claim = Claim(about.get("id", 0), kind.name, text, 1, None, 0, 0.0, None, uuid4())
+        until = trio.current_time() + CALL_SECONDS
+        return Assignment(
+            claim,
+            kind,
+            json.loads(text),
+            lambda: until - trio.current_time(),
+            _unheard,
+            Traces(),
+        )
+
+
+def _unheard(_note: Note) -> None:
+    """Progress of a call is of no interest."""

@@ -1,0 +1,129 @@
+"""Where workers write that their jobs' phases begin and end: all that gathers goes in one write.
+
+A worker waits until it is written, for a phase must not begin before the end of the one before is
+kept. While the store is away it waits on; its lease decides how long.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+import attrs
+import trio
+
+from musterd.store.engine import Engine
+from musterd.store.errors import InputRefused, StoreError
+from musterd.store.phases import PhaseStart, PhaseStep, Results
+from musterd.workers.desk import Desk
+from musterd.workers.held import Held
+
+AT_ONCE_MAX = 500  # entries in one statement
+PAUSE_SECONDS = 0.1  # after a failed write, doubled with each further one
+PAUSE_SECONDS_MAX = 2.0
+
+
+@attrs.define(eq=False)
+class _Entry:
+    held: Held
+    what: PhaseStart | PhaseStep
+    written: trio.Event = attrs.field(factory=trio.Event, init=False)
+    results: Results | None = attrs.field(default=None, init=False)  # None = the lease is lost
+    refused: InputRefused | None = attrs.field(default=None, init=False)
+
+
+@attrs.define(eq=False)
+class PhaseBook:
+    """Owned by a tenancy; `run` writes until it is cancelled."""
+
+    desk: Desk
+    engine: Engine
+    dice: random.Random
+    _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one
+    _failures: int = attrs.field(default=0, init=False)
+
+    async def begin(self, held: Held, names: tuple[str, ...]) -> Results:
+        """An attempt begins; gives what earlier ones have finished. Where the lease turns out to be
+        lost, the attempt is cancelled.
+        """
+        claim, started = held.claim, held.started_local
+        assert started is not None
+        results = await self._ask(
+            _Entry(held, PhaseStart(claim.id, claim.token, held.worker, started, names))
+        )
+        held.start_written = True
+        return results
+
+    async def advance(self, held: Held, step: PhaseStep) -> None:
+        """A phase is finished and the next begins. As `begin`; raises InputRefused for a result
+        that the store cannot keep.
+        """
+        await self._ask(_Entry(held, step))
+
+    async def run(self) -> None:
+        while True:
+            await self._bell.wait()
+            await trio.lowlevel.checkpoint()  # whoever can run now may add to this write
+            await self._write()
+            if not self._entries:
+                self._bell = trio.Event()
+
+    async def _ask(self, entry: _Entry) -> Results:
+        self._entries.append(entry)
+        self._bell.set()
+        try:
+            await entry.written.wait()
+        finally:
+            if entry in self._entries:  # cancelled: nobody waits for it any more
+                self._entries.remove(entry)
+        if entry.refused is not None:
+            raise entry.refused
+        if entry.results is None:
+            self.desk.lose(entry.held)
+            await trio.sleep_forever()  # the attempt is being cancelled
+            raise AssertionError("unreachable")
+        return entry.results
+
+    async def _write(self) -> None:
+        batch = self._entries[: 1 if self._alone else AT_ONCE_MAX]
+        try:
+            await self._send(batch)
+        except InputRefused as error:
+            if len(batch) == 1:
+                batch[0].refused = error
+                self._book(batch)
+            else:  # the culprit is to be found among them
+                self._alone = len(batch)
+        except StoreError:
+            await self._pause()
+        else:
+            self._book(batch)
+
+    async def _send(self, batch: Sequence[_Entry]) -> None:
+        starts = [entry.what for entry in batch if isinstance(entry.what, PhaseStart)]
+        steps = [entry.what for entry in batch if isinstance(entry.what, PhaseStep)]
+        begun: Mapping[int, Results] = {}
+        taken = frozenset[int]()
+        if starts:
+            begun = await self.engine.phases.begin(starts, trio.current_time())
+        if steps:
+            taken = await self.engine.phases.advance(steps)
+        for entry in batch:
+            if isinstance(entry.what, PhaseStart):
+                entry.results = begun.get(entry.what.id)
+            elif entry.what.id in taken:
+                entry.results = {}
+
+    def _book(self, batch: Sequence[_Entry]) -> None:
+        self._failures = 0
+        self._alone = max(0, self._alone - len(batch))
+        for entry in batch:
+            entry.written.set()
+        self._entries = [entry for entry in self._entries if not entry.written.is_set()]
+
+    async def _pause(self) -> None:
+        seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
+        self._failures += 1
+        await trio.sleep(seconds * self.dice.uniform(0.5, 1.0))

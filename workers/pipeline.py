@@ -1,0 +1,187 @@
+"""The phases of one attempt, one after the other, each by the runner of its own behaviour."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
+from musterd.store.errors import InputRefused
+from musterd.store.phase_states import ALL_PERCENT, share_percent
+from musterd.store.phases import PhaseEnd, PhaseState, PhaseStep
+from musterd.workers.context import PhaseFacts
+from musterd.workers.held import Held
+from musterd.workers.joblog import JobLog
+from musterd.workers.outcome import Outcome, on_request
+from musterd.workers.phase_book import PhaseBook
+from musterd.workers.running import Assignment, Note, Traces
+from musterd.workers.toolbox import Box
+
+
+async def run_phases(held: Held, assignment: Assignment, box: Box, book: PhaseBook) -> Outcome:
+    """Runs the phases that no earlier attempt has finished. The outcome is that of the last one.
+
+    The end of a phase is in the store before the next one begins. Cancelled, what is known goes
+    into the traces, and a phase that had ended is settled as finished.
+    """
+    pipeline = assignment.kind.behaviour
+    assert isinstance(pipeline, Pipeline)
+    finished = dict(await book.begin(held, pipeline.names))
+    run = _Run(held, assignment, box, pipeline, finished)
+    try:
+        return run.whole(await _all(run, book))
+    finally:
+        run.leave_traces()
+
+
+async def _all(run: _Run, book: PhaseBook) -> Outcome:
+    held, claim = run.held, run.assignment.claim
+    rest = [phase for phase in run.pipeline.phases if phase.name not in run.finished]
+    for place, phase in enumerate(rest, start=1):
+        outcome = await run.phase(phase)
+        if outcome.ended != "success":
+            return outcome
+        if place == len(rest):
+            break
+        if held.request is not None:  # asked for while it could not be stopped
+            return on_request(held.request)
+        next_ = rest[place].name
+        step = PhaseStep(claim.id, claim.token, phase.name, outcome.result, next_, run.spent)
+        try:
+            await book.advance(held, step)
+        except InputRefused as error:
+            return run.failed(phase, Outcome("failure", None, "result_invalid", str(error)))
+        held.last_note = None  # the store knows better
+    return Outcome("success", run.finished[run.pipeline.names[-1]])
+
+
+@attrs.define(eq=False)
+class _Run:
+    """One attempt under way. `finished`: the results of what is, by name."""
+
+    held: Held
+    assignment: Assignment
+    box: Box
+    pipeline: Pipeline
+    finished: dict[str, str | None]
+    spent: str | None = attrs.field(default=None, init=False)
+    _log: PhaseLog = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = PhaseLog(self.box.tools.limits.log_bytes_max)
+
+    async def phase(self, phase: Phase) -> Outcome:
+        """Runs one phase within its own limits; notes how it ended."""
+        held, kind = self.held, phase.kind
+        held.phase = PhaseEnd(phase.name, PhaseState.RUNNING)
+        held.grace_seconds, held.cannot_stop = kind.grace_seconds, runs_in_thread(kind)
+        traces = Traces()
+        outcome: Outcome | None = None
+        try:
+            with trio.CancelScope() as scope:
+                if kind.time_limit_seconds is not None:
+                    scope.deadline = trio.current_time() + kind.time_limit_seconds
+                outcome = await self.box.runner(kind).run(self._part(phase, traces))
+        except RecursionError:
+            outcome = Outcome("failure", None, "payload_invalid", "payload: nested too deep")
+        finally:
+            held.cannot_stop = False
+            self._keep(phase.name, outcome or traces)
+        if outcome is None:
+            message = f"took longer than its time limit of {kind.time_limit_seconds:g} s"
+            outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
+        if outcome.ended == "success":
+            held.phase = PhaseEnd(phase.name, PhaseState.SUCCEEDED, outcome.result)
+            self.finished[phase.name] = outcome.result
+            return outcome
+        return self.failed(phase, outcome)
+
+    def failed(self, phase: Phase, outcome: Outcome) -> Outcome:
+        """A phase that ended otherwise than by success; a failure names it."""
+        if outcome.ended not in ("failure", "retry"):
+            return outcome
+        self.held.phase = PhaseEnd(phase.name, PhaseState.FAILED)
+        self.held.judged_by = phase.kind
+        return outcome._replace(message=f"phase {phase.name!r}: {outcome.message or ''}")
+
+    def whole(self, outcome: Outcome) -> Outcome:
+        return outcome._replace(log=self._log.text(), spent=self.spent)
+
+    def leave_traces(self) -> None:
+        traces = self.assignment.traces
+        traces.log, traces.spent = self._log.text(), self.spent
+
+    def _keep(self, name: str, left: Outcome | Traces) -> None:
+        self._log.add(name, left.log)
+        self.spent = left.spent or self.spent
+
+    def _part(self, phase: Phase, traces: Traces) -> Assignment:
+        """The phase as its runner sees it: a job of its own."""
+        claim, names = self.assignment.claim, self.pipeline.names
+        if self.spent is not None:
+            claim = claim._replace(spent=self.spent)
+        if phase.input == "phases":
+            claim = claim._replace(payload=self._input())
+        facts = PhaseFacts(phase.name, names, self.finished, self.finished.__getitem__)
+        return self.assignment._replace(
+            claim=claim, kind=phase.kind, tell=self._teller(phase), traces=traces, phase=facts
+        )
+
+    def _input(self) -> str:
+        """What a program or a server is given that wants the results of phases."""
+        results = ", ".join(
+            f"{json.dumps(name)}: {self.finished[name] or 'null'}"
+            for name in self.pipeline.names
+            if name in self.finished
+        )
+        return f'{{"payload": {self.assignment.claim.payload}, "phases": {{{results}}}}}'
+
+    def _teller(self, phase: Phase) -> Callable[[Note], None]:
+        """Neither the phase nor the whole ever goes back within an attempt."""
+        furthest = 0.0
+        finished, count = len(self.finished), len(self.pipeline.phases)
+
+        def tell(note: Note) -> None:
+            nonlocal furthest
+            furthest = max(furthest, min(float(ALL_PERCENT), note.percent))
+            overall = share_percent(finished, furthest, count)
+            self.assignment.tell(Note(overall, note.note, phase.name, furthest))
+
+        return tell
+
+
+def runs_in_thread(kind: WorkKind) -> bool:
+    return isinstance(kind.behaviour, Python) and kind.behaviour.isolation == "thread"
+
+
+class PhaseLog:
+    """The logs of phases as one. Where more than one has written, each part has a heading."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._first: tuple[str, str] | None = None
+        self._joined: JobLog | None = None
+
+    def add(self, name: str, text: str | None) -> None:
+        if not text:
+            return
+        if self._first is None:
+            self._first = name, text
+            return
+        if self._joined is None:
+            self._joined = JobLog(self._bytes_max)
+            self._join(*self._first)
+        self._join(name, text)
+
+    def text(self) -> str | None:
+        if self._joined is not None:
+            return self._joined.text()
+        return None if self._first is None else self._first[1]
+
+    def _join(self, name: str, text: str) -> None:
+        assert self._joined is not None
+        end = "" if text.endswith("\n") else "\n"
+        self._joined.add(f"-- phase {name}\n{text}{end}".encode("utf-8", "replace"))
