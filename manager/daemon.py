@@ -16,16 +16,18 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
+from musterd.manager.cancelling import cancel_when
 from musterd.manager.headcount import Headcount
 from musterd.manager.log import event
 from musterd.manager.looplag import measure_loop_lag
 from musterd.manager.metrics import Metrics
 from musterd.manager.plans import TenancyPlan, boottime
 from musterd.manager.reloading import Reloader
-from musterd.manager.tenancy import Tenancy, cancel_when
+from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Decision, NodePhase, NodeStatus, WorkerView
 from musterd.manager.watch import Watch
 from musterd.manager.watched import WatchedEngine
+from musterd.manager.webhooks.courier import Post
 from musterd.store.lookout import Lookout
 
 IGNORED_MAX = 20  # shown in the status
@@ -51,6 +53,7 @@ class DaemonPlan:
     lookouts: Callable[[], Collection[Lookout]] = tuple
     reread: Callable[[], tuple[Settings, Catalog]] | None = None  # raises ConfigError; may block
     forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
+    post: Post | None = None  # see `TenancyPlan`
 
 
 class Daemon:
@@ -174,7 +177,7 @@ class Daemon:
         return Tenancy(
             TenancyPlan(
                 own, engine, lambda: self._reloader.catalog, self._headcount, plan.node, plan.dice,
-                plan.metrics, plan.log, plan.boottime, plan.wall_clock,
+                plan.metrics, plan.log, plan.boottime, plan.wall_clock, post=plan.post,
             )
         )  # fmt: skip
 

@@ -176,6 +176,10 @@ class Metrics:
             with suppress(KeyError):  # its crew was never told of
                 self._workers.remove(tenant, state)
 
+    def webhook(self, result: str) -> None:
+        """One try: delivered, failed for good, or to be retried."""
+        self._webhooks.labels(result=result).inc()
+
     def loop_lag(self, seconds: float) -> None:
         """Keeps the largest of the last looks, so that a scrape sees a hiccup that came between
         two of them.
@@ -225,6 +229,9 @@ class Metrics:
             "store_operation_seconds", "Time of a store call.", STORE_BUCKETS_SECONDS, "operation"
         )
         self._store_errors = self._counter("store_errors", "Store calls that failed.", "operation")
+        self._webhooks = self._counter("webhooks", "Tries to tell of a job's end.", "result")
+        for result in ("delivered", "failed", "retried"):
+            self._webhooks.labels(result=result)
         self._loop_lag = self._gauge("loop_lag_seconds", "How late the loop woke at most, of late.")
         self._config_generation = self._gauge("config_generation", "Which configuration is in use.")
         self._config_success = self._gauge(

@@ -15,7 +15,9 @@ from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
 from musterd.manager.headcount import Headcount
 from musterd.manager.metrics import Metrics
+from musterd.manager.retention import RetentionPlan
 from musterd.manager.watched import WatchedEngine
+from musterd.manager.webhooks.courier import Post
 from musterd.workers.desk import DeskPlan
 
 
@@ -41,6 +43,7 @@ class TenancyPlan:
     boottime: Callable[[], float]
     wall_clock: Callable[[], float]
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ))
+    post: Post | None = None  # sends a webhook's request; None = over the network
 
 
 def desk_plan(plan: TenancyPlan) -> DeskPlan:
@@ -53,4 +56,16 @@ def desk_plan(plan: TenancyPlan) -> DeskPlan:
         batch_max=settings.limits.claim_batch,
         ahead_seconds=settings.limits.claim_ahead_ms / 1000,
         caps=lambda: plan.catalog().caps,
+    )
+
+
+def retention_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> RetentionPlan:
+    """`settings` are the tenant's own, of the moment."""
+    return RetentionPlan(
+        store=plan.engine.retention,
+        settings=lambda: settings().retention,
+        catalog=plan.catalog,
+        tenant=plan.settings.tenant,
+        dice=plan.dice,
+        log=plan.log,
     )

@@ -85,6 +85,7 @@ class Reloader:
             event(self.plan.log, logging.ERROR, "configuration fault", message=line)
         event(self.plan.log, logging.ERROR, "not reloaded", generation=self.generation)
         self.plan.metrics.config(self.generation, success=False, timestamp=self._taken_at)
+        self._announce("refused", [])
 
     def _take_over(self, found: Changes, catalog: Catalog, fresh: dict[str, Tenancy]) -> None:
         """Without a pause in between."""
@@ -112,6 +113,13 @@ class Reloader:
         listed = {name: ",".join(names) for name, names in told.items() if names}
         kinds = len(self.catalog)
         event(log, logging.INFO, "reloaded", generation=self.generation, kinds=kinds, **listed)
+        self._announce("applied", [*found.live, *found.restart])
+
+    def _announce(self, result: str, changed: list[str]) -> None:
+        """In the log of events of each tenant that is served."""
+        for tenancy in self.tenancies.values():
+            announce = tenancy.chronicle.announcer.announce
+            announce("config.reloaded", result=result, generation=self.generation, changed=changed)
 
     def _serve(self, name: str, tenancy: Tenancy) -> None:
         if self.homes is not None:

@@ -9,6 +9,7 @@ import trio
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
+from musterd.manager.rules import kind_rules
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one
 PAUSE_SECONDS_MAX = 5.0
+MISCONFIGURED_SECONDS = 30.0  # between two tries of a store that refuses us: somebody may mend it
+
+
+async def open_store_in_time(plan: TenancyPlan, tried: Callable[[], None]) -> None:
+    """As `open_store`; a store that refuses us is tried again too, unless it is the default
+    tenant's. `tried` is called once it has been asked, whatever came of it.
+    """
+    while True:
+        try:
+            await open_store(plan, tried)
+        except StoreMisconfigured as error:
+            tried()
+            if plan.settings.tenant == DEFAULT_TENANT:
+                raise
+            fields = {"tenant": plan.settings.tenant, "message": str(error)}
+            event(plan.log, logging.ERROR, "tenant's store cannot be used", **fields)
+            await trio.sleep(MISCONFIGURED_SECONDS)
+        else:
+            tried()
+            return
 
 
 async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
@@ -33,6 +54,7 @@ async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
             await plan.engine.open()
             await _prepare_schema(plan)
             await plan.engine.start_node(plan.node)
+            await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings))
         except StoreUnavailable as error:
             seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(failures, 20))
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}

@@ -5,7 +5,7 @@ to read it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
@@ -17,10 +17,13 @@ from musterd.workers.listener import Ignored, Report
 
 
 class Telling:
-    """The `Listener` of a tenant's desk."""
+    """The `Listener` of a tenant's desk. `news` is called when something has been written."""
 
-    def __init__(self, metrics: Metrics, log: logging.Logger, tenant: str) -> None:
+    def __init__(
+        self, metrics: Metrics, log: logging.Logger, tenant: str, news: Callable[[], None]
+    ) -> None:
         self.settled_total = 0
+        self.on_settled: Callable[[Sequence[Report]], None] = lambda _: None
         self.service_times = ServiceTimes()
         self._tenant = tenant
         # What everybody has who has only one tenant need not be said in every line.
@@ -28,11 +31,14 @@ class Telling:
         self.claimed = metrics.claimed  # as it is: this is the hot path
         self._metrics = metrics
         self._log = log
+        self._news = news
 
     def settled(self, reports: Sequence[Report]) -> None:
         self.settled_total += len(reports)
+        self._news()
         self._metrics.settled(reports, self._tenant)
         self.service_times.note(reports)
+        self.on_settled(reports)
         for report in reports:
             if report.state is JobState.FAILED:
                 self._tell(logging.WARNING, "job failed", report)
@@ -58,6 +64,7 @@ class Telling:
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:
         self._metrics.reaped(reaped, self._tenant)
+        self._news()
         for one in reaped:
             fields: dict[str, object] = {
                 "job": one.id,

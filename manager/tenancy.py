@@ -12,23 +12,28 @@ import trio
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.cancelling import cancel_when
+from musterd.manager.chronicle import Chronicle
 from musterd.manager.crew import Crew
 from musterd.manager.log import event, event_of_list
 from musterd.manager.nodes import Heartbeat
-from musterd.manager.plans import TenancyPlan, desk_plan
+from musterd.manager.plans import TenancyPlan, desk_plan, retention_plan
 from musterd.manager.reaping import Reaper
+from musterd.manager.retention import Retiring
+from musterd.manager.rules import RuleTeller
 from musterd.manager.sharing import Ask
-from musterd.manager.starting import open_store
+from musterd.manager.starting import open_store_in_time
 from musterd.manager.supervisor import Supervisor, policy_of
 from musterd.manager.telling import Telling
 from musterd.manager.view import Decision, NodePhase, TenantStatus, WorkerView
-from musterd.store.errors import StoreMisconfigured
+from musterd.manager.webhooks.wiring import make_mail
 from musterd.store.lookout import EVERYTHING, Sight
 from musterd.workers.carrier import Carrier
 from musterd.workers.desk import Desk
 from musterd.workers.ignoring import all_ignored
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.listener import Ignored
+from musterd.workers.phase_book import PhaseBook
 from musterd.workers.progress import ProgressTeller
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import make_tools
@@ -36,7 +41,6 @@ from musterd.workers.wakeups import Alarm, listen
 from musterd.workers.worker import Rules
 
 CLOSE_SECONDS = 5.0
-MISCONFIGURED_SECONDS = 30.0  # between two tries of a store that refuses us: somebody may mend it
 
 
 class Tenancy:
@@ -54,15 +58,18 @@ class Tenancy:
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry = trio.Event(), trio.Event()
         leases = lease_plan(settings)
-        self.telling = Telling(plan.metrics, plan.log, self.name)
+        self.chronicle = Chronicle(plan)
+        self.telling = Telling(plan.metrics, plan.log, self.name, self.chronicle.news)
         self._desk = Desk(desk_plan(plan), self.telling, dice)
         self._alarm = Alarm(plan.engine, self._desk)
         self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
         self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime, self.telling)
         self._tools = make_tools(settings, plan.boottime, plan.environ)
+        self._phases = PhaseBook(self._desk, plan.engine, dice)
+        self._rules = RuleTeller(plan, lambda: self.settings)
         rules = Rules(
             plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted,
-            lambda: Toolbox(self._tools),
+            lambda: Toolbox(self._tools), self._phases,
         )  # fmt: skip
         self._crew = Crew(self._desk, rules, self._crew_changed)
         self._supervisor = Supervisor(
@@ -73,9 +80,11 @@ class Tenancy:
             plan.engine, self._desk, self.telling, dice, leases.reap_interval_seconds,
             plan.catalog, settings.retry, 2 * leases.lease_seconds,
         )  # fmt: skip
+        self._retiring = Retiring(retention_plan(plan, lambda: self.settings))
         self._heartbeat = Heartbeat(
             plan.engine, plan.node, self.status, plan.catalog, self.telling.service_times
         )
+        self._mail = make_mail(plan, lambda: self.settings, self.telling, self._tools)
         self._desk.on_work = self._begin_work
 
     @property
@@ -98,6 +107,7 @@ class Tenancy:
     def be_watched(self, watched: bool) -> None:
         """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
         self._supervisor.rests = self._reaper.rests = self._heartbeat.rests = watched
+        self._mail.postman.rests = watched
         own = self.settings.workers.poll_interval_ms / 1000
         self._desk.appetite.poll_seconds = math.inf if watched else own
         if not watched:
@@ -114,6 +124,7 @@ class Tenancy:
 
     def _begin_work(self) -> None:
         self._supervisor.end_rest()
+        self.chronicle.news()
         if self._desk.held:
             self._reaper.wake()
 
@@ -124,10 +135,13 @@ class Tenancy:
         tools = make_tools(settings, self._plan.boottime, self._plan.environ)
         self.settings = settings
         self._tools = attrs.evolve(tools, connections=self._tools.connections)
+        self.chronicle.take_over(settings)
         self._supervisor.policy = policy_of(settings)
         self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
         self._supervisor.wake()
         self._reaper.wake()  # a kind may have lost its limit
+        self._rules.wake()
+        self._retiring.wake()
 
     async def run(self) -> None:
         """From opening the store to closing it.
@@ -152,25 +166,10 @@ class Tenancy:
         opened = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
-            await self._open_in_time()
+            await open_store_in_time(self._plan, self.tried.set)
             opened = True
             nursery.cancel_scope.cancel()
         return opened
-
-    async def _open_in_time(self) -> None:
-        while True:
-            try:
-                await open_store(self._plan, self.tried.set)
-            except StoreMisconfigured as error:
-                self.tried.set()
-                if self.is_default:
-                    raise
-                fields = {"tenant": self.name, "message": str(error)}
-                event(self._plan.log, logging.ERROR, "tenant's store cannot be used", **fields)
-                await trio.sleep(MISCONFIGURED_SECONDS)
-            else:
-                self.tried.set()
-                return
 
     async def _serve(self) -> None:
         plan = self._plan
@@ -178,15 +177,19 @@ class Tenancy:
             services.start_soon(self._carrier.run)
             services.start_soon(self._keeper.run)
             services.start_soon(ProgressTeller(self._desk, plan.engine).run)
-            services.start_soon(self._reaper.run)
+            for service in (self._phases, self._rules, self._reaper, self._mail):
+                services.start_soon(service.run)
             services.start_soon(self._heartbeat.run)
             services.start_soon(self._alarm.run)
+            services.start_soon(self.chronicle.run)
             services.start_soon(listen, plan.engine, self._desk, self._keeper, plan.dice)
             await self._work()
             # Whatever the crew handed in is written before the services end, within a bound.
             self._carrier.close()
             with trio.move_on_after(plan.settings.shutdown.dismiss_seconds):
                 await self._carrier.finished.wait()
+            await self._mail.leave(self._hurry)
+            await self.chronicle.finish()
             services.cancel_scope.cancel()
 
     async def _work(self) -> None:
@@ -195,15 +198,18 @@ class Tenancy:
             await crew_nursery.start(self._crew.run)
             self._plan.headcount.join(self.name, self)
             self.phase = "running"
+            self.chronicle.node_is("started")
             self._supervisor.start()
             if not self.is_default:
                 event_of_list(self._plan.log, logging.INFO, "tenant ready", tenant=self.name)
             self.ready.set()
             async with trio.open_nursery() as supervising:
                 supervising.start_soon(self._supervisor.run)
+                supervising.start_soon(self._retiring.run)
                 await self._drain.wait()
                 supervising.cancel_scope.cancel()
             self.phase = "draining"
+            self.chronicle.node_is("draining")
             self._desk.stop_claiming()
             self._crew.close()
             await self._dismiss_in_time()
@@ -239,6 +245,7 @@ class Tenancy:
 
     def scaled(self, decision: Decision) -> None:
         self._plan.metrics.scaled(decision, self.name)
+        self.chronicle.scaled(decision)
 
     def crew(self, idle: int, busy: int, retiring: int) -> None:
         self._plan.metrics.crew(idle, busy, retiring, self.name)
@@ -249,6 +256,7 @@ class Tenancy:
 
     def _crew_changed(self, how: str, worker: int) -> None:
         self.telling.crew_changed(how, worker)
+        self.chronicle.crew_changed(how, worker)
         if how != "hired":
             self._plan.headcount.freed()
 
@@ -271,6 +279,7 @@ class Tenancy:
             max_count=self._supervisor.policy.max_count,
             depth=None if last is None else last.due,
             settled_total=self.telling.settled_total,
+            retention_trouble=self._retiring.trouble,
         )
 
     def ignored(self) -> list[Ignored]:
@@ -287,8 +296,3 @@ class Tenancy:
 
     def decisions(self) -> Sequence[Decision]:
         return list(self._supervisor.journal)
-
-
-async def cancel_when(event_: trio.Event, scope: trio.CancelScope) -> None:
-    await event_.wait()
-    scope.cancel()

@@ -62,6 +62,7 @@ class TenantStatus:
     max_count: int
     depth: int | None
     settled_total: int
+    retention_trouble: str | None  # why no job of it is deleted
 
 
 @attrs.frozen

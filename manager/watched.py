@@ -5,10 +5,11 @@ for status and log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
+from musterd.manager.facets import facet
 from musterd.manager.log import event
 from musterd.manager.metrics import Metrics
 from musterd.store.engine import Engine, ReapRequest, SchemaState
@@ -33,6 +34,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.phases import KindRule
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
@@ -68,6 +70,10 @@ class WatchedEngine:
         self.trouble: str | None = None
         self.trouble_since_local: float | None = None
         self.last_message: str | None = None
+        self.events = facet(engine.events, "events", self._through)
+        self.phases = facet(engine.phases, "phases", self._through)
+        self.outbox = facet(engine.outbox, "outbox", self._through)
+        self.retention = facet(engine.retention, "retention", self._through)
 
     @property
     def name(self) -> str:
@@ -168,6 +174,9 @@ class WatchedEngine:
     async def nodes(self) -> list[NodeRecord]:
         return await self._watched("nodes", self._engine.nodes())
 
+    async def tell_kinds(self, rules: Mapping[str, KindRule]) -> None:
+        await self._watched("tell_kinds", self._engine.tell_kinds(rules))
+
     async def standing(self, job_id: int) -> Standing | None:
         return await self._watched("standing", self._engine.standing(job_id))
 
@@ -178,6 +187,9 @@ class WatchedEngine:
         except StoreError:
             self._metrics.store_error("wait_for_hint")
             raise
+
+    async def _through(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._watched(operation, call())
 
     async def _watched(self, operation: str, call: Awaitable[T]) -> T:
         started = self._local_clock()

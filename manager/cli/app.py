@@ -13,6 +13,7 @@ from musterd.manager.cli.db import db
 from musterd.manager.cli.demo import demo
 from musterd.manager.cli.drain import drain
 from musterd.manager.cli.enqueue import enqueue
+from musterd.manager.cli.events import events
 from musterd.manager.cli.given import Given, Verbs
 from musterd.manager.cli.jobs import job, jobs
 from musterd.manager.cli.kinds import kinds
@@ -22,6 +23,7 @@ from musterd.manager.cli.run import run
 from musterd.manager.cli.scaling import scaling
 from musterd.manager.cli.status import status
 from musterd.manager.cli.version import version
+from musterd.manager.cli.webhooks import webhooks
 from musterd.manager.cli.why import why
 
 
@@ -44,9 +46,9 @@ def musterd(context: click.Context) -> None:
 
 
 for verb in (
-    *(run, demo, enqueue, jobs, job, why),
+    *(run, demo, enqueue, jobs, job, events, why),
     *(cancel, pause, resume, release, clear),
-    *(status, nodes, drain, kinds, queue, scaling, config, db, version),
+    *(status, nodes, drain, kinds, queue, scaling, webhooks, config, db, version),
 ):
     musterd.add_command(verb)
 

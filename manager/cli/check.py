@@ -31,7 +31,13 @@ def show(given: Given, origin: bool) -> None:
 @click.pass_obj
 def check(given: Given) -> None:
     """Check the configuration and the catalog, and name every fault; exit 78 if there is one."""
+    from musterd.config.faults import ConfigError, Fault
+    from musterd.manager.cli.checked import broken_hooks_of
+
     loaded, catalog = given.load_all()
+    if broken := broken_hooks_of(loaded.settings):
+        origins = loaded.origins
+        raise ConfigError(Fault(origins[key], key=key, found=why) for key, why in broken.items())
     given_by = {origin for origin in loaded.origins.values() if origin != "default"}
     if given.json:
         print_json({"valid": True, "settings_changed": len(given_by), "kinds": len(catalog)})

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
     from types import FrameType
 
     from musterd.catalog.kinds import Catalog
@@ -31,6 +31,26 @@ def checked(catalog: Catalog, settings: Settings) -> Catalog:
     return find_broken(catalog, surroundings_of(settings, os.environ, tools.environment))
 
 
+def broken_hooks_of(settings: Settings) -> Mapping[str, str]:
+    """Gives what is wrong with the functions that settings name, by key. Blocks as `checked`."""
+    import os
+    import time
+
+    from musterd.catalog.checking import broken_hooks, surroundings_of
+    from musterd.workers.tools import make_tools
+
+    tools = make_tools(settings, time.monotonic, os.environ)
+    return broken_hooks(settings, surroundings_of(settings, os.environ, tools.environment))
+
+
+def told_of_broken_hooks(settings: Settings, log: logging.Logger) -> None:
+    """Says which functions are broken. What they are told of waits until they are mended."""
+    from musterd.manager.log import event
+
+    for key, why in broken_hooks_of(settings).items():
+        event(log, logging.WARNING, "hook broken", key=key, message=why)
+
+
 def checked_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) -> Catalog:
     """As `checked`, for a daemon: says which kinds are broken, and goes on with the others.
 
@@ -38,7 +58,10 @@ def checked_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) 
     """
     from musterd.catalog.kinds import Deterministic
 
-    if all(isinstance(kind.behaviour, Deterministic) for kind in catalog.values()):
+    with _ended_by_signals():
+        told_of_broken_hooks(settings, log)
+    parts = [part for kind in catalog.values() for part in kind.parts]
+    if all(isinstance(part.behaviour, Deterministic) for part in parts):
         return catalog  # nothing that another machine might not have
     with _ended_by_signals():
         catalog = checked(catalog, settings)

@@ -43,6 +43,7 @@ PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
     "--dedup", "dedup_key", metavar="KEY", help="Make none while a job that has not ended has KEY."
 )
 @click.option("--target", callback=read_target, help="Jobs of one target run one at a time.")
+@click.option("--webhook", metavar="URL", help="Tell its end there; default: where its kind says.")
 @click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")
 @click.pass_context
@@ -64,9 +65,11 @@ def enqueue(
     settings = given.settings()
     catalog = given.catalog(settings)
     known = _known(catalog, kind)
+    options["webhook"] = _checked_webhook(options["webhook"], settings)
     job = _new_job(known, _checked_payload(payload, settings), options)
 
     async def work(engine: Engine) -> Waited:
+        await _tell_phases(engine, known, catalog, settings)
         if job.dedup_key is None:
             ids, is_new = await _enqueue_all(engine, job, count or 1), True
         else:
@@ -103,6 +106,19 @@ def _checked_payload(given: str, settings: Settings) -> str:
     return text
 
 
+def _checked_webhook(url: object, settings: Settings) -> object:
+    from musterd.config.faults import Unfit
+    from musterd.config.webhook_urls import check_allowed, check_webhook_url
+
+    if isinstance(url, str):
+        try:
+            check_webhook_url(url)
+            check_allowed(url, settings.webhooks.policy)
+        except Unfit as unfit:
+            raise click.UsageError(f"--webhook: {unfit}") from None
+    return url
+
+
 def _payload_text(given: str, max_bytes: int) -> str:
     if given != "-" and not given.startswith("@"):
         return given
@@ -126,7 +142,7 @@ def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob
 
     priority, run_at = options["priority"], options["run_at"]
     delay, attempts = options["delay_seconds"], options["max_attempts"]
-    key, target = options["dedup_key"], options["target"]
+    key, target, webhook = options["dedup_key"], options["target"], options["webhook"]
     return NewJob(
         kind=kind.name,
         payload=payload,
@@ -137,7 +153,20 @@ def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob
         hold=bool(options["hold"]),
         dedup_key=key if isinstance(key, str) else None,
         target=target if isinstance(target, str) else None,
+        webhook=webhook if isinstance(webhook, str) else None,
     )
+
+
+async def _tell_phases(
+    engine: Engine, kind: WorkKind, catalog: Catalog, settings: Settings
+) -> None:
+    """So that a job shows its phases before any node has met its kind."""
+    from musterd.catalog.kinds import Pipeline
+
+    if isinstance(kind.behaviour, Pipeline):
+        from musterd.manager.rules import kind_rules
+
+        await engine.tell_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 
 
 async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:

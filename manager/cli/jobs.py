@@ -15,6 +15,7 @@ from musterd.manager.kinds import budget_of
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
+    from musterd.config.settings import Settings
     from musterd.store.engine import Engine
     from musterd.store.job import JobRecord
 
@@ -70,12 +71,16 @@ def jobs(
 
 @click.command(cls=Verb)
 @click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
-@click.pass_obj
-def job(given: Given, job_id: int) -> None:
+@click.option("--follow", is_flag=True, help="Show what happens to it, until it has ended.")
+@click.pass_context
+def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     """Show one job: timings, attempts, result."""
     from musterd.store.report import job_object, report_text
 
+    given: Given = context.obj
     settings = given.settings()
+    if follow:
+        context.exit(_follow(settings, job_id, as_json=given.json))
     catalog = given.catalog(settings)
 
     async def work(engine: Engine) -> JobRecord | None:
@@ -83,7 +88,7 @@ def job(given: Given, job_id: int) -> None:
 
     record = in_store(settings, work)
     if record is None:
-        raise Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
+        raise _no_such_job(job_id)
     budget = budget_of(catalog, record.kind)
     if given.json:
         print_json(job_object(record, settings.tenant, budget))
@@ -91,6 +96,22 @@ def job(given: Given, job_id: int) -> None:
     head, _, rest = report_text(record, datetime.now(UTC), budget).partition("\n")
     say(coloured(record.state.value, head))
     say(rest)
+
+
+def _follow(settings: Settings, job_id: int, *, as_json: bool) -> Exit:
+    from musterd.manager.cli.following import follow_job
+
+    async def work(engine: Engine) -> JobRecord | None:
+        return await follow_job(engine, job_id, settings.tenant, as_json=as_json)
+
+    record = in_store(settings, work)
+    if record is None:
+        raise _no_such_job(job_id)
+    return Exit.DONE if record.state.value == "succeeded" else Exit.UNSUCCESSFUL
+
+
+def _no_such_job(job_id: int) -> Complaint:
+    return Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
 
 
 def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:

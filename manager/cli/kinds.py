@@ -13,7 +13,7 @@ from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.out import print_json, say
 
 if TYPE_CHECKING:
-    from musterd.catalog.kinds import Behaviour, Deterministic, WorkKind
+    from musterd.catalog.kinds import Behaviour, Deterministic, Phase, WorkKind
 
 
 BEHAVIOUR_WIDTH = 60
@@ -62,10 +62,25 @@ def _checks(kinds: list[WorkKind]) -> list[str]:
 def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
     import attrs
 
+    from musterd.catalog.kinds import Pipeline
+
     whole = cast(dict[str, object], _plain(attrs.asdict(kind, recurse=False)))
+    del whole["phase"]
     if not checked:
         del whole["broken"]  # nobody has looked
+    if isinstance(kind.behaviour, Pipeline):
+        phases = [_phase_object(phase, checked) for phase in kind.behaviour.phases]
+        whole["behaviour"] = {"phases": phases}
     return {**whole, "max_attempts": kind.retry.max_retries + 1}
+
+
+def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
+    """Gives what a phase has to itself."""
+    part = phase.kind
+    own = ("behaviour", "time_limit_seconds", "grace_seconds", "retryable", "retry_on", "source")
+    found: dict[str, object] = {"name": phase.name, "input": phase.input}
+    found |= {name: _plain(getattr(part, name)) for name in own}
+    return {**found, "broken": part.broken} if checked else found
 
 
 def _plain(value: object) -> object:
@@ -108,7 +123,7 @@ def _behaviour(kind: WorkKind) -> str:
 def _does(behaviour: Behaviour) -> str:
     import shlex
 
-    from musterd.catalog.kinds import Command, HttpCall, Python
+    from musterd.catalog.kinds import Command, HttpCall, Pipeline, Python
     from musterd.config.secrets import mask_url
 
     match behaviour:
@@ -118,6 +133,8 @@ def _does(behaviour: Behaviour) -> str:
             return f"command {shlex.join(behaviour.argv)}"
         case HttpCall():
             return f"http {behaviour.method} {mask_url(behaviour.url)}"
+        case Pipeline():
+            return f"phases {', '.join(behaviour.names)}"
         case _:
             return _pretends(behaviour)
 
@@ -136,11 +153,11 @@ def _retry(kind: WorkKind) -> str:
     from musterd.catalog.kinds import Deterministic
     from musterd.store.words import duration_text
 
-    is_real = not isinstance(kind.behaviour, Deterministic)
-    if not kind.retry.max_retries or not (kind.retryable or is_real):
+    is_real = not all(isinstance(part.behaviour, Deterministic) for part in kind.parts)
+    is_retryable = all(part.retryable for part in kind.parts)
+    if not kind.retry.max_retries or not (any(p.retryable for p in kind.parts) or is_real):
         return "none"
-    when = (
-        "" if kind.retryable else "if asked: "
-    )  # real work may ask for it, or `retry_on` names it
+    # Real work may ask for it, or `retry_on` names it, or only some phases are retried.
+    when = "" if is_retryable else "if asked: "
     pace = f"{kind.retry.backoff} from {duration_text(kind.retry.base_seconds)}"
     return f"{when}{kind.retry.max_retries}, {pace}"

@@ -16,6 +16,7 @@ import attrs
 import trio
 
 from musterd import __version__
+from musterd.config.credentials import resolve_signing_keys
 from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
@@ -53,7 +54,10 @@ def make_node(
     metrics: Metrics | None = None,
     reread: Callable[[], tuple[Settings, Catalog]] | None = None,
 ) -> Node:
-    """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes."""
+    """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes. Raises
+    ConfigError where a secret cannot be read.
+    """
+    resolve_signing_keys(settings, os.environ)  # what cannot be signed is not started
     metrics = Metrics(settings.metrics, __version__) if metrics is None else metrics
     tell_bounds(metrics, settings)
     metrics.config(generation=1, success=True, timestamp=time.time())

@@ -54,9 +54,14 @@ def run(given: Given) -> None:
 
 def _reread(given: Given, log: logging.Logger) -> tuple[Settings, Catalog]:
     """Reads everything anew, as at the start. Blocks; raises ConfigError."""
-    from musterd.manager.cli.checked import checked, told_if_broken
+    import os
+
+    from musterd.config.credentials import resolve_signing_keys
+    from musterd.manager.cli.checked import checked, told_if_broken, told_of_broken_hooks
 
     loaded, catalog = given.load_all()
+    resolve_signing_keys(loaded.settings, os.environ)
+    told_of_broken_hooks(loaded.settings, log)
     return loaded.settings, told_if_broken(checked(catalog, loaded.settings), log)
 
 

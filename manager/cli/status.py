@@ -255,6 +255,11 @@ def _node_lines(node: dict[str, Any], crew_of: dict[str, Any]) -> list[str]:
         since = duration_text(crew_of["store_trouble_seconds"])
         said = one_line(crew_of["store_message"] or "")
         lines.append(f"  TROUBLE {crew_of['store_trouble']} for {since}: {said}")
+    lines += [
+        f"  TROUBLE no job of {one['name']} is deleted: archive {one_line(said)}"
+        for one in node.get("tenants", ())
+        if (said := one.get("retention_trouble"))
+    ]
     for one in node.get("ignored", ()):
         since = duration_text(one["seconds"])
         what = f"job {one['job_id']} ({one_line(one['kind'])}) goes on"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from musterd.manager.cli.bar import progress_words, running_line
 from musterd.manager.cli.out import LiveLine, coloured, complain, say
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class _Show:
         self._done = 0
         self._said_away = self._said_hint = False
         self._first_look: float | None = None
+        self._said_progress = ""
 
     def looked(self, record: JobRecord) -> None:
         import trio
@@ -86,6 +88,8 @@ class _Show:
         self._first_look = now if self._first_look is None else self._first_look
         if self._line is not None:
             self._line.show(self._words(record))
+        elif self._count == 1 and not self._quiet:
+            self._say_progress(record)
         is_stuck = record.state.value == "queued" and record.attempt == 0 and not self._done
         if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
             self._said_hint = True
@@ -116,8 +120,19 @@ class _Show:
     def _words(self, record: JobRecord) -> str:
         if self._count > 1:
             return f"{self._done}/{self._count} ended"
-        again = f", attempt {record.attempt}" if record.attempt > 1 else ""
-        return f"job {record.id} {record.state.value}{again} …"
+        return running_line(record)
+
+    def _say_progress(self, record: JobRecord) -> None:
+        """A line each time that it has changed."""
+        from musterd.store.phase_states import overall
+
+        if not record.phases and record.progress is None:
+            return
+        words = progress_words(record)
+        line = f"job {record.id} {overall(record)} %{', ' if words else ''}{words}"
+        if line != self._said_progress and record.state.value == "running":
+            self._said_progress = line
+            say(line)
 
 
 def _ending(record: JobRecord) -> str:

@@ -33,6 +33,7 @@ def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
         drain=node.daemon.drain,
         refresh=census.refresh,
         body_bytes_max=max(settings.limits.max_payload_bytes, *own) + ENVELOPE_BYTES,
+        event_readers_max=settings.http.max_event_readers,
         metrics=node.metrics,
         log=log,
     )
@@ -53,6 +54,8 @@ def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
         decisions=tenancy.decisions,
         target=partial(_target, tenancy.engine),
         target_of=lambda record: record.target,
+        feed=tenancy.chronicle.feed,
+        webhooks=tenancy.settings.webhooks.policy,
     )
 
 

@@ -75,7 +75,8 @@ def shown(door: TenantDoor, record: JobRecord) -> dict[str, object]:
 
 def size_of(record: JobRecord) -> int:
     """About how many characters a job's answer has."""
-    texts = (record.payload, record.result, record.error, record.log)
+    results = (phase.result for phase in record.phases)
+    texts = (record.payload, record.result, record.error, record.log, *results)
     past = sum(len(one.error or "") + len(one.log or "") + 200 for one in record.attempts)
     return sum(len(text) for text in texts if text) + past + 500
 

@@ -22,6 +22,8 @@ PAIRS_MAX = 50
 CURSOR_MARK = "before"
 _ID = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 _LIMIT = re.compile(r"[0-9]{1,4}", re.ASCII)
+_EVENT_ID = re.compile(r"[0-9]{1,19}", re.ASCII)
+NO_EVENT_ID = -1
 
 
 def read_query(text: str, params: Sequence[Param]) -> Mapping[str, object]:
@@ -76,6 +78,11 @@ def limit(text: str) -> int:
     if _LIMIT.fullmatch(text) and 1 <= int(text) <= LIMIT_MAX:
         return int(text)
     raise ValueError(f"found {text!r}, wanted a whole number, 1 to {LIMIT_MAX}")
+
+
+def event_id(text: str) -> int:
+    """Never refuses: what is no id of an event gives one that no log has."""
+    return int(text) if _EVENT_ID.fullmatch(text.strip()) else NO_EVENT_ID
 
 
 def cursor_after(job: int) -> str:

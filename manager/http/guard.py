@@ -15,6 +15,7 @@ from musterd.config.listen import TcpAddress, UnixAddress
 from musterd.manager.http.body import too_large
 from musterd.manager.http.calling import HOLDER
 from musterd.manager.http.keys import NOBODY, Keys
+from musterd.manager.http.operation import PATIENCE
 from musterd.manager.http.problem import problem
 from musterd.manager.http.routes import OPEN_PATHS
 from musterd.manager.http.unread import Unread
@@ -52,7 +53,7 @@ class Guard:
         holder = self.keys.holder(headers.get("authorization", "")) or NOBODY
         scope = {**scope, "path": path, "root_path": "", HOLDER: holder}
         # The bound ends an answer whose reader has stopped reading.
-        with trio.move_on_after(REQUEST_SECONDS):
+        with trio.move_on_after(REQUEST_SECONDS) as scope[PATIENCE]:
             async with trio.open_nursery() as nursery:
                 unread = Unread(receive, nursery, has_body=_has_body(headers))
 

@@ -15,7 +15,7 @@ from musterd.manager.http.body import SMALL_BYTES, read_object
 from musterd.manager.http.calling import door_of
 from musterd.manager.http.operation import Call, Handler
 from musterd.manager.http.problem import Refused
-from musterd.manager.http.wish import job_wanted, tenant_asked
+from musterd.manager.http.wish import check_webhook, job_wanted, tenant_asked
 from musterd.store.engine import Engine
 from musterd.store.job import Action, Enqueued, JobFilter, JobRecord, JobState, NewJob
 from musterd.store.report import control_refusal
@@ -30,6 +30,7 @@ async def enqueue(call: Call) -> Response:
     tenant = tenant_asked(body, call.text("tenant"))
     here = attrs.evolve(call, door=door_of(call.site, tenant))
     job = await _wanted(here, body)
+    check_webhook(job, here.door.webhooks)
     made = await _make(here.door.engine, job)
     if not made.is_new:
         return await done_answer(here, made.id, HTTPStatus.OK)

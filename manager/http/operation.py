@@ -17,6 +17,7 @@ from musterd.manager.http.plan import HttpPlan, TenantDoor
 
 Schema: TypeAlias = Mapping[str, object]
 JSON_TYPE = "application/json"
+PATIENCE = "musterd.patience"  # where the guard leaves the scope that bounds a request's time
 
 
 @frozen

@@ -9,6 +9,8 @@ from typing import Protocol
 from attrs import frozen
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.webhook_urls import STRICT, UrlPolicy
+from musterd.manager.feed.feed import Feed
 from musterd.manager.http.keys import Keys
 from musterd.manager.metrics import Metrics
 from musterd.manager.view import Decision, NodeStatus, WorkerView
@@ -47,6 +49,8 @@ class TenantDoor:
     decisions: Callable[[], Sequence[Decision]]  # the supervisor's journal, newest last
     target: Callable[[str], Awaitable[TargetSeen]]
     target_of: Callable[[JobRecord], str | None]
+    feed: Feed
+    webhooks: UrlPolicy = STRICT  # where the end of a job may be told
 
 
 @frozen
@@ -64,5 +68,6 @@ class HttpPlan:
     drain: Callable[[], None]
     refresh: Callable[[], Awaitable[None]]  # tells the metrics of all tenants' queues
     body_bytes_max: int
+    event_readers_max: int
     metrics: Metrics
     log: logging.Logger

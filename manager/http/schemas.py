@@ -93,6 +93,11 @@ WISHES: Mapping[str, Schema] = {
         "type": ["integer", "null"], "minimum": 1, "maximum": 10_001,
         "description": "Tries in all; null = as its kind says.",
     },
+    "webhook": {
+        "type": ["string", "null"], "minLength": 1, "maxLength": 2000,
+        "pattern": "^https?://[^/?#@]+([/?][^#]*)?$",
+        "description": "A URL that is told of its end; null = that of its kind, if there is one.",
+    },
     "tenant": {
         "type": ["string", "null"], "minLength": 1, "maxLength": NAME_LENGTH_MAX,
         "description": "Whose queue; the same as ?tenant=.",
@@ -110,7 +115,10 @@ ATTEMPT = whole_object(
     error=maybe(ERROR),
     log=maybe(TEXT),
 )
-PHASE = whole_object(name=TEXT, state=TEXT, progress=maybe(NUMBER), result=ANYTHING)
+PHASE = whole_object(
+    name=TEXT, state=TEXT, progress=PERCENT, result=ANYTHING, attempts=COUNT,
+    started_at=maybe(TIME), finished_at=maybe(TIME),
+)  # fmt: skip
 PROGRESS = whole_object(overall=PERCENT, phase=maybe(TEXT), phases=list_of(PHASE), note=maybe(TEXT))
 WEBHOOK = whole_object(url=TEXT, sent_at=maybe(TIME), attempts=COUNT)
 JOB = whole_object(
@@ -182,7 +190,9 @@ CREW = {
     "depth": maybe(COUNT),
     "settled_total": COUNT,
 }
-TENANT = whole_object(name=TEXT, phase=PHASE_OF_NODE, **STORE, **CREW)
+TENANT = whole_object(
+    name=TEXT, phase=PHASE_OF_NODE, **STORE, **CREW, retention_trouble=maybe(TEXT)
+)
 NODE = whole_object(
     node=TEXT,
     version=TEXT,

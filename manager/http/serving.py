@@ -17,12 +17,13 @@ from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableTyp
 
 from musterd.config.listen import listen_address
 from musterd.manager.http.guard import Guard
+from musterd.manager.http.lines import LINE, Line, Rooms
 from musterd.manager.http.listening import address_text, listener_at
 from musterd.manager.http.plan import HttpPlan
 from musterd.manager.http.routes import application
 from musterd.manager.log import event
 
-CONNECTIONS_MAX = 100
+CONNECTIONS_MAX = 100  # beside the readers of events
 IDLE_SECONDS = 5  # also the time that a request's headers may take
 SEND_SECONDS = 10.0
 LINGER_SECONDS = 0.1  # for what is still being answered when the peer has left
@@ -47,7 +48,7 @@ async def serve(
     app = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max, "asgi")
     with listener_at(address) as listener:
         task_status.started(address_text(listener))
-        doorkeeper = _Doorkeeper(app, config, plan.log)
+        doorkeeper = _Doorkeeper(app, config, plan.log, Rooms(plan.event_readers_max))
         await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
@@ -58,28 +59,28 @@ class _Doorkeeper:
     app: AppWrapper
     config: Config
     log: logging.Logger
-    inside: int = 0
+    rooms: Rooms
 
     async def receive(self, stream: trio.SocketStream) -> None:
-        if self.inside >= CONNECTIONS_MAX:
-            event(self.log, logging.WARNING, "connection refused", open=self.inside)
+        if self.rooms.others >= CONNECTIONS_MAX:
+            event(self.log, logging.WARNING, "connection refused", open=self.rooms.others)
             await stream.aclose()
             return
-        self.inside += 1
+        line = Line(self.rooms, stream, trio.CancelScope())
         try:
-            await self._converse(stream)
+            await self._converse(line)
         except Exception:
             # Whatever a peer sends, it must not bring down the daemon beside it.
             self.log.exception("connection failed")
         finally:
-            self.inside -= 1
+            line.leave()
 
-    async def _converse(self, stream: trio.SocketStream) -> None:
-        state = ConnectionState(LifespanState({}))
+    async def _converse(self, line: Line) -> None:
+        state = ConnectionState(LifespanState({LINE: line}))
         context = WorkerContext(None)
-        with trio.CancelScope() as scope:
+        with line.conversation as scope:
             # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
-            bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(stream, scope))
+            bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(line.stream, scope))
             await TCPServer(self.app, self.config, context, state, bounded).run()
 
 

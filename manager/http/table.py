@@ -7,9 +7,10 @@ from http import HTTPStatus
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from musterd.manager.http import asked, jobs, node, queue, targets, why
+from musterd.manager.http import asked, events, jobs, node, queue, targets, why
 from musterd.manager.http.operation import Handler, Operation, Param, Reply
 from musterd.manager.http.schemas import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, ref
+from musterd.store.event_names import EVENT_TYPES, GROUPS, event_type
 from musterd.store.job import Action
 
 TENANT = Param("tenant", "Whose queue; `default` unless it is given.", NAME, asked.name)
@@ -22,6 +23,14 @@ LIMIT = Param(
     "How many jobs a page has at most. A page of large jobs may have fewer.",
     {"type": "integer", "minimum": 1, "maximum": asked.LIMIT_MAX, "default": asked.LIMIT_DEFAULT},
     asked.limit,
+)
+JOB = Param("job", "Only events of this job.", ID, asked.job_id)
+TYPES = Param(
+    "type", "Only these, as `job.failed`, or all of a group, as `job`; may be given several times.",
+    {"type": "string", "enum": [*EVENT_TYPES, *GROUPS]}, event_type, many=True,
+)  # fmt: skip
+LAST_EVENT = Param(
+    "last_event_id", "Go on behind this event, as with the header Last-Event-ID.", TEXT, str
 )
 CURSOR = Param("cursor", "The `next` of the page before.", TEXT, asked.cursor)
 
@@ -109,6 +118,11 @@ OPERATIONS: Sequence[Operation] = (
         "Status"),
     _reading("/workers", "workers", "The crew, worker by worker.", node.workers, "Workers"),
     _reading("/scaling", "scaling", "The supervisor's last decisions.", node.scaling, "Scaling"),
+    Operation(
+        "GET", "/events", "follow", "What happens, as it happens, without an end.", "read",
+        events.follow, {200: Reply("Server-sent events.", TEXT, events.MEDIA_TYPE)},
+        (JOB, TARGET, KIND, TYPES, LAST_EVENT, TENANT),
+    ),
     Operation(
         "GET", "/openapi.json", "openapi", "This document.", "read", node.openapi,
         {200: Reply("An OpenAPI 3.1 document.", {"type": "object"})}, (TENANT,),

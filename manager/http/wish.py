@@ -7,7 +7,8 @@ from datetime import datetime
 from http import HTTPStatus
 
 from musterd.catalog.kinds import Catalog, WorkKind
-from musterd.config.faults import did_you_mean
+from musterd.config.faults import Unfit, did_you_mean
+from musterd.config.webhook_urls import UrlPolicy, check_allowed
 from musterd.manager.http.problem import Refused
 from musterd.manager.kinds import UnknownKind, known_kind
 from musterd.store.asking import OPTIONS, new_job, payload_text
@@ -48,6 +49,15 @@ def job_wanted(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimi
     _check_size(payload, limits)
     check_payload(payload, limits)
     return job._replace(payload=payload)
+
+
+def check_webhook(job: NewJob, policy: UrlPolicy) -> None:
+    """Raises `Refused` where the job's end is to be told to whom this node tells nothing."""
+    if job.webhook is not None:
+        try:
+            check_allowed(job.webhook, policy)
+        except Unfit as unfit:
+            raise _invalid(f"webhook: {unfit}") from None
 
 
 def _check_size(payload: str, limits: PayloadLimits) -> None:

@@ -98,6 +98,21 @@ def test_kinds_are_one_object_a_line() -> None:
     assert (flaky["behaviour"]["fail_first"], flaky["max_attempts"]) == (2, 4)
 
 
+def test_a_kind_shows_its_phases() -> None:
+    lines = {line.split()[0]: line for line in call("kinds").stdout.splitlines()}
+    assert "phases download, process, upload" in lines["video"]
+    found = [json.loads(line) for line in call("kinds", "--json").stdout.splitlines()]
+    video = next(kind for kind in found if kind["name"] == "video")
+    first = video["behaviour"]["phases"][0]
+    assert (first["name"], first["input"], first["behaviour"]["duration_ms_max"]) == (
+        *("download", "payload", 300),
+    )
+    assert "broken" not in first
+    checked = [json.loads(line) for line in call("kinds", "--check", "--json").stdout.splitlines()]
+    video = next(kind for kind in checked if kind["name"] == "video")
+    assert [phase["broken"] for phase in video["behaviour"]["phases"]] == [None] * 3
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,0 +1,185 @@
+"""Marks jobs that have ended as stale, and deletes them, when their time has come. Every node does
+it for each of its tenants; nodes share the work, and none waits for another.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Catalog
+from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
+from musterd.config.retention import Ages as KindAges
+from musterd.config.retention import Retention as RetentionSettings
+from musterd.manager.archive import ArchiveFailed, Archivist
+from musterd.manager.log import event
+from musterd.store.errors import StoreError
+from musterd.store.job import JobState
+from musterd.store.lifecycle import ENDED
+from musterd.store.retention import Ages, Errand, Place, Retention, Strides
+
+PAUSE_SECONDS = 0.02  # between two batches, at least
+REST = 2.0  # times as long as a batch took, so that others have the store too
+LOOKS = 10.0  # within the shortest age
+LOOK_SECONDS_MIN = 1.0
+DOUBLED_MAX = 4  # times the interval is doubled while there is nothing to do
+
+Which = Literal["stale_seconds", "delete_seconds"]
+
+
+@attrs.frozen
+class RetentionPlan:
+    """What the service goes by; `settings` and `catalog` are those of the moment."""
+
+    store: Retention
+    settings: Callable[[], RetentionSettings]
+    catalog: Callable[[], Catalog]
+    tenant: str
+    dice: random.Random
+    log: logging.Logger
+
+
+class Retiring:
+    """Owned by its tenancy, from the start to the beginning of the drain. `trouble` says why
+    nothing is deleted, or is None.
+    """
+
+    def __init__(self, plan: RetentionPlan) -> None:
+        self._plan = plan
+        self._bell = trio.Event()
+        self.trouble: str | None = None
+
+    async def run(self) -> None:
+        quiet = 0
+        pause = self._pause(quiet)
+        while True:
+            with trio.move_on_after(pause * self._plan.dice.uniform(0.5, 1.0)):
+                await self._bell.wait()
+            self._bell = trio.Event()
+            try:
+                done = await self.look()
+            except StoreError:
+                done = 0  # the store's watcher has told the log; the jobs wait
+            quiet = 0 if done else min(quiet + 1, DOUBLED_MAX)
+            pause = self._pause(quiet)
+
+    def wake(self) -> None:
+        """Other rules hold now."""
+        self._bell.set()
+
+    async def look(self) -> int:
+        """Marks and deletes all that is due; gives how many jobs that was about."""
+        plan = self._plan
+        settings, catalog = plan.settings(), plan.catalog()
+        stale = ages_of(settings, catalog, "stale_seconds")
+        expired = ages_of(settings, catalog, "delete_seconds")
+        done = 0
+        if stale.shortest is not None:
+            errand = Errand(stale, settings.batch, address_of(settings.on_stale))
+            done += await self._walk(plan.store.mark, errand)
+        if expired.shortest is not None:
+            done += await self._delete(settings, expired)
+            await self._forget(settings.batch)
+        return done
+
+    async def _delete(self, settings: RetentionSettings, ages: Ages) -> int:
+        keeper = keeper_of(settings, self._plan.tenant, self._plan.catalog)
+        errand = Errand(ages, settings.batch, address_of(settings.on_delete), keeper)
+        try:
+            done = await self._walk(self._plan.store.delete, errand)
+        except ArchiveFailed as error:
+            self._tell(str(error))
+            return 0
+        self._tell(None)
+        return done
+
+    async def _walk(
+        self, act: Callable[[Errand, Place | None], Awaitable[Strides]], errand: Errand
+    ) -> int:
+        done = 0
+        place: Place | None = None
+        while True:
+            started = trio.current_time()
+            strides = await act(errand, place)
+            done += strides.done
+            place = strides.further
+            if place is None:
+                return done
+            await self._give_way(started)
+
+    async def _forget(self, batch: int) -> None:
+        started = trio.current_time()
+        while await self._plan.store.forget_leftovers(batch) >= batch:
+            await self._give_way(started)
+            started = trio.current_time()
+
+    async def _give_way(self, started: float) -> None:
+        await trio.sleep(max(PAUSE_SECONDS, REST * (trio.current_time() - started)))
+
+    def _pause(self, quiet: int) -> float:
+        settings, catalog = self._plan.settings(), self._plan.catalog()
+        ages = ages_of(settings, catalog, "stale_seconds")
+        return pause_seconds(settings.interval_seconds, ages.shortest, quiet)
+
+    def _tell(self, trouble: str | None) -> None:
+        """Once when it begins, and once when it is over."""
+        before, self.trouble = self.trouble, trouble
+        if before == trouble:
+            return
+        fields = {"tenant": self._plan.tenant, "archive": self._plan.settings().archive}
+        if trouble is None:
+            event(self._plan.log, logging.INFO, "archive is written again", **fields)
+            return
+        what = "archive cannot be written, no job is deleted"
+        event(self._plan.log, logging.ERROR, what, **fields, message=trouble)
+
+
+def ages_of(settings: RetentionSettings, catalog: Catalog, which: Which) -> Ages:
+    """From when on jobs are stale, or are deleted, by state and kind."""
+
+    def of(own: KindAges) -> Mapping[JobState, float | None]:
+        return {state: getattr(kept(settings, state, own), which) for state in sorted(ENDED)}
+
+    said = {name: kind.retention for name, kind in catalog.items()}
+    return Ages(of(NOTHING), {name: of(own) for name, own in said.items() if own != NOTHING})
+
+
+def address_of(hook: str) -> str | None:
+    """Where messages for a hook go."""
+    if not hook:
+        return None
+    return hook if function_of(hook) is None else f"python:{hook}"
+
+
+def keeper_of(
+    settings: RetentionSettings, tenant: str, catalog: Callable[[], Catalog]
+) -> Archivist | None:
+    """What is done with jobs before they are deleted; None = nothing."""
+    archive, hook = settings.archive, settings.on_delete
+    if not archive and not hook:
+        return None
+    in_table = archive == IN_TABLE
+    return Archivist(
+        tenant=tenant,
+        catalog=catalog,
+        file=Path(archive) if archive and not in_table else None,
+        in_table=in_table,
+        tells=bool(hook),
+        payload_told=function_of(hook) is not None,
+    )
+
+
+def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: int) -> float:
+    """How long until the next look: longer while there is nothing to do, but never so long that a
+    job is late by more than a tenth of the shortest age.
+    """
+    pause = interval_seconds * 2.0**quiet
+    if shortest_age is None:
+        return pause
+    return max(LOOK_SECONDS_MIN, min(pause, shortest_age / LOOKS))

@@ -1,0 +1,126 @@
+"""One try to deliver one message: what is said, signed, sent, and what comes of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Protocol, TypeAlias
+
+import attrs
+import trio
+
+from musterd.config.faults import Unfit
+from musterd.config.settings import Webhooks
+from musterd.config.webhook_urls import UrlPolicy, check_allowed, check_webhook_url
+from musterd.manager.log import event
+from musterd.manager.webhooks.guard import Denied, Unresolved
+from musterd.manager.webhooks.judging import delivered, failed, judge, try_again
+from musterd.manager.webhooks.signing import signed_headers
+from musterd.manager.webhooks.telling import Shown, body_of, event_of
+from musterd.store.errors import StoreError
+from musterd.store.job import JobRecord
+from musterd.store.outbox import Delivery, Message
+from musterd.workers.runners.http_connection import Answer, HttpTrouble, NotSendable
+
+PYTHON = "python:"
+
+Event: TypeAlias = dict[str, object]
+# Calls module:function with an event; gives what went wrong, None = nothing.
+CallPython: TypeAlias = Callable[[str, Event], Awaitable[str | None]]
+
+
+class Post(Protocol):
+    async def __call__(
+        self, url: str, headers: Mapping[str, str], body: bytes, policy: UrlPolicy
+    ) -> Answer:
+        """See `sending.Sender.post`."""
+        ...
+
+
+@attrs.define(eq=False)
+class Courier:
+    """Everything that a try needs beside the message. `keys` raises ConfigError."""
+
+    read_job: Callable[[int], Awaitable[JobRecord | None]]
+    budget_of: Callable[[str], int | None]
+    tenant: str
+    keys: Callable[[], Sequence[bytes]]
+    post: Post
+    log: logging.Logger
+    call_python: CallPython | None = None
+    _warned: bool = attrs.field(default=False, init=False)
+
+    def warn_if_unsigned(self, keys: Sequence[bytes]) -> None:
+        """Says once that receivers cannot know who is calling."""
+        if not keys and not self._warned:
+            self._warned = True
+            advice = "set webhooks.secret_file, so that receivers can tell who is calling"
+            event(self.log, logging.WARNING, "webhooks are not signed", message=advice)
+
+    async def deliver(
+        self, message: Message, keys: Sequence[bytes], webhooks: Webhooks
+    ) -> Delivery:
+        """Tries once, within the time limit. Raises nothing."""
+        started_local = trio.current_time()
+        try:
+            with trio.fail_after(webhooks.timeout_seconds):
+                said = await self._event(message, webhooks)
+                if said is None:
+                    return failed(message, f"job {message.job_id} is no longer there")
+                if message.url.startswith(PYTHON):
+                    return await self._call(message, said, webhooks)
+                elapsed_seconds = trio.current_time() - started_local
+                return await self._send(message, said, _Try(keys, webhooks, elapsed_seconds))
+        except trio.TooSlowError:
+            error = f"no answer within {webhooks.timeout_seconds:g} s"
+            return try_again(message, error, webhooks)
+        except StoreError:  # its watcher has told the log
+            return try_again(message, "the job could not be read", webhooks)
+        except Exception as error:
+            # A fault of ours in one message must hold up none of the others.
+            self.log.exception("webhook %s cannot be sent", message.message_id)
+            return failed(message, f"musterd failed: {type(error).__name__}: {error}")
+
+    async def _event(self, message: Message, webhooks: Webhooks) -> Event | None:
+        record = await self.read_job(message.job_id) if message.body is None else None
+        budget = None if record is None else self.budget_of(record.kind)
+        whole = webhooks.include_payload or message.url.startswith(PYTHON)
+        return event_of(message, record, Shown(self.tenant, budget, whole))
+
+    async def _send(self, message: Message, said: Event, try_: _Try) -> Delivery:
+        webhooks, policy = try_.webhooks, try_.webhooks.policy
+        self.warn_if_unsigned(try_.keys)
+        body = body_of(said)
+        at = message.created_at + timedelta(seconds=message.age_seconds + try_.elapsed_seconds)
+        headers = signed_headers(try_.keys, message.message_id, int(at.timestamp()), body)
+        try:
+            check_webhook_url(message.url)  # what was inserted by hand, or allowed until lately
+            check_allowed(message.url, policy)
+            answer = await self.post(message.url, headers, body, policy)
+        except Unfit as unfit:
+            return failed(message, f"the webhook's URL cannot be used: {unfit}")
+        except NotSendable:
+            return failed(message, "the webhook's URL cannot be used")
+        except Denied as denied:
+            if denied.final:
+                return failed(message, str(denied))
+            return try_again(message, str(denied), webhooks)
+        except (HttpTrouble, Unresolved) as trouble:
+            return try_again(message, str(trouble), webhooks)
+        return judge(message, answer, webhooks)
+
+    async def _call(self, message: Message, said: Event, webhooks: Webhooks) -> Delivery:
+        if self.call_python is None:
+            return failed(message, "this node calls no Python functions")
+        error = await self.call_python(message.url.removeprefix(PYTHON), said)
+        if error is None:
+            return delivered(message, None)
+        return try_again(message, error, webhooks)
+
+
+@attrs.frozen
+class _Try:
+    keys: Sequence[bytes] = attrs.field(repr=False)
+    webhooks: Webhooks
+    elapsed_seconds: float

@@ -1,0 +1,195 @@
+"""Delivers what waits in a tenant's outbox. Every node does it; the store gives each message to one
+of them at a time, and to another if nothing is heard of it. So each is delivered at least once, and
+a receiver knows a second time by its `webhook-id`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Callable, Sequence
+from uuid import uuid4
+
+import attrs
+import trio
+
+from musterd.config.faults import ConfigError
+from musterd.config.settings import Webhooks
+from musterd.manager.log import event
+from musterd.manager.webhooks.courier import Courier
+from musterd.manager.webhooks.judging import given_back
+from musterd.store.errors import StoreError
+from musterd.store.outbox import Delivery, Message, Outbox
+
+LOOK_SECONDS = 5.0  # between looks for messages that other nodes, or nobody's, have made
+LOOK_SECONDS_RESTING = 30.0
+SOON_SECONDS = 0.02  # jobs that end together are told together
+PERHAPS_SECONDS = 1.0  # after the end of a job that may have a webhook of its own
+TROUBLE_SECONDS = 2.0
+HOLD_MARGIN_SECONDS = 30.0  # beyond the time limit of a try: to write what came of it
+BUSY_SECONDS = 0.25  # after a look at what others just have in hand
+
+
+@attrs.define(eq=False)
+class Postman:
+    """Owned by its tenant. `rests`: nothing happens here just now, and looks may be seldom."""
+
+    outbox: Outbox
+    courier: Courier
+    webhooks: Callable[[], Webhooks]  # of the moment
+    told: Callable[[Delivery, Message], None]  # what came of a try is in the store
+    log: logging.Logger
+    dice: random.Random
+    rests: bool = attrs.field(default=False, init=False)
+    finished: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _in_flight: dict[trio.CancelScope, Message] = attrs.field(
+        factory=dict[trio.CancelScope, Message], init=False
+    )
+    _tried: list[tuple[Delivery, Message]] = attrs.field(
+        factory=list[tuple[Delivery, Message]], init=False
+    )
+    _look_local: float = attrs.field(default=-math.inf, init=False)
+    _is_due: bool = attrs.field(default=False, init=False)
+    _may_have_more: bool = attrs.field(default=False, init=False)  # since the last look
+    _closing: bool = attrs.field(default=False, init=False)
+    _dismissed: bool = attrs.field(default=False, init=False)
+    _troubled: bool = attrs.field(default=False, init=False)  # the secrets cannot be read
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    async def run(self) -> None:
+        """Until it was closed and nothing is in flight any more."""
+        async with trio.open_nursery() as tries:
+            while not self._is_done():
+                bell = self._bell = trio.Event()
+                with trio.move_on_at(await self._round(tries)):
+                    await bell.wait()
+        self.finished.set()
+
+    def job_ended(self, *, surely: bool = False) -> None:
+        """A job has ended here; `surely`: and has a webhook. Cheap: called for each of them."""
+        self._may_have_more = True
+        look_local = trio.current_time() + (SOON_SECONDS if surely else PERHAPS_SECONDS)
+        if look_local < self._look_local:
+            self._look_local = look_local
+            self._bell.set()
+
+    def close(self) -> None:
+        """Takes what the last jobs have left behind, then nothing more; `finished` is set when no
+        try is under way.
+        """
+        self._closing = True
+        self._look_local = -math.inf
+        self._bell.set()
+
+    def dismiss(self) -> None:
+        """Gives back what is under way."""
+        self._closing = self._dismissed = True
+        for scope in self._in_flight:
+            scope.cancel()
+        self._bell.set()
+
+    def _is_done(self) -> bool:
+        idle = not self._in_flight and not self._tried
+        return self._closing and idle and (self._dismissed or not self._may_have_more)
+
+    def _wake_local(self) -> float:
+        if self._tried or self._is_done() or (self._free and self._is_due):
+            return -math.inf
+        return self._look_local if self._free else math.inf
+
+    @property
+    def _free(self) -> int:
+        """How many more may be tried now. When closing, those that were left behind, once."""
+        if self._dismissed or (self._closing and not self._may_have_more):
+            return 0
+        return max(0, self.webhooks().concurrency - len(self._in_flight) - len(self._tried))
+
+    async def _round(self, tries: trio.Nursery) -> float:
+        """Gives when the next one is due, on the local clock, unless the bell rings before."""
+        try:
+            await self._write_and_take(tries)
+        except StoreError:
+            # The store's watcher has told the log; what was tried is written later.
+            if self._closing:
+                self._may_have_more = False  # it keeps what was left behind
+            if not self._is_done():
+                return trio.current_time() + TROUBLE_SECONDS * self.dice.uniform(0.5, 1.0)
+        return self._wake_local()
+
+    async def _write_and_take(self, tries: trio.Nursery) -> None:
+        await self._write()
+        if not self._free or not await self._something_is_due():
+            return
+        try:
+            keys = self.courier.keys()
+        except ConfigError as error:
+            self._complain(error)
+            return
+        self._troubled = False
+        wanted = self._free
+        hold_seconds = self.webhooks().timeout_seconds + HOLD_MARGIN_SECONDS
+        taken = await self.outbox.take(uuid4(), wanted, hold_seconds)
+        self._is_due = len(taken) == wanted
+        if not taken:
+            self._look_local = trio.current_time() + BUSY_SECONDS
+        if self._closing:
+            self._may_have_more = False
+        for message in taken:
+            scope = trio.CancelScope()
+            self._in_flight[scope] = message
+            tries.start_soon(self._try, scope, message, keys)
+
+    async def _something_is_due(self) -> bool:
+        """Looks, if it is time to."""
+        now = trio.current_time()
+        if self._is_due:
+            return True
+        if self._look_local > now:
+            return False
+        # What ends while the store is asked asks for another look: it is not to be overwritten.
+        self._look_local = now + (LOOK_SECONDS_RESTING if self.rests else LOOK_SECONDS)
+        self._may_have_more, may_have_more = self._closing, self._may_have_more
+        try:
+            seconds = await self.outbox.next_due_seconds()
+        except StoreError:
+            self._look_local, self._may_have_more = -math.inf, may_have_more
+            raise
+        is_due = seconds is not None and seconds <= 0
+        if seconds is not None:
+            self._look_local = min(self._look_local, now + seconds)
+        if self._closing:
+            self._may_have_more = is_due
+        return is_due
+
+    async def _try(self, scope: trio.CancelScope, message: Message, keys: Sequence[bytes]) -> None:
+        delivery = given_back(message)
+        with scope:
+            delivery = await self.courier.deliver(message, keys, self.webhooks())
+        del self._in_flight[scope]
+        self._tried.append((delivery, message))
+        self._bell.set()
+
+    async def _write(self) -> None:
+        """Writes what has been tried. What the store does not take has been somebody else's since:
+        its time was over.
+        """
+        tried = list(self._tried)
+        if not tried:
+            return
+        taken = await self.outbox.settle([delivery for delivery, _ in tried])
+        del self._tried[: len(tried)]
+        for delivery, message in tried:
+            if delivery.id in taken:
+                self.told(delivery, message)
+
+    def _complain(self, error: ConfigError) -> None:
+        """Nothing is sent unsigned that was to be signed: it waits until somebody mends it."""
+        self._look_local = trio.current_time() + LOOK_SECONDS
+        self._is_due = False
+        if self._closing:
+            self._may_have_more = False
+        if not self._troubled:
+            self._troubled = True
+            fields = {"message": str(error)}
+            event(self.log, logging.ERROR, "webhooks wait for their secret", **fields)

@@ -1,0 +1,111 @@
+"""A tenant's postman: what it is made of, and how it leaves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import attrs
+import trio
+
+from musterd.config.credentials import resolve_signing_keys
+from musterd.config.settings import Settings
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.cancelling import cancel_when
+from musterd.manager.kinds import budget_of
+from musterd.manager.log import event
+from musterd.manager.plans import TenancyPlan
+from musterd.manager.telling import Telling
+from musterd.manager.webhooks.courier import Courier
+from musterd.manager.webhooks.postman import Postman
+from musterd.manager.webhooks.sending import Sender
+from musterd.store.lifecycle import ENDED
+from musterd.store.outbox import Delivery, Message
+from musterd.workers.hooks import PythonHooks
+from musterd.workers.listener import Report
+from musterd.workers.tools import Tools
+
+
+@attrs.frozen
+class Mail:
+    """A tenant's postman, who tells him of the end of jobs, and the functions that he calls."""
+
+    postman: Postman
+    _hooks: PythonHooks
+    _plan: TenancyPlan
+    _settings: Callable[[], Settings]
+
+    async def run(self) -> None:
+        """Until the postman has left."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hooks.run)
+            await self.postman.run()
+            nursery.cancel_scope.cancel()
+
+    def settled(self, reports: Sequence[Report]) -> None:
+        """On the hot path: looks at what is at hand, and at nothing else."""
+        kinds = {report.kind for report in reports if report.state in ENDED}
+        if kinds:
+            catalog, of_all = self._plan.catalog(), bool(self._settings().webhooks.url)
+            known = (catalog[kind] for kind in kinds if kind in catalog)
+            self.postman.job_ended(surely=of_all or any(kind.webhook for kind in known))
+
+    async def leave(self, hurry: trio.Event) -> None:
+        """Waits for what is under way, within the time that one try may take; gives back the rest.
+        If somebody is in a hurry, all of it at once.
+        """
+        shutdown, postman = self._plan.settings.shutdown, self.postman
+        postman.close()
+        with trio.move_on_after(postman.webhooks().timeout_seconds):
+            async with trio.open_nursery() as waiting:
+                waiting.start_soon(cancel_when, hurry, waiting.cancel_scope)
+                await postman.finished.wait()
+                waiting.cancel_scope.cancel()
+        postman.dismiss()
+        with trio.move_on_after(shutdown.dismiss_seconds):
+            await postman.finished.wait()
+
+
+def make_mail(
+    plan: TenancyPlan, settings: Callable[[], Settings], telling: Telling, tools: Tools
+) -> Mail:
+    """`settings` gives those of the moment; `telling` says from now on when jobs have ended."""
+    tenant = plan.settings.tenant
+    hooks = PythonHooks(tools, lambda: settings().catalog.python_path)
+    courier = Courier(
+        read_job=plan.engine.job,
+        budget_of=lambda kind: budget_of(plan.catalog(), kind),
+        tenant=tenant,
+        keys=lambda: resolve_signing_keys(settings(), plan.environ),
+        post=plan.post or Sender().post,
+        log=plan.log,
+        call_python=hooks.call,
+    )
+    told = _told(plan, {} if tenant == DEFAULT_TENANT else {"tenant": tenant})
+    postman = Postman(
+        plan.engine.outbox, courier, lambda: settings().webhooks, told, plan.log, plan.dice
+    )
+    mail = Mail(postman, hooks, plan, settings)
+    telling.on_settled = mail.settled
+    return mail
+
+
+def _told(plan: TenancyPlan, named: dict[str, str]) -> Callable[[Delivery, Message], None]:
+    def told(delivery: Delivery, message: Message) -> None:
+        fields: dict[str, object] = {
+            "webhook": message.message_id,
+            "job": message.job_id,
+            "tries": message.tries,
+            **named,
+        }
+        if delivery.delivered:
+            plan.metrics.webhook("delivered")
+            event(plan.log, logging.DEBUG, "webhook delivered", **fields)
+        elif delivery.retry_seconds is None:
+            plan.metrics.webhook("failed")
+            event(plan.log, logging.WARNING, "webhook failed", error=delivery.error, **fields)
+        else:
+            plan.metrics.webhook("retried")
+            event(plan.log, logging.DEBUG, "webhook retried", error=delivery.error, **fields)
+
+    return told
