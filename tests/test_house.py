@@ -34,7 +34,13 @@ NESTING_MAX = 3
 
 # Who may look at the wall clock or roll the dice themselves: (path, call, why).
 OWN_CLOCK_OR_DICE = (
+    (
+        "manager/cli/events.py",
+        "datetime.now",
+        "a verb is the door: `--since 10m` is from now on back",
+    ),
     ("manager/cli/jobs.py", "datetime.now", "a verb is the door: it tells a person how long ago"),
+    ("manager/cli/webhooks.py", "datetime.now", "as in jobs.py"),
     ("manager/cli/node.py", "time.time", "wires the daemon: stamps the settings it has loaded"),
 )
 

@@ -7,7 +7,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import ceiling, embedded, enqueueing, postgres, runners, targets, tenants, why
+from tests.bench import (
+    ceiling,
+    embedded,
+    enqueueing,
+    postgres,
+    retention,
+    runners,
+    targets,
+    tenants,
+    why,
+)
 from tests.support.postgres_server import PostgresServer
 
 
@@ -33,6 +43,7 @@ def main(words: list[str]) -> None:
         _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
         _python_kinds(server, share)
         _asking_why(server, 1_000_000 // share)
+        _retaining(server, 600 // share)
 
 
 def _drains(server: PostgresServer, share: int) -> None:
@@ -48,6 +59,11 @@ def _drains(server: PostgresServer, share: int) -> None:
             f"{found.jobs_a_second:,.0f} jobs/s = {found.jobs_a_second / bare:.2f} of bare,"
             f" {cpu:.1f} us CPU/job, {wal:,.0f} B WAL/job, {found.resident_mib:.0f} MiB",
         )
+
+
+def _retaining(server: PostgresServer, seconds: float) -> None:
+    *over_time, ratio = retention.lines(retention.sizes(server, seconds, jobs_a_second=1_000))
+    _say("1,000 jobs/s, each deleted after 36 s", f"{over_time[-1]}; {ratio}")
 
 
 def _many_tenants(server: PostgresServer) -> None:

@@ -6,13 +6,14 @@ It keeps the history of what the store has truly done, for `tests.support.histor
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 from uuid import UUID
 
 import attrs
 import trio
 
+from musterd.manager.facets import facet
 from musterd.store.engine import ReapRequest, SchemaState
 from musterd.store.errors import (
     InputRefused,
@@ -41,6 +42,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.phases import KindRule
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.store.standing import Standing
@@ -82,6 +84,10 @@ class FaultyEngine:
         self.history: list[Event] = []
         self._nursery = nursery
         self._moment, self._calls_at_moment = -1.0, 0
+        self.events = facet(engine.events, "events", self._through)
+        self.phases = facet(engine.phases, "phases", self._through)
+        self.outbox = facet(engine.outbox, "outbox", self._through)
+        self.retention = facet(engine.retention, "retention", self._through)
 
     async def open(self) -> None:
         await self._through("open", self.engine.open)
@@ -194,6 +200,9 @@ class FaultyEngine:
 
     async def leave(self, node_id: UUID) -> None:
         await self._through("leave", lambda: self.engine.leave(node_id))
+
+    async def tell_kinds(self, rules: Mapping[str, KindRule]) -> None:
+        await self._through("tell_kinds", lambda: self.engine.tell_kinds(rules))
 
     async def nodes(self) -> list[NodeRecord]:
         return await self._through("nodes", self.engine.nodes)

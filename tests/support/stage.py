@@ -22,6 +22,7 @@ from musterd.manager.metrics import Metrics
 from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Decision, WorkerView
 from musterd.manager.watched import WatchedEngine
+from musterd.manager.webhooks.courier import Post
 from musterd.store.job import JobFilter, JobRecord, JobState, NewJob
 from musterd.store.lookout import Lookout
 from musterd.store.sqlite.engine import SqliteEngine
@@ -143,6 +144,7 @@ class Stage:
         self.stores = {DEFAULT_TENANT: store}
         self.lookouts: list[Lookout] = []
         self.nodes: list[Node] = []
+        self.post: Post | None = None  # what webhooks are sent with
         self.kinds: dict[str, WorkKind] = {one.name: one for one in KINDS}
         self._nursery = nursery
 
@@ -178,6 +180,7 @@ class Stage:
                 self.stores[own.tenant], metrics, log, trio.current_time
             ),
             lookouts=lambda: self.lookouts,
+            post=self.post,
         )
         scope, ended = trio.CancelScope(), trio.Event()
         node = Node(name, settings, Daemon(plan), metrics, events, ended, scope, sleep)

@@ -18,6 +18,7 @@ from musterd.catalog.load import catalog_of
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.feed.feed import Feed
 from musterd.manager.http.answers import DEFAULT_TENANT
 from musterd.manager.http.body import ENVELOPE_BYTES
 from musterd.manager.http.keys import Keys
@@ -34,6 +35,7 @@ from tests.support.http_client import Answer, ask
 
 CATALOG: Catalog = catalog_of(load(None, {}, (), Path("no.such.file")).settings)
 PAYLOAD_BYTES_MAX = 100_000
+EVENT_READERS_MAX = 3
 COUNTS = Counts({JobState.QUEUED: 3, JobState.SUCCEEDED: 5}, 8, 2, 1.5, None, None)
 STATUS = NodeStatus(
     node="n1",
@@ -101,6 +103,7 @@ class Web:
     address: str
     node: StillNode
     engine: Engine
+    feed: Feed
 
     async def get(
         self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET"
@@ -150,6 +153,7 @@ async def serving(
         decisions=node.decisions,
         target=node.target,
         target_of=node.target_of,
+        feed=Feed(DEFAULT_TENANT, store.events, counts),
     )
 
     async def refresh() -> None:
@@ -163,6 +167,7 @@ async def serving(
         tenant={door.name: door}.get,
         drain=node.drain,
         refresh=refresh,
+        event_readers_max=EVENT_READERS_MAX,
         body_bytes_max=PAYLOAD_BYTES_MAX + ENVELOPE_BYTES,
         metrics=metrics,
         log=logging.getLogger("musterd.test"),
@@ -172,7 +177,7 @@ async def serving(
         await store.migrate()
     async with trio.open_nursery() as nursery:
         address: str = await nursery.start(serve, plan)
-        yield Web(address, node, store)
+        yield Web(address, node, store, door.feed)
         nursery.cancel_scope.cancel()
     if engine is None:
         await store.close()

@@ -1,0 +1,245 @@
+"""The feed of events: who gets what, and when."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from musterd.manager.feed.feed import Feed, FeedClosed
+from musterd.manager.feed.reader import STUCK_SECONDS, Reader, Wire
+from musterd.store.events import ALL_EVENTS, EventFilter
+from tests.support.event_log import Listener, MemoryLog, feed_of, listening, mute_pipe
+
+SOON_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def running(log: MemoryLog) -> AsyncGenerator[tuple[Feed, trio.Nursery]]:
+    feed = feed_of(log)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(feed.run)
+        yield feed, nursery
+        nursery.cancel_scope.cancel()
+
+
+async def test_nobody_follows_and_nothing_is_asked() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, _):
+        for _ in range(100):
+            feed.news()
+            await trio.sleep(1)
+    assert log.calls == 0
+
+
+async def test_each_event_once_in_order_from_where_the_reader_was() -> None:
+    log = MemoryLog()
+    for _ in range(1_500):
+        log.add()
+    await log.order()
+    async with running(log) as (feed, nursery):
+        with listening(700) as old, listening(1_500) as new:
+            nursery.start_soon(feed.serve, old.reader)
+            nursery.start_soon(feed.serve, new.reader)
+            await trio.sleep(SOON_SECONDS)
+            log.add()
+            await trio.sleep(SOON_SECONDS)
+            assert old.ids() == list(range(701, 1_502))
+            assert new.ids() == [1_501]
+
+
+async def test_one_who_missed_more_than_the_ring_holds_reads_the_log() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening(0) as first, listening(0) as late:
+            nursery.start_soon(feed.serve, first.reader)
+            await trio.sleep(SOON_SECONDS)
+            for _ in range(25_000):
+                log.add()
+            await trio.sleep(SOON_SECONDS)
+            assert first.ids() != []
+            log.forget(100)
+            late.reader.position = 100
+            nursery.start_soon(feed.serve, late.reader)
+            for _ in range(400):
+                first.take_in()
+                late.take_in()
+                log.add()
+                await trio.sleep(0.05)
+            await trio.sleep(SOON_SECONDS)
+            assert late.ids() == list(range(101, log.newest + 1))
+
+
+async def test_news_are_told_at_once_and_not_only_at_the_next_look() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(10)
+            log.add()
+            feed.news()
+            await trio.sleep(0.11)
+            assert one.ids() == [1]
+
+
+async def test_each_gets_what_fits_its_filter() -> None:
+    log = MemoryLog()
+    wanted = {
+        EventFilter(job_id=2): [2],
+        EventFilter(kind="mail"): [3],
+        EventFilter(target="t"): [4],
+        EventFilter(types=frozenset({"job.failed"})): [5],
+        EventFilter(types=frozenset({"node"})): [6],
+        EventFilter(types=frozenset({"job"}), kind="mail"): [3],
+        ALL_EVENTS: [1, 2, 3, 4, 5, 6],
+    }
+    async with running(log) as (feed, nursery):
+        heard = await _serve_each(feed, nursery, list(wanted))
+        log.add()
+        log.add(job_id=2)
+        log.add(kind="mail")
+        log.add(target="t")
+        log.add("job.failed")
+        log.add("node.started", None, kind=None)
+        await trio.sleep(SOON_SECONDS)
+        assert [one.ids() for one in heard] == list(wanted.values())
+        assert {one.reader.position for one in heard} == {6}
+
+
+async def _serve_each(
+    feed: Feed, nursery: trio.Nursery, filters: list[EventFilter]
+) -> list[Listener]:
+    async def serve(
+        which: EventFilter, task_status: trio.TaskStatus[Listener] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        with listening(0, which) as one:
+            task_status.started(one)
+            await feed.serve(one.reader)
+
+    return [await nursery.start(serve, which) for which in filters]
+
+
+async def test_a_ping_each_fifteen_seconds_says_how_far_it_looked() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening(0, EventFilter(job_id=9)) as one:
+            nursery.start_soon(feed.serve, one.reader)
+            for _ in range(45):
+                log.add()
+                await trio.sleep(1)
+            await trio.sleep(SOON_SECONDS)
+            pings = one.hear()
+            assert [ping["event"] for ping in pings] == ["ping"] * 3
+            for ping, wanted in zip(pings, (15, 30, 45), strict=True):
+                assert ping["id"] == ping["data"]["position"] == pytest.approx(wanted, abs=2)
+
+
+async def test_who_does_not_read_is_cut_off_and_holds_up_nobody() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening() as quick, mute_pipe() as fileno:
+            slow = Reader(ALL_EVENTS, 0, Wire(lambda: fileno, chunked=True))
+            nursery.start_soon(feed.serve, slow)
+            nursery.start_soon(feed.serve, quick.reader)
+            await trio.sleep(SOON_SECONDS)
+            for _ in range(2_000):
+                log.add()
+            for _ in range(20):
+                quick.take_in()
+                await trio.sleep(0.1)
+            assert len(quick.ids()) == 2_000
+            assert slow.ending is None
+            await trio.sleep(STUCK_SECONDS)
+            assert slow.ending == "slow"
+            assert list(feed.readers) == [quick.reader]
+
+
+async def test_who_leaves_is_forgotten() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(SOON_SECONDS)
+            one.leave()
+            log.add()
+            await trio.sleep(SOON_SECONDS)
+            assert one.reader.ending == "gone"
+            assert feed.readers == {}
+            calls = log.calls
+            await trio.sleep(100)
+            assert log.calls == calls
+
+
+async def test_a_store_that_is_away_costs_no_event_and_no_reader() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            log.add()
+            await trio.sleep(SOON_SECONDS)
+            log.away = True
+            log.add()
+            calls = log.calls
+            await trio.sleep(60)
+            assert log.calls - calls < 30
+            log.away = False
+            await trio.sleep(10)
+            assert one.ids() == [1, 2]
+            assert [frame["id"] for frame in one.hear()] == [1, 1, 1, 1, 1, 2]
+
+
+async def test_one_who_comes_while_the_store_is_away_gets_all_later() -> None:
+    log = MemoryLog()
+    log.add()
+    await log.order()
+    log.away = True
+    async with running(log) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(20)
+            assert [frame["event"] for frame in one.hear()] == ["ping"]
+            log.away = False
+            await trio.sleep(10)
+            assert one.ids() == [1]
+
+
+async def test_the_end_is_told_all_there_was() -> None:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(SOON_SECONDS)
+            log.add("node.stopped", None)
+            await feed.close()
+            assert one.ids() == [1]
+            assert one.reader.ending == "closed"
+            with pytest.raises(FeedClosed):
+                await feed.begin(None)
+
+
+async def test_a_snapshot_stands_before_what_it_may_not_have_seen() -> None:
+    log = MemoryLog()
+    feed = feed_of(log)
+    log.add()
+    start = await feed.begin(None)
+    assert (start.position, start.gap) == (1, False)
+    assert start.counts is not None
+    log.add()
+    calls = log.calls
+    assert (await feed.begin(None)).position == 1  # the same one for all who come within a second
+    assert log.calls == calls
+    await trio.sleep(1)
+    assert (await feed.begin(None)).position == 2
+
+
+@pytest.mark.parametrize(("last_id", "usable"), [(4, False), (5, True), (9, True), (10, False)])
+async def test_an_id_that_the_log_does_not_have_gets_a_snapshot(last_id: int, usable: bool) -> None:
+    log = MemoryLog()
+    for _ in range(9):
+        log.add()
+    await log.order()
+    log.forget(5)
+    start = await feed_of(log).begin(last_id)
+    assert start.gap is not usable
+    assert (start.counts is None) is usable
+    assert start.position == (last_id if usable else 9)

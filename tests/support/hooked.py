@@ -1,0 +1,98 @@
+"""A real receiver of webhooks: a server in a thread, which answers as it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen
+class Got:
+    """A request as it arrived."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def said(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+
+@attrs.frozen
+class Say:
+    """An answer; `after_seconds` it is given late."""
+
+    status: int = 204
+    headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    after_seconds: float = 0.0
+
+
+@attrs.define(eq=False)
+class Hooked:
+    """Answers the first request with the first line of the script, and so on; then with 204."""
+
+    script: list[Say]
+    port: int = 0
+    got: list[Got] = attrs.field(factory=list[Got], init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook?a=1"
+
+    def take(self, got: Got) -> Say:
+        with self._lock:
+            self.got.append(got)
+            return self.script.pop(0) if self.script else Say()
+
+
+@contextmanager
+def hooked(script: Sequence[Say] = (), port: int = 0) -> Generator[Hooked]:
+    """Listens while the block lasts; at `port` if that is given."""
+    receiver = Hooked(list(script))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            say = receiver.take(Got(self.path, headers, body))
+            time.sleep(say.after_seconds)
+            self.send_response(say.status)
+            for name, value in say.headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except OSError:
+                return  # who sends may go as he likes
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its base's name
+            """Says nothing."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", port), Handler) as server:
+        receiver.port = server.server_port
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            server.shutdown()
+            thread.join()
