@@ -8,6 +8,9 @@ PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$each && break; done)
 
+# One more than there are cores: many tests wait for daemons.
+TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
+
 BIN := .venv/bin
 FOLDERS := config catalog store workers manager
 # What takes a task_status: flake8-async then finds a start_soon where a start was meant.
@@ -28,7 +31,7 @@ run: .venv/run.stamp  ## the daemon, on the embedded engine unless told otherwis
 	@exec $(BIN)/musterd run $(ARGS)
 
 test: .venv/dev.stamp .fuzz-venv/stamp  ## every test that fits a build machine
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal $(ARGS)
 
 check: check-format check-lint check-async check-mypy check-pyright check-config  ## format, lint, types, shipped configuration
 
