@@ -79,10 +79,11 @@ def _value(text: str, path: tuple[str, ...]) -> object:
 
 def _attribute(path: Sequence[str]) -> "Key | None":
     """The key at `path`, which may be one of a table within a table."""
-    key = keys().get(".".join(path[:2]))
-    if key is None or len(path) == 2:  # noqa: PLR2004 - section and key
+    section, name, *within = path
+    key = keys().get(f"{section}.{name}")
+    if key is None or not within:
         return key
-    return attrs.fields_dict(cast("type[attrs.AttrsInstance]", key.type)).get(path[2])
+    return attrs.fields_dict(cast("type[attrs.AttrsInstance]", key.type)).get(within[0])
 
 
 def _parsed(text: str) -> object:

@@ -11,7 +11,7 @@ import attrs
 
 from musterd.manager.view import Decision, NodeStatus, WorkerView
 from musterd.store.job import Counts, JobState
-from musterd.store.report import time_text
+from musterd.store.shown import time_text
 from musterd.store.words import duration_text, one_line, plural
 
 TROUBLE_WORDS = {

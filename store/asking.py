@@ -22,6 +22,8 @@ OPTIONS = (
     *("payload", "priority", "run_at", "delay_seconds", "dedup_key", "dedup_scope", "hold"),
     *("max_attempts", "target", "webhook"),
 )
+KIND_LENGTH_MAX = 100
+TEXT_LENGTH_MAX = 200  # of a key or a target
 PLAIN_LENGTH_MAX = 100_000
 # 64 levels, opened and closed: what is no longer is not too deep, and holds no number beyond a
 # double, which has more than 300 digits.
@@ -129,10 +131,10 @@ def _one(asked: Asked, number: int) -> NewJob:
 
 
 def _kind(kind: object) -> str:
-    if isinstance(kind, str) and 1 <= len(kind) <= 100:  # noqa: PLR2004 - as the message says
+    if isinstance(kind, str) and 1 <= len(kind) <= KIND_LENGTH_MAX:
         return kind
     found = f"{len(kind)} characters" if isinstance(kind, str) else _found(kind)
-    raise InputRefused(f"kind: found {found}, wanted a name of 1 to 100 characters")
+    raise InputRefused(f"kind: found {found}, wanted a name of 1 to {KIND_LENGTH_MAX} characters")
 
 
 def _whole(asked: Mapping[str, Any], name: str, smallest: int, largest: int) -> int | None:
@@ -174,9 +176,9 @@ def _flag(value: object) -> bool:
 
 def _short(asked: Mapping[str, Any], name: str) -> str | None:
     text = asked.get(name)
-    if text is None or (isinstance(text, str) and 1 <= len(text) <= 200):  # noqa: PLR2004 - as said
+    if text is None or (isinstance(text, str) and 1 <= len(text) <= TEXT_LENGTH_MAX):
         return text
-    raise InputRefused(f"{name}: wanted a text of 1 to 200 characters")
+    raise InputRefused(f"{name}: wanted a text of 1 to {TEXT_LENGTH_MAX} characters")
 
 
 def _scope(scope: Any, key: str | None) -> DedupScope:

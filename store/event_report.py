@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from musterd.store.events import Event
-from musterd.store.report import time_text
+from musterd.store.shown import time_text
 from musterd.store.words import cut, one_line
 
 WORDS_MAX = 160

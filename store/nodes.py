@@ -10,7 +10,7 @@ from uuid import UUID
 
 import attrs
 
-from musterd.store.report import time_text
+from musterd.store.shown import time_text
 
 HEARTBEAT_SECONDS = 5.0  # a node says at least this often that it lives
 RESTING_SECONDS = 30.0  # at the stores of tenants that have nothing to do

@@ -14,8 +14,7 @@ from musterd.store.lifecycle import EFFECTS, LEASED
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phase_report import phase_object, phases_table
 from musterd.store.phase_states import current, overall
-from musterd.store.shown import clock, decoded, span
-from musterd.store.shown import time_text as time_text  # noqa: PLC0414 - others look for it here
+from musterd.store.shown import clock, decoded, span, time_text
 from musterd.store.words import count_text, duration_text, one_line, table
 
 ASKED_SECONDS = 10.0  # from when on it is remarkable that a job still runs

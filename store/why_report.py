@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from musterd.store.estimate import Estimate
 from musterd.store.reasons import Reason
-from musterd.store.report import time_text
+from musterd.store.shown import time_text
 from musterd.store.why import Why
 from musterd.store.words import duration_text, one_line
 

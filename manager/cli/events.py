@@ -179,7 +179,7 @@ def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
 def event_line(event: Event) -> str:
     """Gives an event for people, in the colour of the state that it speaks of."""
     from musterd.store.event_report import event_words
-    from musterd.store.report import time_text
+    from musterd.store.shown import time_text
     from musterd.store.words import one_line
 
     at = time_text(event.at) or ""

@@ -13,7 +13,7 @@ from musterd.manager.cli.out import complain, print_json, say
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
-    from musterd.store.outbox import MessageFilter, MessageRecord
+    from musterd.store.outbox import MessageFilter, MessageRecord, WebhookState
 
 STATES = ("waiting", "delivered", "failed")
 LIMIT_MAX = 100_000
@@ -40,7 +40,11 @@ class _Listing(Verbs):
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_context
 def webhooks(
-    context: click.Context, state: str | None, job_id: int | None, url: str | None, limit: int
+    context: click.Context,
+    state: WebhookState | None,
+    job_id: int | None,
+    url: str | None,
+    limit: int,
 ) -> None:
     """List what jobs' webhooks were told, newest first; or send it again."""
     if context.invoked_subcommand is not None:
@@ -48,7 +52,7 @@ def webhooks(
     from musterd.store.outbox import MessageFilter
 
     given: Given = context.obj
-    which = MessageFilter(state, job_id, url, limit)  # type: ignore[arg-type]  # click has checked it
+    which = MessageFilter(state, job_id, url, limit)
 
     async def work(engine: Engine) -> list[MessageRecord]:
         return await engine.outbox.messages(which)
@@ -124,7 +128,7 @@ def _report(given: Given, sent: set[int], missing: list[int]) -> None:
 
 
 def _object(one: MessageRecord) -> dict[str, object]:
-    from musterd.store.report import time_text
+    from musterd.store.shown import time_text
 
     return {
         "id": one.id,

@@ -9,7 +9,8 @@ import attrs
 from musterd.store.job import JobRecord, JobState
 from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Message
-from musterd.store.report import job_object, time_text
+from musterd.store.report import job_object
+from musterd.store.shown import time_text
 
 ENDS = {f"job.{state.value}": state for state in ENDED}
 

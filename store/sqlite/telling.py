@@ -22,7 +22,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.lifecycle import ENDED
-from musterd.store.report import time_text
+from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 

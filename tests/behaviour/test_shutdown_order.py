@@ -2,6 +2,7 @@
 written, and only then the store is closed; also where work does not obey.
 """
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,12 +13,14 @@ from attrs import evolve
 from musterd.catalog.kinds import Python
 from musterd.store.job import JobState
 from tests.support.faulty_engine import Fault
+from tests.support.receiver import SIGNED, URL, received
 from tests.support.stage import Node, Stage, kind, until
 
 # What has ended for good when the drain begins, whatever of it there is.
 BEGINS_NOTHING = ("observe", "retention_mark", "retention_delete", "retention_forget_leftovers")
 # Which step comes after which: the last call of the first is before the last of the second.
-IN_ORDER = (("settle", "outbox_settle"), ("settle", "close"), ("outbox_settle", "close"))
+STEPS = ("settle", "outbox_settle", "events_tell", "close")
+IN_ORDER = tuple(combinations(STEPS, 2))
 BUSY: dict[str, Any] = {
     "retention__stale_after_hours": 0.001,
     "workers__default_count": 2,
@@ -92,6 +95,23 @@ async def test_what_runs_may_end_and_nothing_else_begins(stage: Stage, calls: li
     done = [one for one in ids if await stage.state(one) is JobState.SUCCEEDED]
     assert len(done) == 2
     assert not await stage.jobs(JobState.ASSIGNED, JobState.RUNNING)
+
+
+async def test_the_last_ends_are_told_and_then_the_nodes_own(
+    stage: Stage, calls: list[Call]
+) -> None:
+    receiver = received(stage, 4.0)
+    node = await stage.start(**BUSY, **SIGNED)
+    await stage.put("slow", 2, webhook=URL)
+    moment = await told_to_stop(stage, node)
+    await node.ended.wait()
+    names = after(calls, moment)
+    assert set(STEPS) <= set(names)
+    check_order(names)
+    assert len(receiver.got) == 2
+    told = (await stage.store.engine.events.read(0)).events
+    assert [event.type for event in told][-1] == "node.stopped"
+    assert [event.type for event in told].count("job.webhook_delivered") == 2
 
 
 async def test_what_does_not_end_in_time_is_given_back_first(

@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_postgres import FreshDatabase
 from tests.support.command import COMMAND, Home, eventually
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh_database: FreshDatabase = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh_database())
+@pytest.fixture
+def home(machine: Home) -> Home:
+    return machine
 
 
 def states(home: Home) -> Counter[str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.fix_postgres import FreshDatabase
 from tests.support.children import is_alive
 from tests.support.command import Daemon, Home, eventually
 from tests.support.leaks import no_leaks
@@ -22,12 +21,9 @@ SHORT_LEASE = ("--set", "workers.lease_timeout_seconds=2")
 MAX_LOG_BYTES = 65_536
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh_database: FreshDatabase = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh_database())
+@pytest.fixture
+def home(machine: Home) -> Home:
+    return machine
 
 
 def enqueue(home: Home, kind: str, payload: object) -> int:

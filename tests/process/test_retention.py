@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from musterd.manager.cli.exits import Exit
-from tests.fix_postgres import FreshDatabase
 from tests.support.command import Home, eventually
 
 SHORT = (
@@ -17,12 +16,9 @@ SHORT = (
 )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh_database: FreshDatabase = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh_database())
+@pytest.fixture
+def home(machine: Home) -> Home:
+    return machine
 
 
 def test_a_job_is_written_down_and_gone(home: Home, tmp_path: Path) -> None:

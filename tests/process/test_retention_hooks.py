@@ -2,11 +2,8 @@
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.support.command import Home, eventually
 
@@ -24,14 +21,6 @@ def told(job):
         json.dump(job.payload, file)
 '''
 HOURS = 1 / 3600
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh: Callable[[], str] = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh())
 
 
 def test_old_jobs_are_told_kept_elsewhere_and_deleted(machine: Home, tmp_path: Path) -> None:

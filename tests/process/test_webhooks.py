@@ -4,14 +4,12 @@ import json
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
 from tests.support.command import Home, eventually
 from tests.support.hooked import Got, Hooked, Say, hooked
@@ -24,15 +22,6 @@ LOCAL = (
     *("--set", "webhooks.retry_base_seconds=0.2", "--set", "webhooks.retry_max_seconds=2"),
 )
 SIGNED = (*LOCAL, "--set", f"webhooks.secret={SECRET}")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """One with either store."""
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh: Callable[[], str] = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh())
 
 
 def enqueue(home: Home, receiver: Hooked, kind: str = "noop", *options: str) -> int:

@@ -78,3 +78,10 @@ async def messages(stage: Stage, **which: Any) -> list[MessageRecord]:
 async def message(stage: Stage) -> MessageRecord:
     (found,) = await messages(stage)
     return found
+
+
+async def due_seconds(stage: Stage) -> float:
+    """How long until a message is due that nobody holds; one must be waiting."""
+    seconds = await stage.store.engine.outbox.next_due_seconds()
+    assert seconds is not None
+    return seconds

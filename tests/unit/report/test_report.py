@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.store.job import AttemptOutcome, AttemptRecord, JobRecord, JobState
-from musterd.store.report import error_line, job_object, max_attempts, report_text, time_text
+from musterd.store.report import error_line, job_object, max_attempts, report_text
+from musterd.store.shown import time_text
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 KEYS = [
