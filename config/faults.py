@@ -43,6 +43,16 @@ def _in_reading_order(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
     return tuple(sorted(faults, key=lambda each: (ranks[each.source], each.line or 0)))
 
 
+@frozen
+class RuleFault:
+    """A rule between keys that does not hold; `keys` could give, the likeliest first."""
+
+    keys: tuple[str, ...]
+    found: str
+    wanted: str
+    hint: str = ""
+
+
 class Unfit(ValueError):
     """A value does not fit its key; says what would."""
 

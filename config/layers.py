@@ -8,13 +8,14 @@ from typing import Literal, cast, get_origin
 import attrs
 import tomli
 
+from musterd.config import schedules, tenants
 from musterd.config.document import Document
 from musterd.config.faults import Fault
 from musterd.config.settings import keys
 from musterd.config.strict import Key
-from musterd.config.tenants import TABLE, attribute_of
 
 _PREFIX = "MUSTERD_"
+_NAMED = {tenants.TABLE: tenants.attribute_of, schedules.TABLE: schedules.attribute_of}
 _ASSIGNMENT = re.compile(r"([^=.]+)\.([^=]+)=(.*)", re.DOTALL)
 
 
@@ -43,9 +44,9 @@ def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fau
 
 
 def _path(section: str, rest: str, separator: str) -> tuple[str, ...]:
-    """Tenants have tables within tables, and so have a few keys."""
+    """Tenants and schedules are tables within tables, and so are a few keys."""
     parts = rest.split(separator)
-    inner = section == TABLE or _is_table((section, parts[0]))
+    inner = section in _NAMED or _is_table((section, parts[0]))
     return (section, *parts) if inner else (section, rest)
 
 
@@ -69,7 +70,8 @@ def _is_unicode(text: str) -> bool:
 
 def _value(text: str, path: tuple[str, ...]) -> object:
     """Reads `text` by the type of its key; what cannot be read stays text, and is refused later."""
-    known = attribute_of(path) if path[0] == TABLE else _attribute(path)
+    find = _NAMED.get(path[0], _attribute)
+    known = find(path)
     if known is None:
         return text
     is_text = known.type is str or get_origin(known.type) is Literal

@@ -8,15 +8,17 @@ from typing import Any, cast
 
 import attrs
 from attrs import AttrsInstance, evolve, frozen
+from cattrs import Converter
 
-from musterd.config import layers, tenants
+from musterd.config import layers, schedules, tenants
 from musterd.config.credentials import find_credential
 from musterd.config.document import Document, read_document
-from musterd.config.faults import ConfigError, Fault, did_you_mean
+from musterd.config.faults import ConfigError, Fault, RuleFault, did_you_mean
 from musterd.config.retention import Ages, merged
 from musterd.config.rules import RULES, Rule
+from musterd.config.schedules import Schedule
 from musterd.config.settings import HttpToken, Settings, keys, sections
-from musterd.config.strict import describe, read_table, strict_converter
+from musterd.config.strict import Reading, describe, read_table, strict_converter
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text, plain
 
@@ -24,6 +26,7 @@ SHIPPED_FILE = Path(__file__).with_name("default.toml")
 SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
 
 _CONVERTER = strict_converter()
+schedules.teach(_CONVERTER)
 _FILE_KEYS = ("store.url_file", "http.token_file", "webhooks.secret_file")
 _FOLDER_KEYS = ("catalog.paths", "catalog.python_path")
 
@@ -90,13 +93,18 @@ class _Merged:
         self._givers: dict[str, int] = {}
         self._documents: list[Document] = []
         self._tenants: list[str] = []
+        self._schedules: list[str] = []
 
     def add(self, document: Document) -> None:
         self._documents.append(document)
         shapes = sections()
         for section in document.data:
             if section == tenants.TABLE:
-                self._add_tenants(document)
+                self._tenants += self._add_named(document, tenants.read_tenants, self._tenants)
+                continue
+            if section == schedules.TABLE:
+                read = schedules.read_schedules
+                self._schedules += self._add_named(document, read, self._schedules)
                 continue
             if section not in shapes:
                 self.faults.append(_unknown_section(document, section))
@@ -109,25 +117,33 @@ class _Merged:
                 self._values[key] = merged(self._values.get(key), value) if is_table else value
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
-    def _add_tenants(self, document: Document) -> None:
-        names, reading = tenants.read_tenants(document, _CONVERTER)
+    def _add_named(
+        self,
+        document: Document,
+        read: Callable[[Document, Converter], tuple[list[str], Reading]],
+        known: list[str],
+    ) -> list[str]:
+        """Takes tables with names of their own; gives the names that are new."""
+        table = tenants.TABLE if known is self._tenants else schedules.TABLE
+        names, reading = read(document, _CONVERTER)
         self.faults.extend(reading.faults)
-        known = (DEFAULT_TENANT, *self._tenants)
-        self._tenants += [name for name in names if name not in known]
         for name in names:
-            self._givers.setdefault(f"{tenants.TABLE}.{name}", len(self._documents) - 1)
+            self._givers.setdefault(f"{table}.{name}", len(self._documents) - 1)
         for key, value in reading.values.items():
             self._values[key] = value
             self._givers[key] = len(self._documents) - 1
+        # The default tenant is there anyway; a schedule of that name is one like any other.
+        taken = known if table == schedules.TABLE else (DEFAULT_TENANT, *known)
+        return [name for name in names if name not in taken]
 
-    def _tenant_keys(self) -> list[str]:
-        return [key for key in self._values if key.startswith(f"{tenants.TABLE}.")]
+    def _keys_of(self, table: str) -> list[str]:
+        return [key for key in self._values if key.startswith(f"{table}.")]
 
     def make_paths_absolute(self, environ: Mapping[str, str]) -> None:
         for key in _FOLDER_KEYS:
             paths = cast(tuple[Path, ...], self._values[key])
             self._values[key] = tuple(_absolute(self._giver(key).folder, path) for path in paths)
-        of_tenants = [key for key in self._tenant_keys() if key.endswith(".url_file")]
+        of_tenants = [key for key in self._keys_of(tenants.TABLE) if key.endswith(".url_file")]
         for key in (*_FILE_KEYS, *of_tenants):
             self._values[key] = self._file(key, cast(str, self._values[key]), environ)
         tokens = cast(tuple[HttpToken, ...], self._values["http.tokens"])
@@ -146,9 +162,17 @@ class _Merged:
             section: cast(Callable[..., Any], shape)(**self._table(section, shape))
             for section, shape in sections().items()
         }
-        settings = Settings(**tables, tenants={}, tenant=DEFAULT_TENANT)
+        settings = Settings(**tables, tenants={}, schedules={}, tenant=DEFAULT_TENANT)
         found = tenants.resolved(self._tenants, self._values, settings)
-        return evolve(settings, tenants={tenant.name: tenant for tenant in found})
+        return evolve(
+            settings,
+            tenants={tenant.name: tenant for tenant in found},
+            schedules={one.name: one for one in self._resolved() if isinstance(one, Schedule)},
+        )
+
+    def _resolved(self) -> Iterator[Schedule | RuleFault]:
+        homes = (DEFAULT_TENANT, *self._tenants)
+        return schedules.resolved(self._schedules, self._values, homes, self.origins())
 
     def broken_rules(self, settings: Settings) -> Iterator[Fault]:
         """Gives a fault for each rule that does not hold, unless one of its keys is at fault."""
@@ -158,7 +182,8 @@ class _Merged:
                 continue
             if at_fault.isdisjoint(rule.keys) and not rule.holds(settings):
                 yield self._broken(rule, settings)
-        for broken in tenants.broken_rules(settings):
+        unsound = (one for one in self._resolved() if isinstance(one, RuleFault))
+        for broken in (*tenants.broken_rules(settings), *unsound):
             # Of keys that nobody set another rule has said what is wrong.
             key = next((key for key in broken.keys if key in self._givers), None)
             if key is not None and key not in at_fault:
@@ -172,8 +197,9 @@ class _Merged:
                     yield self._fault(key, f"{path} cannot be read: {why}")
 
     def origins(self) -> Mapping[str, str]:
-        of_tenants = [f"{tenants.TABLE}.{name}" for name in self._tenants]
-        known = [*keys(), *of_tenants, *self._tenant_keys()]
+        named = [f"{tenants.TABLE}.{name}" for name in self._tenants]
+        named += [f"{schedules.TABLE}.{name}" for name in self._schedules]
+        known = [*keys(), *named, *self._keys_of(tenants.TABLE), *self._keys_of(schedules.TABLE)]
         return {key: self._giver(key).origin(_path(key)) for key in known}
 
     def _file(self, key: str, name: str, environ: Mapping[str, str]) -> str:
@@ -222,7 +248,9 @@ def _why_unreadable(path: Path) -> str:
 
 def _unknown_section(document: Document, section: str) -> Fault:
     found = "unknown table" if isinstance(document.data[section], dict) else "unknown key"
-    hint = did_you_mean(section, (*sections(), tenants.TABLE)) or _same_name_elsewhere(section)
+    hint = did_you_mean(
+        section, (*sections(), tenants.TABLE, schedules.TABLE)
+    ) or _same_name_elsewhere(section)
     hint = hint or f"known: {', '.join(sections())}"
     return Fault(document.source, document.line((section,)), key_text([section]), found, hint=hint)
 

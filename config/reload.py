@@ -29,7 +29,10 @@ LIVE_KEYS = frozenset(
         "limits.max_payload_depth",
         "limits.max_result_bytes",
         "limits.max_log_bytes",
+        "limits.max_running",
         "catalog.paths",
+        "duties.lease_seconds",
+        "duties.heartbeat_seconds",
         *(key for key in keys() if key.startswith("webhooks.")),
         *(f"retention.{name}" for name in attrs.fields_dict(Retention)),
     }
@@ -66,6 +69,8 @@ def changes(old: Settings, new: Settings) -> Changes:
         webhooks=_with_live(old.webhooks, new.webhooks, "webhooks"),
         catalog=_with_live(old.catalog, new.catalog, "catalog"),
         retention=new.retention,
+        duties=evolve(new.duties, mode=old.duties.mode),
+        schedules=new.schedules,
         tenants={name: _as_far_as_live(tenant, old) for name, tenant in tenants.items()},
     )
     return Changes(
@@ -73,7 +78,7 @@ def changes(old: Settings, new: Settings) -> Changes:
         added=tuple(name for name in tenants if name not in old.tenants),
         removed=tuple(name for name in old.tenants if name not in tenants),
         moved=tuple(name for name in both if tenants[name].place != old.tenants[name].place),
-        live=live,
+        live=(*live, *_schedules_changed(old, new)),
         restart=restart,
     )
 
@@ -92,6 +97,19 @@ def _split(
     found = [*changed, *of_tenants]
     live = tuple(key for key in found if _plain(key) in LIVE_KEYS)
     return live, tuple(key for key in found if _plain(key) not in LIVE_KEYS)
+
+
+def _schedules_changed(old: Settings, new: Settings) -> list[str]:
+    names = sorted(old.schedules.keys() | new.schedules.keys())
+    return [f"schedules.{name}" for name in names if _differs(old, new, name)]
+
+
+def _differs(old: Settings, new: Settings, name: str) -> bool:
+    """Where it stands in its file says nothing."""
+    before, now = old.schedules.get(name), new.schedules.get(name)
+    if before is None or now is None:
+        return True
+    return evolve(before, source="") != evolve(now, source="")
 
 
 def _plain(key: str) -> str:

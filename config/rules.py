@@ -113,6 +113,11 @@ RULES = (
         _reaps_often_enough,
     ),
     Rule(
+        ("duties.heartbeat_seconds", "duties.lease_seconds"),
+        "lease_seconds >= 3 x heartbeat_seconds",
+        lambda settings: settings.duties.lease_seconds >= 3 * settings.duties.heartbeat_seconds,
+    ),
+    Rule(
         ("retry.base_seconds", "retry.max_seconds"),
         "base_seconds <= max_seconds",
         lambda settings: settings.retry.base_seconds <= settings.retry.max_seconds,

@@ -8,6 +8,7 @@ import attrs
 from attrs import AttrsInstance, field, frozen
 
 from musterd.config.retention import Retention
+from musterd.config.schedules import Schedule
 from musterd.config.secrets import SecretTexts, mask_all, mask_url
 from musterd.config.validators import (
     POSTGRESQL_SCHEMES,
@@ -109,6 +110,7 @@ class Limits:
     max_result_bytes: int = field(validator=Between(2, 100 * _MIB))
     max_error_bytes: int = field(validator=Between(64, _MIB))
     max_log_bytes: int = field(validator=Between(64, 16 * _MIB))
+    max_running: int = field(validator=Between(0, 1_000_000))
     claim_batch: int = field(validator=Between(1, 10_000))
     claim_ahead_ms: int = field(validator=Between(0, 10_000))
 
@@ -130,6 +132,15 @@ class Shutdown:
     grace_period_seconds: float = field(validator=Between(0, _DAY))
     interrupted: Literal["requeue", "pause"]
     dismiss_seconds: float = field(validator=Between(0.1, _HOUR))
+
+
+@frozen
+class Duties:
+    """Who does the background work of all, and for how long a node that died keeps it."""
+
+    mode: Literal["leader", "everyone"]
+    lease_seconds: float = field(validator=Between(1, _HOUR))
+    heartbeat_seconds: float = field(validator=Between(0.1, _HOUR))
 
 
 @frozen
@@ -248,6 +259,7 @@ class Settings:
     limits: Limits
     executor: Executor
     shutdown: Shutdown
+    duties: Duties
     retention: Retention
     events: Events
     webhooks: Webhooks
@@ -256,6 +268,7 @@ class Settings:
     log: Log
     catalog: CatalogSettings
     tenants: Mapping[str, Tenant]  # by name, the default one first
+    schedules: Mapping[str, Schedule]
     tenant: str
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, cast
 import attrs
 from attrs import AttrsInstance
 
+from musterd.config import schedules
 from musterd.config.load import Loaded
 from musterd.config.settings import Tenant, sections
 from musterd.config.tenant_names import DEFAULT_TENANT
@@ -44,6 +45,10 @@ def _leaves(loaded: Loaded) -> Iterator[Leaf]:
         yield from _table(section, getattr(loaded.settings, section), loaded)
     for tenant in loaded.settings.tenants.values():
         yield from _tenant(tenant, loaded)
+    for schedule in loaded.settings.schedules.values():
+        header = f"{schedules.TABLE}.{schedule.name}"
+        for name, value in schedules.as_written(schedule).items():
+            yield header, name, value, loaded.origins.get(f"{header}.{name}", "default")
 
 
 def _tenant(tenant: Tenant, loaded: Loaded) -> Iterator[Leaf]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import attrs
-from attrs import AttrsInstance, evolve, frozen
+from attrs import AttrsInstance, evolve
 from cattrs import Converter
 
 from musterd.config.document import Document
-from musterd.config.faults import Fault
+from musterd.config.faults import Fault, RuleFault
 from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, TenantWorkers
 from musterd.config.strict import Key, Reading, read_table, unknown_key
 from musterd.config.tenant_names import (
@@ -27,16 +27,6 @@ _SUBTABLES: Mapping[str, type[AttrsInstance]] = {"workers": TenantWorkers, "limi
 _FLOOR = 1  # of a tenant that says nothing of its workers
 
 T = TypeVar("T", TenantPlace, TenantWorkers, Limits)
-
-
-@frozen
-class TenantFault:
-    """A rule that does not hold; `keys` are those that could give, the likeliest first."""
-
-    keys: tuple[str, ...]
-    found: str
-    wanted: str
-    hint: str = ""
 
 
 def settings_of(settings: Settings, name: str) -> Settings:
@@ -94,7 +84,7 @@ def resolved(names: Sequence[str], values: Mapping[str, Any], settings: Settings
     return [_tenant(name, values, settings) for name in (DEFAULT_TENANT, *names)]
 
 
-def broken_rules(settings: Settings) -> Iterator[TenantFault]:
+def broken_rules(settings: Settings) -> Iterator[RuleFault]:
     """What does not hold of the tenants of `settings`, which are the node's own."""
     for tenant in settings.tenants.values():
         yield from _broken_alone(tenant, settings)
@@ -165,30 +155,30 @@ def _with_own(table: T, prefix: str, values: Mapping[str, Any]) -> T:
     return evolve(table, **given)
 
 
-def _broken_alone(tenant: Tenant, settings: Settings) -> Iterator[TenantFault]:
+def _broken_alone(tenant: Tenant, settings: Settings) -> Iterator[RuleFault]:
     own, workers, place = f"{TABLE}.{tenant.name}", tenant.workers, tenant.place
     if workers.default_count > workers.max_count:
         keys = (f"{own}.workers.default_count", f"{own}.workers.max_count")
         wanted = f"default_count <= max_count (max_count is {workers.max_count})"
-        yield TenantFault(keys, str(workers.default_count), wanted)
+        yield RuleFault(keys, str(workers.default_count), wanted)
     if place.url and place.url_file:
-        yield TenantFault((f"{own}.url_file", f"{own}.url"), "both", "url or url_file, not both")
+        yield RuleFault((f"{own}.url_file", f"{own}.url"), "both", "url or url_file, not both")
     schema = schema_of(settings.store.schema, tenant.name)
     if len(schema) > SCHEMA_LENGTH_MAX and place.schema == schema[:SCHEMA_LENGTH_MAX]:
         wanted = f"a shorter schema than {schema}: at most {SCHEMA_LENGTH_MAX} characters"
-        yield TenantFault((own,), "a long name", wanted, f"set {own}.schema")
+        yield RuleFault((own,), "a long name", wanted, f"set {own}.schema")
 
 
-def _floors_too_high(settings: Settings) -> Iterator[TenantFault]:
+def _floors_too_high(settings: Settings) -> Iterator[RuleFault]:
     floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
     most = settings.workers.max_count
     if floors > most:
         wanted = f"at least {floors}, the default_count of {len(settings.tenants)} tenants together"
         hint = "raise it, or lower default_count in [tenants.NAME.workers]"
-        yield TenantFault(("workers.max_count",), str(most), wanted, hint)
+        yield RuleFault(("workers.max_count",), str(most), wanted, hint)
 
 
-def _same_places(settings: Settings) -> Iterator[TenantFault]:
+def _same_places(settings: Settings) -> Iterator[RuleFault]:
     taken: dict[tuple[str, ...], str] = {}
     for tenant in settings.tenants.values():
         place = _place(settings, tenant)
@@ -197,7 +187,7 @@ def _same_places(settings: Settings) -> Iterator[TenantFault]:
             own = f"{TABLE}.{tenant.name}"
             keys = tuple(f"{own}.{key}" for key in ("schema", "url", "url_file"))
             wanted = f"a store of its own: tenant {first} has the same"
-            yield TenantFault((*keys, own), "the store of another", wanted)
+            yield RuleFault((*keys, own), "the store of another", wanted)
 
 
 def _place(settings: Settings, tenant: Tenant) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ STORE_SCHEMES = ("sqlite", *POSTGRESQL_SCHEMES)
 
 _SHAPES = {"sqlite": "sqlite:///path", "postgresql": "postgresql://user@host/database"}
 _TOKEN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")
+_SESSION = re.compile(r"[?&]target_session_attrs=([^&]*)")
+_STANDBYS = ("standby", "read-only", "prefer-standby")
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -54,6 +56,20 @@ def check_url(url: str, schemes: Sequence[str]) -> None:
         raise Unfit(either(_SHAPES[known] for known in schemes if known in _SHAPES))
     if scheme == "sqlite" and (not rest.startswith("/") or rest == "/"):
         raise Unfit("sqlite:///relative/path or sqlite:////absolute/path")
+    if scheme in POSTGRESQL_SCHEMES:
+        _check_session(rest)
+
+
+def _check_session(rest: str) -> None:
+    """Raises Unfit where the URL asks for a server that cannot keep the queue. With several hosts
+    the one that can is looked for without being asked.
+    """
+    wanted = _SESSION.search(rest)
+    place = rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
+    unfit = _STANDBYS if "," not in place else (*_STANDBYS, "any")
+    if wanted and wanted[1] in unfit:
+        hint = "jobs are written; a standby takes no writes"
+        raise Unfit("target_session_attrs=read-write", hint)
 
 
 def schema_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from musterd.config.credentials import resolve_http_token
-from musterd.config.faults import ConfigError
+from musterd.config.faults import ConfigError, Unfit
 from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url, sqlite_path, state_directory
+from musterd.config.validators import STORE_SCHEMES, check_url
 
 ABSENT = Path("/nonexistent/musterd.toml")
 
@@ -48,6 +49,34 @@ def test_a_sqlite_url_names_a_relative_or_an_absolute_path() -> None:
 def test_a_url_is_taken_as_it_stands() -> None:
     url = "postgresql://u:p@h1,h2/d?target_session_attrs=read-write"
     assert resolve_store_url(settings(f"store.url={url}"), {}) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@h1:5432,h2:5433/d",
+        "postgresql://u:p@h1,h2/d?target_session_attrs=read-write&load_balance_hosts=random",
+        "postgresql://u:p@h1,h2/d?target_session_attrs=primary",
+        "postgresql://u:p@h/d?target_session_attrs=any",
+    ],
+)
+def test_a_url_may_name_several_hosts(url: str) -> None:
+    check_url(url, STORE_SCHEMES)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@h1,h2/d?target_session_attrs=any",
+        "postgresql://u:p@h1,h2/d?connect_timeout=3&target_session_attrs=prefer-standby",
+        "postgresql://h/d?target_session_attrs=read-only",
+        "postgres://h/d?target_session_attrs=standby",
+    ],
+)
+def test_a_url_that_leads_to_a_standby_is_refused(url: str) -> None:
+    with pytest.raises(Unfit, match="target_session_attrs=read-write") as refused:
+        check_url(url, STORE_SCHEMES)
+    assert "a standby takes no writes" in refused.value.hint
 
 
 def test_a_url_may_stand_in_a_file(tmp_path: Path) -> None:

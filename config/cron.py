@@ -1,0 +1,164 @@
+"""When a schedule fires: its slots, each computed from the one before. Pure.
+
+Two rules keep clocks that are put forward or back from surprising anybody. A schedule that names
+its hours fires once for each time on the wall: a time that is skipped fires at the end of the gap,
+a time that comes twice fires the first time. One whose hours are `*` goes by elapsed time: it
+fires at each moment at which the clock shows a fitting time, and none is made up for.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+from zoneinfo import ZoneInfo, available_timezones
+
+from attrs import field, frozen
+from cronsim import CronSim, CronSimError
+
+from musterd.config.faults import Unfit, did_you_mean
+
+NICKNAMES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_SECOND = timedelta(seconds=1)
+# No clock has ever been put forward or back by more than a day.
+_LONGEST_SHIFT = timedelta(hours=26)
+_HOUR = timedelta(hours=1)
+_EXAMPLE = 'five or six fields, as in "*/5 8-18 * * MON-FRI", or @daily'
+_HOURS_FIELD = -4
+
+
+@frozen
+class Cron:
+    """Fires when the clock of a zone shows a fitting time."""
+
+    text: str
+    zone: ZoneInfo
+    _fields: str = field(repr=False)
+
+    @property
+    def names_hours(self) -> bool:
+        return not self._fields.split()[_HOURS_FIELD].startswith("*")
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first slot after a moment, both in UTC; None = none within fifty years."""
+        found = self._on_the_wall(moment) if self.names_hours else self._elapsed(moment)
+        return next(found, None)
+
+    def _on_the_wall(self, moment: datetime) -> Iterator[datetime]:
+        for shown in _times(self._fields, _shown(moment, self.zone)):
+            slot = next(_moments(shown, self.zone), None) or _end_of_gap(shown, self.zone)
+            if slot > moment:
+                yield slot
+
+    def _elapsed(self, moment: datetime) -> Iterator[datetime]:
+        start = moment
+        for shift in _shifts(moment, self.zone):
+            offset = _offset(start, self.zone)
+            before = _shown(start, self.zone) - (_SECOND if start > moment else timedelta(0))
+            shown = next(_times(self._fields, before), None)
+            if shown is not None and (slot := (shown - offset).replace(tzinfo=UTC)) < shift:
+                yield slot
+            start = shift
+        before = _shown(start, self.zone) - (_SECOND if start > moment else timedelta(0))
+        for shown in _times(self._fields, before):
+            yield from (slot for slot in _moments(shown, self.zone) if slot > moment)
+
+
+@frozen
+class Every:
+    """Fires every so many seconds, counted from the epoch: the same slots on every node."""
+
+    seconds: float
+
+    def next_after(self, moment: datetime) -> datetime:
+        """The first slot after a moment, both in UTC."""
+        count = int(moment.timestamp() // self.seconds) + 1
+        slot = datetime.fromtimestamp(count * self.seconds, UTC)
+        # What was divided and multiplied again may have come out at the moment itself.
+        return slot if slot > moment else datetime.fromtimestamp((count + 1) * self.seconds, UTC)
+
+
+Rhythm: TypeAlias = Cron | Every
+
+
+def read_zone(name: str) -> ZoneInfo:
+    """Raises Unfit for what is the name of no time zone."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        hint = did_you_mean(name, available_timezones())
+        raise Unfit('the name of a time zone, as "Europe/Berlin"', hint) from None
+
+
+def read_cron(text: str, zone: ZoneInfo) -> Cron:
+    """Raises Unfit for what cron would not take, and for what never fires."""
+    fields = NICKNAMES.get(text.strip().lower(), text)
+    if fields.startswith("@"):
+        raise Unfit(_EXAMPLE, did_you_mean(fields, NICKNAMES))
+    try:
+        first = next(_times(fields, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - no zone is meant
+    except CronSimError as error:
+        raise Unfit(_EXAMPLE, str(error)) from None
+    except ValueError:  # a number of thousands of digits
+        raise Unfit(_EXAMPLE) from None
+    if first is None:
+        raise Unfit("a time that comes", "no date fits all of its fields")
+    return Cron(text, zone, fields)
+
+
+def _times(fields: str, after: datetime) -> Iterator[datetime]:
+    """What a clock shows that is never put forward or back."""
+    return CronSim(fields, after)
+
+
+def _shown(moment: datetime, zone: ZoneInfo) -> datetime:
+    return moment.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def _offset(moment: datetime, zone: ZoneInfo) -> timedelta:
+    found = moment.astimezone(zone).utcoffset()
+    assert found is not None  # a zone knows its offset at any time
+    return found
+
+
+def _moments(shown: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+    """When the clock shows this: once, twice, or never."""
+    first, second = (shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if _shown(first, zone) == shown:
+        yield first
+        if second != first:
+            yield second
+
+
+def _end_of_gap(shown: datetime, zone: ZoneInfo) -> datetime:
+    """When a clock that never shows this has been put forward over it."""
+    late = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)  # by the offset before the gap
+    early = shown.replace(tzinfo=zone, fold=1).astimezone(UTC)  # by the one after it
+    return _first_shift(early, late, zone)
+
+
+def _shifts(moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+    """When the clock is put forward or back soon after a moment."""
+    start, end = moment, moment + _LONGEST_SHIFT
+    while start < end:
+        step = start + _HOUR
+        if _offset(step, zone) != _offset(start, zone):
+            yield _first_shift(start, step, zone)
+        start = step
+
+
+def _first_shift(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """The first whole second at which the offset is no longer that of `before`."""
+    offset = _offset(before, zone)
+    low, high = int(before.timestamp()), int(after.timestamp())
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_same = _offset(datetime.fromtimestamp(middle, UTC), zone) == offset
+        low, high = (middle, high) if is_same else (low, middle)
+    return datetime.fromtimestamp(high, UTC)

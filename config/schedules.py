@@ -1,0 +1,229 @@
+"""Schedules: their tables, what they leave open, what must hold of each."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import attrs
+from attrs import Attribute, field, frozen
+from cattrs import Converter
+
+from musterd.config.cron import Every, Rhythm, read_cron, read_zone
+from musterd.config.document import Document
+from musterd.config.faults import Fault, RuleFault, Unfit
+from musterd.config.strict import Key, Reading, misfit, read_table
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.toml_text import plain_number, sort_of
+from musterd.config.validators import Between
+
+TABLE = "schedules"
+
+_DAY = 86_400
+_NAME_LENGTH_MAX = 100
+_NAME_WANTED = "a name of letters, digits, _, . and -, at most 100 long"
+
+Missed = Literal["skip", "once", "all"]
+Overlap = Literal["allow", "skip"]
+
+
+@frozen
+class JsonValue:
+    """A value of TOML that JSON can hold, as JSON text."""
+
+    text: str
+
+
+@frozen
+class Schedule:
+    """When a job of a kind is wanted, again and again."""
+
+    name: str
+    kind: str
+    payload: str  # JSON text
+    rhythm: Rhythm
+    target: str | None
+    priority: int | None  # None = the kind's own
+    missed: Missed  # of what nobody was there for: nothing, one job, or one for each slot
+    overlap: Overlap  # whether a job is made while that of the slot before has not ended
+    tenant: str
+    enabled: bool
+    source: str  # FILE:LINE that says so
+
+
+def _kind_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    if not 1 <= len(name) <= _NAME_LENGTH_MAX:
+        raise Unfit("the name of a kind")
+
+
+def _target_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    if len(name) > 200 or "\0" in name:  # noqa: PLR2004 - as the message says
+        raise Unfit("a text of at most 200 characters, none of them NUL")
+
+
+def _zone(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+    read_zone(name)
+
+
+@frozen
+class ScheduleTable:
+    """The keys of `[schedules.NAME]`, each with what holds where it is left out."""
+
+    kind: str = field(default="?", validator=_kind_name)
+    payload: JsonValue = field(factory=lambda: JsonValue("{}"))
+    cron: str = ""
+    every_seconds: float = field(default=60.0, validator=Between(1, 3660 * _DAY))
+    timezone: str = field(default="UTC", validator=_zone)
+    target: str = field(default="", validator=_target_name)
+    priority: int | None = field(
+        default=None, validator=attrs.validators.optional(Between(-32_768, 32_767))
+    )
+    missed: Missed = "once"
+    overlap: Overlap = "allow"
+    tenant: str = DEFAULT_TENANT
+    enabled: bool = True
+
+
+def attribute_of(path: Sequence[str]) -> "Key | None":
+    """The key at `schedules.NAME.key`, if there can be one."""
+    match list(path):
+        case [_, _, name]:
+            return attrs.fields_dict(ScheduleTable).get(name)
+        case _:
+            return None
+
+
+def teach(converter: Converter) -> None:
+    """Makes the strict converter read the shapes that only schedules have."""
+    converter.register_structure_hook(JsonValue, _json_value)
+
+
+def read_schedules(document: Document, converter: Converter) -> tuple[list[str], Reading]:
+    """Reads `[schedules]` of one document: the names, and the values by their whole dotted key."""
+    tables = document.data[TABLE]
+    if not isinstance(tables, dict):
+        return [], Reading({}, (_no_table(document, (TABLE,), tables),))
+    names: list[str] = []
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, table in cast(dict[str, object], tables).items():
+        path = (TABLE, name)
+        if not _is_name(name):
+            faults.append(misfit(document, path, "a name", Unfit(_NAME_WANTED)))
+        elif not isinstance(table, dict):
+            faults.append(_no_table(document, path, table))
+        else:
+            names.append(name)
+            reading = read_table(document, path, ScheduleTable, converter)
+            values |= {f"{TABLE}.{name}.{key}": value for key, value in reading.values.items()}
+            faults += reading.faults
+    return names, Reading(values, tuple(faults))
+
+
+def resolved(
+    names: Sequence[str],
+    values: Mapping[str, Any],
+    tenants: Sequence[str],
+    origins: Mapping[str, str],
+) -> Iterator[Schedule | RuleFault]:
+    """The schedules whose layers fit together, and the faults of the others."""
+    for name in names:
+        own = f"{TABLE}.{name}"
+        given = {
+            key: values[f"{own}.{key}"]
+            for key in attrs.fields_dict(ScheduleTable)
+            if f"{own}.{key}" in values
+        }
+        faults = list(_faults(own, given, tenants))
+        yield from faults
+        if not faults:
+            yield _schedule(name, given, origins.get(own, ""))
+
+
+def as_written(schedule: Schedule) -> Mapping[str, object]:
+    """The keys of its table, without those that say nothing."""
+    rhythm = schedule.rhythm
+    clock: dict[str, object] = {}
+    if isinstance(rhythm, Every):
+        clock["every_seconds"] = plain_number(rhythm.seconds)
+    else:
+        clock |= {"cron": rhythm.text, "timezone": rhythm.zone.key}
+    optional = {"target": schedule.target, "priority": schedule.priority}
+    return {
+        "kind": schedule.kind,
+        "payload": json.loads(schedule.payload),
+        **clock,
+        **{name: value for name, value in optional.items() if value is not None},
+        "missed": schedule.missed,
+        "overlap": schedule.overlap,
+        "tenant": schedule.tenant,
+        "enabled": schedule.enabled,
+    }
+
+
+def _faults(own: str, given: Mapping[str, Any], tenants: Sequence[str]) -> Iterator[RuleFault]:
+    if "kind" not in given:
+        yield RuleFault((own,), "no kind", "the kind of job that is to be made")
+    rhythms = [key for key in ("cron", "every_seconds") if key in given]
+    if not rhythms:
+        yield RuleFault((own,), "no rhythm", "cron or every_seconds")
+    elif len(rhythms) > 1:
+        keys = tuple(f"{own}.{key}" for key in rhythms)
+        yield RuleFault(keys, "both", "cron or every_seconds, not both")
+    if "timezone" in given and rhythms == ["every_seconds"]:
+        found, wanted = "a time zone", "none: every_seconds counts from the epoch"
+        yield RuleFault((f"{own}.timezone",), found, wanted)
+    if rhythms == ["cron"]:
+        try:
+            read_cron(given["cron"], read_zone(given.get("timezone", "UTC")))
+        except Unfit as unfit:
+            found = json.dumps(given["cron"], ensure_ascii=False)
+            yield RuleFault((f"{own}.cron",), found, unfit.wanted, unfit.hint)
+    tenant = given.get("tenant", DEFAULT_TENANT)
+    if tenant not in tenants:
+        wanted = f"a tenant of this node: {', '.join(tenants)}"
+        yield RuleFault((f"{own}.tenant",), json.dumps(tenant), wanted)
+
+
+def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:
+    table = ScheduleTable(**given)
+    rhythm: Rhythm = Every(table.every_seconds)
+    if "cron" in given:
+        rhythm = read_cron(table.cron, read_zone(table.timezone))
+    return Schedule(
+        name=name,
+        kind=table.kind,
+        payload=table.payload.text,
+        rhythm=rhythm,
+        target=table.target or None,
+        priority=table.priority,
+        missed=table.missed,
+        overlap=table.overlap,
+        tenant=table.tenant,
+        enabled=table.enabled,
+        source=source,
+    )
+
+
+def _json_value(raw: object, _kind: object) -> JsonValue:
+    try:
+        text = json.dumps(raw, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        raise Unfit(
+            "what JSON can hold: no dates, no infinities", "write a date as a text"
+        ) from None
+    return JsonValue(text)
+
+
+def _is_name(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name) is not None
+
+
+def _no_table(document: Document, path: tuple[str, ...], found: object) -> Fault:
+    unfit = Unfit("a table", "write [schedules.NAME] above its keys")
+    return misfit(document, path, sort_of(found), unfit)
+
+
+def of_tenant(schedules: Mapping[str, Schedule], tenant: str) -> Mapping[str, Schedule]:
+    """The schedules that make jobs of this tenant."""
+    return {name: one for name, one in schedules.items() if one.tenant == tenant}
