@@ -14,6 +14,7 @@ from uuid import UUID
 
 import attrs
 
+from musterd.store.duties import Duties
 from musterd.store.events import EventLog
 from musterd.store.job import (
     Action,
@@ -29,7 +30,6 @@ from musterd.store.job import (
     JobRecord,
     NewJob,
     ProgressNote,
-    QueueView,
     Reaped,
     ReapRule,
     Renewal,
@@ -38,7 +38,9 @@ from musterd.store.job import (
 from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.outbox import Outbox
 from musterd.store.phases import KindRule, Phases
+from musterd.store.queue_view import QueueView
 from musterd.store.retention import Retention
+from musterd.store.schedules import Schedules
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
@@ -85,6 +87,12 @@ class Engine(Protocol):
 
     @property
     def retention(self) -> Retention: ...
+
+    @property
+    def duties(self) -> Duties: ...
+
+    @property
+    def schedules(self) -> Schedules: ...
 
     async def open(self) -> None:
         """Reaches the store once and learns what it is. Raises if it can't; may then be tried
@@ -145,12 +153,12 @@ class Engine(Protocol):
         The claim takes the first due jobs in claim order (priority, due time, id), counts an
         attempt for each, and takes nothing while the queue is paused. Of a kind with a cap it never
         takes more than leave as many leased as the cap says, in the whole store; what is beyond is
-        parked, out of the way of later claims, until there is room. Of a target it takes at most
-        one job, and none while another has the target or a job of it is paused or has failed; a job
-        that has started keeps its target until it has ended. Settlements of claims with a target
-        name it: a job that ends passes it on before the claim. Raises `OutcomeUnknown` if the
-        reply was lost, `InputRefused` if a settlement's values can't be stored (none was then
-        written).
+        parked, out of the way of later claims, until there is room. It never takes more than
+        leave `leased_max` jobs leased, whatever their kinds. Of a target it takes at most one job,
+        and none while another has the target or a job of it is paused or has failed; a job that has
+        started keeps its target until it has ended. Settlements of claims with a target name it: a
+        job that ends passes it on before the claim. Raises `OutcomeUnknown` if the reply was lost,
+        `InputRefused` if a settlement's values can't be stored (none was then written).
         """
         ...
 
@@ -202,8 +210,13 @@ class Engine(Protocol):
         """
         ...
 
-    async def observe(self, limit: int) -> QueueView:
-        """Counts due and claimable jobs up to `limit`."""
+    async def observe(
+        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+    ) -> QueueView:
+        """Counts due and claimable jobs up to `limit`; for the node `me`, how many more jobs the
+        other nodes could run that live and are running; and, where there is a bound, how many more
+        jobs may be leased.
+        """
         ...
 
     async def next_due_seconds(self) -> float | None:

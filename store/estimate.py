@@ -9,6 +9,7 @@ takes the largest crew there may be, the late one the present crew.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -60,9 +61,10 @@ def estimate(seen: Standing) -> Estimate:
     known = {kind: found for kind in kinds if (found := service(nodes, kind)) is not None}
     unmeasured = tuple(sorted(kinds - known.keys()))
     caps = caps_of(seen.nodes)
-    early = _earliest(seen.line.before, leased, nodes, known, caps)
+    most, least = _workers(seen, nodes, leased)
+    early = _earliest(seen.line.before, leased, most, known, caps)
     capped = {kind: caps[kind] for kind in seen.parked_kinds if kind in caps}
-    late = _latest(seen.line.before, leased, nodes, known, capped)
+    late = _latest(seen.line.before, leased, least, known, capped)
     return Estimate(early, None if late is None else max(early, late), unmeasured)
 
 
@@ -87,9 +89,19 @@ def caps_of(nodes: Iterable[NodeRecord]) -> dict[str, int]:
     return caps
 
 
+def bound_of(nodes: Iterable[NodeRecord]) -> int | None:
+    """How many jobs may run at once, whatever their kinds, as the live nodes have it; of different
+    bounds the smallest. None = any number.
+    """
+    told = [node.kinds.max_running for node in nodes if node.kinds is not None]
+    return min((most for most in told if most is not None), default=None)
+
+
 def free_workers(nodes: Iterable[NodeRecord], leased: Iterable[Leased]) -> int:
     """How many workers of these nodes have nothing in hand."""
-    left = {node.name: node.crew + node.retiring for node in nodes}
+    left = Counter[str]()  # leases name their node, and two may have one name
+    for node in nodes:
+        left[node.name] += node.crew + node.retiring
     for one in leased:
         if one.node in left:
             left[one.node] -= 1
@@ -100,15 +112,29 @@ def _square(one: KindStanding) -> float:
     return one.mean_seconds**2 + one.deviation_seconds**2
 
 
+def _workers(
+    seen: Standing, nodes: Sequence[NodeRecord], leased: Sequence[Leased]
+) -> tuple[int, int]:
+    """How many may work on what is before the job: at most, and at least. What nobody works on any
+    more takes up its room until it is reaped.
+    """
+    most = sum(max(node.max_count, node.crew) for node in nodes)
+    least = sum(max(node.crew, node.default_count, min(1, node.max_count)) for node in nodes)
+    bound = bound_of(seen.nodes)
+    if bound is None:
+        return most, least
+    lost = seen.leased_total - len(leased)
+    return min(most, max(bound, len(leased))), min(least, bound - lost)
+
+
 def _earliest(
     before: Mapping[str, int],
     leased: Sequence[Leased],
-    nodes: Sequence[NodeRecord],
+    workers: int,
     known: Mapping[str, Service],
     caps: Mapping[str, int],
 ) -> float:
     """Jobs of kinds with a cap are left out, since they may have to stand aside."""
-    workers = sum(max(node.max_count, node.crew) for node in nodes)
     counted = {kind: n for kind, n in before.items() if kind in known and kind not in caps}
     work = sum(
         max(0.0, n * known[kind].mean_seconds - known[kind].doubt_seconds(n))
@@ -129,14 +155,13 @@ def _earliest(
 def _latest(
     before: Mapping[str, int],
     leased: Sequence[Leased],
-    nodes: Sequence[NodeRecord],
+    workers: int,
     known: Mapping[str, Service],
     capped: Mapping[str, int],
 ) -> float | None:
     """Kinds of which jobs are parked go first when they have room: they and as many workers as
     they may have are left out.
     """
-    workers = sum(max(node.crew, node.default_count, min(1, node.max_count)) for node in nodes)
     workers -= sum(capped.values())
     counted = {kind: n for kind, n in before.items() if kind not in capped}
     in_hand = [one for one in leased if one.kind not in capped]

@@ -39,8 +39,10 @@ NODE_EVENTS: Mapping[str, tuple[str, ...]] = {
     "worker.dismissed": ("node", "worker"),
     "scale.decided": (
         *("node", "at", "policy", "due", "busy", "size_before", "raw_wish", "desired"),
-        *("limited_by", "hired", "taken_back", "retired"),
+        *("limited_by", "hired", "taken_back", "retired", "share", "others_free", "room"),
     ),
+    "duty.acquired": ("node", "duty"),
+    "duty.released": ("node", "duty", "reason"),
     "node.started": ("node", "version"),
     "node.draining": ("node", "version"),
     "node.stopped": ("node", "version"),

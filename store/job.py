@@ -107,6 +107,7 @@ class ClaimRequest:
     ahead: int  # how many more may be taken for workers that will soon be idle
     lease_seconds: float
     caps: Caps = ()  # each kind at most once
+    leased_max: int | None = None  # of all kinds together, in the whole store
 
     @property
     def batch(self) -> int:
@@ -181,6 +182,7 @@ class Hint(NamedTuple):
 
     new_work: bool
     requests: frozenset[int]  # leased jobs whose holder is asked for something
+    duties: bool = False  # somebody gave one up
 
 
 NONE_TURNED: Mapping[int, JobState] = MappingProxyType({})
@@ -195,6 +197,7 @@ class Exchange(NamedTuple):
     claims: list[Claim]
     parked: int = 0  # jobs that the claim took out of its way: more may lie behind them
     turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
+    full: bool = False  # `leased_max` jobs are leased now: no claim takes more
 
 
 @attrs.frozen
@@ -215,16 +218,6 @@ class Reaped:
     attempt: int
     node: str
     state: JobState
-
-
-@attrs.frozen
-class QueueView:
-    """What the supervisor sees: bounded, however long the queue is."""
-
-    due: int  # due and claimable, counted up to the limit asked for
-    oldest_due_seconds: float  # how long the longest-waiting of them waits; 0 = none
-    paused: bool
-    parked: bool = False  # there are jobs that wait for their kind's cap; they are not in `due`
 
 
 @attrs.frozen

@@ -35,10 +35,13 @@ class KindStanding:
 
 @attrs.frozen
 class Kinds:
-    """The kinds that a node knows. `whole` is False where it knows more than it named."""
+    """The kinds that a node knows, and how many jobs of any kind it lets run at once, on all nodes;
+    None = any number. `whole` is False where it knows more than it named.
+    """
 
     by_name: Mapping[str, KindStanding]
     whole: bool = True
+    max_running: int | None = None
 
 
 NO_KINDS: Mapping[str, KindStanding] = {}
@@ -46,7 +49,11 @@ NO_KINDS: Mapping[str, KindStanding] = {}
 
 @attrs.frozen
 class Beat:
-    """A node's sign of life. `id` is another at each start; `kinds` None = as last said."""
+    """A node's sign of life. `id` is another at each start; `kinds` None = as last said.
+
+    `config_generation` counts the configurations it has had since its start, `config_hash` stands
+    for what nodes of one store must agree on; `load` is its machine's, for each core.
+    """
 
     id: UUID
     name: str
@@ -60,11 +67,16 @@ class Beat:
     max_count: int
     kinds: str | None = None  # JSON text, of `kinds_text`
     pause_seconds: float = HEARTBEAT_SECONDS  # the next one comes no later than this
+    config_generation: int | None = None
+    config_hash: str | None = None
+    load: float | None = None  # None = the machine does not say
 
 
 @attrs.frozen
 class NodeRecord:
-    """A node as the store has it. `silent_seconds` is the age of its last sign of life."""
+    """A node as the store has it. `silent_seconds` is the age of its last sign of life; what it
+    has not said is None.
+    """
 
     id: UUID
     name: str
@@ -80,6 +92,9 @@ class NodeRecord:
     kinds: Kinds | None  # None = it has not yet said
     silent_seconds: float
     pause_seconds: float = HEARTBEAT_SECONDS
+    config_generation: int | None = None
+    config_hash: str | None = None
+    load: float | None = None
 
     @property
     def is_live(self) -> bool:
@@ -105,11 +120,14 @@ class NodeRecord:
         return self.kinds is not None and self.kinds.whole and kind not in self.kinds.by_name
 
 
-def kinds_text(standings: Mapping[str, KindStanding]) -> str:
+def kinds_text(standings: Mapping[str, KindStanding], max_running: int | None = None) -> str:
     """The JSON text of a beat. Names at most `KINDS_MAX`, the first by name."""
     names = sorted(standings)[:KINDS_MAX]
     named = {name: _object(standings[name]) for name in names}
-    return json.dumps({"whole": len(named) == len(standings), "kinds": named}, sort_keys=True)
+    whole: dict[str, object] = {"whole": len(named) == len(standings), "kinds": named}
+    if max_running is not None:
+        whole["max_running"] = max_running
+    return json.dumps(whole, sort_keys=True)
 
 
 def read_kinds(text: str | None) -> Kinds | None:
@@ -120,7 +138,8 @@ def read_kinds(text: str | None) -> Kinds | None:
             return None
         named = cast("dict[str, dict[str, Any]]", found["kinds"])
         by_name = {name: _standing(values) for name, values in named.items()}
-        return Kinds(by_name, bool(found["whole"]))
+        most = found.get("max_running")
+        return Kinds(by_name, bool(found["whole"]), None if most is None else int(most))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -141,6 +160,9 @@ def node_object(node: NodeRecord) -> dict[str, object]:
         "retiring": node.retiring,
         "default_count": node.default_count,
         "max_count": node.max_count,
+        "config_generation": node.config_generation,
+        "config_hash": node.config_hash,
+        "load": None if node.load is None else round(node.load, 2),
         "kinds": {name: attrs.asdict(standing) for name, standing in node.named.items()},
         "kinds_whole": node.kinds is not None and node.kinds.whole,
     }

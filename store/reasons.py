@@ -33,6 +33,7 @@ class Code(StrEnum):
     NO_LIVE_NODE = "no_live_node"
     KIND_UNKNOWN = "kind_unknown"
     KIND_BROKEN = "kind_broken"
+    STORE_LIMIT = "store_limit"
     WORKERS_BUSY = "workers_busy"
     NEXT_UP = "next_up"
     CLAIMED = "claimed"

@@ -91,6 +91,7 @@ class Standing:
     behind_before: int  # jobs of its target before it that wait for the target, to the bound
     parked_before: int  # jobs of its kind before it that wait for the kind's cap, to the bound
     line: Line
-    leased: tuple[Leased, ...]
+    leased: tuple[Leased, ...]  # at most `LEASED_BOUND`
+    leased_total: int
     nodes: tuple[NodeRecord, ...]
     parked_kinds: frozenset[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from musterd.store.estimate import Estimate, estimate, free_workers
+from musterd.store.full import room_of, store_limit
 from musterd.store.job import AttemptOutcome, JobState
 from musterd.store.lifecycle import ENDED, LEASED
 from musterd.store.reasons import (
@@ -52,18 +53,22 @@ def why(seen: Standing) -> Why:
         return Why(seen, (finished(seen),), None, None)
     if state in LEASED:
         return Why(seen, tuple(in_hand(seen)), None, None)
-    reasons = _put_in_order(seen, [*held_back(seen), *kept_out(seen)])
+    full = store_limit(seen)
+    reasons = _put_in_order(seen, [*held_back(seen), *kept_out(seen), *([full] if full else [])])
     if state is not JobState.QUEUED or any(one.code in NOT_IN_LINE for one in reasons):
         return Why(seen, tuple(reasons), None, None)
     place = _position(seen)
     claiming = [node for node in seen.nodes if node.claims]
     if not claiming or any(one.code in NOTHING_RUNS for one in reasons):
         return Why(seen, tuple(reasons), place, None)
-    if place.number <= free_workers(claiming, seen.leased):
+    free = free_workers(claiming, seen.leased)
+    room = room_of(seen)
+    if place.number <= (free if room is None else min(free, room)):
         return Why(seen, tuple(reasons) or (NEXT_UP,), place, None)
     start = estimate(seen)
-    busy = workers_busy(claiming, place.text, start.unmeasured)
-    return Why(seen, (*reasons, busy), place, start)
+    if place.number > free:
+        reasons.append(workers_busy(claiming, place.text, start.unmeasured))
+    return Why(seen, tuple(reasons), place, start)
 
 
 NEXT_UP = Reason(Code.NEXT_UP, "nothing stops it: a worker takes it in a moment")

@@ -33,28 +33,34 @@ class Claiming:
     async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Cursor:
         """Sends what is to be sent; `conn` may be in a pipeline."""
         params = rows.claim_request(claim, self._scan)
-        if claim.caps:  # the lock in a statement before those that count
-            await self.send(conn, "lock_caps", {})
+        if claim.caps or claim.leased_max is not None:
+            await self.send(conn, "lock_caps", {})  # before the statements that count
+        if claim.caps:
             await self.send(conn, "unpark", params)
         return await self.send(conn, "claim_targets" if self._targets else "claim", params)
 
     async def end(
         self, conn: TrioConnection, claim: ClaimRequest, sent: Cursor
-    ) -> tuple[list[Claim], int]:
-        """The claims, and how many jobs were taken out of their way."""
-        claims, aside, other = rows.claims_and_rest(await sent.fetchall(), claim.token)
+    ) -> tuple[list[Claim], int, bool]:
+        """The claims, how many jobs were taken out of their way, and whether no more may be
+        leased.
+        """
+        claims, aside, other, is_full = rows.claims_and_rest(await sent.fetchall(), claim.token)
         if not self._targets and other:  # it stopped at a job with a target: goes on from there
             self._targets = TARGETS_EXPECTED
-            rest = _rest(claim, claims)
-            more, more_aside = await self._go_on(conn, rest)
-            return claims + more, aside + more_aside
+            if is_full:
+                return claims, aside, is_full
+            more, more_aside, is_full = await self._go_on(conn, _rest(claim, claims))
+            return claims + more, aside + more_aside, is_full
         if self._targets:
             met = other or aside or any(one.target is not None for one in claims)
             self._targets = TARGETS_EXPECTED if met else self._targets - 1
         self._scan = ASIDE_AT_ONCE if aside or other else 0
-        return claims, aside
+        return claims, aside, is_full
 
-    async def _go_on(self, conn: TrioConnection, rest: ClaimRequest) -> tuple[list[Claim], int]:
+    async def _go_on(
+        self, conn: TrioConnection, rest: ClaimRequest
+    ) -> tuple[list[Claim], int, bool]:
         """In a transaction of its own. What came before it is written whatever becomes of it: if it
         breaks, the caller has to read back what there is.
         """

@@ -11,21 +11,24 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 import psycopg
+from psycopg.abc import ConnDict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from musterd.store.asking import Asked, as_options, new_jobs
 from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.postgres import migrating, rows, setup
+from musterd.store.postgres.hosts import places
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.records import job_records
-from musterd.store.postgres.troubles import first_line, sort_connect_error, sort_error
+from musterd.store.postgres.troubles import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.sqlfiles import load_statements
 
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
 CONNECT_SECONDS = 5.0
+HOST_SECONDS = 2.0  # for one of several; no less can be told to libpq
 ASK_SECONDS = 15.0  # how long a transaction whose reply was lost may take to be decided
 ASK_PAUSE_SECONDS = 0.1
 TRIES = 3  # of a job whose transaction broke and is known not to have been kept
@@ -56,6 +59,8 @@ class PostgresWay:
     def __init__(self, url: str, schema: str, pool_size: int) -> None:
         self._params = setup.connection_params(url)
         self._where = setup.address(self._params)
+        # A host that keeps silent must leave time for the others.
+        self._host_seconds = HOST_SECONDS if len(places(self._params)) > 1 else CONNECT_SECONDS
         self._schema = schema
         self._pool_size = pool_size
         self._sql = _statements(schema)
@@ -140,13 +145,15 @@ class PostgresWay:
         except PoolTimeout as error:
             raise self._connect_trouble() from error
         except psycopg.Error as error:
+            if error.sqlstate == READ_ONLY:
+                self.close()  # these connections lead to a standby: the next ones are new
             raise sort_error(error, what, self._where, sent=True) from error
 
     def _opened(self) -> ConnectionPool[Connection]:
         with self._lock:
             if self._pool is None:
                 self._pool = ConnectionPool(
-                    kwargs={**self._params, "autocommit": True, "prepare_threshold": None},
+                    kwargs={**self._reaching(), "autocommit": True, "prepare_threshold": None},
                     min_size=0,
                     max_size=self._pool_size,
                     open=True,
@@ -156,10 +163,13 @@ class PostgresWay:
                 )
             return self._pool
 
+    def _reaching(self) -> ConnDict:
+        return {"connect_timeout": round(self._host_seconds), **self._params}
+
     def _connect_trouble(self) -> Exception:
         """The pool says only that it took too long: what is wrong is asked for once more."""
         try:
-            psycopg.connect(**self._params, connect_timeout=int(CONNECT_SECONDS)).close()  # type: ignore[arg-type]  # libpq's own names
+            psycopg.connect(**self._reaching()).close()  # type: ignore[arg-type]  # libpq's own names
         except psycopg.Error as error:
             return sort_connect_error(error, self._where)
         said = f"{self._where}: no connection was free within {CONNECT_SECONDS:g} s"

@@ -31,37 +31,26 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
     Its pool sees to that, so it needs no lock of its own.
     """
 
+    epoch = 0  # see `pool.Gate`
+
     def __init__(self, pgconn: pq.abc.PGconn, *args: Any) -> None:
         super().__init__(pgconn, *args)
         self.lock = _Unlocked()  # type: ignore[assignment]  # psycopg's own is asyncio's
 
     @classmethod
-    async def reach(cls, params: ConnDict, timeout_seconds: float, prepare: bool) -> Self:
-        """Connects to the first host that answers; each gets `timeout_seconds`.
-
-        Raises psycopg's errors.
-        """
-        attempts = await trio.to_thread.run_sync(
-            conninfo_tools.conninfo_attempts, params, abandon_on_cancel=True
-        )
-        problem: psycopg.Error | None = None
-        for attempt in attempts:
-            try:
-                with trio.fail_after(timeout_seconds):
-                    conn = await cls._reach_one(conninfo_tools.make_conninfo("", **attempt))
-            except trio.TooSlowError:
-                problem = psycopg.errors.ConnectionTimeout(
-                    f"no answer from {attempt.get('host', 'the server')}"
-                    f" within {timeout_seconds:g} s"
-                )
-            except psycopg.Error as error:
-                problem = error
-            else:
-                conn._autocommit = True
-                conn.prepare_threshold = 0 if prepare else None
-                return conn
-        assert problem is not None, "conninfo_attempts returns at least one attempt or raises"
-        raise problem
+    async def reach(cls, params: ConnDict, timeout_seconds: float) -> Self:
+        """Connects to the one host that `params` name. Raises psycopg's errors."""
+        try:
+            with trio.fail_after(timeout_seconds):
+                conn = await cls._reach_one(conninfo_tools.make_conninfo("", **params))
+        except trio.TooSlowError:
+            host, port = params.get("host", "the server"), params.get("port")
+            raise psycopg.errors.ConnectionTimeout(
+                f"no answer from {host}{f':{port}' if port else ''} within {timeout_seconds:g} s"
+            ) from None
+        conn._autocommit = True
+        conn.prepare_threshold = 0
+        return conn
 
     @classmethod
     async def _reach_one(cls, conninfo: str) -> Self:

@@ -28,16 +28,16 @@ from musterd.store.job import (
     JobState,
     NewJob,
     ProgressNote,
-    QueueView,
     Reaped,
     Renewal,
     Settlement,
 )
-from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
 from musterd.store.postgres import migrating, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.events import PostgresEvents
 from musterd.store.postgres.exchanging import Exchanging
 from musterd.store.postgres.hub import Hub
@@ -47,7 +47,9 @@ from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.pool import Pool
 from musterd.store.postgres.records import job_records
 from musterd.store.postgres.retention import PostgresRetention
+from musterd.store.postgres.schedules import PostgresSchedules
 from musterd.store.postgres.time_limit import TimeLimit
+from musterd.store.queue_view import QueueView
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlfiles import load_statements
 from musterd.store.standing import Standing
@@ -90,6 +92,8 @@ class PostgresEngine:
         self.retention = PostgresRetention(
             hub.shared, self._run, self._send, self._whole, options.statement_timeout_seconds
         )
+        self.duties = PostgresDuties(self._run, self._execute)
+        self.schedules = PostgresSchedules(self._run, self._execute)
 
     async def open(self) -> None:
         async with self._shared.use("opening the store") as conn:
@@ -187,8 +191,11 @@ class PostgresEngine:
                 (row,) = await cursor.fetchall()
         return Step._make(map(frozenset, row))
 
-    async def observe(self, limit: int) -> QueueView:
-        return rows.queue_view((await self._run("observe", {"bound": limit}))[0])
+    async def observe(
+        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+    ) -> QueueView:
+        params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
+        return rows.queue_view((await self._run("observe", params))[0])
 
     async def next_due_seconds(self) -> float | None:
         seconds: float | None = (await self._run("next_due", {}))[0][0]
@@ -196,7 +203,7 @@ class PostgresEngine:
 
     async def counts(self) -> Counts:
         with suppress(StoreUnavailable):  # full or read-only: what is not folded is summed up
-            await self._execute("fold_counts", {})
+            await self.duties.fold_counts()
         counted = (await self._run("counts", {}))[0]
         view = await self.observe(DEPTH_BOUND)
         return _beyond_bound(rows.counts(counted, view), await self._waiting())

@@ -60,8 +60,8 @@ class Exchanging:
         if claiming is None or claim is None:
             return Exchange(rejected, [], turned=turned)
         visit.written = True
-        claims, aside = await self._claiming.end(conn, claim, claiming)
-        return Exchange(rejected, claims, aside, turned)
+        claims, aside, full = await self._claiming.end(conn, claim, claiming)
+        return Exchange(rejected, claims, aside, turned, full)
 
     async def _settle(
         self,

@@ -16,6 +16,7 @@ from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.pool import Gate
 from musterd.store.postgres.troubles import sort_error
 
+DUTIES = "duties"  # what is said when somebody gives one up
 GATHER_SECONDS = 0.001  # between two hints: those that arrive meanwhile are one
 
 
@@ -46,6 +47,7 @@ class Hints:
         self._listened: set[str] = set()
         self._conn: TrioConnection | None = None
         self._reading: trio.CancelScope | None = None  # of the one that reads
+        self._doubted = False
         self._deaf = False  # a pooler stands in between: notifications never arrive
 
     async def wait(self, channel: str) -> Hint:
@@ -64,14 +66,20 @@ class Hints:
                 await self._let_another_read(channel, box)
         said, box.texts = box.texts, set()
         requests = frozenset(int(one) for one in said if one.isdecimal())
-        return Hint("" in said, requests)
+        return Hint("" in said, requests, DUTIES in said)
 
     def forget(self, channel: str) -> None:
         """Nobody waits for this channel any more."""
         self._boxes.pop(channel, None)
         self._interrupt()
 
+    def doubt(self) -> None:
+        """The server may not be the one any more where work is made: listens anew."""
+        self._doubted = True
+        self._interrupt()
+
     def close(self) -> None:
+        self._doubted = False
         self._listened.clear()
         if self._conn is not None:
             self._conn.discard()
@@ -107,6 +115,8 @@ class Hints:
 
     async def _connected(self) -> TrioConnection | None:
         """The connection, listening to all channels that somebody waits for; None = deaf."""
+        if self._doubted:
+            self.close()
         if self._conn is None or self._conn.closed:  # a cancelled wait has closed it
             self._listened.clear()
             conn = await self._gate.connect()

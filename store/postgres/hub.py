@@ -16,11 +16,13 @@ from musterd.store.lookout import Sight
 from musterd.store.postgres import migrating, setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.hints import Hints
+from musterd.store.postgres.hosts import Hosts
 from musterd.store.postgres.pool import Gate, Pool
 from musterd.store.sqlfiles import load_statements
 
 AT_ONCE = 100  # tenants in one statement
 STATEMENTS_MAX = 50  # kept as text
+FOR_NOBODY = {"bound": 1, "me": None, "pauses": 0, "most": None}  # no node asks for its share
 LEASES_MAX = 2  # connections for renewals, however many tenants share them
 
 
@@ -41,6 +43,7 @@ class Hub:
             setup.connection_params(options.listen_url) if options.listen_url else self.params
         )
         self.hints = Hints(self._gate(listening, {}))
+        gate.on_doubt = self.hints.doubt
         # Many tenants that are migrated at once must leave room for those that work already.
         self.migrating = trio.CapacityLimiter(max(1, options.pool_size // 2))
         self._users = 0
@@ -63,12 +66,14 @@ class Hub:
         await trio.lowlevel.checkpoint()
 
     def _gate(self, params: ConnDict, settings: dict[str, str]) -> Gate:
+        hosts = Hosts(params, self.options.connect_timeout_seconds)
+
         async def dial() -> TrioConnection:
-            return await setup.dial(params, self.options, settings)
+            return await setup.dial(hosts, self.options, settings)
 
         options = self.options
         pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
-        return Gate(dial, self.where, *pause, self._dice)
+        return Gate(dial, setup.address(params), *pause, self._dice)
 
 
 class HubLookout:
@@ -105,7 +110,7 @@ class HubLookout:
         statement = self._statements[tenants]
         with trio.move_on_after(self.hub.options.statement_timeout_seconds):
             async with self.hub.shared.use("glance") as conn:
-                cursor = await conn.cursor(binary=True).execute(statement, {"bound": 1})
+                cursor = await conn.cursor(binary=True).execute(statement, FOR_NOBODY)
                 return {row[0]: Sight(row[1], row[2]) for row in await cursor.fetchall()}
         return {}
 

@@ -12,9 +12,12 @@ import trio
 
 from musterd.store.errors import InputRefused, StoreError, StoreUnavailable
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.troubles import sort_connect_error, sort_error
+from musterd.store.postgres.troubles import READ_ONLY, sort_connect_error, sort_error
 
 Dial = Callable[[], Awaitable[TrioConnection]]
+
+SOON = frozenset({"read_only", "starting"})  # a server answers, and will serve before long
+SOON_SECONDS = 1.0  # longest pause until it is asked again
 
 
 @attrs.define
@@ -22,6 +25,9 @@ class Gate:
     """One attempt to connect at a time, and after a failure a jittered pause that grows: a herd of
     nodes does not trample a database that has just come back. While the gate is shut callers fail
     at once.
+
+    `epoch` counts the times that a server was found which takes no writes: connections of earlier
+    epochs may lead to it, and are not used again. `on_doubt` is called each time.
     """
 
     dial: Dial
@@ -29,6 +35,8 @@ class Gate:
     base_seconds: float
     max_seconds: float
     dice: random.Random
+    on_doubt: Callable[[], None] = lambda: None
+    epoch: int = attrs.field(default=0, init=False)
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _failures: int = attrs.field(default=0, init=False)
     _shut_until: float = attrs.field(default=float("-inf"), init=False)
@@ -41,6 +49,7 @@ class Gate:
                 raise StoreUnavailable(
                     str(self._last), getattr(self._last, "trouble", "unreachable")
                 )
+            epoch = self.epoch
             try:
                 conn = await self.dial()
             except (psycopg.Error, OSError) as error:
@@ -53,10 +62,18 @@ class Gate:
                 assert self._last is not None
                 raise self._last from None  # psycopg's own text may show the password
             self._failures, self._last = 0, None
+            conn.epoch = epoch
             return conn
+
+    def doubt(self) -> None:
+        """This server takes no writes: it is, or has become, a standby. All are asked anew."""
+        self.epoch += 1
+        self.on_doubt()
 
     def _note_failure(self, problem: StoreError) -> None:
         pause = min(self.max_seconds, self.base_seconds * 2.0 ** min(self._failures, 30))
+        if getattr(problem, "trouble", None) in SOON:
+            pause = min(pause, SOON_SECONDS)
         self._failures += 1
         self._last = problem
         self._shut_until = trio.current_time() + pause * self.dice.uniform(0.5, 1.0)
@@ -88,6 +105,8 @@ class Pool:
             try:
                 yield conn
             except psycopg.Error as error:
+                if error.sqlstate == READ_ONLY:
+                    self._gate.doubt()
                 raise sort_error(error, what, self._gate.where, sent=True) from error
             except UnicodeEncodeError as error:
                 found = f"{error.object[error.start : error.end]!r}"
@@ -100,16 +119,19 @@ class Pool:
     def _take(self) -> TrioConnection | None:
         while self._idle:
             conn = self._idle.pop()
-            if conn.is_clean and not conn.has_news:
+            if self._is_good(conn) and not conn.has_news:
                 return conn
             conn.discard()
         return None
 
     def _give_back(self, conn: TrioConnection) -> None:
-        if conn.is_clean and not self._closed:
+        if self._is_good(conn) and not self._closed:
             self._idle.append(conn)
         else:
             conn.discard()
+
+    def _is_good(self, conn: TrioConnection) -> bool:
+        return conn.is_clean and conn.epoch == self._gate.epoch
 
     def close(self) -> None:
         self._closed = True

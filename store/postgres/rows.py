@@ -25,13 +25,13 @@ from musterd.store.job import (
     JobState,
     NewJob,
     ProgressNote,
-    QueueView,
     Reaped,
     Renewal,
     Settlement,
 )
 from musterd.store.postgres.arrays import numbers, texts, words
 from musterd.store.postgres.telling import how_far, phases_of
+from musterd.store.queue_view import QueueView, Room
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
@@ -72,15 +72,16 @@ def claim_request(request: ClaimRequest, scan: int) -> Params:
         "lease_seconds": request.lease_seconds,
         "cap_kinds": texts(kind for kind, _ in request.caps),
         "caps": numbers(cap for _, cap in request.caps),
+        "most": request.leased_max,
     }
 
 
-def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], int, int]:
+def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], int, int, bool]:
     """The row without an id, if there is one, is the last. It says how many jobs were taken out of
-    the way, and how many others had in hand.
+    the way, how many others had in hand, and whether no more may be leased.
     """
-    aside, busy = rows.pop()[3:5] if rows and rows[-1][0] is None else (0, 0)
-    return claims(rows, token), aside, busy
+    aside, busy, is_full = rows.pop()[3:6] if rows and rows[-1][0] is None else (0, 0, 0)
+    return claims(rows, token), aside, busy, bool(is_full)
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
@@ -235,8 +236,8 @@ def _age(local: float | None, now_local: float) -> float | None:
 
 
 def queue_view(row: Row) -> QueueView:
-    due, oldest_due_seconds, paused, parked = row
-    return QueueView(due, max(0.0, oldest_due_seconds), paused, parked)
+    due, oldest_due_seconds, paused, parked, *others, lot, room = row
+    return QueueView(due, max(0.0, oldest_due_seconds), paused, parked, Room(*others), lot, room)
 
 
 COUNTED = (

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import attrs
 import psycopg
+import trio
 from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict
 
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.hosts import Hosts, places
 
 OLDEST_SERVER = 140000
 
@@ -56,33 +58,42 @@ def connection_params(url: str) -> ConnDict:
         "keepalives_count": 3,
         "tcp_user_timeout": 15000,
     }
+    if len(places(given)) > 1:  # only one of them takes what we write
+        defaults["target_session_attrs"] = "read-write"
     return defaults | given
 
 
 def address(params: ConnDict) -> str:
     """Where this leads, for people, without secrets."""
-    host = params.get("host") or "local socket"
-    port = f":{params['port']}" if params.get("port") else ""
     database = params.get("dbname") or params.get("user") or "default database"
-    return f"postgresql {host}{port}/{database}"
+    return f"postgresql {','.join(places(params))}/{database}"
 
 
-async def dial(params: ConnDict, options: StoreOptions, settings: dict[str, str]) -> TrioConnection:
+async def dial(hosts: Hosts, options: StoreOptions, settings: dict[str, str]) -> TrioConnection:
     """A connection of our own with limits set; through a pooler one without, whose server sessions
     are not ours to set.
     """
-    conn = await TrioConnection.reach(params, options.connect_timeout_seconds, prepare=True)
+    conn = await hosts.connect()
+    seconds = options.connect_timeout_seconds
     try:
-        if await is_pooled(conn):
-            conn.prepare_threshold = None
-            return conn
-        wanted = limits(options) | settings
-        calls = ", ".join("set_config(%s, %s, false)" for _ in wanted)
-        await conn.execute(f"select {calls}", [part for pair in wanted.items() for part in pair])
+        with trio.fail_after(seconds):
+            await _prepare(conn, limits(options) | settings)
+    except trio.TooSlowError:
+        conn.discard()
+        said = f"connected, then no answer within {seconds:g} s"
+        raise psycopg.errors.ConnectionTimeout(said) from None
     except BaseException:
         conn.discard()
         raise
     return conn
+
+
+async def _prepare(conn: TrioConnection, wanted: dict[str, str]) -> None:
+    if await is_pooled(conn):
+        conn.prepare_threshold = None
+        return
+    calls = ", ".join("set_config(%s, %s, false)" for _ in wanted)
+    await conn.execute(f"select {calls}", [part for pair in wanted.items() for part in pair])
 
 
 async def is_pooled(conn: TrioConnection) -> bool:

@@ -74,6 +74,9 @@ def beat_params(beat: Beat) -> dict[str, Any]:
         "default_count": beat.default_count,
         "max_count": beat.max_count,
         "pause_seconds": beat.pause_seconds,
+        "config_generation": beat.config_generation,
+        "config_hash": beat.config_hash,
+        "load": beat.load,
         "kinds": beat.kinds,
         "forget_seconds": FORGET_SECONDS,
     }
@@ -83,8 +86,9 @@ ALL_NODES = {"young_seconds": None, "bound": NODES_MAX}
 
 
 def node_record(row: Row) -> NodeRecord:
-    *fields, kinds, silent_seconds, pause_seconds = row
+    *fields, kinds, silent_seconds, pause_seconds, generation, config_hash, load = row
     fields += [read_kinds(kinds), max(0.0, silent_seconds), pause_seconds]
+    fields += [generation, config_hash, load]
     return NodeRecord(*fields)
 
 
@@ -105,7 +109,8 @@ def _standing(found: Sequence[list[Row]]) -> Standing | None:
         behind_before=behind_before,
         parked_before=parked_before,
         line=_line(line),
-        leased=tuple(Leased(*row) for row in leased),
+        leased=tuple(Leased(*row[:-1]) for row in leased),
+        leased_total=leased[0][-1] if leased else 0,
         nodes=tuple(one for one in map(node_record, nodes) if one.is_live),
         parked_kinds=frozenset(row[0] for row in parked_kinds),
     )

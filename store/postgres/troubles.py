@@ -4,6 +4,8 @@ outcome unknown.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import psycopg
 
 from musterd.store.errors import (
@@ -13,6 +15,8 @@ from musterd.store.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
+
+READ_ONLY = "25006"
 
 # SQLSTATE, whole or its class -> the word for it
 WEATHER = {
@@ -25,7 +29,7 @@ WEATHER = {
     "53300": "too_many_connections",
     "53100": "disk_full",
     "53": "too_many_connections",
-    "25006": "read_only",
+    READ_ONLY: "read_only",
     "40": "conflict",
     "55P03": "timeout",
     "57014": "timeout",
@@ -64,6 +68,8 @@ def sort_error(error: psycopg.Error, what: str, where: str, *, sent: bool) -> St
 
 def sort_connect_error(error: psycopg.Error, where: str) -> StoreError:
     """As `sort_error`, for the attempt to connect, where libpq gives text but no SQLSTATE."""
+    if isinstance(error, NoHostServes):
+        return _sort_several(error.errors, where)
     if error.sqlstate is not None:
         return sort_error(error, "connecting", where, sent=False)
     text = str(error)
@@ -82,7 +88,33 @@ WRONG_CONFIGURATION = (
     "is not permitted to log in",
     'FATAL:  role "',
     'FATAL:  database "',
+    "no such database",  # this and what follows are PgBouncer's
+    "no such user",
+    "unsupported startup parameter",
 )
+
+
+class NoHostServes(psycopg.OperationalError):
+    """All hosts of a URL were asked, and each has failed in its way."""
+
+    def __init__(self, errors: Sequence[psycopg.Error]) -> None:
+        super().__init__("; ".join(dict.fromkeys(map(first_line, errors))))
+        self.errors = errors
+
+
+def _sort_several(errors: Sequence[psycopg.Error], where: str) -> StoreError:
+    """Wrong configuration only where it is that at each host: the one that is away may be fine."""
+    found = [sort_connect_error(error, where) for error in errors]
+    message = f"connecting: {where}: {'; '.join(dict.fromkeys(map(first_line, errors)))}"
+    troubles = {one.trouble for one in found if isinstance(one, StoreUnavailable)}
+    if not troubles:
+        return StoreMisconfigured(f"{message}: check [store] url")
+    return StoreUnavailable(
+        message, next(filter(troubles.__contains__, MOST_TELLING), "unreachable")
+    )
+
+
+MOST_TELLING = ("read_only", "starting", "too_many_connections")  # of hosts that answer differently
 
 
 def trouble_of_text(text: str) -> str:
@@ -91,6 +123,8 @@ def trouble_of_text(text: str) -> str:
         return "too_many_connections"
     if "starting up" in text or "shutting down" in text or "recovery mode" in text:
         return "starting"
+    if "session is read-only" in text or "hot standby mode" in text:
+        return "read_only"
     return "unreachable"
 
 

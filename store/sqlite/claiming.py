@@ -19,26 +19,30 @@ ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be take
 UNPARKED_MAX = 10_000  # in one call, of a kind whose cap is gone
 
 
-def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Claim], int]:
-    """The claims, and how many jobs were taken out of the way to find them."""
+def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Claim], int, bool]:
+    """The claims, how many jobs were taken out of the way to find them, and whether no more may be
+    leased.
+    """
     claims: list[Claim] = []
-    if request.batch <= 0 or database.rows("queue_state")[0][0] is not None:
-        return claims, 0
+    free = _free(database, request.leased_max)
+    wanted = request.batch if free is None else min(request.batch, free)
+    if wanted <= 0 or database.rows("queue_state")[0][0] is not None:
+        return claims, 0, free == 0
     room: dict[str, int] = {}
     if request.caps:
         room = _room(database, request.caps)
-        _unpark(database, room, request.batch)
-    aside, count = 0, request.batch
-    while len(claims) < request.batch and aside < ASIDE_MAX:
+        _unpark(database, room, wanted)
+    aside, count = 0, wanted
+    while len(claims) < wanted and aside < ASIDE_MAX:
         due = _first_due(database, count, now)
-        fitting, moved = _sorted_out(database, due, room, request.batch - len(claims))
+        fitting, moved = _sorted_out(database, due, room, wanted - len(claims))
         _claim(database, request, fitting, (claims, now))
         aside += moved
         if not moved:
             break
-        count = max(request.batch - len(claims), ASIDE_ROWS)
+        count = max(wanted - len(claims), ASIDE_ROWS)
     tell_claims(Teller(database, now), claims, request.node)
-    return claims, aside
+    return claims, aside, len(claims) == free
 
 
 def unpark_uncapped(database: Database, kinds: AbstractSet[str]) -> None:
@@ -46,6 +50,14 @@ def unpark_uncapped(database: Database, kinds: AbstractSet[str]) -> None:
     for (kind,) in database.rows("parked_kinds"):
         if kind in kinds:
             database.execute("unpark", {"kind": kind, "count": UNPARKED_MAX})
+
+
+def _free(database: Database, leased_max: int | None) -> int | None:
+    """How many more jobs may be leased; None = as many as there are."""
+    if leased_max is None:
+        return None
+    leased: int = sum(number for _, number in database.rows("leased_kinds"))
+    return max(0, leased_max - leased)
 
 
 def _room(database: Database, caps: Caps) -> dict[str, int]:

@@ -27,13 +27,13 @@ from musterd.store.job import (
     JobRecord,
     NewJob,
     ProgressNote,
-    QueueView,
     Reaped,
     Renewal,
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.phases import KindRule
+from musterd.store.queue_view import QueueView
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlite import (
     controlling,
@@ -46,12 +46,14 @@ from musterd.store.sqlite import (
 )
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
+from musterd.store.sqlite.duties import SqliteDuties
 from musterd.store.sqlite.events import SqliteEvents
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.outbox import SqliteOutbox
 from musterd.store.sqlite.phases import SqlitePhases
 from musterd.store.sqlite.retention import SqliteRetention
 from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
+from musterd.store.sqlite.schedules import SqliteSchedules
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
 
@@ -92,6 +94,8 @@ class SqliteEngine:
         self.phases = SqlitePhases(self._call)
         self.outbox = SqliteOutbox(self._call)
         self.retention = SqliteRetention(self._call)
+        self.duties = SqliteDuties(self._call)
+        self.schedules = SqliteSchedules(self._call, self._hints)
 
     async def open(self) -> None:
         if self._database is not None:
@@ -198,8 +202,10 @@ class SqliteEngine:
             self._hints.ring()
         return step
 
-    async def observe(self, limit: int) -> QueueView:
-        return await self._call(reading.observe, limit)
+    async def observe(
+        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+    ) -> QueueView:
+        return await self._call(reading.observe, limit, me, leased_max)
 
     async def next_due_seconds(self) -> float | None:
         return await self._call(reading.next_due_seconds)

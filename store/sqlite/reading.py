@@ -14,11 +14,12 @@ from musterd.store.job import (
     JobFilter,
     JobRecord,
     JobState,
-    QueueView,
     Settlement,
 )
+from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.phase_states import made_whole
 from musterd.store.phases import PhaseRecord
+from musterd.store.queue_view import QueueView, Room
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.outbox import webhook_of
@@ -44,9 +45,17 @@ def settled_already(database: Database, settlements: Sequence[Settlement]) -> fr
         )
 
 
-def observe(database: Database, limit: int) -> QueueView:
+def observe(database: Database, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
     with database.reading("observing the queue") as now:
-        return _view(database, limit, now)
+        view = _view(database, limit, now)
+        if leased_max is not None:
+            leased: int = sum(number for _, number in database.rows("leased_kinds"))
+            view = attrs.evolve(view, room=max(0, leased_max - leased))
+        if me is None:
+            return view
+        params = {"me": me.bytes, "now": now, "pauses": rows.microseconds(PAUSES_OF_THE_DEAD)}
+        (row,) = database.rows("others", params)
+    return attrs.evolve(view, others=Room(*row))
 
 
 def _view(database: Database, limit: int, now: int) -> QueueView:
@@ -59,7 +68,8 @@ def _view(database: Database, limit: int, now: int) -> QueueView:
         oldest = min(oldest, run_at)
     paused_at = database.rows("queue_state")[0][0]
     parked = database.rows("count_parked", {"count": 1})[0][0] > 0
-    return QueueView(due, (now - oldest) / rows.SECOND, paused_at is not None, parked)
+    waits = (now - oldest) / rows.SECOND
+    return QueueView(due, waits, paused_at is not None, parked, lot=oldest if due else 0)
 
 
 def next_due_seconds(database: Database) -> float | None:

@@ -49,6 +49,10 @@ def moment(at: int | None) -> datetime | None:
     return None if at is None else EPOCH + timedelta(microseconds=at)
 
 
+def stamp(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
 def rounded(percent: float) -> int:
     """Whole percent; a half is rounded up."""
     return math.floor(percent + 0.5)
@@ -85,7 +89,7 @@ def _due(job: NewJob, now: int) -> int:
         return now + microseconds(job.delay_seconds or 0)
     if job.run_at.tzinfo is None:
         raise InputRefused(f"run_at: found {job.run_at} without a time zone, wanted one with it")
-    return (job.run_at - EPOCH) // timedelta(microseconds=1)
+    return stamp(job.run_at)
 
 
 def claimed(request: ClaimRequest, now: int) -> dict[str, Any]:

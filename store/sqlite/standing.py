@@ -50,6 +50,9 @@ def beat(database: Database, one: Beat) -> None:
                 "default_count": one.default_count,
                 "max_count": one.max_count,
                 "pause_seconds": one.pause_seconds,
+                "config_generation": one.config_generation,
+                "config_hash": one.config_hash,
+                "load": one.load,
                 "kinds": one.kinds,
             },
         )
@@ -64,6 +67,7 @@ def forget_all(database: Database) -> None:
     """For a daemon that starts alone on its file: whoever is on the list is dead."""
     with database.writing("forgetting nodes"):
         database.execute("forget_nodes", {"before": rows.FOREVER})
+        database.execute("free_duties")
 
 
 def nodes(database: Database) -> list[NodeRecord]:
@@ -103,6 +107,7 @@ def standing(database: Database, job_id: int) -> Standing | None:
             parked_before=parked_before,
             line=_line(database, fields, now),
             leased=tuple(_leased(row) for row in leased),
+            leased_total=leased[0][-1] if leased else 0,
             nodes=tuple(
                 one for one in _nodes(database, now, YOUNG_SECONDS, NODES_BOUND) if one.is_live
             ),
@@ -158,12 +163,13 @@ def _target_job(row: rows.Row) -> TargetJob:
 
 
 def _leased(row: rows.Row) -> Leased:
-    job_id, kind, node, worker, ran = row
+    job_id, kind, node, worker, ran, _ = row
     return Leased(job_id, kind, node, worker, None if ran is None else ran / rows.SECOND)
 
 
 def _node(row: rows.Row) -> NodeRecord:
-    node_id, name, version, started_at, heartbeat_at, *counts, kinds, silent, pause_seconds = row
+    node_id, name, version, started_at, heartbeat_at, *rest = row
+    *counts, kinds, silent, pause_seconds, generation, config_hash, load = rest
     fields: list[Any] = [
         UUID(bytes=node_id),
         name,
@@ -173,6 +179,7 @@ def _node(row: rows.Row) -> NodeRecord:
         *counts,
     ]
     fields += [read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds]
+    fields += [generation, config_hash, load]
     return NodeRecord(*fields)
 
 

@@ -43,11 +43,16 @@ GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 
 def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
     with database.writing("enqueue") as now:
-        made = [
-            _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
-            for number, job in enumerate(jobs, start=1)
-        ]
-        tell_new(Teller(database, now), jobs, made)
+        return make(database, jobs, now)
+
+
+def make(database: Database, jobs: Sequence[NewJob], now: int) -> list[Enqueued]:
+    """As `enqueue`, within the caller's transaction."""
+    made = [
+        _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
+        for number, job in enumerate(jobs, start=1)
+    ]
+    tell_new(Teller(database, now), jobs, made)
     return made
 
 
@@ -84,8 +89,10 @@ def exchange(
         teller.write()
         targets = {one.target for one in settlements if one.target is not None}
         passed_on = [hand_over(database, target) for target in sorted(targets)]
-        claims, aside = take(database, claim, now) if claim is not None else ([], 0)
-    exchange_ = Exchange(frozenset(rejected), claims, aside, turned)
+        exchange_ = Exchange(frozenset(rejected), [], turned=turned)
+        if claim is not None:
+            claims, aside, full = take(database, claim, now)
+            exchange_ = exchange_._replace(claims=claims, parked=aside, full=full)
     return exchange_, claim is None and any(passed_on)
 
 

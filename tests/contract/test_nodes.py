@@ -1,8 +1,12 @@
 """What nodes say of themselves, and when they count as dead."""
 
+from uuid import UUID
+
+import attrs
 import pytest
 import trio
 
+from musterd.store.job import JobFilter, NewJob
 from musterd.store.nodes import (
     FORGET_SECONDS,
     LIVE_SECONDS,
@@ -10,8 +14,9 @@ from musterd.store.nodes import (
     NodeRecord,
     kinds_text,
 )
+from musterd.store.queue_view import Room
 from musterd.store.sqlite.engine import SqliteEngine
-from tests.contract.rigs import Rig, closing_engine
+from tests.contract.rigs import Rig, closing_engine, take_one
 from tests.support.beats import beat_of, live_node
 
 
@@ -48,6 +53,35 @@ async def test_a_second_beat_changes_what_may_change(rig: Rig) -> None:
     assert (node.phase, node.idle, node.busy) == ("draining", 0, 5)
     assert (node.started_at, list(node.named)) == (started_at, ["report"])
     assert node.silent_seconds < 5
+
+
+async def test_a_node_says_with_which_configuration_it_runs_and_how_busy_its_machine_is(
+    rig: Rig,
+) -> None:
+    first = await live_node(rig.engine, config_generation=1, config_hash="a" * 12, load=0.75)
+    node = await only(rig)
+    assert (node.config_generation, node.config_hash, node.load) == (1, "a" * 12, 0.75)
+    later = attrs.evolve(first, config_generation=2**40, config_hash="b" * 12, load=None)
+    await rig.engine.beat(later)
+    node = await only(rig)
+    assert (node.config_generation, node.config_hash, node.load) == (2**40, "b" * 12, None)
+
+
+async def test_a_node_of_a_version_before_has_said_neither(rig: Rig) -> None:
+    await live_node(rig.engine)
+    node = await only(rig)
+    assert (node.config_generation, node.config_hash, node.load) == (None, None, None)
+
+
+async def test_nodes_of_one_name_are_as_many_as_they_are(rig: Rig) -> None:
+    first = await live_node(rig.engine)
+    second = await live_node(rig.engine, busy=4)
+    assert {(node.id, node.busy) for node in await rig.engine.nodes()} == {
+        (first.id, 0),
+        (second.id, 4),
+    }
+    await rig.engine.leave(first.id)
+    assert (await only(rig)).id == second.id
 
 
 async def test_a_node_that_has_not_named_its_kinds_may_know_any(rig: Rig) -> None:
@@ -119,3 +153,39 @@ async def test_kinds_that_cannot_be_read_are_not_known(rig: Rig, text: str) -> N
     await live_node(rig.engine)
     rig.raw(f"update nodes set kinds = '{text}'")
     assert (await only(rig)).kinds is None
+
+
+async def test_what_other_nodes_could_take_on_is_seen(rig: Rig) -> None:
+    me, north = UUID(int=5), UUID(int=3)
+    await live_node(rig.engine, "me", node_id=me, busy=1)
+    await live_node(rig.engine, "north", node_id=north, busy=3, max_count=8)
+    await live_node(rig.engine, "full", busy=9, max_count=8)
+    await live_node(rig.engine, "south", node_id=UUID(int=7), busy=6, max_count=8)
+    await live_node(rig.engine, "leaving", phase="draining")
+    await live_node(rig.engine, "arriving", phase="starting")
+    assert (await rig.engine.observe(10, me)).others == Room(7, 5, 3, 3)
+    assert (await rig.engine.observe(10, north)).others == Room(9, 0, 5, 0)
+    assert (await rig.engine.observe(10)).others == Room()
+    rig.pass_time(LIVE_SECONDS + 1)
+    assert (await rig.engine.observe(10, me)).others == Room()
+
+
+async def test_a_node_that_may_be_silent_for_longer_is_seen_for_longer(rig: Rig) -> None:
+    await live_node(rig.engine, "resting", busy=3, pause_seconds=30.0)
+    rig.pass_time(3 * 30 - 2)
+    assert (await rig.engine.observe(10, UUID(int=1))).others.free == 5
+    rig.pass_time(3)
+    assert (await rig.engine.observe(10, UUID(int=1))).others.free == 0
+
+
+async def test_all_nodes_see_the_same_lot_until_the_first_job_is_gone(rig: Rig) -> None:
+    assert (await rig.engine.observe(10, UUID(int=1))).lot == 0
+    await rig.engine.enqueue([NewJob("report")])
+    rig.pass_time(1)
+    await rig.engine.enqueue([NewJob("report")])
+    lot = (await rig.engine.observe(10, UUID(int=1))).lot
+    assert lot == (await rig.engine.observe(1, UUID(int=2))).lot
+    run_at = (await rig.engine.jobs(JobFilter()))[-1].run_at
+    assert lot == round(run_at.timestamp() * 1_000_000)
+    await take_one(rig.engine)
+    assert (await rig.engine.observe(10, UUID(int=1))).lot > lot

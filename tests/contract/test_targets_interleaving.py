@@ -61,7 +61,7 @@ class Scene:
         found: list[Claim] = []
         for _ in range(5):
             token = uuid4()
-            claims, aside, _ = rows.claims_and_rest(
+            claims, aside, *_ = rows.claims_and_rest(
                 run(self.main, "claim_targets", claiming(token)).fetchall(), token
             )
             found += claims

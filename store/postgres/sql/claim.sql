@@ -23,17 +23,20 @@ bounded as (
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),
-met as materialized (
-    select *, bool_or(target is not null) over (order by priority desc, run_at, id) as beyond
-    from (select * from bounded limit %(scan)s) first_ones
-),
-picked as materialized (select * from met where not beyond),
-leased as materialized (
+leased as materialized (  -- what is in hand, by kind, if anybody has to know
     select job.kind, count(*) as number from {schema}.job_rows job
-    where cardinality(%(cap_kinds)s::text[]) > 0
-      and job.state in ('assigned', 'running') and job.kind = any (%(cap_kinds)s::text[])
+    where (cardinality(%(cap_kinds)s::text[]) > 0 or %(most)s::int is not null) and job.state in ('assigned', 'running')
     group by job.kind
 ),
+room as materialized (  -- for jobs of any kind, until as many are leased as may be; without any nothing is locked and nothing moved
+    select case when %(most)s::int is not null
+                then greatest(0, %(most)s::int - (select coalesce(sum(number), 0)::int from leased)) end as free
+),
+met as materialized (
+    select *, bool_or(target is not null) over (order by priority desc, run_at, id) as beyond
+    from (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end) first_ones
+),
+picked as materialized (select * from met where not beyond),
 ranked as (
     select picked.id, cap.most - coalesce(leased.number, 0) as free,
            row_number() over (partition by picked.kind order by picked.priority desc, picked.run_at, picked.id) as place
@@ -48,7 +51,7 @@ parked as (
 placed as (
     select id, run_at, row_number() over (order by priority desc, run_at, id) as place
     from picked where id not in (select id from excess)
-    order by priority desc, run_at, id limit %(batch)s
+    order by priority desc, run_at, id limit least(%(batch)s, (select free from room))
 ),
 claimed as (
     update {schema}.job_rows job
@@ -75,8 +78,9 @@ told as (
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
-  union all  -- how many were parked, and whether there are jobs with a target
-    select null, null, null, null, aside, beyond, null, null, null, null, null from (
-        select (select count(*) from parked)::int as aside, (select count(*) from met where beyond)::int as beyond) rest
-    where aside > 0 or beyond > 0) found
+  union all  -- how many were parked, whether there are jobs with a target, and whether no more may be leased
+    select null, null, null, null, aside, beyond, is_full, null, null, null, null from (
+        select (select count(*) from parked)::int as aside, (select count(*) from met where beyond)::int as beyond,
+               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full) rest
+    where aside > 0 or beyond > 0 or is_full > 0) found
 order by place

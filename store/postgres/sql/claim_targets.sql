@@ -24,7 +24,16 @@ bounded as (
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),
-picked as materialized (select * from bounded limit %(scan)s),
+leased as materialized (  -- what is in hand, by kind, if anybody has to know
+    select job.kind, count(*) as number from {schema}.job_rows job
+    where (cardinality(%(cap_kinds)s::text[]) > 0 or %(most)s::int is not null) and job.state in ('assigned', 'running')
+    group by job.kind
+),
+room as materialized (  -- for jobs of any kind, until as many are leased as may be; without any nothing is locked and nothing moved
+    select case when %(most)s::int is not null
+                then greatest(0, %(most)s::int - (select coalesce(sum(number), 0)::int from leased)) end as free
+),
+picked as materialized (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end),
 met as materialized (
     select id, priority, run_at, kind, target,
            row_number() over (partition by target order by priority desc, run_at, id) as nth
@@ -91,12 +100,6 @@ fitting as materialized (
   union all
     select id, priority, run_at, kind, target, holder_id from decided where id = chosen_id
 ),
-leased as materialized (
-    select job.kind, count(*) as number from {schema}.job_rows job
-    where cardinality(%(cap_kinds)s::text[]) > 0
-      and job.state in ('assigned', 'running') and job.kind = any (%(cap_kinds)s::text[])
-    group by job.kind
-),
 ranked as (
     select fitting.id, cap.most - coalesce(leased.number, 0) as free,
            row_number() over (partition by fitting.kind order by fitting.priority desc, fitting.run_at, fitting.id) as place
@@ -110,7 +113,7 @@ parked as (
 ),
 chosen as materialized (
     select * from fitting where id not in (select id from excess)
-    order by priority desc, run_at, id limit %(batch)s
+    order by priority desc, run_at, id limit least(%(batch)s, (select free from room))
 ),
 had as materialized (  -- who has each target from now on
     select target, first_id, number, holder_id as before_id, reserved as was_reserved,
@@ -175,11 +178,12 @@ told as (
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
-  union all  -- how many were taken out of the way, and how many are in other hands just now
-    select null, null, null, null, aside, busy, null, null, null, null, null from (
+  union all  -- how many were taken out of the way, how many are in other hands just now, and whether no more may be leased
+    select null, null, null, null, aside, busy, is_full, null, null, null, null from (
         select ((select count(*) from parked) + (select count(*) from stood))::int as aside,
                ((select count(*) from chosen) - (select count(*) from placed)
                 + (select count(*) from decided where chosen_id is null and holder_id is null
-                   and target not in (select target from taken)))::int as busy) met
-    where aside > 0 or busy > 0) found
+                   and target not in (select target from taken)))::int as busy,
+               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full) met
+    where aside > 0 or busy > 0 or is_full > 0) found
 order by place

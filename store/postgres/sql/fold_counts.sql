@@ -1,7 +1,7 @@
--- fold_counts: adds the noted changes, at most 10,000 rows of them, to the counts; skips what another node is folding
+-- fold_counts: adds the noted changes, at most `rows` of them; returns how many, to the counts; skips what another node is folding
 with folded as (
     delete from {schema}.count_changes
-    where ctid = any (array(select ctid from {schema}.count_changes limit 10000 for update skip locked))
+    where ctid = any (array(select ctid from {schema}.count_changes limit %(rows)s for update skip locked))
     returning *
 )
 update {schema}.job_counts counts
@@ -12,3 +12,4 @@ from (select count(*) as rows, sum(enqueued) as enqueued, sum(pending) as pendin
              sum(paused) as paused, sum(succeeded) as succeeded, sum(failed) as failed, sum(canceled) as canceled
       from folded) s
 where s.rows > 0
+returning s.rows

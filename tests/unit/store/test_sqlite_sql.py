@@ -45,7 +45,7 @@ ALL_PARAMETERS = [
     *("until", "after_at", "after_id", "taken", "ended"),
 ]
 
-TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0, 8: 0, 9: 0, 10: 0}
+TRIGGERS = {1: 5, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0, 8: 0, 9: 0, 10: 0, 11: 0, 12: 0, 13: 0}
 
 INDEX_OF = {
     "due_priorities": "job_rows_claim",

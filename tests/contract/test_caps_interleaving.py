@@ -1,0 +1,171 @@
+"""Two sessions that claim under the cap of a kind and the bound on all jobs, each stopped after
+each of its statements: whatever is committed when, no more are leased than may be, no room is lost,
+and nobody waits for ever.
+"""
+
+import itertools
+from collections.abc import Callable, Generator
+from uuid import uuid4
+
+import attrs
+import psycopg
+import pytest
+import trio
+
+from musterd.store.engine import ReapRequest
+from musterd.store.job import Action, Claim, ClaimRequest, Hold, JobState, NewJob, ReapRule
+from musterd.store.postgres import rows
+from musterd.store.postgres.arrays import texts
+from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
+from tests.contract.sessions import (
+    Connection,
+    Running,
+    Statement,
+    sessions,
+    until_blocked_or_done,
+)
+from tests.fix_postgres import FreshDatabase
+
+MOST = 4
+CAPS = (("narrow", 2),)
+EMPTY = "truncate job_rows, attempts, target_holders, count_changes restart identity"
+LEASED = """
+    select count(*), count(*) filter (where kind = 'narrow'),
+           count(target), count(distinct target)
+    from job_rows where state in ('assigned', 'running')
+"""
+EXPIRE = "update job_rows set lease_expires_at = 'epoch' where state = 'running' and id = 2"
+TARGETS = texts(["a", "b"])
+
+
+@attrs.frozen
+class Scene:
+    main: Connection
+    nodes: list[Connection]
+    held: list[Claim] = attrs.field(factory=list[Claim])
+
+    def begin(self, leased: int) -> None:
+        """Jobs of all sorts, and so many of them leased: a narrow one and one of a target first."""
+        self.main.execute(EMPTY.encode())
+        jobs = [NewJob("narrow"), NewJob("wide", target="a"), NewJob("narrow"), NewJob("wide")]
+        jobs += [NewJob(kind) for kind in ("narrow", "wide", "wide", "wide")]
+        jobs += [NewJob("wide", target=target) for target in "abab"]
+        Statement("enqueue", rows.new_jobs(jobs)).run(self.main)
+        *_, claim = claiming(leased, "claim_targets")
+        self.held[:] = rows.claims_and_rest(claim.run(self.main), claim.params["token"])[0]
+        assert len(self.held) == leased
+        self.check()
+
+    def fill(self) -> None:
+        """Whatever has happened: what may run runs in the end."""
+        for _ in range(4):
+            for step in claiming(9, "claim_targets"):
+                step.run(self.main)
+        self.check()
+        ((leased, *_),) = self.main.execute(LEASED.encode()).fetchall()
+        assert leased == MOST
+
+    def check(self) -> None:
+        """What is committed now."""
+        ((leased, narrow, aimed, targets),) = self.main.execute(LEASED.encode()).fetchall()
+        assert leased <= MOST
+        assert narrow <= 2
+        assert aimed == targets
+
+
+def claiming(workers: int, name: str) -> list[Statement]:
+    idle = tuple(range(1, workers + 1))
+    request = ClaimRequest(uuid4(), "n", idle, 0, LEASE_SECONDS, CAPS, MOST)
+    params = rows.claim_request(request, 0)
+    return [Statement("lock_caps", {}), Statement("unpark", params), Statement(name, params)]
+
+
+def settling(claim: Claim, state: JobState) -> list[Statement]:
+    end = rows.settlements([ending(claim, state, delay_seconds=None)], LOCAL)
+    return [
+        Statement("lock_targets", {"targets": TARGETS}),
+        Statement("settle", end),
+        Statement("hand_over", {"targets": TARGETS, "ring": False}),
+    ]
+
+
+def reaping() -> list[Statement]:
+    rule = ReapRequest({}, ReapRule("requeue", 9), 10)
+    reap = Statement("reap", {**rows.reap_request(rule), "targeted": True})
+    return [reap, Statement("hand_over", {"targets": TARGETS, "ring": True})]
+
+
+def renewing(claim: Claim) -> list[Statement]:
+    params = rows.holds([Hold(claim.id, claim.token, None, None)], LEASE_SECONDS, LOCAL)
+    return [Statement("renew", params)]
+
+
+Make = Callable[[Claim], list[Statement]]
+# Each of a session that holds this claim.
+PROGRAMS: dict[str, Make] = {
+    "claim": lambda _: claiming(3, "claim"),
+    "claim with targets": lambda _: claiming(3, "claim_targets"),
+    "succeed and claim": lambda one: [
+        *settling(one, JobState.SUCCEEDED), *claiming(3, "claim_targets"),
+    ],
+    "retry and claim": lambda one: [*settling(one, JobState.QUEUED), *claiming(3, "claim")],
+    "succeed": lambda one: settling(one, JobState.SUCCEEDED),
+    "reap": lambda _: reaping(),
+    "renew": renewing,
+    "cancel": lambda one: [Statement("control", {"action": Action.CANCEL.value, "id": one.id})],
+    "pause a waiting one": lambda _: [
+        Statement("control", {"action": Action.PAUSE.value, "id": 5}),
+        Statement("control", {"action": Action.RESUME.value, "id": 5}),
+    ],
+}  # fmt: skip
+CLAIMING = ("claim", "claim with targets", "succeed and claim", "retry and claim")
+
+
+@pytest.fixture
+def scene(fresh_database: FreshDatabase) -> Generator[Scene]:
+    rig = PostgresRig(fresh_database())
+    trio.run(_migrate, rig)
+    with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, 2) as nodes:
+        main.execute(f"set search_path = {SCHEMA}".encode())
+        yield Scene(main, nodes)
+
+
+async def _migrate(rig: PostgresRig) -> None:
+    async with opened(rig):
+        pass
+
+
+@pytest.mark.parametrize("leased", [3, 4])
+def test_no_commit_leaves_more_leased_than_may_be(scene: Scene, leased: int) -> None:
+    claimed = 0
+    for left, right in itertools.product(PROGRAMS, repeat=2):
+        if left not in CLAIMING and right not in CLAIMING:
+            continue
+        stop = 0
+        while True:
+            stop += 1
+            scene.begin(leased)
+            scene.main.execute(EXPIRE.encode())
+            first, second = PROGRAMS[left](scene.held[0]), PROGRAMS[right](scene.held[1])
+            meet(scene, first, second, stop)
+            ((attempts,),) = scene.main.execute(b"select sum(attempt) from job_rows").fetchall()
+            claimed += attempts - leased
+            if stop == len(first):
+                break
+    assert claimed > 50
+
+
+def meet(scene: Scene, first: list[Statement], second: list[Statement], stop: int) -> None:
+    """The second session does all of its work while the first stands after `stop` statements."""
+    own, other = scene.nodes
+    for step in first[:stop]:
+        step.run(own)
+    running = Running(other, second).start()
+    until_blocked_or_done(scene.main, running)
+    scene.check()
+    for step in first[stop:]:
+        step.run(own)
+    own.commit()
+    scene.check()
+    running.end()
+    scene.check()
