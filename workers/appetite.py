@@ -29,6 +29,7 @@ class Appetite:
     hungry: bool = True
     next_poll_local: float = 0.0
     short_at_local: float = float("-inf")  # when the queue was last seen with nothing left to claim
+    no_room: bool = False  # at the last look as many jobs ran in the whole store as may
     _hinted: bool = False  # since the last look was begun
     _echo_seconds: float = ECHO_SECONDS
     _service_seconds: float = 1.0

@@ -102,9 +102,10 @@ class Carrier:
         return ended[:1], None
 
     def _book_claims(self, exchange: Exchange, request: ClaimRequest, sent_boottime: float) -> None:
-        claims, parked = exchange.claims, exchange.parked
+        appetite, claims = self.desk.appetite, exchange.claims
         self.desk.book_claims(claims, sent_boottime)
-        if self.desk.appetite.note_claim(len(claims), request.batch, parked):
+        appetite.no_room = exchange.full
+        if appetite.note_claim(len(claims), request.batch, exchange.parked):
             self.on_delay()
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:

@@ -30,7 +30,8 @@ class DeskPlan:
     poll_seconds: float
     batch_max: int
     ahead_seconds: float  # how much work may lie ready, measured in the crew's time; 0 = none
-    caps: Callable[[], Caps] = tuple  # of the catalog of the moment
+    # Of the moment: caps of kinds, and of all kinds together, on all nodes.
+    bounds: Callable[[], tuple[Caps, int | None]] = lambda: ((), None)
 
 
 class Desk:
@@ -224,9 +225,8 @@ class Desk:
         if not idle and not ahead:
             return None
         self.appetite.begin_look()
-        token = UUID(int=self._dice.getrandbits(128), version=4)
-        plan = self._plan
-        return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, plan.caps())
+        plan, token = self._plan, UUID(int=self._dice.getrandbits(128), version=4)
+        return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, *plan.bounds())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie

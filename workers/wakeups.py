@@ -5,6 +5,7 @@ Both may fail; polling is the truth.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import attrs
 import trio
@@ -18,7 +19,13 @@ DEAF_SECONDS = 1.0  # after the source of hints broke
 ALARM_SECONDS_MAX = 3600.0
 
 
-async def listen(engine: Engine, desk: Desk, leases: LeaseKeeper, dice: random.Random) -> None:
+async def listen(
+    engine: Engine,
+    desk: Desk,
+    leases: LeaseKeeper,
+    duties_free: Callable[[], None],
+    dice: random.Random,
+) -> None:
     """Passes the store's hints on, for ever."""
     while True:
         try:
@@ -29,6 +36,8 @@ async def listen(engine: Engine, desk: Desk, leases: LeaseKeeper, dice: random.R
             leases.ask(hint.requests)
             if hint.new_work:
                 desk.hint()
+            if hint.duties:
+                duties_free()
 
 
 @attrs.define(eq=False)
