@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 import trio
 
-from musterd.manager.http.snapshot import CountsCache
+from musterd.manager.duties.names import METRICS
 from musterd.manager.metrics import Metrics
 from musterd.manager.tenancy import Tenancy
 from musterd.store.job import Counts
@@ -22,9 +22,6 @@ class Census:
 
     tenancies: Mapping[str, Tenancy]
     metrics: Metrics
-    _caches: dict[str, tuple[Tenancy, CountsCache]] = attrs.field(
-        factory=dict[str, tuple[Tenancy, CountsCache]], init=False
-    )
 
     async def counts(self, name: str) -> Counts | None:
         """Of one tenant; None also where it is not served."""
@@ -32,21 +29,21 @@ class Census:
         if tenancy is None:
             await trio.lowlevel.checkpoint()
             return None
-        known = self._caches.get(name)
-        if known is None or known[0] is not tenancy:
-            cache = CountsCache(tenancy.engine.counts, self.metrics, name)
-            known = self._caches[name] = (tenancy, cache)
-        return await known[1].get()
+        return await tenancy.background.counts.get()
 
     async def refresh(self) -> None:
-        """Tells the metrics of all queues, within a bound: who is too slow is told of next time."""
-        for gone in self._caches.keys() - self.tenancies.keys():
-            del self._caches[gone]
+        """Tells the metrics of the queues that this node exports, within a bound: who is too slow
+        is told of next time.
+        """
         limit = trio.CapacityLimiter(AT_ONCE)
         with trio.move_on_after(REFRESH_SECONDS):
             async with trio.open_nursery() as nursery:
-                for name in list(self.tenancies):
+                for name in self._exported():
                     nursery.start_soon(self._refresh_one, name, limit)
+
+    def _exported(self) -> list[str]:
+        found = self.tenancies.items()
+        return [name for name, tenancy in found if tenancy.background.holds(METRICS)]
 
     async def _refresh_one(self, name: str, limit: trio.CapacityLimiter) -> None:
         async with limit:

@@ -7,7 +7,7 @@ import trio
 from musterd import __version__
 from musterd.config.settings import Settings
 from musterd.manager.announcing import Announcer
-from musterd.manager.event_keeping import EventKeeper
+from musterd.manager.duties.events import EventKeeper
 from musterd.manager.feed.feed import Feed
 from musterd.manager.objects import decision_object
 from musterd.manager.plans import TenancyPlan
@@ -24,14 +24,12 @@ class Chronicle:
         self.feed = Feed(plan.settings.tenant, engine.events, engine.counts)
         self.announcer = Announcer(engine.events, plan.log, plan.node, self.news)
         self._keep_hours = plan.settings.events.keep_hours
-        self._keeper = EventKeeper(
-            engine.events, lambda: self._keep_hours * HOUR_SECONDS, plan.dice
-        )
+        self.keeper = EventKeeper(engine.events, lambda: self._keep_hours * HOUR_SECONDS, plan.dice)
 
     def news(self) -> None:
         """This node has done something in the store. Cheap."""
         self.feed.news()
-        self._keeper.news()
+        self.keeper.news()
 
     def take_over(self, settings: Settings) -> None:
         """As `Tenancy.take_over`."""
@@ -40,7 +38,7 @@ class Chronicle:
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.announcer.run)
-            nursery.start_soon(self._keeper.run)
+            nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.feed.run)
 
     def node_is(self, state: str) -> None:

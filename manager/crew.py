@@ -48,10 +48,13 @@ class Crew:
         self.gone = trio.Event()  # closed, and the last has left
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            task_status.started()
-            await self._closed.wait()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                task_status.started()
+                await self._closed.wait()
+        finally:
+            self._closed.set()
 
     @property
     def head(self) -> Head:
@@ -62,8 +65,11 @@ class Crew:
 
     def resize(self, desired: int) -> Change:
         """Towards `desired`: first takes back who is leaving, then hires; retires idle workers
-        only, the newest first.
+        only, the newest first. Nothing changes in a crew that is closed: a decision that was under
+        way may come after that.
         """
+        if self._closed.is_set():
+            return Change(0, 0, 0)
         missing = desired - self.head.size
         if missing >= 0:
             taken_back = self._take_back(missing)

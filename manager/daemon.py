@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from uuid import UUID
 
 import attrs
 import trio
@@ -21,7 +22,7 @@ from musterd.manager.headcount import Headcount
 from musterd.manager.log import event
 from musterd.manager.looplag import measure_loop_lag
 from musterd.manager.metrics import Metrics
-from musterd.manager.plans import TenancyPlan, boottime
+from musterd.manager.plans import TenancyPlan, boottime, machine_load
 from musterd.manager.reloading import Reloader
 from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Decision, NodePhase, NodeStatus, WorkerView
@@ -54,6 +55,7 @@ class DaemonPlan:
     reread: Callable[[], tuple[Settings, Catalog]] | None = None  # raises ConfigError; may block
     forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
     post: Post | None = None  # see `TenancyPlan`
+    load: Callable[[], float | None] = machine_load
 
 
 class Daemon:
@@ -67,6 +69,7 @@ class Daemon:
         self._started_local = trio.current_time()
         self._drain_until: float | None = None
         self._told_to_stop = False
+        self._id = UUID(int=plan.dice.getrandbits(128), version=4)
         self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
         self._headcount = Headcount(plan.settings.workers.max_count, trio.current_time)
         self._tenancies = {
@@ -176,8 +179,9 @@ class Daemon:
             engine = plan.engine_of(own)
         return Tenancy(
             TenancyPlan(
-                own, engine, lambda: self._reloader.catalog, self._headcount, plan.node, plan.dice,
-                plan.metrics, plan.log, plan.boottime, plan.wall_clock, post=plan.post,
+                own, engine, lambda: self._reloader.catalog, self._headcount, plan.node, self._id,
+                lambda: self._reloader.configured, plan.dice, plan.metrics, plan.log, plan.boottime,
+                plan.wall_clock, post=plan.post, load=plan.load,
             )
         )  # fmt: skip
 

@@ -28,6 +28,7 @@ from prometheus_client.registry import Collector
 
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.duty_metrics import DutyMetrics
 from musterd.manager.tallies import JobTallies
 from musterd.manager.view import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
@@ -94,6 +95,7 @@ class Metrics:
         self._make_lease_instruments()
         self._make_crew_instruments()
         self._make_node_instruments(version)
+        self.duties = DutyMetrics(self.registry)
 
     # -- told by the desk and the workers -------------------------------------------------------
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from uuid import UUID, uuid5
 
 import attrs
 import trio
 
 from musterd import __version__
-from musterd.catalog.kinds import Catalog
+from musterd.config.settings import Settings
+from musterd.manager.plans import TenancyPlan
 from musterd.manager.service_times import ServiceTimes
 from musterd.manager.view import TenantStatus
-from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
 
 FIRST_SECONDS = 0.1  # the crew has been hired by then
 LOOK_SECONDS = 1.0
 RESTED_LOOK_SECONDS = 5.0  # with a hundred idle tenants every look counts
-NEWS_SECONDS = 2.0  # a change of crew or pace is told, but not more often than this
+NEWS_SECONDS = 0.5  # a change of crew or pace is told, but not more often than this
+RETRY_SECONDS = 2.0
+SETTLING_SECONDS = 0.1  # whoever was hired has found work by then
 KINDS_SECONDS = 10.0  # nor are the kinds
 LEAVE_SECONDS = 1.0
-NODES = UUID("6e6f6465-7300-4000-8000-6d7573746572")  # names are used once, so are ids made of them
 
 
 @attrs.define(eq=False)
@@ -32,30 +32,42 @@ class Heartbeat:
     not taken off the list: it is dead when its sign of life is too old.
     """
 
-    engine: Engine
-    node: str
+    plan: TenancyPlan
     status: Callable[[], TenantStatus]
-    catalog: Callable[[], Catalog]
     times: ServiceTimes
+    settings: Callable[[], Settings]  # of the moment
     rests: bool = False  # somebody else looks whether there is work: without any, few signs do
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
     _told: Beat | None = attrs.field(default=None, init=False)
     _told_local: float = attrs.field(default=float("-inf"), init=False)
     _kinds: str | None = attrs.field(default=None, init=False)
     _kinds_local: float = attrs.field(default=float("-inf"), init=False)
 
+    def wake(self) -> None:
+        """Others should know of this soon: another phase, another size of the crew."""
+        self._bell.set()
+
     async def run(self) -> None:
         try:
             await trio.sleep(FIRST_SECONDS)
             while True:
                 await self._beat_if_due()
-                rested = self._told is not None and self._told.pause_seconds == RESTING_SECONDS
-                await trio.sleep(RESTED_LOOK_SECONDS if rested else LOOK_SECONDS)
+                await self._wait()
         finally:
             if self.status().phase in ("draining", "stopped"):
                 # If the store is away, the node counts as dead soon.
                 with trio.move_on_after(LEAVE_SECONDS, shield=True), suppress(StoreError):
-                    await self.engine.leave(uuid5(NODES, self.node))
+                    await self.plan.engine.leave(self.plan.node_id)
+
+    async def _wait(self) -> None:
+        told = self._told
+        rested = told is not None and told.pause_seconds == RESTING_SECONDS
+        with trio.move_on_after(RESTED_LOOK_SECONDS if rested else LOOK_SECONDS):
+            await self._bell.wait()
+        if self._bell.is_set() and told is not None and told.phase == self.status().phase:
+            await trio.sleep(SETTLING_SECONDS)
+        self._bell = trio.Event()
 
     async def _beat_if_due(self) -> None:
         now, beat = trio.current_time(), self._beat()
@@ -65,7 +77,8 @@ class Heartbeat:
         kinds = self._kinds_if_due(now)
         self._told_local = now
         try:
-            await self.engine.beat(attrs.evolve(beat, kinds=kinds))
+            load = self.plan.load()
+            await self.plan.engine.beat(attrs.evolve(beat, kinds=kinds, load=load))
         except StoreError:
             self._told = self._kinds = None  # the store's watcher has told the log
             return
@@ -75,9 +88,11 @@ class Heartbeat:
 
     def _pause_seconds(self, beat: Beat) -> float:
         told = self._told
-        if told is not None and told.phase != beat.phase:
+        if told is None:  # the store is away
+            return RETRY_SECONDS
+        if told.phase != beat.phase:
             return 0.0
-        if told is None or _gist(told) != _gist(beat):
+        if _gist(told) != _gist(beat):
             return NEWS_SECONDS
         return beat.pause_seconds - LOOK_SECONDS / 2
 
@@ -87,18 +102,20 @@ class Heartbeat:
         text = kinds_text(
             {
                 name: self.times.standing(name, kind.broken, kind.max_running)
-                for name, kind in self.catalog().items()
-            }
+                for name, kind in self.plan.catalog().items()
+            },
+            self.settings().limits.max_running or None,
         )
         # Now and then also unchanged: the row may have been forgotten while the machine slept.
         is_old = now - self._kinds_local >= 6 * KINDS_SECONDS
         return text if text != self._kinds or is_old else None
 
     def _beat(self) -> Beat:
-        seen = self.status()
+        plan, seen = self.plan, self.status()
+        configured = plan.configured()
         return Beat(
-            id=uuid5(NODES, self.node),
-            name=self.node,
+            id=plan.node_id,
+            name=plan.node,
             version=__version__,
             up_seconds=trio.current_time() - self._started_local,
             phase=seen.phase,
@@ -108,9 +125,13 @@ class Heartbeat:
             default_count=seen.default_count,
             max_count=seen.max_count,
             pause_seconds=RESTING_SECONDS if self.rests and not seen.busy else HEARTBEAT_SECONDS,
+            config_generation=configured.generation,
+            config_hash=configured.hash,
         )
 
 
 def _gist(beat: Beat) -> tuple[object, ...]:
     """What others should know soon: who is busy changes with every job, and is known from them."""
-    return (beat.idle + beat.busy, beat.default_count, beat.max_count, beat.pause_seconds)
+    configured = (beat.config_generation, beat.config_hash)
+    crew = (beat.idle + beat.busy, beat.default_count, beat.max_count)
+    return (*crew, beat.pause_seconds, *configured)

@@ -105,6 +105,9 @@ def decision_text(decision: Decision) -> str:
     done.append(("retired", decision.retired))
     acts = ", ".join(f"{word} {count}" for word, count in done if count) or "nothing to do"
     limit = f", held by {one_line(decision.limited_by)}" if decision.limited_by else ""
-    seen = f"{decision.due} due, {decision.busy} busy"
+    here = "" if decision.share in (None, decision.due) else f", {decision.share} of them for us"
+    seen = f"{decision.due} due{here}, {decision.busy} busy"
+    if decision.limited_by == "max_running" and decision.room is not None:
+        seen += f", room for {decision.room} more"
     wish = f"wished {decision.raw_wish}{limit}"
     return f"{decision.size_before} -> {decision.desired}  {acts}  ({seen}: {wish})"

@@ -7,15 +7,17 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from uuid import UUID
 
 import attrs
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
+from musterd.manager.duties.retention import RetentionPlan
 from musterd.manager.headcount import Headcount
 from musterd.manager.metrics import Metrics
-from musterd.manager.retention import RetentionPlan
+from musterd.manager.view import Configured
 from musterd.manager.watched import WatchedEngine
 from musterd.manager.webhooks.courier import Post
 from musterd.workers.desk import DeskPlan
@@ -26,10 +28,19 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def machine_load() -> float | None:
+    """The load of this machine in the last minute, for each core; None = it does not say."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        return None
+
+
 @attrs.frozen
 class TenancyPlan:
     """What a tenancy is made of. `settings` are the tenant's own (`tenants.settings_of`). `engine`
-    is not yet open. `environ` is what children of handlers may see of the daemon's.
+    is not yet open. `environ` is what children of handlers may see of the daemon's. `node_id` says
+    which node it is: another at each start, while names may come again.
     """
 
     settings: Settings
@@ -37,6 +48,8 @@ class TenancyPlan:
     catalog: Callable[[], Catalog]
     headcount: Headcount
     node: str
+    node_id: UUID
+    configured: Callable[[], Configured]
     dice: random.Random
     metrics: Metrics
     log: logging.Logger
@@ -44,18 +57,20 @@ class TenancyPlan:
     wall_clock: Callable[[], float]
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ))
     post: Post | None = None  # sends a webhook's request; None = over the network
+    load: Callable[[], float | None] = machine_load
 
 
-def desk_plan(plan: TenancyPlan) -> DeskPlan:
-    settings, leases = plan.settings, lease_plan(plan.settings)
+def desk_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> DeskPlan:
+    """`settings` are the tenant's own, of the moment."""
+    first, leases = plan.settings, lease_plan(plan.settings)
     return DeskPlan(
         node=plan.node,
         lease_seconds=leases.lease_seconds,
         margin_seconds=leases.margin_seconds,
-        poll_seconds=settings.workers.poll_interval_ms / 1000,
-        batch_max=settings.limits.claim_batch,
-        ahead_seconds=settings.limits.claim_ahead_ms / 1000,
-        caps=lambda: plan.catalog().caps,
+        poll_seconds=first.workers.poll_interval_ms / 1000,
+        batch_max=first.limits.claim_batch,
+        ahead_seconds=first.limits.claim_ahead_ms / 1000,
+        bounds=lambda: (plan.catalog().caps, settings().limits.max_running or None),
     )
 
 

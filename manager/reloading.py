@@ -14,10 +14,12 @@ from musterd.config.faults import ConfigError
 from musterd.config.reload import Changes, changes
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
+from musterd.manager.fingerprint import fingerprint
 from musterd.manager.headcount import Headcount
 from musterd.manager.log import event
 from musterd.manager.metrics import Metrics
 from musterd.manager.tenancy import Tenancy
+from musterd.manager.view import Configured
 from musterd.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -39,11 +41,13 @@ class Reloader:
     settings: Settings = attrs.field(init=False)
     catalog: Catalog = attrs.field(init=False)
     generation: int = attrs.field(default=1, init=False)
+    configured: Configured = attrs.field(init=False)
     _taken_at: float = attrs.field(init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.settings, self.catalog = self.plan.settings, self.plan.catalog
+        self._note_configuration()
         self._taken_at = self.plan.wall_clock()
 
     @property
@@ -91,6 +95,7 @@ class Reloader:
         """Without a pause in between."""
         plan, self.settings, self.catalog = self.plan, found.settings, catalog
         self.generation += 1
+        self._note_configuration()
         self._taken_at = plan.wall_clock()
         for name in (*found.removed, *found.moved):
             self._see_off(name)
@@ -103,6 +108,11 @@ class Reloader:
         tell_bounds(plan.metrics, found.settings)
         plan.metrics.config(self.generation, success=True, timestamp=self._taken_at)
         self._tell(found)
+
+    def _note_configuration(self) -> None:
+        """What is in effect: a change that needs a restart does not count."""
+        digits = fingerprint(self.settings, self.catalog)
+        self.configured = Configured(self.generation, digits)
 
     def _tell(self, found: Changes) -> None:
         log = self.plan.log

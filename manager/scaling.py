@@ -8,7 +8,9 @@ from typing import Literal
 
 import attrs
 
-Bound = Literal["min", "max", "shared"]
+from musterd.manager.shares import NOBODY, Others, share_of
+
+Bound = Literal["min", "max", "shared", "max_running"]
 Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
 Policy = Literal["demand", "depth"]
 
@@ -24,22 +26,30 @@ class ScalingPolicy:
     down_cooldown_seconds: float
     stabilization_seconds: float
     allowance: int | None = None  # what other tenants leave of the node's workers; None = enough
+    max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
 
     @property
     def bound(self) -> int:
-        """The largest crew that may be, for whichever reason."""
-        return self.max_count if self.allowance is None else min(self.max_count, self.allowance)
+        """The largest crew that may be, for whichever reason. More workers than jobs that may run
+        would have nothing to do, ever.
+        """
+        bounds = (self.max_count, self.allowance, self.max_running)
+        return min(one for one in bounds if one is not None)
 
 
 @attrs.frozen
 class Seen:
     """`due` is None where the observation failed. `size` is the crew without those that are
-    leaving.
+    leaving. `overdue`: jobs have been due for so long that somebody cannot have taken his share.
+    `room`: how many more jobs may run on all nodes together; None = any number.
     """
 
     due: int | None
     busy: int
     size: int
+    others: Others = NOBODY
+    overdue: bool = False
+    room: int | None = None
 
 
 @attrs.frozen
@@ -62,11 +72,38 @@ class Plan:
     limited_by: Limit | None
 
 
+def share(seen: Seen, policy: ScalingPolicy) -> int | None:
+    """What falls to this node of the jobs that are due; None = nothing was seen."""
+    return None if seen.due is None else _part_of(seen.due, seen, policy)
+
+
 def raw_wish(seen: Seen, policy: ScalingPolicy) -> int | None:
     """The crew wished for, whatever the limits; None = nothing was seen."""
-    if seen.due is None:
+    part = share(seen, policy)
+    if part is None:
         return None
-    return seen.due + (seen.busy if policy.policy == "demand" else 0)
+    return part + (seen.busy if policy.policy == "demand" else 0)
+
+
+def useful_size(seen: Seen, policy: ScalingPolicy) -> int | None:
+    """The largest crew that has something to do while no more jobs may run: its busy workers, and
+    its part of what room there is. None = there is room for any number.
+    """
+    return None if seen.room is None else seen.busy + _part_of(seen.room, seen, policy)
+
+
+def useful_wish(seen: Seen, policy: ScalingPolicy) -> int:
+    """The crew wished for as far as it would have something to do: what is asked of the node, where
+    tenants share its workers. Without an observation the crew as it is.
+    """
+    wish = raw_wish(seen, policy)
+    bounds = (seen.size if wish is None else wish, useful_size(seen, policy), policy.max_running)
+    return min(one for one in bounds if one is not None)
+
+
+def _part_of(number: int, seen: Seen, policy: ScalingPolicy) -> int:
+    free = max(0, policy.max_count - seen.busy)
+    return share_of(number, free, seen.others, overdue=seen.overdue)
 
 
 def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tuple[Plan, Memory]:
@@ -76,7 +113,7 @@ def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tup
     raw = raw_wish(seen, policy)
     if raw is None:
         return _hold(seen, policy), memory
-    wish, clamp = _clamp(raw, policy)
+    wish, clamp = _clamp(raw, policy, useful_size(seen, policy))
     wishes = _window(memory.wishes, (now, wish), now - policy.stabilization_seconds)
     memory = attrs.evolve(memory, wishes=wishes)
     desired, limit = wish, clamp
@@ -97,13 +134,23 @@ def _hold(seen: Seen, policy: ScalingPolicy) -> Plan:
     return Plan(None, desired, clamp or "no_observation")
 
 
-def _clamp(wish: int, policy: ScalingPolicy) -> tuple[int, Limit | None]:
-    bound = policy.bound
-    if max(wish, policy.default_count) > bound:
-        return bound, "max" if bound == policy.max_count else "shared"
-    if wish < policy.default_count:
-        return policy.default_count, "min"
-    return wish, None
+def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple[int, Limit | None]:
+    bound, floor = policy.bound, policy.default_count
+    kept = wish if useful is None else max(useful, floor)  # the floor stays: it looks for room
+    if kept < wish and kept <= bound and kept < policy.max_count:
+        return kept, "max_running"
+    if max(wish, floor) > bound:
+        return bound, _bound_name(policy)
+    return (floor, "min") if wish < floor else (wish, None)
+
+
+def _bound_name(policy: ScalingPolicy) -> Bound:
+    """What makes the bound as low as it is. Other tenants leave no more than was wished for, which
+    is no more than may run: where both say the same, that comes first.
+    """
+    if policy.bound == policy.max_count:
+        return "max"
+    return "max_running" if policy.bound == policy.max_running else "shared"
 
 
 def _shrink(

@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
+from uuid import UUID
 
 import attrs
 import trio
@@ -14,10 +15,11 @@ import trio
 from musterd.config.settings import Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import event
-from musterd.manager.scaling import Memory, Plan, ScalingPolicy, Seen, decide, raw_wish
+from musterd.manager.observing import Observation, Observer
+from musterd.manager.scaling import Memory, Plan, ScalingPolicy, Seen, decide, share, useful_wish
+from musterd.manager.shares import others_of
 from musterd.manager.view import Decision
 from musterd.store.engine import Engine
-from musterd.store.errors import StoreError
 from musterd.workers.desk import Desk
 
 JOURNAL_MAX = 1000  # decisions kept in memory
@@ -40,6 +42,7 @@ def policy_of(settings: Settings) -> ScalingPolicy:
         up_cooldown_seconds=scaling.up_cooldown_seconds,
         down_cooldown_seconds=scaling.down_cooldown_seconds,
         stabilization_seconds=scaling.stabilization_seconds,
+        max_running=settings.limits.max_running or None,
     )
 
 
@@ -62,17 +65,21 @@ class Supervisor:
     wall_clock: Callable[[], float]
     share: Callable[[], int | None] = lambda: None
     rests: bool = False
-    wish: int = attrs.field(default=0, init=False)  # of the last tick, unlimited
+    me: UUID | None = None  # this node
+    wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_resting: bool = attrs.field(default=False, init=False)
+    _observer: Observer = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._observer = Observer(self.engine, self.desk, self.me)
 
     def start(self) -> None:
         """Hires the crew that is there from the first moment."""
-        share = self.share()
-        floor = self.policy.default_count
-        self.crew.resize(floor if share is None else min(floor, share))
+        policy = attrs.evolve(self.policy, allowance=self.share())
+        self.crew.resize(min(policy.default_count, policy.bound))
         self._report_crew()
 
     def wake(self) -> None:
@@ -93,7 +100,7 @@ class Supervisor:
                 await self._bell.wait()
             self._bell, self._is_resting = trio.Event(), False
             next_tick = min(next_tick, trio.current_time())
-            self.tick(await self._observe())
+            self.tick(await self._observer.look(self.policy, self.interval_seconds))
 
     @property
     def has_nothing_to_do(self) -> bool:
@@ -104,12 +111,13 @@ class Supervisor:
         at_floor = head.size <= self.policy.default_count
         return is_calm and at_floor and not (head.busy or head.retiring or self.desk.ready_count)
 
-    def tick(self, due: int | None) -> Decision:
+    def tick(self, found: Observation) -> Decision:
         """Decides and applies, without a pause in between."""
         head = self.crew.head
-        seen = Seen(due=due, busy=head.busy + self.desk.ready_count, size=head.size)
-        wish = raw_wish(seen, self.policy)
-        self.wish = head.size if wish is None else wish
+        busy = head.busy + self.desk.ready_count
+        others = others_of(found.others, found.lot, all_busy=busy >= head.size)
+        seen = Seen(found.due, busy, head.size, others, found.overdue, found.room)
+        self.wish = useful_wish(seen, self.policy)
         policy = attrs.evolve(self.policy, allowance=self.share())
         # Sharing may have let idle workers of this very crew go.
         seen = attrs.evolve(seen, size=self.crew.head.size)
@@ -119,18 +127,6 @@ class Supervisor:
         self.listener.scaled(decision)
         self._report_crew()
         return decision
-
-    async def _observe(self) -> int | None:
-        """Jobs that are due, counted up to what could matter; None = the store did not say."""
-        dry_at = self.desk.appetite.short_at_local
-        if not self.desk.appetite.hungry and trio.current_time() - dry_at < self.interval_seconds:
-            return 0  # a claim has just come back short
-        try:
-            view = await self.engine.observe(2 * self.policy.max_count + 1)
-        except StoreError:
-            return None
-        # Where all that is due is parked, one worker has to look whether there is room.
-        return 0 if view.paused else max(view.due, int(view.parked))
 
     def _apply(self, seen: Seen, plan: Plan, bound: int) -> Decision:
         change = self.crew.resize(plan.desired)
@@ -152,6 +148,9 @@ class Supervisor:
             hired=change.hired,
             taken_back=change.taken_back,
             retired=retired,
+            share=share(seen, self.policy),
+            others_free=None if seen.due is None else seen.others.free,
+            room=seen.room,
         )
         if change.hired or change.taken_back or retired:
             fields = attrs.asdict(decision) | {"size": self.crew.head.size}

@@ -12,14 +12,13 @@ import trio
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.cancelling import cancel_when
+from musterd.manager.background import Background, Workplace
+from musterd.manager.cancelling import came_in_time, cancel_when
 from musterd.manager.chronicle import Chronicle
 from musterd.manager.crew import Crew
 from musterd.manager.log import event, event_of_list
 from musterd.manager.nodes import Heartbeat
-from musterd.manager.plans import TenancyPlan, desk_plan, retention_plan
-from musterd.manager.reaping import Reaper
-from musterd.manager.retention import Retiring
+from musterd.manager.plans import TenancyPlan, desk_plan
 from musterd.manager.rules import RuleTeller
 from musterd.manager.sharing import Ask
 from musterd.manager.starting import open_store_in_time
@@ -49,6 +48,9 @@ class Tenancy:
     """
 
     def __init__(self, plan: TenancyPlan) -> None:
+        def present() -> Settings:
+            return self.settings
+
         self._plan = plan
         settings, dice = plan.settings, plan.dice
         self.name = settings.tenant
@@ -60,13 +62,13 @@ class Tenancy:
         leases = lease_plan(settings)
         self.chronicle = Chronicle(plan)
         self.telling = Telling(plan.metrics, plan.log, self.name, self.chronicle.news)
-        self._desk = Desk(desk_plan(plan), self.telling, dice)
+        self._desk = Desk(desk_plan(plan, present), self.telling, dice)
         self._alarm = Alarm(plan.engine, self._desk)
         self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
         self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime, self.telling)
         self._tools = make_tools(settings, plan.boottime, plan.environ)
         self._phases = PhaseBook(self._desk, plan.engine, dice)
-        self._rules = RuleTeller(plan, lambda: self.settings)
+        self._rules = RuleTeller(plan, present)
         rules = Rules(
             plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted,
             lambda: Toolbox(self._tools), self._phases,
@@ -75,16 +77,14 @@ class Tenancy:
         self._supervisor = Supervisor(
             self._crew, self._desk, plan.engine, policy_of(settings),
             settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
+            me=plan.node_id,
         )  # fmt: skip
-        self._reaper = Reaper(
-            plan.engine, self._desk, self.telling, dice, leases.reap_interval_seconds,
-            plan.catalog, settings.retry, 2 * leases.lease_seconds,
-        )  # fmt: skip
-        self._retiring = Retiring(retention_plan(plan, lambda: self.settings))
-        self._heartbeat = Heartbeat(
-            plan.engine, plan.node, self.status, plan.catalog, self.telling.service_times
+        self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
+        self._mail = make_mail(plan, present, self.telling, self._tools)
+        place = Workplace(
+            plan, present, self.chronicle, self._desk, self.telling, self._mail.postman
         )
-        self._mail = make_mail(plan, lambda: self.settings, self.telling, self._tools)
+        self.background = Background(place)
         self._desk.on_work = self._begin_work
 
     @property
@@ -106,8 +106,8 @@ class Tenancy:
 
     def be_watched(self, watched: bool) -> None:
         """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
-        self._supervisor.rests = self._reaper.rests = self._heartbeat.rests = watched
-        self._mail.postman.rests = watched
+        self._supervisor.rests = self._heartbeat.rests = watched
+        self.background.rest(watched)
         own = self.settings.workers.poll_interval_ms / 1000
         self._desk.appetite.poll_seconds = math.inf if watched else own
         if not watched:
@@ -120,13 +120,13 @@ class Tenancy:
         if sight.work:
             self._desk.poll()
         if sight.reaping:
-            self._reaper.wake()
+            self.background.may_reap()
 
     def _begin_work(self) -> None:
         self._supervisor.end_rest()
         self.chronicle.news()
         if self._desk.held:
-            self._reaper.wake()
+            self.background.may_reap()
 
     def take_over(self, settings: Settings) -> None:
         """Settings of a reload, as far as they apply to what runs (see `config.reload`). Workers
@@ -139,9 +139,8 @@ class Tenancy:
         self._supervisor.policy = policy_of(settings)
         self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
         self._supervisor.wake()
-        self._reaper.wake()  # a kind may have lost its limit
         self._rules.wake()
-        self._retiring.wake()
+        self.background.settings_changed()
 
     async def run(self) -> None:
         """From opening the store to closing it.
@@ -177,12 +176,14 @@ class Tenancy:
             services.start_soon(self._carrier.run)
             services.start_soon(self._keeper.run)
             services.start_soon(ProgressTeller(self._desk, plan.engine).run)
-            for service in (self._phases, self._rules, self._reaper, self._mail):
+            for service in (self._phases, self._rules, self._mail):
                 services.start_soon(service.run)
             services.start_soon(self._heartbeat.run)
             services.start_soon(self._alarm.run)
             services.start_soon(self.chronicle.run)
-            services.start_soon(listen, plan.engine, self._desk, self._keeper, plan.dice)
+            services.start_soon(
+                listen, plan.engine, self._desk, self._keeper, self.background.wake, plan.dice
+            )
             await self._work()
             # Whatever the crew handed in is written before the services end, within a bound.
             self._carrier.close()
@@ -205,26 +206,25 @@ class Tenancy:
             self.ready.set()
             async with trio.open_nursery() as supervising:
                 supervising.start_soon(self._supervisor.run)
-                supervising.start_soon(self._retiring.run)
+                supervising.start_soon(self.background.run)
                 await self._drain.wait()
+                self._begin_drain()
                 supervising.cancel_scope.cancel()
-            self.phase = "draining"
-            self.chronicle.node_is("draining")
-            self._desk.stop_claiming()
-            self._crew.close()
             await self._dismiss_in_time()
+
+    def _begin_drain(self) -> None:
+        self.phase = "draining"
+        self.chronicle.node_is("draining")
+        self._heartbeat.wake()
+        self._desk.stop_claiming()
+        self._crew.close()
 
     async def _dismiss_in_time(self) -> None:
         """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
-        with trio.move_on_after(self._plan.settings.shutdown.grace_period_seconds):
-            async with trio.open_nursery() as waiting:
-                waiting.start_soon(cancel_when, self._hurry, waiting.cancel_scope)
-                await self._crew.gone.wait()
-                waiting.cancel_scope.cancel()
-        if not self._crew.gone.is_set():
-            named = {} if self.is_default else {"tenant": self.name}
-            busy = len(self._desk.seats)
-            event(self._plan.log, logging.WARNING, "dismissing", busy=busy, **named)
+        grace_seconds = self._plan.settings.shutdown.grace_period_seconds
+        if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
+            own = {} if self.is_default else {"tenant": self.name}
+            event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats), **own)
             self._crew.dismiss()
 
     # -- for the headcount (see `Member`) and the supervisor
@@ -244,6 +244,7 @@ class Tenancy:
         self._supervisor.wake()
 
     def scaled(self, decision: Decision) -> None:
+        self._heartbeat.wake()
         self._plan.metrics.scaled(decision, self.name)
         self.chronicle.scaled(decision)
 
@@ -279,7 +280,7 @@ class Tenancy:
             max_count=self._supervisor.policy.max_count,
             depth=None if last is None else last.due,
             settled_total=self.telling.settled_total,
-            retention_trouble=self._retiring.trouble,
+            retention_trouble=self.background.retention_trouble,
         )
 
     def ignored(self) -> list[Ignored]:

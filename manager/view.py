@@ -36,12 +36,23 @@ class Decision:
     size_before: int
     raw_wish: int | None
     desired: int
-    limited_by: (
-        str | None
-    )  # min | max | shared | up_cooldown | down_cooldown | stabilization | busy | no_observation
+    limited_by: str | None  # of `scaling.Limit`
     hired: int
     taken_back: int
     retired: int
+    share: int | None = None  # of what is due, what falls to this node
+    others_free: int | None = None  # how many more workers the other nodes could have, as last seen
+    room: int | None = None  # how many more jobs may run on all nodes; None = any number
+
+
+@attrs.frozen
+class Configured:
+    """What a node runs with: how many configurations it has had since its start, and the
+    `fingerprint` of the present one.
+    """
+
+    generation: int
+    hash: str
 
 
 @attrs.frozen

@@ -28,13 +28,13 @@ from musterd.store.job import (
     JobRecord,
     NewJob,
     ProgressNote,
-    QueueView,
     Reaped,
     Renewal,
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.phases import KindRule
+from musterd.store.queue_view import QueueView
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
@@ -74,6 +74,8 @@ class WatchedEngine:
         self.phases = facet(engine.phases, "phases", self._through)
         self.outbox = facet(engine.outbox, "outbox", self._through)
         self.retention = facet(engine.retention, "retention", self._through)
+        self.duties = facet(engine.duties, "duties", self._through)
+        self.schedules = facet(engine.schedules, "schedules", self._through)
 
     @property
     def name(self) -> str:
@@ -141,8 +143,10 @@ class WatchedEngine:
     async def control_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
         return await self._watched("control_many", self._engine.control_many(action, ids, which))
 
-    async def observe(self, limit: int) -> QueueView:
-        return await self._watched("observe", self._engine.observe(limit))
+    async def observe(
+        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+    ) -> QueueView:
+        return await self._watched("observe", self._engine.observe(limit, me, leased_max))
 
     async def next_due_seconds(self) -> float | None:
         return await self._watched("next_due", self._engine.next_due_seconds())

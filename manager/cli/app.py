@@ -12,6 +12,7 @@ from musterd.manager.cli.control import cancel, clear, pause, release, resume
 from musterd.manager.cli.db import db
 from musterd.manager.cli.demo import demo
 from musterd.manager.cli.drain import drain
+from musterd.manager.cli.duties import duties
 from musterd.manager.cli.enqueue import enqueue
 from musterd.manager.cli.events import events
 from musterd.manager.cli.given import Given, Verbs
@@ -21,6 +22,7 @@ from musterd.manager.cli.nodes import nodes
 from musterd.manager.cli.queue import queue
 from musterd.manager.cli.run import run
 from musterd.manager.cli.scaling import scaling
+from musterd.manager.cli.schedules import schedules
 from musterd.manager.cli.status import status
 from musterd.manager.cli.version import version
 from musterd.manager.cli.webhooks import webhooks
@@ -48,7 +50,8 @@ def musterd(context: click.Context) -> None:
 for verb in (
     *(run, demo, enqueue, jobs, job, events, why),
     *(cancel, pause, resume, release, clear),
-    *(status, nodes, drain, kinds, queue, scaling, webhooks, config, db, version),
+    *(status, nodes, duties, schedules, drain, kinds, queue, scaling, webhooks),
+    *(config, db, version),
 ):
     musterd.add_command(verb)
 

@@ -64,12 +64,12 @@ def enqueue(
         raise click.UsageError("--count and --dedup exclude each other")
     settings = given.settings()
     catalog = given.catalog(settings)
-    known = _known(catalog, kind)
+    wanted = known(catalog, kind)
     options["webhook"] = _checked_webhook(options["webhook"], settings)
-    job = _new_job(known, _checked_payload(payload, settings), options)
+    job = _new_job(wanted, _checked_payload(payload, settings), options)
 
     async def work(engine: Engine) -> Waited:
-        await _tell_phases(engine, known, catalog, settings)
+        await _tell_phases(engine, wanted, catalog, settings)
         if job.dedup_key is None:
             ids, is_new = await _enqueue_all(engine, job, count or 1), True
         else:
@@ -87,7 +87,8 @@ def enqueue(
     context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
 
 
-def _known(catalog: Catalog, name: str) -> WorkKind:
+def known(catalog: Catalog, name: str) -> WorkKind:
+    """Gives the kind of that name. Complains if there is none."""
     try:
         return known_kind(catalog, name)
     except UnknownKind as error:

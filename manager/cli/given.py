@@ -13,6 +13,8 @@ import click
 from musterd.manager.cli.exits import Complaint, Exit, complaint_about
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from musterd.catalog.kinds import Catalog
     from musterd.config.faults import Fault
     from musterd.config.load import Loaded
@@ -44,9 +46,12 @@ class Given:
         except UnsoundSettings as unsound:
             faults = [*unsound.faults, *self._catalog_faults(unsound.best)]
             raise ConfigError(faults) from unsound
-        return loaded, self.catalog(loaded.settings)
+        catalog = self.catalog(loaded.settings)
+        if broken := _schedule_faults(loaded.settings, catalog, loaded.origins):
+            raise ConfigError(broken)
+        return loaded, catalog
 
-    def _catalog_faults(self, settings: Settings) -> tuple[Fault, ...]:
+    def _catalog_faults(self, settings: Settings) -> Sequence[Fault]:
         from attrs import evolve
 
         from musterd.catalog.load import catalog_of
@@ -55,10 +60,12 @@ class Given:
         # A path that cannot be read is among the settings' faults already.
         paths = tuple(path for path in settings.catalog.paths if os.access(path, os.R_OK))
         try:
-            catalog_of(evolve(settings, catalog=evolve(settings.catalog, paths=paths)))
+            catalog = catalog_of(evolve(settings, catalog=evolve(settings.catalog, paths=paths)))
         except ConfigError as error:
             return error.faults
-        return ()
+        # Where a path cannot be read, its kinds are not unknown.
+        is_whole = len(paths) == len(settings.catalog.paths)
+        return _schedule_faults(settings, catalog, {}) if is_whole else ()
 
     def settings(self) -> Settings:
         """The settings as the tenant sees them that was named."""
@@ -85,6 +92,16 @@ class Given:
         from musterd.catalog.load import catalog_of
 
         return catalog_of(settings)
+
+
+def _schedule_faults(
+    settings: Settings, catalog: Catalog, origins: Mapping[str, str]
+) -> Sequence[Fault]:
+    if not settings.schedules:
+        return ()
+    from musterd.manager.schedules.checking import schedule_faults
+
+    return schedule_faults(settings, catalog, origins)
 
 
 def _take_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:

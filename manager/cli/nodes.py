@@ -8,7 +8,7 @@ import click
 
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.opening import in_store
-from musterd.manager.cli.out import print_json, say
+from musterd.manager.cli.out import complain, print_json, say
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def nodes(given: Given) -> None:
     """List the running daemons, and those that died within the last hour."""
+    from musterd.store.disagreement import warnings
     from musterd.store.nodes import node_object
 
     async def work(engine: Engine) -> list[NodeRecord]:
@@ -28,9 +29,11 @@ def nodes(given: Given) -> None:
     if given.json:
         for node in found:
             print_json(node_object(node))
-        return
-    for line in _lines(found):
-        say(line)
+    else:
+        for line in _lines(found):
+            say(line)
+    for warning in warnings(found):
+        complain(f"warning: {warning}")
 
 
 def _lines(found: list[NodeRecord]) -> list[str]:
@@ -38,21 +41,26 @@ def _lines(found: list[NodeRecord]) -> list[str]:
 
     if not found:
         return ["no node is alive: start one with `musterd run`"]
-    heads = ("node", "phase", "workers", "busy", "up", "last seen", "can't run", "version")
+    heads = (
+        *("node", "phase", "workers", "busy", "load", "up", "last seen"),
+        *("can't run", "config", "version"),
+    )
     rows = [
         (
             node.name,
             node.phase if node.is_live else "dead",
             f"{node.crew}/{node.max_count}",
             str(node.busy),
+            "-" if node.load is None else f"{node.load:.2f}",
             duration_text((node.heartbeat_at - node.started_at).total_seconds()),
             f"{duration_text(node.silent_seconds)} ago",
             _broken(node),
+            node.config_hash or "-",
             node.version,
         )
         for node in found
     ]
-    return table(heads, rows, right=frozenset({2, 3, 4, 5}))
+    return table(heads, rows, right=frozenset({2, 3, 4, 5, 6}))
 
 
 def _broken(node: NodeRecord) -> str:

@@ -40,11 +40,14 @@ def scaling(given: Given, limit: int) -> None:
 def _lines(decisions: list[dict[str, Any]]) -> list[str]:
     from musterd.store.words import table
 
-    heads = ("at", "due", "busy", "crew", "wished", "limited by", "became", "done")
+    seen = ("at", "due", "others", "share", "busy", "crew")
+    heads = (*seen, "wished", "limited by", "became", "done")
     rows = [
         (
             decision["at"][11:23] + "Z",
             _cell(decision["due"]),
+            _cell(decision["others_free"]),
+            _cell(decision["share"]),
             _cell(decision["busy"]),
             _cell(decision["size_before"]),
             _cell(decision["raw_wish"]),
@@ -54,7 +57,7 @@ def _lines(decisions: list[dict[str, Any]]) -> list[str]:
         )
         for decision in decisions
     ]
-    return table(heads, rows, right=frozenset({1, 2, 3, 4, 6}))
+    return table(heads, rows, right=frozenset({1, 2, 3, 4, 5, 6, 8}))
 
 
 def _cell(value: object) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
     from musterd.store.job import Counts
+    from musterd.store.nodes import NodeRecord
 
 ASKED_AT_ONCE = 8
 ERROR_WIDTH = 80
@@ -33,6 +34,7 @@ class Asked:
     where: str
     counts: Counts | None
     error: str | None
+    warnings: Sequence[str] = ()  # what its nodes do not agree on
 
 
 class Seen:
@@ -43,6 +45,11 @@ class Seen:
         self.first = self.asked[0]
         self.node, self.silence = _ask_node(settings)
         self.code, self.verdict = self._judge(settings)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What nodes do not agree on; those that serve several tenants say so in each store."""
+        return list(dict.fromkeys(said for asked in self.asked for said in asked.warnings))
 
     def on_node(self, asked: Asked) -> dict[str, Any] | None:
         """What the node says of a tenant; None = it does not serve it, or works elsewhere."""
@@ -124,14 +131,16 @@ def _ask_stores(tenants: Sequence[Settings]) -> list[Asked]:
 
 async def _ask_store(settings: Settings, *, alone: bool) -> Asked:
     """What makes the only store useless ends the verb; of several it is said of that one."""
+    from musterd.store.disagreement import warnings
     from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 
-    async def work(engine: Engine) -> Counts:
-        return await engine.counts()
+    async def work(engine: Engine) -> tuple[Counts, list[NodeRecord]]:
+        return await engine.counts(), await engine.nodes()
 
     where = engine_for(settings).where
     try:
-        return Asked(settings, where, await visit(settings, work), None)
+        counts, nodes = await visit(settings, work)
+        return Asked(settings, where, counts, None, warnings(nodes))
     except StoreUnavailable as error:
         return Asked(settings, where, None, str(error))
     except (StoreMisconfigured, Complaint) as error:
@@ -160,6 +169,7 @@ def _object(seen: Seen) -> dict[str, object]:
         "store": {"where": first.where, "error": first.error},
         "counts": _counts(first),
         "node": None if seen.node is None else seen.node["node"],
+        "warnings": seen.warnings,
     }
     if len(seen.asked) > 1:
         whole["tenants"] = [_tenant_object(seen, asked) for asked in seen.asked]
@@ -192,6 +202,7 @@ def _lines(seen: Seen) -> list[str]:
         named = first.settings.tenant != DEFAULT_TENANT
         crew = seen.on_node(first) if named else seen.node["node"]
         lines += _node_lines(seen.node["node"], crew or seen.node["node"])
+    lines += [f"  WARNING {said}" for said in seen.warnings]
     if len(seen.asked) > 1:
         lines += ["", *(f"  {line}" for line in _table(seen))]
     return lines

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from musterd.config.credentials import resolve_http_tokens
+from musterd.config.schedules import of_tenant
 from musterd.manager.census import Census
 from musterd.manager.http.body import ENVELOPE_BYTES
 from musterd.manager.http.keys import Keys
@@ -56,6 +57,7 @@ def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
         target_of=lambda record: record.target,
         feed=tenancy.chronicle.feed,
         webhooks=tenancy.settings.webhooks.policy,
+        schedules=lambda: of_tenant(tenancy.settings.schedules, name),
     )
 
 

@@ -43,6 +43,8 @@ class Entrance:
         """
         if last_id is None:
             return await self._snapshot_now()
+        if self.source.was_lost(last_id):
+            return attrs.evolve(await self._snapshot_now(), gap=True)
         if last_id <= self.source.ring.end and self.source.holds(last_id):
             return Start(last_id)
         async with self._asking:

@@ -10,7 +10,7 @@ from musterd.manager.feed.entrance import Entrance, Start
 from musterd.manager.feed.frames import ping_frame
 from musterd.manager.feed.reader import Reader
 from musterd.manager.feed.ring import Portions
-from musterd.manager.feed.source import Forgotten, Source
+from musterd.manager.feed.source import Forgotten, SetBack, Source
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog
 from musterd.store.job import Counts
@@ -91,11 +91,14 @@ class Feed:
             while any(not one.is_live or self._has_rest(one) for one in self.readers):
                 await self._serve_all()
                 await trio.sleep(REST_SECONDS)
-        for reader in list(self.readers):
-            reader.end("closed" if reader.wire.is_clear else "slow")
+        self._end_all()
         with trio.move_on_after(CLOSE_SECONDS):
             while self.readers:  # noqa: ASYNC110 - they leave one by one, in their own tasks
                 await trio.sleep(REST_SECONDS)
+
+    def _end_all(self) -> None:
+        for reader in list(self.readers):
+            reader.end("closed" if reader.wire.is_clear else "slow")
 
     # -- from the log into the ring
 
@@ -121,6 +124,8 @@ class Feed:
             await self._source.look([reader.position for reader in self.readers])
         except StoreError:
             return False
+        except SetBack:  # they have been told what is no longer so: let them begin anew
+            self._end_all()
         finally:
             if before != (self._source.has_begun, self._ring.end):
                 self._grew.set()

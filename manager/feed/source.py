@@ -19,6 +19,10 @@ class Forgotten(Exception):
     """What was to be read is no longer in the log."""
 
 
+class SetBack(Exception):
+    """The log ends before what has been read of it: a failover has lost the end of it."""
+
+
 @attrs.frozen
 class Page:
     """What the log has for one reader: in portions, each of which may go at once."""
@@ -37,6 +41,7 @@ class Source:
     log: EventLog
     ring: Ring = attrs.field(factory=Ring, init=False)
     has_begun: bool = attrs.field(default=False, init=False)
+    _lost: range = attrs.field(default=range(0), init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _pages: trio.CapacityLimiter = attrs.field(
         factory=lambda: trio.CapacityLimiter(PAGES_AT_ONCE), init=False
@@ -46,17 +51,27 @@ class Source:
         """Whether all that is behind this position is in the ring, or will be."""
         return self.has_begun and position >= self.ring.start
 
+    def was_lost(self, position: int) -> bool:
+        """Whether something else stood, or may have stood, at this position before a failover."""
+        return position in self._lost
+
     def forget(self) -> None:
         """Nobody reads any more."""
         self.has_begun = False
         self.ring.begin(0)
 
     async def look(self, positions: Collection[int]) -> None:
-        """Brings the ring to the end of the log; `positions` are those where readers stand."""
+        """Brings the ring to the end of the log; `positions` are those where readers stand. Raises
+        `SetBack` once if the log has lost its end, and then begins anew.
+        """
         async with self._turn:
             grown = ORDERED_AT_ONCE
             while grown >= ORDERED_AT_ONCE:  # else all that there was has been put in order
                 newest = await self.log.order()
+                if newest < self.ring.end:
+                    self._lost = range(newest + 1, max(self.ring.end + 1, self._lost.stop))
+                    self.forget()
+                    raise SetBack
                 if not self.has_begun:
                     self._begin(newest, positions)
                 before = self.ring.end

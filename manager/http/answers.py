@@ -36,7 +36,7 @@ async def jobs_answer(call: Call, records: Sequence[JobRecord], after: str | Non
     def write() -> Response:
         return json_answer({"jobs": [shown(call.door, one) for one in records], "next": after})
 
-    return await _written(call.site, sum(map(size_of, records)), write)
+    return await written(call.site, sum(map(size_of, records)), write)
 
 
 async def job_answer(
@@ -48,7 +48,7 @@ async def job_answer(
     def write() -> Response:
         return json_answer(shown(call.door, record), status, headers)
 
-    return await _written(call.site, size_of(record), write)
+    return await written(call.site, size_of(record), write)
 
 
 async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = False) -> Response:
@@ -81,12 +81,13 @@ def size_of(record: JobRecord) -> int:
     return sum(len(text) for text in texts if text) + past + 500
 
 
-def _place_of(door: TenantDoor, job_id: int) -> str:
-    query = "" if door.name == DEFAULT_TENANT else f"?tenant={quote(door.name, safe='')}"
-    return f"/jobs/{job_id}{query}"
-
-
-async def _written(site: Site, characters: int, write: Callable[[], T]) -> T:
+async def written(site: Site, characters: int, write: Callable[[], T]) -> T:
+    """What `write` gives, which has about so many characters: where that is much, off the loop."""
     if characters <= SMALL_CHARACTERS:
         return write()
     return await trio.to_thread.run_sync(write, limiter=site.rendering)
+
+
+def _place_of(door: TenantDoor, job_id: int) -> str:
+    query = "" if door.name == DEFAULT_TENANT else f"?tenant={quote(door.name, safe='')}"
+    return f"/jobs/{job_id}{query}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from attrs import frozen
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.schedules import Schedule
 from musterd.config.webhook_urls import STRICT, UrlPolicy
 from musterd.manager.feed.feed import Feed
 from musterd.manager.http.keys import Keys
@@ -51,6 +52,7 @@ class TenantDoor:
     target_of: Callable[[JobRecord], str | None]
     feed: Feed
     webhooks: UrlPolicy = STRICT  # where the end of a job may be told
+    schedules: Callable[[], Mapping[str, Schedule]] = dict  # those that make jobs of this tenant
 
 
 @frozen

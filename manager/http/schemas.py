@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from musterd.manager.http.asked import ID_MAX, NAME_LENGTH_MAX
+from musterd.manager.http.cluster_schema import DUTIES_SCHEMA, NODES_SCHEMA
 from musterd.manager.http.operation import Schema
 from musterd.manager.http.why_schema import WHY_SCHEMA
 from musterd.manager.http.wish import FIELDS
@@ -156,6 +157,9 @@ DECISION = whole_object(
     due=maybe(COUNT),
     busy=COUNT,
     size_before=COUNT,
+    share=maybe(COUNT),
+    others_free=maybe(COUNT),
+    room=maybe(COUNT),
     raw_wish=maybe(COUNT),
     desired=COUNT,
     limited_by=maybe(TEXT),
@@ -253,6 +257,8 @@ COMPONENTS: Mapping[str, Schema] = {
     "Decision": DECISION,
     "Workers": whole_object(workers=list_of(WORKER)),
     "Why": WHY_SCHEMA,
+    "Nodes": NODES_SCHEMA,
+    "Duties": DUTIES_SCHEMA,
     "Scaling": whole_object(decisions=list_of(ref("Decision"))),
 }
 JOB_OR_BRIEF: Schema = {"anyOf": [ref("Job"), ref("JobBrief")]}

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from musterd.manager.http import asked, events, jobs, node, queue, targets, why
+from musterd.manager.http import asked, cluster, events, jobs, node, queue, schedules, targets, why
 from musterd.manager.http.operation import Handler, Operation, Param, Reply
 from musterd.manager.http.schemas import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, ref
 from musterd.store.event_names import EVENT_TYPES, GROUPS, event_type
@@ -117,7 +117,14 @@ OPERATIONS: Sequence[Operation] = (
     _reading("/status", "status", "The node and its queue. Counts are exact.", node.status,
         "Status"),
     _reading("/workers", "workers", "The crew, worker by worker.", node.workers, "Workers"),
+    Operation(
+        "GET", "/schedules", "schedules", "When jobs are wanted again and again.", "read",
+        schedules.show, {200: Reply("By name.", schedules.SCHEDULES)}, (TENANT,),
+    ),
     _reading("/scaling", "scaling", "The supervisor's last decisions.", node.scaling, "Scaling"),
+    _reading("/nodes", "nodes", "The nodes of the store, and what they do not agree on.",
+        cluster.nodes, "Nodes"),
+    _reading("/duties", "duties", "Which node does which duty for all.", cluster.duties, "Duties"),
     Operation(
         "GET", "/events", "follow", "What happens, as it happens, without an end.", "read",
         events.follow, {200: Reply("Server-sent events.", TEXT, events.MEDIA_TYPE)},

@@ -1,10 +1,12 @@
-"""Delivers what waits in a tenant's outbox. Every node does it; the store gives each message to one
-of them at a time, and to another if nothing is heard of it. So each is delivered at least once, and
-a receiver knows a second time by its `webhook-id`.
+"""Delivers what waits in a tenant's outbox. Every node does it for the jobs that end there; the one
+that has the duty also looks after what others have left, and what is to be tried again. The store
+gives each message to one of them at a time, and to another if nothing is heard of it. So each is
+delivered at least once, and a receiver knows a second time by its `webhook-id`.
 """
 
 from __future__ import annotations
 
+import heapq
 import logging
 import math
 import random
@@ -22,18 +24,21 @@ from musterd.manager.webhooks.judging import given_back
 from musterd.store.errors import StoreError
 from musterd.store.outbox import Delivery, Message, Outbox
 
-LOOK_SECONDS = 5.0  # between looks for messages that other nodes, or nobody's, have made
+LOOK_SECONDS = 5.0  # between looks of the duty
 LOOK_SECONDS_RESTING = 30.0
 SOON_SECONDS = 0.02  # jobs that end together are told together
 PERHAPS_SECONDS = 1.0  # after the end of a job that may have a webhook of its own
 TROUBLE_SECONDS = 2.0
 HOLD_MARGIN_SECONDS = 30.0  # beyond the time limit of a try: to write what came of it
+REMEMBERED_MAX = 10_000  # tries to come
 BUSY_SECONDS = 0.25  # after a look at what others just have in hand
 
 
 @attrs.define(eq=False)
 class Postman:
-    """Owned by its tenant. `rests`: nothing happens here just now, and looks may be seldom."""
+    """Owned by its tenant. `look` is the duty: one look at all that waits. `rests`: nothing happens
+    here just now, and looks may be seldom.
+    """
 
     outbox: Outbox
     courier: Courier
@@ -50,7 +55,10 @@ class Postman:
         factory=list[tuple[Delivery, Message]], init=False
     )
     _look_local: float = attrs.field(default=-math.inf, init=False)
+    _own_due: list[float] = attrs.field(factory=list[float], init=False)  # a heap, on our clock
     _is_due: bool = attrs.field(default=False, init=False)
+    _looks_ahead: bool = attrs.field(default=False, init=False)  # the next look is the duty's
+    _delivered: int = attrs.field(default=0, init=False)  # since the last look of the duty
     _may_have_more: bool = attrs.field(default=False, init=False)  # since the last look
     _closing: bool = attrs.field(default=False, init=False)
     _dismissed: bool = attrs.field(default=False, init=False)
@@ -74,6 +82,17 @@ class Postman:
             self._look_local = look_local
             self._bell.set()
 
+    async def look(self) -> int:
+        """Has all looked at that waits; gives how many tries have been made since the last time."""
+        self._looks_ahead, self._look_local = True, -math.inf
+        self._bell.set()
+        delivered, self._delivered = self._delivered, 0
+        await trio.lowlevel.checkpoint()
+        return delivered
+
+    def look_seconds(self) -> float:
+        return LOOK_SECONDS_RESTING if self.rests else LOOK_SECONDS
+
     def close(self) -> None:
         """Takes what the last jobs have left behind, then nothing more; `finished` is set when no
         try is under way.
@@ -96,7 +115,11 @@ class Postman:
     def _wake_local(self) -> float:
         if self._tried or self._is_done() or (self._free and self._is_due):
             return -math.inf
-        return self._look_local if self._free else math.inf
+        return self._next_look_local if self._free else math.inf
+
+    @property
+    def _next_look_local(self) -> float:
+        return min([self._look_local, *self._own_due[:1]])
 
     @property
     def _free(self) -> int:
@@ -145,18 +168,22 @@ class Postman:
         now = trio.current_time()
         if self._is_due:
             return True
-        if self._look_local > now:
+        if self._next_look_local > now:
             return False
         # What ends while the store is asked asks for another look: it is not to be overwritten.
-        self._look_local = now + (LOOK_SECONDS_RESTING if self.rests else LOOK_SECONDS)
+        self._look_local = math.inf
+        while self._own_due and self._own_due[0] <= now:
+            heapq.heappop(self._own_due)
+        looks_ahead, self._looks_ahead = self._looks_ahead, False
         self._may_have_more, may_have_more = self._closing, self._may_have_more
         try:
             seconds = await self.outbox.next_due_seconds()
         except StoreError:
             self._look_local, self._may_have_more = -math.inf, may_have_more
+            self._looks_ahead = looks_ahead
             raise
         is_due = seconds is not None and seconds <= 0
-        if seconds is not None:
+        if seconds is not None and (looks_ahead or seconds <= PERHAPS_SECONDS):
             self._look_local = min(self._look_local, now + seconds)
         if self._closing:
             self._may_have_more = is_due
@@ -179,9 +206,18 @@ class Postman:
             return
         taken = await self.outbox.settle([delivery for delivery, _ in tried])
         del self._tried[: len(tried)]
+        self._delivered += len(tried)
         for delivery, message in tried:
             if delivery.id in taken:
+                self._remember(delivery)
                 self.told(delivery, message)
+
+    def _remember(self, delivery: Delivery) -> None:
+        """Who has tried tries again. Beyond the bound, and where this node dies, it is left to the
+        duty.
+        """
+        if delivery.retry_seconds is not None and len(self._own_due) < REMEMBERED_MAX:
+            heapq.heappush(self._own_due, trio.current_time() + delivery.retry_seconds)
 
     def _complain(self, error: ConfigError) -> None:
         """Nothing is sent unsigned that was to be signed: it waits until somebody mends it."""

@@ -11,7 +11,7 @@ import trio
 from musterd.config.credentials import resolve_signing_keys
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.cancelling import cancel_when
+from musterd.manager.cancelling import came_in_time
 from musterd.manager.kinds import budget_of
 from musterd.manager.log import event
 from musterd.manager.plans import TenancyPlan
@@ -56,11 +56,7 @@ class Mail:
         """
         shutdown, postman = self._plan.settings.shutdown, self.postman
         postman.close()
-        with trio.move_on_after(postman.webhooks().timeout_seconds):
-            async with trio.open_nursery() as waiting:
-                waiting.start_soon(cancel_when, hurry, waiting.cancel_scope)
-                await postman.finished.wait()
-                waiting.cancel_scope.cancel()
+        await came_in_time(postman.finished, postman.webhooks().timeout_seconds, unless=hurry)
         postman.dismiss()
         with trio.move_on_after(shutdown.dismiss_seconds):
             await postman.finished.wait()

@@ -17,7 +17,10 @@ from musterd.store.job import ClaimRequest, NewJob
 from tests.support.web_scene import serving
 
 DOCUMENT: dict[str, Any] = document(OPERATIONS, "1.2.3")
-SHOWN = ("/jobs", "/jobs/{id}", "/status", "/workers", "/scaling", "/targets/{target}")
+SHOWN = (
+    *("/jobs", "/jobs/{id}", "/status", "/workers", "/scaling", "/schedules", "/targets/{target}"),
+    *("/nodes", "/duties"),
+)
 
 
 def test_it_is_openapi_3_1_and_names_every_operation_once() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.scaling import Memory, Plan, Policy, ScalingPolicy, Seen, decide
+from musterd.manager.scaling import Memory, Plan, Policy, ScalingPolicy, Seen, decide, raw_wish
+from musterd.manager.shares import Others
 
 POLICY = ScalingPolicy(
     policy="demand",
@@ -196,3 +197,13 @@ def test_the_memory_stays_small() -> None:
     for step in range(1000):
         _, memory = decide(Seen(step % 7, 0, 5), memory, POLICY, NOW + step / 10)
     assert len(memory.wishes) <= 8
+
+
+def test_only_the_share_of_what_is_due_is_wished_for() -> None:
+    others = Others(free=6, before=0)
+    assert raw_wish(Seen(7, 2, 2), POLICY) == 9
+    assert raw_wish(Seen(6, 2, 2, others), POLICY) == 2 + 3
+    assert raw_wish(Seen(7, 2, 2, others, overdue=True), POLICY) == 2 + 4
+    assert raw_wish(Seen(7, 8, 8, others), POLICY) == 8
+    assert raw_wish(Seen(6, 2, 2, others), attrs.evolve(POLICY, policy="depth")) == 3
+    assert raw_wish(Seen(None, 2, 2, others), POLICY) is None

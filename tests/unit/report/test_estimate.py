@@ -6,7 +6,13 @@ from random import Random
 import attrs
 import pytest
 
-from musterd.store.estimate import HANDOVER_SECONDS, SLACK_SECONDS, estimate, service
+from musterd.store.estimate import (
+    HANDOVER_SECONDS,
+    SLACK_SECONDS,
+    estimate,
+    free_workers,
+    service,
+)
 from musterd.store.nodes import Kinds, KindStanding, NodeRecord
 from musterd.store.standing import Leased, Line, Standing
 from tests.unit.report.test_why_report import NODE, SEEN
@@ -25,7 +31,8 @@ def known(seconds: float, deviation: float = 0.0, runs: int = 1000) -> KindStand
 
 def seen(nodes: list[NodeRecord], before: dict[str, int], leased: list[Leased]) -> Standing:
     line = Line(before, before, 0, is_whole=True, includes_it=True)
-    return attrs.evolve(SEEN, nodes=tuple(nodes), line=line, leased=tuple(leased))
+    held = tuple(leased)
+    return attrs.evolve(SEEN, nodes=tuple(nodes), line=line, leased=held, leased_total=len(held))
 
 
 def played_out(rests: list[float], ahead: list[float]) -> float:
@@ -55,6 +62,13 @@ def test_the_start_lies_in_the_band_whatever_the_order(seed: int) -> None:
     assert band.earliest_seconds - 1e-9 <= start <= band.latest_seconds
     width = max(lengths.values()) + SLACK_SECONDS + HANDOVER_SECONDS * (len(ahead) + workers)
     assert band.latest_seconds - band.earliest_seconds <= width + 1e-9
+
+
+def test_nodes_of_one_name_have_their_workers_together() -> None:
+    """A lease names its node, and no more is known of it."""
+    nodes = [node(3, 3), node(2, 2)]
+    leased = [Leased(number, "a", "north", number, 1.0) for number in range(4)]
+    assert free_workers(nodes, leased) == 1
 
 
 def test_the_early_end_takes_the_crew_that_there_may_be() -> None:
@@ -114,3 +128,25 @@ def test_times_that_vary_widen_the_band() -> None:
     assert wide.earliest_seconds < narrow.earliest_seconds < 1010
     assert (narrow.latest_seconds or 0) > 1010
     assert (wide.latest_seconds or 0) > (narrow.latest_seconds or 0)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_start_lies_in_the_band_where_fewer_may_run_than_there_are_workers(seed: int) -> None:
+    dice = Random(seed)
+    most = dice.randint(1, 6)
+    lengths = {name: dice.uniform(0.01, 20) for name in "ab"}
+    in_hand = [dice.choice("ab") for _ in range(most)]
+    ran = [dice.uniform(0, lengths[name]) for name in in_hand]
+    ahead = [dice.choice("ab") for _ in range(dice.randint(0, 40))]
+    leased = [Leased(n, name, "north", n, ran[n]) for n, name in enumerate(in_hand)]
+    before = {name: ahead.count(name) for name in set(ahead)}
+    kinds = Kinds({name: known(one) for name, one in lengths.items()}, max_running=most)
+    crew = attrs.evolve(node(9, 12), kinds=kinds)
+    band = estimate(seen([crew], before, leased))
+    rests = [lengths[name] - done for name, done in zip(in_hand, ran, strict=True)]
+    start = played_out(rests, [lengths[name] for name in ahead])
+    assert band.latest_seconds is not None
+    assert band.earliest_seconds - 1e-9 <= start <= band.latest_seconds
+    # What a dead node has in hand takes up room, and nobody can say until when.
+    lost = attrs.evolve(seen([crew], before, []), leased_total=most)
+    assert estimate(lost).latest_seconds is None

@@ -35,6 +35,7 @@ SEEN = Standing(
     job=JOB, now=NOW, paused_at=None, paused_by=None, in_target=(), behind_before=0,
     parked_before=0, line=Line({"report": 4}, {"report": 6}, 0, is_whole=True, includes_it=True),
     leased=(Leased(1, "report", "north", 1, 4.0), Leased(2, "report", "north", 2, 0.0)),
+    leased_total=2,
     nodes=(NODE,), parked_kinds=frozenset(),
 )  # fmt: skip
 
@@ -81,6 +82,7 @@ ALL = [
     seen(nodes=(attrs.evolve(NODE, phase="draining", name=NASTY),)),
     seen(nodes=(attrs.evolve(NODE, kinds=Kinds({"report": KindStanding(NASTY)})),)),
     seen(nodes=(attrs.evolve(NODE, kinds=Kinds({"report": KindStanding(None, 2)})),)),
+    seen(nodes=(attrs.evolve(NODE, kinds=Kinds({}, max_running=2), idle=3, max_count=5),)),
     seen(target=NASTY, behind_before=10_000),
     seen(target=NASTY, in_target=(TargetJob(3, JobState.FAILED, NOW, NOW, NASTY, True),)),
     seen(target=NASTY, in_target=(TargetJob(3, JobState.QUEUED, None, NOW, None, True),)),

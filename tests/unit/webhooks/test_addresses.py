@@ -36,6 +36,7 @@ def forms_of(address: IPv4Address) -> list[IPv6Address]:
         "isatap, global": int(IPv6Address("2400:cb00::200:5efe:0:0")),
     }
     found = [IPv6Address(prefix + number) for prefix in prefixes.values()]
+    found = [form for form in found if not form.is_loopback]  # ::1 is nothing carried
     high, low = number >> 16, number & 0xFFFF
     # 16 bits, 8 bits that are zero, 16 bits: as 64:ff9b:1::/48 has it
     found.append(IPv6Address((int(IPv6Address("64:ff9b:1::"))) | high << 64 | low << 40))

@@ -7,8 +7,6 @@ from contextlib import suppress
 
 import trio
 
-from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.metrics import Metrics
 from musterd.store.errors import StoreError
 from musterd.store.job import Counts
 
@@ -19,18 +17,16 @@ LIMIT_SECONDS = 2.0
 class CountsCache:
     """Shares one answer among all readers.
 
-    A store that is away or slow gives None, for a second too.
+    A store that is away or slow gives None, for a second too. `heard` is told each new answer.
     """
 
     def __init__(
         self,
         ask: Callable[[], Awaitable[Counts]],
-        metrics: Metrics,
-        tenant: str = DEFAULT_TENANT,
+        heard: Callable[[Counts | None], None] = lambda _: None,
     ) -> None:
         self._ask = ask
-        self._metrics = metrics
-        self._tenant = tenant
+        self._heard = heard
         self._lock = trio.Lock()
         self._counts: Counts | None = None
         self._asked_local = float("-inf")
@@ -43,10 +39,13 @@ class CountsCache:
                 self._asked_local = trio.current_time()
             return self._counts
 
+    async def refresh(self) -> int:
+        """As `get`; gives how many answers it has got."""
+        return int(await self.get() is not None)
+
     async def _fresh(self) -> Counts | None:
         counts = None
         with trio.move_on_after(LIMIT_SECONDS), suppress(StoreError):  # its watcher has logged it
             counts = await self._ask()
-        # What is not known is not exported, rather than kept stale.
-        self._metrics.counts(counts, self._tenant)
+        self._heard(counts)
         return counts

@@ -1,10 +1,9 @@
-"""Ends leases that have run out, whoever held them. Every node does it; the store lets each lease
-be ended once.
+"""The duty of reaping: ends leases that have run out, whoever held them. The store lets each lease
+be ended once, so two that reap at the same time do no harm.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import attrs
@@ -13,7 +12,6 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Retry
 from musterd.store.engine import Engine, ReapRequest
-from musterd.store.errors import StoreError
 from musterd.store.job import JobState, Reaped, ReapRule
 from musterd.workers.desk import Desk
 from musterd.workers.listener import Listener
@@ -23,16 +21,14 @@ BATCH = 500
 
 @attrs.define(eq=False)
 class Reaper:
-    """Owned by its tenant. The rules come from the catalog of the moment; unknown kinds get the
-    defaults. Where `rests`, somebody else looks for leases that ran out, but for those that this
-    node has had itself within `memory_seconds`.
+    """The rules come from the catalog of the moment; unknown kinds get the defaults. Where `rests`,
+    somebody else looks for leases that ran out, but for those that this node has had itself within
+    `memory_seconds`.
     """
 
     engine: Engine
     desk: Desk
     listener: Listener
-    dice: random.Random
-    interval_seconds: float
     catalog: Callable[[], Catalog]
     retry_default: Retry
     memory_seconds: float
@@ -40,17 +36,19 @@ class Reaper:
     _held_local: float = attrs.field(default=float("-inf"), init=False)
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 
-    async def run(self) -> None:
-        while True:
-            try:
-                while len(await self.reap()) == BATCH:
-                    pass
-            except StoreError:
-                pass  # the store's watcher has told the log; the leases wait
-            await trio.sleep(self.interval_seconds * self.dice.uniform(0.8, 1.0))
-            if self.rests and not self._may_have_lost_some():
-                await self._bell.wait()
-            self._bell = trio.Event()
+    async def run(self) -> int:
+        """One batch; gives how many leases were ended."""
+        reaped = await self.engine.reap(self._request())
+        if reaped:
+            self._tell(reaped)
+        return len(reaped)
+
+    async def wait(self, seconds: float) -> None:
+        """Until it is time to look again."""
+        await trio.sleep(seconds)
+        if self.rests and not self._may_have_lost_some():
+            await self._bell.wait()
+        self._bell = trio.Event()
 
     def wake(self) -> None:
         """Time to look, if it rests."""
@@ -61,13 +59,6 @@ class Reaper:
         if self.desk.held:
             self._held_local = now
         return now - self._held_local <= self.memory_seconds
-
-    async def reap(self) -> list[Reaped]:
-        """One batch."""
-        reaped = await self.engine.reap(self._request())
-        if reaped:
-            self._tell(reaped)
-        return reaped
 
     def _request(self) -> ReapRequest:
         rules = {

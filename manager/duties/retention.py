@@ -1,5 +1,5 @@
-"""Marks jobs that have ended as stale, and deletes them, when their time has come. Every node does
-it for each of its tenants; nodes share the work, and none waits for another.
+"""The duty of retention: marks jobs that have ended as stale, and deletes them, when their time has
+come. Two that do it at the same time share the work, and neither waits for the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
 from musterd.manager.archive import ArchiveFailed, Archivist
 from musterd.manager.log import event
-from musterd.store.errors import StoreError
 from musterd.store.job import JobState
 from musterd.store.lifecycle import ENDED
 from musterd.store.retention import Ages, Errand, Place, Retention, Strides
@@ -46,28 +45,27 @@ class RetentionPlan:
 
 
 class Retiring:
-    """Owned by its tenancy, from the start to the beginning of the drain. `trouble` says why
-    nothing is deleted, or is None.
+    """Owned by its tenancy. `look` is the duty; `trouble` says why nothing is deleted, or is
+    None.
     """
 
     def __init__(self, plan: RetentionPlan) -> None:
         self._plan = plan
         self._bell = trio.Event()
+        self._quiet = 0  # looks in a row that found nothing
         self.trouble: str | None = None
 
-    async def run(self) -> None:
-        quiet = 0
-        pause = self._pause(quiet)
-        while True:
-            with trio.move_on_after(pause * self._plan.dice.uniform(0.5, 1.0)):
-                await self._bell.wait()
-            self._bell = trio.Event()
-            try:
-                done = await self.look()
-            except StoreError:
-                done = 0  # the store's watcher has told the log; the jobs wait
-            quiet = 0 if done else min(quiet + 1, DOUBLED_MAX)
-            pause = self._pause(quiet)
+    async def wait(self, seconds: float) -> None:
+        """Until it is time to look again."""
+        with trio.move_on_after(seconds):
+            await self._bell.wait()
+        self._bell = trio.Event()
+
+    def look_seconds(self) -> float:
+        """How long the next look may wait."""
+        settings, catalog = self._plan.settings(), self._plan.catalog()
+        ages = ages_of(settings, catalog, "stale_seconds")
+        return pause_seconds(settings.interval_seconds, ages.shortest, self._quiet)
 
     def wake(self) -> None:
         """Other rules hold now."""
@@ -86,6 +84,7 @@ class Retiring:
         if expired.shortest is not None:
             done += await self._delete(settings, expired)
             await self._forget(settings.batch)
+        self._quiet = 0 if done else min(self._quiet + 1, DOUBLED_MAX)
         return done
 
     async def _delete(self, settings: RetentionSettings, ages: Ages) -> int:
@@ -121,11 +120,6 @@ class Retiring:
 
     async def _give_way(self, started: float) -> None:
         await trio.sleep(max(PAUSE_SECONDS, REST * (trio.current_time() - started)))
-
-    def _pause(self, quiet: int) -> float:
-        settings, catalog = self._plan.settings(), self._plan.catalog()
-        ages = ages_of(settings, catalog, "stale_seconds")
-        return pause_seconds(settings.interval_seconds, ages.shortest, quiet)
 
     def _tell(self, trouble: str | None) -> None:
         """Once when it begins, and once when it is over."""

@@ -1,0 +1,1 @@
+"""Background work that one node at a time does for all: who does what, and how it is done."""

@@ -1,0 +1,105 @@
+"""What a duty is, and the loop of whoever has it."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import attrs
+import trio
+
+from musterd.manager.log import event
+from musterd.store.errors import StoreError, StoreUnavailable
+
+NEXT_BATCH_SECONDS = 0.02  # where there is more to do: others get their turn
+BACKOFF_SECONDS = 1.0
+BACKOFF_SECONDS_MAX = 60.0
+MESSAGE_LENGTH_MAX = 500
+
+
+@attrs.frozen(eq=False)
+class Duty:
+    """`run` does one batch and gives how much was done; it is cancelled where the duty is lost, and
+    what it writes is safe when written twice. A whole batch means that there may be more.
+    """
+
+    name: str
+    run: Callable[[], Awaitable[int]]
+    interval_seconds: Callable[[], float]
+    batch: int | None = None  # None = one run does all that there is
+    wait: Callable[[float], Awaitable[None]] = trio.sleep  # until the next run; may end early
+
+
+class Listener(Protocol):
+    """Hears what becomes of duties. Returns at once, never raises."""
+
+    def acquired(self, duties: Sequence[str]) -> None: ...
+
+    def released(self, duties: Sequence[str], why: str) -> None: ...
+
+    def ran(self, duty: str, items: int, error: str | None) -> None: ...
+
+
+@attrs.define(eq=False)
+class Tally:
+    """What was done of a duty and has not been written yet."""
+
+    runs: int = 0
+    items: int = 0
+    errors: int = 0
+    last_error: str | None = None
+
+    def note(self, items: int, error: str | None) -> None:
+        self.runs += 1
+        self.items += items
+        if error is not None:
+            self.errors += 1
+            self.last_error = error[:MESSAGE_LENGTH_MAX]
+
+    def forget(self, told: Tally) -> None:
+        """What was told of it is written."""
+        self.runs -= told.runs
+        self.items -= told.items
+        self.errors -= told.errors
+
+
+async def serve(
+    duty: Duty, tally: Tally, listener: Listener, dice: random.Random, log: logging.Logger
+) -> None:
+    """Runs a duty until cancelled. One that fails is tried again, later each time."""
+    failures = 0
+    while True:
+        run = await _run_once(duty, log)
+        tally.note(run.items, run.error)
+        listener.ran(duty.name, run.items, run.error)
+        failures = 0 if run.error is None else failures + 1
+        if failures:
+            seconds = BACKOFF_SECONDS_MAX if not run.away else max(1.0, duty.interval_seconds())
+            most = min(seconds, BACKOFF_SECONDS * 2.0 ** min(failures, 16))
+            await trio.sleep(most * dice.uniform(0.5, 1.0))
+        elif duty.batch is not None and run.items >= duty.batch:
+            await trio.sleep(NEXT_BATCH_SECONDS)
+        else:
+            await duty.wait(duty.interval_seconds() * dice.uniform(0.8, 1.0))
+
+
+class _Run(NamedTuple):
+    """What one run came to. `away`: nothing ails the duty, but the store cannot be reached."""
+
+    items: int
+    error: str | None = None
+    away: bool = False
+
+
+async def _run_once(duty: Duty, log: logging.Logger) -> _Run:
+    try:
+        return _Run(await duty.run())
+    except StoreError as error:  # the store's own watcher has told the log
+        return _Run(0, str(error), isinstance(error, StoreUnavailable))
+    except Exception as error:
+        # One duty must not bring down the others, nor the crew beside it.
+        log.exception("duty failed: %s", duty.name)
+        event(log, logging.ERROR, "duty failed", duty=duty.name, error=type(error).__name__)
+        return _Run(0, f"{type(error).__name__}: {error}")

@@ -1,0 +1,74 @@
+"""Keeps the log of events: in order where nobody reads it, and within its time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from musterd.store.errors import StoreError
+from musterd.store.events import ORDERED_AT_ONCE, EventLog
+
+ORDER_SECONDS = 3.0  # after something has happened
+ORDER_SECONDS_OTHERS = 30.0  # after something has happened here, while another has the duty
+TRIM_SECONDS = 60.0
+RESTED_TRIM_SECONDS = 3600.0  # where nothing has happened since
+TRIMMED_ROWS = 1_000  # at once
+
+
+@attrs.define(eq=False)
+class EventKeeper:
+    """Owned by a tenancy. Puts in order what its own node has told, soon where it has the duty and
+    later where another has it, who may know nothing of it; where its node does nothing, it asks
+    nothing of the store. To forget what has become too old is the duty, and `trim` one batch of it.
+    """
+
+    events: EventLog
+    keep_seconds: Callable[[], float]
+    dice: random.Random
+    is_on_duty: Callable[[], bool] = lambda: True
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _has_grown: bool = attrs.field(default=True, init=False)  # since the last look for old ones
+    _newest: int = attrs.field(default=0, init=False)
+
+    def news(self) -> None:
+        """This node has done something."""
+        self._bell.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._bell.wait()
+            await trio.sleep(ORDER_SECONDS if self.is_on_duty() else ORDER_SECONDS_OTHERS)
+            self._bell, self._has_grown = trio.Event(), True
+            try:
+                await self._order()
+            except StoreError:  # the store's watcher has told the log
+                self._bell.set()
+
+    async def trim(self) -> int:
+        """One batch; gives how many events were forgotten."""
+        trimmed = await self.events.trim(self.keep_seconds(), TRIMMED_ROWS)
+        if trimmed < TRIMMED_ROWS:
+            self._has_grown = False
+        return trimmed
+
+    def trim_seconds(self) -> float:
+        """How long the next look may wait: longer where nothing is added."""
+        if self._has_grown:
+            return TRIM_SECONDS
+        return max(TRIM_SECONDS, min(self.keep_seconds(), RESTED_TRIM_SECONDS))
+
+    async def wait(self, seconds: float) -> None:
+        """So long, where nothing is added meanwhile."""
+        left_seconds = seconds
+        while left_seconds > 0:
+            await trio.sleep(min(TRIM_SECONDS, left_seconds))
+            left_seconds = 0.0 if self._has_grown else left_seconds - TRIM_SECONDS
+
+    async def _order(self) -> None:
+        grown = ORDERED_AT_ONCE
+        while grown >= ORDERED_AT_ONCE:
+            before, self._newest = self._newest, await self.events.order()
+            grown = self._newest - before

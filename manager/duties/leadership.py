@@ -1,0 +1,245 @@
+"""Takes duties, keeps them and loses them: the node's part in sharing the background work."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from uuid import UUID
+
+import attrs
+import trio
+
+from musterd.manager.duties import turns
+from musterd.manager.duties.duty import Duty, Listener, Tally, serve
+from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
+from musterd.store.errors import StoreError
+
+RELEASE_SECONDS = 1.0
+RETRY_SECONDS = 2.0  # after the store was away
+START_SECONDS = 0.2  # so long at most, for nodes that start together to have heard of each other
+REBALANCE_SECONDS = 15.0  # a node with too much gives some up, but not more often than this
+TRUST_LOOK_SECONDS = 0.25
+
+
+@attrs.frozen
+class Pace:
+    """How long duties are held for, and how often that is renewed. A holder trusts its lease
+    `margin_seconds` less than the store does. `rests`: nothing happens there, and looks may be
+    seldom.
+    """
+
+    lease_seconds: float
+    heartbeat_seconds: float
+    rests: bool = False
+
+    @property
+    def margin_seconds(self) -> float:
+        return self.lease_seconds / 10
+
+
+@attrs.frozen
+class Identity:
+    node: str
+    node_id: UUID
+    tenant: str
+
+
+@attrs.define(eq=False)
+class _Held:
+    duty: Duty
+    term: UUID
+    trusted_until: float
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    tally: Tally = attrs.field(factory=Tally)
+
+    def report(self) -> DutyReport:
+        tally = self.tally
+        return DutyReport(
+            self.duty.name, self.term, tally.runs, tally.items, tally.errors, tally.last_error
+        )
+
+
+@attrs.define(eq=False)
+class Leadership:
+    """Owned by a tenancy. `duties` are those that this node could do at the moment. `boottime` runs
+    on through a suspend: a machine that slept knows that its duties may be another's.
+    """
+
+    store: Duties
+    duties: Callable[[], Mapping[str, Duty]]
+    me: Identity
+    pace: Callable[[], Pace]
+    boottime: Callable[[], float]
+    dice: random.Random
+    listener: Listener
+    log: logging.Logger
+    _held: dict[str, _Held] = attrs.field(factory=dict[str, _Held], init=False)
+    # Terms that may still stand in the store, though nobody goes by them: the store was away.
+    _left_behind: dict[str, UUID] = attrs.field(factory=dict[str, UUID], init=False)
+    _free_since: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _renewal: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _taken: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _gave_up_local: float = attrs.field(default=float("-inf"), init=False)
+
+    @property
+    def held(self) -> frozenset[str]:
+        return frozenset(self._held)
+
+    def wake(self) -> None:
+        """Somebody has given a duty up, or there are others to be done here."""
+        self._bell.set()
+
+    def change_pace(self) -> None:
+        """Another pace holds from now on, also for what is held."""
+        self._renewal.set()
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Until cancelled; then what is held is given up, its work having ended."""
+        try:
+            async with trio.open_nursery() as nursery:
+                await trio.sleep(START_SECONDS * self.dice.uniform(0.5, 1.0))
+                nursery.start_soon(self._seek, nursery)
+                nursery.start_soon(self._renew)
+                nursery.start_soon(self._watch_trust)
+        finally:
+            with (
+                trio.CancelScope(shield=True, deadline=trio.current_time() + RELEASE_SECONDS),
+                suppress(StoreError),  # then they run out by themselves
+            ):
+                await self._give_up(list(self._held), "the node drains")
+
+    # -- taking
+
+    async def _seek(self, nursery: trio.Nursery) -> None:
+        while True:
+            self._bell = trio.Event()
+            with trio.move_on_after(await self._look_and_take(nursery)):
+                await self._bell.wait()
+                await trio.sleep(turns.HESITATE_SECONDS * self.dice.random())
+
+    async def _look_and_take(self, nursery: trio.Nursery) -> float:
+        """Gives how long until the next look."""
+        duties = self.duties()
+        try:
+            await self._clear_up()
+            await self._give_up(sorted(self._held.keys() - duties.keys()), "it is not done here")
+            news = await self.store.look(tuple(sorted(duties)))
+            await self._take(duties, news, nursery)
+            await self._rebalance(len(duties), news)
+        except StoreError:
+            return RETRY_SECONDS * self.dice.uniform(0.5, 1.5)
+        looking = turns.Looking(
+            live_nodes=news.live_nodes,
+            left_free=any(duty not in self._held for duty in news.free),
+            has_all=duties.keys() <= self._held.keys(),
+            rests=self.pace().rests,
+        )
+        return turns.pause_seconds(looking, self.dice)
+
+    async def _clear_up(self) -> None:
+        """What this node no longer does others need not wait for."""
+        left_behind = dict(self._left_behind)
+        if left_behind:
+            await self.store.release([DutyReport(*one) for one in left_behind.items()])
+            self._left_behind.clear()
+
+    async def _take(
+        self, duties: Mapping[str, Duty], news: DutyNews, nursery: trio.Nursery
+    ) -> None:
+        now = trio.current_time()
+        free = [duty for duty in news.free if duty not in self._held]
+        self._free_since = {duty: self._free_since.get(duty, now) for duty in free}
+        share = turns.fair_share(len(duties), news.live_nodes)
+        wanted = turns.to_take(self._free_since, len(self._held), share, now, self.dice)
+        if not wanted:
+            return
+        pace, sent = self.pace(), self.boottime()
+        term = UUID(int=self.dice.getrandbits(128), version=4)
+        me = self.me
+        holder = Holder(me.node, me.node_id, term, pace.lease_seconds, me.tenant)
+        taken = sorted(await self.store.take(wanted, holder))
+        for name in taken:
+            trusted_until = sent + pace.lease_seconds - pace.margin_seconds
+            held = self._held[name] = _Held(duties[name], term, trusted_until)
+            nursery.start_soon(self._serve, held)
+        if taken:
+            if len(self._held) > share:
+                self._gave_up_local = now  # nobody else wanted them: not yet
+            self.listener.acquired(taken)
+            self._taken.set()
+
+    async def _rebalance(self, duties: int, news: DutyNews) -> None:
+        now = trio.current_time()
+        share = turns.fair_share(duties, news.live_nodes)
+        surplus = turns.to_give_up(tuple(self._held), share, self.dice)
+        if not surplus or now - self._gave_up_local < REBALANCE_SECONDS:
+            return
+        self._gave_up_local = now
+        await self._give_up(surplus, "others have less to do")
+
+    async def _serve(self, held: _Held) -> None:
+        with held.scope:
+            await serve(held.duty, held.tally, self.listener, self.dice, self.log)
+
+    # -- keeping and losing
+
+    async def _renew(self) -> None:
+        while True:
+            await self._wait_until_held()
+            self._renewal = trio.Event()
+            with trio.move_on_after(self.pace().heartbeat_seconds):
+                await self._renewal.wait()
+            if self._held:
+                await self._renew_once()
+
+    async def _renew_once(self) -> None:
+        pace, sent = self.pace(), self.boottime()
+        asked = dict(self._held)
+        told = {name: attrs.evolve(held.tally) for name, held in asked.items()}
+        reports = [held.report() for held in asked.values()]
+        try:
+            with trio.fail_after(pace.heartbeat_seconds):
+                kept = await self.store.renew(reports, pace.lease_seconds)
+        except (StoreError, trio.TooSlowError):
+            self._left_behind |= {name: held.term for name, held in asked.items()}
+            self._step_down(list(asked.values()), "its lease could not be renewed")
+            return
+        lost = [held for name, held in asked.items() if name not in kept]
+        self._step_down(lost, "another node has it")
+        for name in kept:
+            held = asked[name]
+            held.trusted_until = sent + pace.lease_seconds - pace.margin_seconds
+            held.tally.forget(told[name])
+
+    async def _watch_trust(self) -> None:
+        """The end of trust comes before the end of the lease, whatever became of a renewal."""
+        while True:
+            await self._wait_until_held()
+            await trio.sleep(TRUST_LOOK_SECONDS)
+            now = self.boottime()
+            over = [held for held in self._held.values() if now >= held.trusted_until]
+            self._step_down(over, "its lease may have run out")
+
+    async def _wait_until_held(self) -> None:
+        while not self._held:
+            if self._taken.is_set():
+                self._taken = trio.Event()
+            await self._taken.wait()
+
+    def _step_down(self, leaving: Sequence[_Held], why: str) -> None:
+        names = [held.duty.name for held in leaving if self._held.get(held.duty.name) is held]
+        for name in names:
+            self._held.pop(name).scope.cancel()
+        if names:
+            self.listener.released(names, why)
+            self._bell.set()
+
+    async def _give_up(self, names: Sequence[str], why: str) -> None:
+        leaving = [self._held[name] for name in names]
+        self._step_down(leaving, why)
+        if leaving:
+            await self.store.release([held.report() for held in leaving])

@@ -1,0 +1,46 @@
+"""Where it is told what becomes of a tenant's duties: the log, the metrics, the log of events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.announcing import Announcer
+from musterd.manager.duty_metrics import DutyMetrics
+from musterd.manager.log import event
+from musterd.manager.plans import TenancyPlan
+
+
+@attrs.define(eq=False)
+class DutyTelling:
+    """The `Listener` of a tenant's duties. `lost` hears of each that is no longer done here."""
+
+    metrics: DutyMetrics
+    announcer: Announcer
+    plan: TenancyPlan
+    lost: Callable[[str], None]
+
+    def acquired(self, duties: Sequence[str]) -> None:
+        self._tell("duties taken", duties)
+        for duty in duties:
+            self.metrics.acquired(duty)
+            self.announcer.announce("duty.acquired", duty=duty)
+
+    def released(self, duties: Sequence[str], why: str) -> None:
+        self._tell("duties given up", duties, reason=why)
+        for duty in duties:
+            self.metrics.released(duty)
+            self.lost(duty)
+            self.announcer.announce("duty.released", duty=duty, reason=why)
+
+    def ran(self, duty: str, items: int, error: str | None) -> None:
+        self.metrics.ran(duty, self.plan.wall_clock(), well=error is None)
+
+    def _tell(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
+        # What everybody has who has only one tenant need not be said in every line.
+        tenant = self.plan.settings.tenant
+        named = {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
+        event(self.plan.log, logging.INFO, phrase, duties=",".join(duties), **fields, **named)

@@ -1,0 +1,91 @@
+"""What the nodes of one store must agree on, as a few digits that can be compared. Pure.
+
+Left out is what may differ from machine to machine: where files lie, what is broken there, how
+large its crew is, where it listens and how it reaches the store. So are secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import attrs
+
+from musterd.catalog.kinds import Catalog
+from musterd.config.retention import IN_TABLE
+from musterd.config.schedules import as_written
+from musterd.config.secrets import mask_headers, mask_url
+from musterd.config.settings import Settings, Webhooks
+
+DIGITS = 12
+WHOLE_TABLES = ("retry", "limits", "leases", "duties", "events", "retention")
+
+# Of kinds and tables, by the names of their keys.
+_LEFT_OUT = frozenset({"source", "broken", "search_path", "cwd", "secret", "secret_file"})
+_TOLD_AS: Mapping[str, Callable[[Any], object]] = {
+    "url": mask_url,
+    "webhook": lambda url: url and mask_url(url),
+    "on_stale": mask_url,
+    "on_delete": mask_url,
+    "headers": mask_headers,
+    "header_files": sorted,  # which headers come from files
+    "archive": lambda place: place if place in ("", IN_TABLE) else "file",
+}
+
+
+def fingerprint(settings: Settings, catalog: Catalog) -> str:
+    """Gives `DIGITS` hexadecimal digits: the same wherever the same is in effect. `settings` are
+    the node's own. Another version of musterd may give others for the same files.
+    """
+    text = json.dumps(_whole(settings, catalog), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
+    return {
+        **{table: _plain(getattr(settings, table)) for table in WHOLE_TABLES},
+        "kinds": _plain(catalog),
+        "lease_timeout_seconds": _plain(settings.workers.lease_timeout_seconds),
+        "schedules": _plain({name: as_written(one) for name, one in settings.schedules.items()}),
+        "tenants": {
+            name: {"schema": tenant.place.schema, "limits": _plain(tenant.limits)}
+            for name, tenant in settings.tenants.items()
+        },
+        "webhooks": {"signed": _is_signed(settings.webhooks), "table": _plain(settings.webhooks)},
+    }
+
+
+def _is_signed(webhooks: Webhooks) -> bool:
+    """Where the secret comes from may differ, not whether there is one."""
+    return bool(webhooks.secret or webhooks.secret_file)
+
+
+def _plain(value: object) -> object:
+    """JSON with one spelling for one value. Raises TypeError for what it does not know: the text
+    that Python makes of an object may be another in each process.
+    """
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, Mapping):
+        named = cast("Mapping[str, object]", value)
+        return {name: _plain(each) for name, each in named.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in cast("tuple[object, ...]", value)]
+    if attrs.has(type(value)):
+        keys = _keys(cast("attrs.AttrsInstance", value))
+        return {"is": type(value).__name__, "keys": keys}
+    raise TypeError(f"found {type(value).__name__}, wanted what JSON can hold")
+
+
+def _keys(table: attrs.AttrsInstance) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, key in attrs.fields_dict(type(table)).items():
+        if name not in _LEFT_OUT:
+            told_as: Callable[[Any], object] | None = key.metadata.get("mask", _TOLD_AS.get(name))
+            value: object = getattr(table, name)
+            found[name] = _plain(told_as(value) if told_as is not None else value)
+    return found
