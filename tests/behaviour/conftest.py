@@ -10,6 +10,7 @@ import trio
 from trio.abc import Clock, Instrument
 from trio.testing import MockClock
 
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.stage import Stage, open_stage
 
 FOLDER = Path(__file__).parent
@@ -34,5 +35,11 @@ def run_jumping(
 
 @pytest.fixture
 async def stage() -> AsyncGenerator[Stage]:
-    async with open_stage() as opened:
+    async with open_stage(Stage) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def cluster() -> AsyncGenerator[Cluster]:
+    async with open_cluster() as opened:
         yield opened

@@ -1,15 +1,20 @@
 """What nodes tell of themselves, and how they keep the log where nobody reads it."""
 
+import logging
 import random
+from collections.abc import Sequence
 
 import trio
 
 from musterd.manager.announcing import WAITING_MAX
 from musterd.manager.cli.log_reading import pages_between
-from musterd.manager.event_keeping import EventKeeper
+from musterd.manager.duties.duty import Duty, Tally, serve
+from musterd.manager.duties.events import TRIMMED_ROWS, EventKeeper
 from musterd.store.events import Event, EventFilter
 from tests.support.event_log import MemoryLog, listening
 from tests.support.stage import Stage, until
+
+QUIET = logging.getLogger("musterd.tests.chronicle")
 
 
 async def told(stage: Stage, group: str) -> list[Event]:
@@ -167,11 +172,26 @@ class Kept(MemoryLog):
         return gone
 
 
+class Deaf:
+    """Hears of duties, and tells nobody."""
+
+    def acquired(self, duties: Sequence[str]) -> None:
+        pass
+
+    def released(self, duties: Sequence[str], why: str) -> None:
+        pass
+
+    def ran(self, duty: str, items: int, error: str | None) -> None:
+        pass
+
+
 async def keep(log: Kept, *waits: float) -> None:
     """Runs a keeper; after each of the waits something happens."""
     keeper = EventKeeper(log, lambda: 7_200.0, random.Random(1))
+    trimming = Duty("events", keeper.trim, keeper.trim_seconds, TRIMMED_ROWS, keeper.wait)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keeper.run)
+        nursery.start_soon(serve, trimming, Tally(), Deaf(), random.Random(2), QUIET)
         for seconds in waits:
             await trio.sleep(seconds)
             keeper.news()

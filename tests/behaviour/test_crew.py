@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from musterd.manager.observing import Observation
 from musterd.store.job import JobState
 from tests.support.stage import Stage, until
 
@@ -132,3 +133,23 @@ async def test_with_no_floor_the_crew_comes_from_nothing_and_goes_to_nothing(sta
     await stage.put("report", 3)
     await stage.all_ended(within_seconds=2.5)
     await until(lambda: not node.workers)
+
+
+async def test_a_decision_that_comes_after_the_drain_began_hires_nobody(stage: Stage) -> None:
+    node = await stage.start(workers__max_count=8)
+    supervisor = node.tenancy()._supervisor  # pyright: ignore[reportPrivateUsage] - its tick is late
+    await stage.put("report", 2)
+    await trio.sleep(0.1)
+    node.daemon.stop()
+    await until(lambda: node.daemon.status().phase == "draining", 1)
+    assert supervisor.tick(Observation(50)).hired == 0
+    await node.ended.wait()
+    assert supervisor.tick(Observation(50)).hired == 0
+    assert node.workers == []
+
+
+async def test_a_decision_that_comes_after_a_hard_end_hires_nobody(stage: Stage) -> None:
+    node = await stage.start(workers__max_count=8)
+    node.kill()
+    await node.ended.wait()
+    assert node.tenancy()._supervisor.tick(Observation(50)).hired == 0  # pyright: ignore[reportPrivateUsage] - as above

@@ -243,3 +243,27 @@ async def test_an_id_that_the_log_does_not_have_gets_a_snapshot(last_id: int, us
     assert start.gap is not usable
     assert (start.counts is None) is usable
     assert start.position == (last_id if usable else 9)
+
+
+async def test_a_log_that_has_lost_its_end_ends_all_streams() -> None:
+    """After a failover positions are given out again: who stands beyond begins with a snapshot."""
+    log = MemoryLog()
+    for _ in range(10):
+        log.add()
+    await log.order()
+    async with running(log) as (feed, nursery):
+        with listening(5) as one:
+            nursery.start_soon(feed.serve, one.reader)
+            await trio.sleep(SOON_SECONDS)
+            assert one.ids()[-1] == 10
+            log.lose(8)
+            await trio.sleep(10)
+            assert one.reader.ending == "closed"
+        for _ in range(5):
+            log.add()
+        with listening(8) as other:
+            nursery.start_soon(feed.serve, other.reader)
+            await trio.sleep(SOON_SECONDS)
+            assert other.ids() == list(range(9, 14))
+            begun = {last_id: (await feed.begin(last_id)).gap for last_id in (8, 9, 10, 11)}
+            assert begun == {8: False, 9: True, 10: True, 11: False}

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable
 
 from tests.bench import (
+    caps,
     ceiling,
     embedded,
     enqueueing,
+    nodes,
     postgres,
     retention,
     runners,
@@ -29,6 +31,7 @@ def main(words: list[str]) -> None:
         _drains(server, share)
         _filling(server, 200_000 // share)
         _targets(server, share)
+        _caps(server, share)
         late = postgres.pickups(server)
         p50, p99 = (postgres.percentile(late, one) for one in (0.5, 0.99))
         _say("idle pick-up, commit to end of a no-op job", f"p50 {p50:.2f} ms, p99 {p99:.2f} ms")
@@ -39,6 +42,8 @@ def main(words: list[str]) -> None:
             f" {rest.resident_mib:.0f} MiB",
         )
         _many_tenants(server)
+        for what, found in nodes.lines(server, share):
+            _say(what, found)
         rate = embedded.drain(60_000 // share)
         _say("embedded drain, max_count 100", f"{rate:,.0f} jobs/s")
         _python_kinds(server, share)
@@ -90,6 +95,13 @@ def _targets(server: PostgresServer, share: int) -> None:
         for scene, milliseconds in by_scene.items():
             beside = f"{milliseconds:.2f} ms = {milliseconds / without:.2f} of none"
             _say(f"claim of {targets.BATCH}, {engine}, {scene}", beside)
+
+
+def _caps(server: PostgresServer, share: int) -> None:
+    for engine, by_scene in caps.rates(server, share).items():
+        for scene, rate in by_scene.items():
+            beside = f"{rate:,.0f} jobs/s = {rate / by_scene[caps.WITHOUT.name]:.2f} of none"
+            _say(f"batches of {caps.BATCH}, {engine}, {scene}", beside)
 
 
 def _python_kinds(server: PostgresServer, share: int) -> None:

@@ -18,7 +18,7 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.config.load import load
 from musterd.config.retention import Retention as RetentionSettings
-from musterd.manager.retention import RetentionPlan, Retiring
+from musterd.manager.duties.retention import RetentionPlan, Retiring
 from musterd.store.job import (
     AttemptOutcome,
     ClaimRequest,
@@ -73,10 +73,16 @@ async def _run(url: str, seconds: float, jobs_a_second: int) -> list[Size]:
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_work, engine, jobs_a_second)
-            nursery.start_soon(Retiring(plan).run)
+            nursery.start_soon(_retire, Retiring(plan))
             nursery.start_soon(_measure, url, found)
     await engine.close()
     return found
+
+
+async def _retire(retiring: Retiring) -> None:
+    while True:
+        await retiring.look()
+        await retiring.wait(retiring.look_seconds())
 
 
 async def _work(engine: PostgresEngine, jobs_a_second: int) -> None:

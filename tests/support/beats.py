@@ -16,6 +16,7 @@ def beat_of(
     name: str = "north",
     kinds: Mapping[str, KindStanding] | None = REPORT,
     node_id: UUID | None = None,
+    max_running: int | None = None,
     **values: Any,
 ) -> Beat:
     """A running node with two idle workers of at most eight; `kinds` None = not told this time."""
@@ -27,7 +28,7 @@ def beat_of(
         **counts,
         **values,
     }
-    text = None if kinds is None else kinds_text(kinds)
+    text = None if kinds is None else kinds_text(kinds, max_running)
     return Beat(id=node_id or uuid4(), name=name, kinds=text, **fields)
 
 

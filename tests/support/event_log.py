@@ -62,6 +62,11 @@ class MemoryLog:
         self.events = [one for one in self.events if one.id > up_to]
         self.trimmed = up_to
 
+    def lose(self, after: int) -> None:
+        """A standby has taken over that has not heard of the rest."""
+        self.events = [one for one in self.events if one.id <= after]
+        self.newest = after
+
     async def tell(self, events: Sequence[NewEvent]) -> None:
         await self._called()
         for one in events:

@@ -36,13 +36,13 @@ from musterd.store.job import (
     JobRecord,
     NewJob,
     ProgressNote,
-    QueueView,
     Reaped,
     Renewal,
     Settlement,
 )
 from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.phases import KindRule
+from musterd.store.queue_view import QueueView
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.store.standing import Standing
@@ -88,6 +88,8 @@ class FaultyEngine:
         self.phases = facet(engine.phases, "phases", self._through)
         self.outbox = facet(engine.outbox, "outbox", self._through)
         self.retention = facet(engine.retention, "retention", self._through)
+        self.duties = facet(engine.duties, "duties", self._through)
+        self.schedules = facet(engine.schedules, "schedules", self._through)
 
     async def open(self) -> None:
         await self._through("open", self.engine.open)
@@ -171,8 +173,10 @@ class FaultyEngine:
 
         return await self._through("reap", commit)
 
-    async def observe(self, limit: int) -> QueueView:
-        return await self._through("observe", lambda: self.engine.observe(limit))
+    async def observe(
+        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+    ) -> QueueView:
+        return await self._through("observe", lambda: self.engine.observe(limit, me, leased_max))
 
     async def next_due_seconds(self) -> float | None:
         return await self._through("next_due", self.engine.next_due_seconds)

@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import trio
@@ -166,12 +166,13 @@ class Stage:
         log.handlers, log.propagate = [events], False
         log.setLevel(logging.DEBUG)
         sleep = {"seconds": 0.0}
+        namesakes = sum(one.name == name for one in self.nodes)
         plan = DaemonPlan(
             settings=settings,
             catalog=Catalog(self.kinds.values()),
-            engine=WatchedEngine(self.store, metrics, log, trio.current_time),
+            engine=WatchedEngine(self.line(name), metrics, log, trio.current_time),
             node=name,
-            dice=random.Random(name),
+            dice=random.Random(f"{name}{namesakes or ''}"),
             metrics=metrics,
             log=log,
             boottime=lambda: trio.current_time() + sleep["seconds"],
@@ -181,11 +182,17 @@ class Stage:
             ),
             lookouts=lambda: self.lookouts,
             post=self.post,
+            load=lambda: 0.5,
         )
         scope, ended = trio.CancelScope(), trio.Event()
         node = Node(name, settings, Daemon(plan), metrics, events, ended, scope, sleep)
         self.nodes.append(node)
         return node
+
+    def line(self, name: str) -> FaultyEngine:
+        """What a node reaches the store by: here all share one."""
+        del name
+        return self.store
 
     async def _run(self, node: Node) -> None:
         try:
@@ -224,10 +231,10 @@ class Stage:
     async def all_ended(self, within_seconds: float = 60) -> None:
         """Waits for it, and fails if it does not come in time."""
         with trio.fail_after(within_seconds):
-            while await self._unended():  # noqa: ASYNC110 - only asking again tells
+            while await self.unended():  # noqa: ASYNC110 - only asking again tells
                 await trio.sleep(LOOK_SECONDS)
 
-    async def _unended(self) -> int:
+    async def unended(self) -> int:
         counts = (await self.store.engine.counts()).by_state
         return sum(
             counts[state] for state in (JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING)
@@ -243,6 +250,9 @@ class Stage:
         return [one.job_id for node in self.nodes for one in node.workers if one.job_id is not None]
 
 
+S = TypeVar("S", bound=Stage)
+
+
 async def until(holds: Callable[[], object], within_seconds: float = 30) -> float:
     """Waits until it holds; returns how long that took. Fails if it does not come in time."""
     start = trio.current_time()
@@ -253,12 +263,12 @@ async def until(holds: Callable[[], object], within_seconds: float = 30) -> floa
 
 
 @asynccontextmanager
-async def open_stage() -> AsyncGenerator[Stage]:
+async def open_stage(kind: type[S]) -> AsyncGenerator[S]:
     """Ends every node that still runs, then judges the history of the store."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     engine = await _fresh_store()
     async with trio.open_nursery() as nursery:
-        stage = Stage(FaultyEngine(engine, nursery), nursery)
+        stage = kind(FaultyEngine(engine, nursery), nursery)
         yield stage
         nursery.cancel_scope.cancel()
     for store in stage.stores.values():

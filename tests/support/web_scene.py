@@ -18,13 +18,13 @@ from musterd.catalog.load import catalog_of
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.counting import CountsCache
 from musterd.manager.feed.feed import Feed
 from musterd.manager.http.answers import DEFAULT_TENANT
 from musterd.manager.http.body import ENVELOPE_BYTES
 from musterd.manager.http.keys import Keys
 from musterd.manager.http.plan import HttpPlan, TargetSeen, TenantDoor
 from musterd.manager.http.serving import serve
-from musterd.manager.http.snapshot import CountsCache
 from musterd.manager.metrics import Metrics
 from musterd.manager.view import Decision, NodeStatus, WorkerView
 from musterd.store.engine import Engine
@@ -35,6 +35,17 @@ from tests.support.http_client import Answer, ask
 
 CATALOG: Catalog = catalog_of(load(None, {}, (), Path("no.such.file")).settings)
 PAYLOAD_BYTES_MAX = 100_000
+SCHEDULES = load(
+    None,
+    {},
+    (
+        "schedules.nightly.kind=report",
+        "schedules.nightly.cron=30 2 * * *",
+        "schedules.pulse.kind=noop",
+        "schedules.pulse.every_seconds=90",
+    ),
+    Path("no.such.file"),
+).settings.schedules
 EVENT_READERS_MAX = 3
 COUNTS = Counts({JobState.QUEUED: 3, JobState.SUCCEEDED: 5}, 8, 2, 1.5, None, None)
 STATUS = NodeStatus(
@@ -140,20 +151,20 @@ async def serving(
     engine: Engine | None = None,
 ) -> AsyncGenerator[Web, None]:
     """Serves while the block lasts; over a new store in memory unless there is an `engine`."""
-    node = StillNode()
-    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
+    node, metrics = StillNode(), Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
     store = engine or SqliteEngine(":memory:", time.time, busy_timeout_seconds=1.0)
     door = TenantDoor(
         name=DEFAULT_TENANT,
         engine=store,
         limits=PayloadLimits(PAYLOAD_BYTES_MAX, 20),
         catalog=lambda: CATALOG,
-        snapshot=CountsCache(counts, metrics).get,
+        snapshot=CountsCache(counts, metrics.counts).get,
         workers=node.workers,
         decisions=node.decisions,
         target=node.target,
         target_of=node.target_of,
         feed=Feed(DEFAULT_TENANT, store.events, counts),
+        schedules=lambda: SCHEDULES,
     )
 
     async def refresh() -> None:

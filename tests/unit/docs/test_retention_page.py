@@ -8,7 +8,7 @@ import pytest
 from musterd.catalog.load import load_catalog
 from musterd.config.load import load
 from musterd.config.retention import ENDED, Retention
-from musterd.manager import retention
+from musterd.manager.duties import retention
 from musterd.store.retention import MESSAGES_KEPT_SECONDS
 from musterd.workers import hooks
 from tests.support.pages import Block, blocks, page

@@ -1,11 +1,14 @@
-"""The page on scaling names every limit and every field of the journal."""
+"""The page on scaling names every limit, every field of the journal, and shares as they are."""
 
 from typing import get_args
 
 import attrs
 
+from musterd.manager import observing
 from musterd.manager.scaling import Limit
+from musterd.manager.shares import Others, share_of
 from musterd.manager.view import Decision
+from musterd.store.nodes import LIVE_SECONDS, YOUNG_SECONDS
 from tests.support.pages import bare, page, table
 
 PAGE = page("scaling.md")
@@ -19,3 +22,26 @@ def test_every_limit_is_told() -> None:
 def test_every_field_of_the_journal_is_told() -> None:
     found = {bare(field) for field, *_ in table(PAGE, "field", "column")}
     assert found == set(attrs.fields_dict(Decision))
+
+
+def test_the_shares_of_the_example_are_those_of_the_code() -> None:
+    rows = [
+        tuple(map(int, numbers))
+        for _, *numbers in table(PAGE, "node", "`max_count`", "busy", "room")
+    ]
+    assert sum(share for *_, share in rows) == 12
+    before = 0
+    for most, busy, room, others, share in rows:
+        assert room == most - busy
+        assert others == sum(one[2] for one in rows) - room
+        assert share == share_of(12, room, Others(others, before, lot=1_800_000_000_000_000))
+        before += room
+
+
+def test_the_times_are_those_of_the_code() -> None:
+    assert (
+        f"until it has been silent for {LIVE_SECONDS:.0f} seconds ({YOUNG_SECONDS:.0f} in" in PAGE
+    )
+    assert f"For {observing.REUNION_SECONDS:.0f} seconds each node believes" in PAGE
+    assert f"tells of another time ({observing.STALE_SECONDS:.0f} s)" in PAGE
+    assert observing.OVERDUE_INTERVALS == 2

@@ -1,0 +1,40 @@
+"""The page on duties names those that there are, with their pace and batches."""
+
+from musterd.manager.background import COUNT_SECONDS, FOLD_SECONDS, RESTING
+from musterd.manager.duties.duty import BACKOFF_SECONDS_MAX
+from musterd.manager.duties.events import TRIMMED_ROWS
+from musterd.manager.duties.leadership import REBALANCE_SECONDS
+from musterd.manager.duties.names import DUTIES
+from musterd.manager.duties.reaping import BATCH
+from musterd.manager.schedules.keeper import LOOK_SECONDS as SCHEDULES_SECONDS
+from musterd.manager.schedules.keeper import SLOTS_A_ROUND
+from musterd.manager.webhooks.postman import LOOK_SECONDS
+from musterd.store.duties import FOLDED_ROWS
+from tests.support.pages import bare, page, table
+from tests.support.stage import settings_with
+
+PAGE = page("duties.md")
+
+
+def test_each_duty_is_told() -> None:
+    rows = table(PAGE, "duty", "what it does")
+    assert tuple(bare(row[0]) for row in rows) == DUTIES
+
+
+def test_the_numbers_are_those_of_the_program() -> None:
+    duties = settings_with().duties
+    assert BACKOFF_SECONDS_MAX == 60
+    for words in (
+        f"`[duties] lease_seconds` ({duties.lease_seconds:g})",
+        f"`heartbeat_seconds` ({duties.heartbeat_seconds:g})",
+        f"every {COUNT_SECONDS:g} seconds, and at each scrape",
+        f"every {FOLD_SECONDS:g} seconds | {FOLDED_ROWS:,} notes",
+        f"every {LOOK_SECONDS:g} seconds | `webhooks",
+        f"| {TRIMMED_ROWS:,} rows |",
+        f"| {BATCH} jobs |",
+        f"every {SCHEDULES_SECONDS:g} seconds | {SLOTS_A_ROUND} slots |",
+        f"leases are {RESTING.lease_seconds:g} seconds",
+        f"renewed every {RESTING.heartbeat_seconds:g}",
+        f"every {REBALANCE_SECONDS:g} seconds",
+    ):
+        assert words in " ".join(PAGE.split()), words

@@ -1,0 +1,44 @@
+"""The model on the page is what its own rules, and the settings as shipped, come to."""
+
+import re
+
+from musterd.manager.duties.names import DUTIES
+from musterd.manager.duties.turns import (
+    LOOK_SECONDS_ALL,
+    LOOK_SECONDS_MAX,
+    LOOK_SECONDS_MIN,
+    LOOKS_A_SECOND,
+)
+from musterd.store.nodes import HEARTBEAT_SECONDS
+from tests.support.pages import page, table
+from tests.support.stage import settings_with
+
+PAGE = page("scale.md")
+DOING = 2.0  # statements a second of the duties themselves, as the page says
+OTHER_CONNECTIONS = 3  # for claims, renewals and hints
+
+
+def number(cell: str) -> int:
+    return int(cell.replace(",", ""))
+
+
+def idle_statements(nodes: int, poll_ms: int, scale_ms: int) -> int:
+    """A second, of all nodes together."""
+    each = 1000 / poll_ms + 1000 / scale_ms + 1 / HEARTBEAT_SECONDS
+    holding = min(nodes, len(DUTIES)) / settings_with().duties.heartbeat_seconds
+    usual = max(LOOK_SECONDS_MIN, nodes / LOOKS_A_SECOND)
+    looking = 1 / LOOK_SECONDS_ALL if nodes == 1 else nodes / min(LOOK_SECONDS_MAX, usual)
+    return round(nodes * each + holding + looking + DOING)
+
+
+def test_each_row_of_the_model_is_computed() -> None:
+    workers, pool_size = settings_with().workers, settings_with().store.pool_size
+    rows = table(PAGE, "nodes", "idle statements/s with the defaults")
+    assert len(rows) == 5
+    for nodes, shipped, connections, set_to, then, _ in rows:
+        count = number(nodes)
+        poll_ms, scale_ms = workers.poll_interval_ms, workers.scale_interval_ms
+        assert number(shipped) == idle_statements(count, poll_ms, scale_ms)
+        assert number(connections) == count * (pool_size + OTHER_CONNECTIONS)
+        found = [number(one) for one in re.findall(r"[\d,]+\d", set_to)]
+        assert number(then) == idle_statements(count, found[0], found[1] if found[1:] else scale_ms)
