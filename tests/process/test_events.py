@@ -14,13 +14,19 @@ from typing import Any
 import pytest
 
 from tests.fix_postgres import FreshDatabase
-from tests.support.command import Daemon, Home, eventually
+from tests.support.command import SHORT_DUTIES, Daemon, Home, eventually
 from tests.support.http_client import ask
 from tests.support.sse_client import Refused, Stream, Told, opened, stream
 
 JOBS = 240
 KILLS = 4
-BRISK = ("--set", "leases.reap_interval_seconds=0.2", "--set", "workers.lease_timeout_seconds=2")
+BRISK_LEASES = (
+    "--set",
+    "leases.reap_interval_seconds=0.2",
+    "--set",
+    "workers.lease_timeout_seconds=2",
+)
+BRISK = (*BRISK_LEASES, *SHORT_DUTIES)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

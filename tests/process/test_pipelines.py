@@ -15,7 +15,7 @@ import attrs
 import psycopg
 import pytest
 
-from tests.support.command import Daemon, Home, eventually
+from tests.support.command import SHORT_DUTIES, Daemon, Home, eventually
 
 NAMES = ("download", "process", "upload")
 PHASE = """
@@ -66,7 +66,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     text = CATALOG + "".join(PHASE.format(name=name, runs=runs_file) for name in NAMES)
     (tmp_path / "kinds.toml").write_text(text)
     paths = f"catalog.paths={[str(tmp_path / 'kinds.toml')]}"
-    options = ("--set", paths, "--set", "workers.lease_timeout_seconds=2")
+    options = ("--set", paths, "--set", "workers.lease_timeout_seconds=2", *SHORT_DUTIES)
     if request.param == "sqlite":
         home = Home(tmp_path / "state")
         database = tmp_path / "state" / "musterd.db"
