@@ -20,7 +20,6 @@ RELEASE_SECONDS = 1.0
 RETRY_SECONDS = 2.0  # after the store was away
 START_SECONDS = 0.2  # so long at most, for nodes that start together to have heard of each other
 REBALANCE_SECONDS = 15.0  # a node with too much gives some up, but not more often than this
-TRUST_LOOK_SECONDS = 0.25
 
 
 @attrs.frozen
@@ -37,6 +36,13 @@ class Pace:
     @property
     def margin_seconds(self) -> float:
         return self.lease_seconds / 10
+
+    @property
+    def trust_look_seconds(self) -> float:
+        """How often a holder looks at its clock: well within the margin. It has to look, since
+        waits do not count the time of a suspend.
+        """
+        return self.margin_seconds / 4
 
 
 @attrs.frozen
@@ -219,7 +225,7 @@ class Leadership:
         """The end of trust comes before the end of the lease, whatever became of a renewal."""
         while True:
             await self._wait_until_held()
-            await trio.sleep(TRUST_LOOK_SECONDS)
+            await trio.sleep(self.pace().trust_look_seconds)
             now = self.boottime()
             over = [held for held in self._held.values() if now >= held.trusted_until]
             self._step_down(over, "its lease may have run out")
