@@ -21,6 +21,7 @@ TABLE = "schedules"
 
 _DAY = 86_400
 _NAME_LENGTH_MAX = 100
+_TARGET_LENGTH_MAX = 200
 _NAME_WANTED = "a name of letters, digits, _, . and -, at most 100 long"
 
 Missed = Literal["skip", "once", "all"]
@@ -57,8 +58,8 @@ def _kind_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
 
 
 def _target_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
-    if len(name) > 200 or "\0" in name:  # noqa: PLR2004 - as the message says
-        raise Unfit("a text of at most 200 characters, none of them NUL")
+    if len(name) > _TARGET_LENGTH_MAX or "\0" in name:
+        raise Unfit(f"a text of at most {_TARGET_LENGTH_MAX} characters, none of them NUL")
 
 
 def _zone(_owner: object, _key: "Attribute[Any]", name: str) -> None:

@@ -27,7 +27,7 @@ from tests.fix_postgres import FreshDatabase
 from tests.support.command import Home, eventually
 from tests.support.pgbouncer import PgBouncer, running
 from tests.support.postgres_server import PostgresServer
-from tests.support.servers import Load, check_ended_once, count_ended, ended, states
+from tests.support.servers import Load, Session, check_ended_once, count_ended, ended, states
 
 MOST = 4
 NODES = 6
@@ -145,6 +145,10 @@ async def test_what_the_pooler_refuses_is_no_weather(
             await engine.open()
 
 
+def more_ended_than(session: Session, count: int) -> bool:
+    return count_ended(session) > count
+
+
 def test_a_pooler_that_dies_under_load_is_waited_for(
     scene: Scene, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
@@ -158,9 +162,9 @@ def test_a_pooler_that_dies_under_load_is_waited_for(
             eventually(lambda: count_ended(session) > 100)
             for _ in range(2):
                 scene.bouncer.stop()
-                before = len(load.promised)
+                wanted = len(load.promised) + 100
                 scene.bouncer.start()
-                eventually(lambda least=before: count_ended(session) > least + 100)  # type: ignore[misc]
+                eventually(partial(more_ended_than, session, wanted))
             load.end()
             eventually(lambda: set(load.promised) <= ended(session).keys())
             eventually(lambda: set(states(session)) == {"succeeded"})
