@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz fmt lock clean
+.PHONY: help run test check bench fuzz nightly dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -42,8 +42,9 @@ check-lint: .venv/dev.stamp
 	@$(BIN)/ruff check --quiet .
 
 check-async: .venv/dev.stamp
-	@find $(FOLDERS) musterd tests -name '*.py' -print0 | xargs -0 -n 40 -P 2 \
-		$(BIN)/flake8-async --startable-in-context-manager=$(STARTABLE)
+	@grep --recursive --include='*.py' --extended-regexp --files-with-matches --null \
+		'\basync (def|with|for)\b' $(FOLDERS) musterd deploy tests \
+		| xargs -0 -n 20 -P 2 $(BIN)/flake8-async --startable-in-context-manager=$(STARTABLE)
 
 check-mypy: .venv/dev.stamp
 	@$(BIN)/mypy --no-error-summary
@@ -60,6 +61,13 @@ bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare dat
 fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## 50,000 inputs for the HTTP side, half an hour
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
+nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted for real, images built (root, Debian)
+	@MUSTERD_TEST_NIGHTLY=1 $(BIN)/pytest --timeout 1800 \
+		-o faulthandler_timeout=600 tests/nightly $(ARGS)
+
+dashboards: .venv/dev.stamp  ## deploy/grafana/dashboards anew from deploy/grafana/source
+	@$(BIN)/python -m deploy.grafana.source
+
 fmt: .venv/dev.stamp  ## formats all code and mends what can be mended
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
@@ -71,7 +79,7 @@ lock: .lock-venv/stamp  ## requirements/*.txt anew from pyproject.toml (LOCK=--u
 
 clean:  ## removes what make and the tools have made
 	@rm -rf .venv .lock-venv .fuzz-venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find $(FOLDERS) musterd tests -name __pycache__ -prune -exec rm -rf {} +
+	@find $(FOLDERS) musterd deploy tests -name __pycache__ -prune -exec rm -rf {} +
 
 # One lock for every Python from 3.11 on, Linux and macOS: markers where they differ.
 UV_COMPILE = .lock-venv/bin/uv pip compile pyproject.toml --no-config --quiet --universal \
