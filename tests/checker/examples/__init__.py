@@ -1,0 +1,30 @@
+"""Histories made by hand: some that break one invariant and no other, some that look odd and are
+right. Each can be told with commits and without, unless it says otherwise.
+"""
+
+from tests.checker.examples import (
+    asking,
+    bounding,
+    keeping,
+    living,
+    owning,
+    running,
+    steps,
+    storing,
+    working,
+)
+from tests.checker.examples.telling import EXAMPLES, Example
+
+__all__ = [
+    "EXAMPLES",
+    "Example",
+    "asking",
+    "bounding",
+    "keeping",
+    "living",
+    "owning",
+    "running",
+    "steps",
+    "storing",
+    "working",
+]

@@ -1,0 +1,243 @@
+"""S11 to S14: not too many, not too early, not now."""
+
+from __future__ import annotations
+
+from tests.checker.examples.telling import (
+    CLIENT,
+    NORTH,
+    SOUTH,
+    breaks,
+    claim,
+    control,
+    ending,
+    legal,
+    make,
+    settle,
+)
+from tests.checker.writing import History, stamp
+
+
+@breaks("S11", caps={"": 2})
+def three_in_hand_where_two_may_be(h: History) -> None:
+    for job in (1, 2, 3):
+        make(h, job)
+        claim(h, job, str(job))
+
+
+@breaks("S11", caps={"": 9, "report": 1})
+def an_expired_job_counts_as_well(h: History) -> None:
+    make(h, 1)
+    make(h, 2)
+    claim(h, 1, "a")
+    h.wait(100)
+    claim(h, 2, "b")
+
+
+@breaks("S11", caps={"report": 1})
+def events_tell_of_two_in_hand_for_long(h: History) -> None:
+    for job in (1, 2):
+        h.event("job.enqueued", job)
+        h.event("job.started", job, attempt=1, node="north")
+    h.wait(10)
+    h.event("job.enqueued", 3)
+
+
+@legal(caps={"": 1})
+def one_after_the_other_under_a_cap(h: History) -> None:
+    make(h, 1)
+    make(h, 2)
+    claim(h, 1, "a")
+    end = h.call("settle", NORTH, job=1, token="a", **ending())
+    h.commit(end)
+    claim(h, 2, "b", node=SOUTH)
+    h.reply(end)
+    lost = h.call("settle", SOUTH, job=2, token="b", **ending())
+    h.commit(lost)
+    h.reply(lost, "unknown")
+    make(h, 3)
+    claim(h, 3, "c")
+
+
+@legal(caps={"": 1})
+def events_of_overlapping_transactions(h: History) -> None:
+    for job in (1, 2):
+        h.event("job.enqueued", job)
+    h.event("job.started", 1, attempt=1, node="north")
+    h.wait(5)
+    h.event("job.started", 2, attempt=1, node="south")
+    h.event("job.succeeded", 1, attempt=1)
+    h.wait(5)
+    h.event("job.succeeded", 2, attempt=1)
+
+
+@breaks("S12")
+def two_of_a_target_in_hand(h: History) -> None:
+    make(h, 1, target="shop")
+    make(h, 2, target="shop")
+    claim(h, 1, "a")
+    claim(h, 2, "b", node=SOUTH)
+
+
+@breaks("S12")
+def the_second_before_the_first(h: History) -> None:
+    make(h, 1, target="shop")
+    make(h, 2, target="shop")
+    claim(h, 2, "a")
+
+
+@breaks("S12")
+def a_halted_target_goes_on(h: History) -> None:
+    make(h, 1, target="shop")
+    make(h, 2, target="shop")
+    claim(h, 1, "a")
+    settle(h, 1, "a", **ending("failed"))
+    claim(h, 2, "b")
+
+
+@breaks("S12")
+def events_tell_of_two_of_a_target(h: History) -> None:
+    for job in (1, 2):
+        h.event("job.enqueued", job, target="shop")
+        h.event("job.started", job, target="shop", attempt=1, node="north")
+    h.wait(5)
+    h.event("job.progress", 1, target="shop")
+
+
+@breaks("S12")
+def events_tell_of_a_start_while_halted(h: History) -> None:
+    h.event("job.enqueued", 1, target="shop")
+    h.event("job.paused", 1, target="shop")
+    h.wait(5)
+    h.event("job.enqueued", 2, target="shop")
+    h.event("job.started", 2, target="shop", attempt=1, node="north")
+
+
+@legal()
+def a_halted_target_is_resumed(h: History) -> None:
+    make(h, 1, target="shop")
+    make(h, 2, target="shop")
+    make(h, 3, target="shop", priority=5)
+    claim(h, 3, "a")
+    settle(h, 3, "a", **ending("failed"))
+    control(h, "clear", 3, "failed")
+    claim(h, 1, "b")
+    control(h, "pause", 2, "paused")  # 1 has the target and goes on
+    settle(h, 1, "b", **ending("queued"))
+    claim(h, 1, "c", 2)
+    settle(h, 1, "c", **ending(attempt=2))
+    control(h, "resume", 2, "queued")
+    claim(h, 2, "d")
+
+
+@legal()
+def a_job_that_is_not_due_blocks_nobody(h: History) -> None:
+    make(h, 1, target="shop", delay_seconds=60)
+    make(h, 2, target="shop", hold=True)
+    make(h, 3, target="shop")
+    claim(h, 3, "a")
+
+
+@breaks("S13")
+def claimed_before_it_was_due(h: History) -> None:
+    make(h, 1, delay_seconds=10)
+    h.wait(9)
+    claim(h, 1, "a")
+
+
+@breaks("S13")
+def a_retry_comes_too_soon(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a", **ending("queued", delay_seconds=4))
+    h.wait(3)
+    claim(h, 1, "b", 2)
+
+
+@breaks("S13")
+def events_tell_of_a_retry_too_soon(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("job.started", 1, attempt=1, node="north")
+    h.event("job.retrying", 1, attempt=1, run_at=stamp(20))
+    h.event("job.started", 1, attempt=2, node="north", at=19)
+
+
+@legal()
+def a_delayed_job_is_resumed_and_due_at_once(h: History) -> None:
+    make(h, 1, delay_seconds=100)
+    control(h, "pause", 1, "paused")
+    control(h, "resume", 1, "queued")
+    claim(h, 1, "a")
+
+
+@breaks("S13")
+def events_tell_of_a_start_before_the_delay_is_over(h: History) -> None:
+    make(h, 1, delay_seconds=10)
+    h.event("job.enqueued", 1)
+    h.event("job.started", 1, attempt=1, node="north", at=9)
+
+
+@legal()
+def events_tell_of_a_start_after_the_delay(h: History) -> None:
+    make(h, 1, delay_seconds=10)
+    h.event("job.enqueued", 1)
+    h.event("job.started", 1, attempt=1, node="north", at=11)
+    make(h, 2, delay_seconds=10)
+    h.event("job.enqueued", 2, at=12)
+    control(h, "pause", 2, "paused")
+    h.event("job.paused", 2, at=13)
+    control(h, "resume", 2, "queued")
+    h.event("job.resumed", 2, at=14)
+    h.event("job.started", 2, attempt=1, node="north", at=15)
+
+
+@legal()
+def a_retry_comes_when_it_is_due(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("job.started", 1, attempt=1, node="north")
+    h.event("job.retrying", 1, attempt=1, run_at=stamp(20))
+    h.event("job.started", 1, attempt=2, node="north", at=20)
+
+
+@legal()
+def the_clock_was_put_forward_so_it_is_due(h: History) -> None:
+    make(h, 1, delay_seconds=100)
+    h.note("fault", what="clock", who="store", seconds=99)
+    h.wait(1)
+    claim(h, 1, "a")
+
+
+@breaks("S14")
+def a_node_that_drains_asks_for_work(h: History) -> None:
+    make(h, 1)
+    h.note("process", what="draining", node="north")
+    claim(h, 1, "a")
+
+
+@breaks("S14")
+def claimed_while_the_queue_was_paused(h: History) -> None:
+    make(h, 1)
+    h.do("pause_queue", CLIENT)
+    claim(h, 1, "a")
+
+
+@breaks("S14")
+def events_tell_of_a_claim_by_who_drains(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("node.draining", None, node="north")
+    h.wait(5)
+    h.event("job.started", 1, attempt=1, node="north")
+
+
+@legal()
+def a_claim_that_was_under_way_when_the_queue_was_paused(h: History) -> None:
+    make(h, 1)
+    early = h.call("claim", NORTH, token="a", lease_seconds=30)
+    h.do("pause_queue", CLIENT)
+    h.note("process", what="draining", node="north")
+    h.reply(early, jobs=[{"job": 1, "attempt": 1}])
+    h.do("resume_queue", CLIENT)
+    make(h, 2)
+    claim(h, 2, "b", node=SOUTH)
+    h.note("process", what="started", node="north")
+    make(h, 3)
+    claim(h, 3, "c")

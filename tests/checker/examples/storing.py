@@ -1,0 +1,217 @@
+"""S18 to S20: who is told, what is deleted, what is counted."""
+
+from __future__ import annotations
+
+from tests.checker.examples.telling import (
+    NORTH,
+    breaks,
+    claim,
+    control,
+    legal,
+    make,
+    ran,
+    row,
+    settle,
+)
+from tests.checker.writing import History
+
+WEBHOOK = {"url": "https://shop.example/hook", "sent_at": None, "attempts": 0}
+
+
+def message(h: History, webhook_id: str, job: int, type_: str, state: str = "delivered") -> None:
+    h.final("message", webhook_id=webhook_id, job_id=job, type=type_, state=state, attempts=1)
+
+
+def delivery(h: History, webhook_id: str, job: int, type_: str, status: int = 200) -> None:
+    h.note("delivery", message=webhook_id, job=job, type=type_, status=status)
+
+
+@breaks("S18")
+def an_end_that_nobody_is_told_of(h: History) -> None:
+    h.end()
+    row(h, 1, "succeeded", webhook=WEBHOOK)
+    message(h, "m0", 2, "job.stale")
+
+
+@breaks("S18")
+def an_end_that_is_told_by_two_messages(h: History) -> None:
+    h.end()
+    row(h, 1, "failed", webhook=WEBHOOK)
+    message(h, "m1", 1, "job.failed")
+    message(h, "m2", 1, "job.failed")
+
+
+@breaks("S18")
+def two_messages_with_one_id(h: History) -> None:
+    h.end()
+    row(h, 1, "failed", webhook=WEBHOOK)
+    row(h, 2, "failed", webhook=WEBHOOK)
+    message(h, "m1", 1, "job.failed")
+    message(h, "m1", 2, "job.failed")
+
+
+@breaks("S18")
+def delivered_and_nobody_got_it(h: History) -> None:
+    delivery(h, "m1", 1, "job.succeeded", 503)
+    h.end()
+    row(h, 1, "succeeded", webhook=WEBHOOK)
+    message(h, "m1", 1, "job.succeeded")
+
+
+@breaks("S18")
+def told_of_what_is_not_in_the_store(h: History) -> None:
+    delivery(h, "m1", 1, "job.succeeded")
+    h.end()
+    row(h, 1, "running", webhook=WEBHOOK)
+    message(h, "m0", 2, "job.stale", "waiting")
+
+
+@legal()
+def a_message_that_came_twice_has_one_id(h: History) -> None:
+    delivery(h, "m1", 1, "job.succeeded", 500)
+    delivery(h, "m1", 1, "job.succeeded")
+    delivery(h, "m1", 1, "job.succeeded")
+    h.end()
+    row(h, 1, "succeeded", webhook=WEBHOOK)
+    message(h, "m1", 1, "job.succeeded")
+
+
+@legal()
+def a_resumed_job_is_told_of_twice(h: History) -> None:
+    ran(h, 1, "job.failed")
+    h.event("job.resumed", 1)
+    h.event("job.started", 1, attempt=2, node="north", worker=1)
+    h.event("job.succeeded", 1, attempt=2)
+    h.end()
+    row(h, 1, "succeeded", webhook=WEBHOOK)
+    message(h, "m1", 1, "job.failed")
+    message(h, "m2", 1, "job.succeeded", "waiting")
+
+
+@breaks("S19", retention={"succeeded": 60})
+def deleted_too_early(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a")
+    h.wait(59)
+    h.do("delete", NORTH, {"jobs": [1]})
+
+
+@breaks("S19", retention={"succeeded": 60}, commits=(True,))
+def deleted_before_it_had_ended(h: History) -> None:
+    make(h, 1)
+    make(h, 2)
+    claim(h, 2, "a")
+    h.wait(100)
+    h.do("delete", NORTH, {"jobs": [1]})
+
+
+@breaks("S19", retention={"succeeded": 60})
+def events_tell_of_an_early_deletion(h: History) -> None:
+    ran(h, 1)
+    h.wait(50)
+    h.event("job.deleted", 1, state="succeeded")
+
+
+@breaks("S19", retention={"failed": 60})
+def a_job_that_halts_its_target_is_deleted(h: History) -> None:
+    h.event("job.enqueued", 1, target="shop")
+    h.event("job.started", 1, target="shop", attempt=1, node="north")
+    h.event("job.failed", 1, target="shop", attempt=1)
+    h.wait(70)
+    h.event("job.deleted", 1, target="shop", state="failed")
+
+
+@breaks("S19", retention={"succeeded": 60})
+def deleted_with_a_message_still_to_be_sent(h: History) -> None:
+    ran(h, 1)
+    h.wait(70)
+    h.event("job.deleted", 1, state="succeeded")
+    h.end()
+    message(h, "m1", 1, "job.succeeded", "waiting")
+
+
+@legal(retention={"succeeded": 60, "failed": 60})
+def deleted_in_time(h: History) -> None:
+    ran(h, 1)
+    h.event("job.enqueued", 2, target="shop")
+    h.event("job.started", 2, target="shop", attempt=1, node="north")
+    h.event("job.failed", 2, target="shop", attempt=1)
+    h.event("job.cleared", 2, target="shop")
+    h.wait(70)
+    h.event("job.deleted", 1, state="succeeded")
+    h.event("job.deleted", 2, target="shop", state="failed")
+    h.end()
+    message(h, "m1", 1, "job.deleted", "waiting")
+
+
+@legal(retention={"succeeded": 60})
+def deleted_at_its_time(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a")
+    h.wait(61)
+    h.do("delete", NORTH, {"jobs": [1]})
+
+
+@breaks("S20")
+def the_store_counts_wrong(h: History) -> None:
+    h.end()
+    row(h, 1, "queued")
+    h.final("counts", by_state={"queued": 2}, enqueued=2)
+
+
+@breaks("S20")
+def an_event_of_an_enqueueing_is_missing(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.end()
+    h.final("counts", by_state={"queued": 2}, enqueued=2)
+
+
+@breaks("S20")
+def events_and_table_differ(h: History) -> None:
+    ran(h, 1)
+    h.end()
+    row(h, 1, "running")
+
+
+@breaks("S20")
+def events_know_a_job_that_the_table_has_not(h: History) -> None:
+    ran(h, 1)
+    h.event("job.enqueued", 2)
+    h.end()
+    row(h, 1, "succeeded")
+
+
+@breaks("S20")
+def the_last_step_of_a_row_and_the_table_differ(h: History) -> None:
+    h.note("edge", job=1, to="queued", **{"from": None})
+    h.end()
+    row(h, 1, "running")
+
+
+@legal()
+def all_is_counted(h: History) -> None:
+    h.note("edge", job=3, to="pending", **{"from": None})
+    h.note("edge", job=1, to="queued", **{"from": None})
+    h.note("edge", job=1, to="running", **{"from": "queued"})
+    h.note("edge", job=1, to="succeeded", **{"from": "running"})
+    ran(h, 1)
+    ran(h, 2, "job.failed")
+    h.event("job.enqueued", 3, state="pending")
+    h.event("job.deleted", 2, state="failed")
+    h.event("job.from_the_future", 1)
+    h.end()
+    row(h, 1, "succeeded")
+    row(h, 3, "pending")
+    h.final("counts", by_state={"succeeded": 1, "pending": 1}, enqueued=3)
+
+
+@legal()
+def a_canceled_job_with_no_attempt(h: History) -> None:
+    make(h, 1)
+    control(h, "cancel", 1, "canceled")
+    h.event("job.enqueued", 1)
+    h.event("job.canceled", 1, reason="canceled on request")
+    h.end()
+    row(h, 1, "canceled")

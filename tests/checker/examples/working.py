@@ -1,0 +1,180 @@
+"""S16, L9 and M1: what handlers do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.checker.examples.telling import (
+    NORTH,
+    SOUTH,
+    breaks,
+    claim,
+    control,
+    ending,
+    handler,
+    legal,
+    make,
+    reap,
+    renew,
+    row,
+    settle,
+)
+from tests.checker.writing import History
+
+MARGIN: dict[str, Any] = {"margin_seconds": 2}
+
+
+@breaks("S16", **MARGIN)
+def an_effect_after_the_lease(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
+    h.reply(call, "unknown")
+    h.wait(28.5)
+    handler(h, "effect", 1, "a")
+
+
+@breaks("S16", **MARGIN)
+def a_handler_begins_without_a_claim(h: History) -> None:
+    make(h, 1)
+    make(h, 2)
+    claim(h, 1, "a")
+    handler(h, "begin", 2, "a")
+
+
+@breaks("S16", **MARGIN)
+def two_effects_after_a_freeze(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(60)
+    h.note("fault", what="thaw", node="north")
+    handler(h, "effect", 1, "a")
+    handler(h, "effect", 1, "a")
+
+
+@breaks("S16")
+def two_handlers_of_one_job(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    handler(h, "effect", 1, "a")
+
+
+@legal(**MARGIN)
+def one_effect_that_was_under_way_in_a_freeze(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(31)
+    reap(h, 1)
+    claim(h, 1, "b", 2, SOUTH)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.wait(5)
+    h.note("fault", what="thaw", node="north")
+    handler(h, "effect", 1, "a")
+    handler(h, "end", 1, "a", outcome="canceled")
+    handler(h, "end", 1, "b", 2, who=SOUTH, outcome="success")
+    settle(h, 1, "b", SOUTH, **ending(attempt=2))
+
+
+@legal(**MARGIN)
+def a_handler_that_stops_before_the_margin(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
+    h.reply(call, "unknown")
+    h.wait(27)
+    handler(h, "told", 1, "a")
+    handler(h, "end", 1, "a", outcome="canceled")
+    h.wait(4)
+    reap(h, 1)
+    claim(h, 1, "b", 2, SOUTH)
+
+
+@legal(**MARGIN)
+def a_long_job_with_renewals(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    for _ in range(5):
+        h.wait(20)
+        renew(h, 1, "a")
+    handler(h, "effect", 1, "a")
+    handler(h, "end", 1, "a", outcome="success")
+    settle(h, 1, "a")
+    h.end()
+    row(h, 1, "succeeded")
+
+
+@breaks("L9")
+def a_success_is_thrown_away(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "end", 1, "a", outcome="success")
+    handler(h, "begin", 1, "b", 2)
+    handler(h, "end", 1, "b", 2, outcome="success")
+    h.end()
+    row(h, 1, "succeeded")
+
+
+@breaks("L9")
+def a_success_counts_as_a_failure(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "end", 1, "a", outcome="success")
+    h.end()
+    row(h, 1, "failed")
+
+
+@legal()
+def a_success_of_a_node_that_was_killed_before_it_was_written(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "end", 1, "a", outcome="success")
+    h.note("fault", what="kill", node="north")
+    h.note("fault", what="heal")
+    handler(h, "begin", 1, "b", 2)
+    handler(h, "end", 1, "b", 2, outcome="success")
+    h.end()
+    row(h, 1, "succeeded")
+
+
+@breaks("M1")
+def a_finished_phase_is_run_again(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a", phase="download")
+    h.do("phase", NORTH, job=1, token="a", name="download")
+    settle(h, 1, "a", **ending("queued"))
+    claim(h, 1, "b", 2)
+    handler(h, "begin", 1, "b", 2, phase="download")
+
+
+@legal()
+def a_paused_job_goes_on_with_the_next_phase(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a", phase="download")
+    h.do("phase", NORTH, job=1, token="a", name="download")
+    handler(h, "begin", 1, "a", phase="process")
+    control(h, "pause", 1, "running", asked=True)
+    handler(h, "told", 1, "a")
+    settle(h, 1, "a", **ending("paused", forgive=True))
+    control(h, "resume", 1, "queued")
+    claim(h, 1, "b", 2)
+    handler(h, "begin", 1, "b", 2, phase="process")
+    settle(h, 1, "b", **ending(attempt=2))
+
+
+@legal()
+def a_phase_of_which_no_end_was_written_is_run_again(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a", phase="download")
+    call = h.call("phase", NORTH, job=1, token="a", name="download")
+    h.reply(call, "unknown")
+    h.wait(31)
+    reap(h, 1)
+    claim(h, 1, "b", 2)
+    handler(h, "begin", 1, "b", 2, phase="download")

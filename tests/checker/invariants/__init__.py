@@ -1,0 +1,1 @@
+"""The invariants, each by what shows it. `tests.checker.table` lists them."""

@@ -1,0 +1,150 @@
+"""S10: attempts are counted, one by one, and there are no more than the budget; M1: phases."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.checker.facts import Claim, Job, Op, Record
+from tests.checker.invariant import Invariant
+from tests.checker.seen import Seen, data_of
+from tests.checker.world import World
+
+SAYS = "attempts are counted one by one, each is begun once, and no more than the budget"
+
+
+def budget_of(world: World, kind: str) -> int | None:
+    budgets: dict[str, int] = world.header.get("budgets") or {}
+    return budgets.get(kind, budgets.get(""))
+
+
+class CountedClaims(Invariant):
+    name = "S10"
+    says = SAYS
+    needs = frozenset({"claims"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._maybe_forgiven: Counter[int] = Counter()
+
+    def asked(self, op: Op) -> None:
+        if self._forgives(op):
+            self._maybe_forgiven[op.call["job"]] += 1
+
+    def answered(self, op: Op, status: str) -> None:
+        if self._forgives(op):
+            self._maybe_forgiven[op.call["job"]] -= 1
+
+    def claimed(self, claim: Claim, job: Job) -> None:
+        self.cases += 1
+        wrong = self._wrong_number(claim, job) or self._beyond_budget(job)
+        if wrong:
+            before = job.claim.op.lines if job.claim else ()
+            story = f"{claim.node} claimed job {job.id} as attempt {claim.attempt}; {wrong}"
+            self.accuse(job.id, (*before, *claim.op.lines), story)
+
+    def _wrong_number(self, claim: Claim, job: Job) -> str:
+        known = [one for one in job.claims.values() if not one.undone]
+        if any(one.attempt == claim.attempt and one.token != claim.token for one in known):
+            return "that attempt was had before"
+        latest = job.claim
+        if latest is not None and claim.attempt < latest.attempt:
+            late = latest.op.hi.seq < claim.op.lo.seq
+            return f"attempt {latest.attempt} was before it" if late else ""
+        others = self.world.unsure_claims - {claim.token}
+        if job.maybe_lost or (others and not self.world.commits):
+            return ""
+        if claim.attempt != job.attempt + 1:
+            return f"attempt {job.attempt + 1} was next"
+        return ""
+
+    def _beyond_budget(self, job: Job) -> str:
+        own = job.made.call.get("max_attempts") if job.made else None
+        if job.made is None or job.maybe_lost or job.unsure:
+            return ""
+        budget = own or budget_of(self.world, job.kind)
+        used = job.used + 1 - self._maybe_forgiven[job.id]
+        return f"its budget is {budget}" if budget is not None and used > budget else ""
+
+    def _forgives(self, op: Op) -> bool:
+        if self.world.commits:
+            return False
+        return op.name == "give_back" or (op.name == "settle" and bool(op.call.get("forgive")))
+
+
+class CountedSeen(Invariant):
+    name = "S10"
+    says = SAYS
+    needs = frozenset({"events"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._suspects: dict[int, tuple[tuple[int, ...], str]] = {}
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        if not seen.is_claim(record) or seen.in_hand:
+            return
+        self.cases += 1
+        attempt = data_of(record).get("attempt")
+        if attempt != seen.attempt + 1:
+            story = f"attempt {attempt} of job {seen.id}; attempt {seen.attempt + 1} was next"
+            self.accuse(seen.id, (seen.claim_line, line), story)
+        budget = budget_of(self.world, seen.kind)
+        if budget is not None and seen.used + 1 > budget and seen.id not in self._suspects:
+            story = f"attempt {attempt} of job {seen.id}; the budget of its kind is {budget}"
+            self._suspects[seen.id] = (seen.claim_line, line), story
+
+    def final_job(self, line: int, record: Record) -> None:
+        budget, seen = record.get("max_attempts"), self.world.seen.get(record["id"])
+        if budget is None or seen is None:
+            return
+        self._suspects.pop(record["id"], None)  # this is its budget, with all that was forgiven
+        if seen.attempt > budget:
+            story = f"attempt {seen.attempt} of job {seen.id}, whose budget is {budget}"
+            self.accuse(seen.id, (seen.claim_line, line), story)
+
+    def close(self) -> None:
+        for job_id, (lines, story) in self._suspects.items():
+            self.accuse(job_id, lines, story)
+
+
+class BegunOnce(Invariant):
+    name = "S10"
+    says = SAYS
+    needs = frozenset({"handlers"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._begun: dict[tuple[int, int, str, str], int] = {}
+
+    def begin(self, line: int, record: Record) -> None:
+        self.cases += 1
+        phase, token = str(record.get("phase", "")), str(record.get("token", ""))
+        key = (record["job"], record["attempt"], phase, token)
+        first = self._begun.setdefault(key, line)
+        if first != line and (token or not self.world.failovers):
+            story = f"attempt {record['attempt']} of job {record['job']} was begun twice"
+            self.accuse(record["job"], (first, line), story)
+
+
+class PhasesOnce(Invariant):
+    name = "M1"
+    says = "a phase that has finished is not run again"
+    needs = frozenset({"claims", "handlers"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._finished: dict[tuple[int, str], Op] = {}
+
+    def wrote(self, op: Op, job: Job, claim: Claim | None) -> None:
+        if op.name == "phase":
+            self._finished[job.id, str(op.call.get("name"))] = op
+
+    def begin(self, line: int, record: Record) -> None:
+        if "phase" not in record:
+            return
+        self.cases += 1
+        job_id = record["job"]
+        op = self._finished.get((job_id, record["phase"]))
+        if op is not None and not self.world.job(job_id).maybe_lost:
+            story = f"phase {record['phase']} of job {job_id} had finished, and was begun again"
+            self.accuse(job_id, (*op.lines, line), story)

@@ -1,0 +1,207 @@
+"""S20: what is counted, told and stored is the same; S21: crews keep to their bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.checker.facts import Point, Record, moment
+from tests.checker.invariant import Invariant
+from tests.checker.seen import Seen, data_of
+from tests.checker.world import World
+
+SAYS = "events, counts and table tell the same"
+SAYS_CREW = (
+    "a crew has no more and no fewer workers than it may, and no busy one is dismissed early"
+)
+
+
+class CountsAndTable(Invariant):
+    name = "S20"
+    says = SAYS
+    needs = frozenset({"counts", "jobs"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._table: Counter[str] = Counter()
+        self._counts: tuple[int, dict[str, int]] | None = None
+
+    def final_job(self, line: int, record: Record) -> None:
+        self._table[record["state"]] += 1
+
+    def final_counts(self, line: int, record: Record) -> None:
+        self._counts = (line, record["by_state"])
+
+    def close(self) -> None:
+        if self._counts is None:
+            return
+        line, counts = self._counts
+        for state in sorted({*counts, *self._table}):
+            self.cases += 1
+            if counts.get(state, 0) != self._table[state]:
+                story = f"the store counts {counts.get(state, 0)} {state}, and has "
+                self.accuse(None, (line,), f"{story}{self._table[state]}")
+
+
+class CountsAndEvents(Invariant):
+    name = "S20"
+    says = SAYS
+    needs = frozenset({"counts", "events"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._enqueued = 0
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        self._enqueued += record["type"] == "job.enqueued"
+
+    def final_counts(self, line: int, record: Record) -> None:
+        if record.get("enqueued") is None:
+            return
+        self.cases += 1
+        if record["enqueued"] != self._enqueued:
+            story = f"the store counts {record['enqueued']} jobs ever made, "
+            self.accuse(None, (line,), f"{story}events tell of {self._enqueued}")
+
+
+class EventsAndTable(Invariant):
+    name = "S20"
+    says = SAYS
+    needs = frozenset({"events", "jobs"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._there: set[int] = set()
+        self._position = (0, 0)
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        position, before = record["id"], self._position
+        if position <= before[0]:
+            story = f"position {position} of an event after position {before[0]}"
+            self.accuse(record.get("job_id"), (before[1], line), story)
+        self._position = (position, line)
+
+    def final_job(self, line: int, record: Record) -> None:
+        self.cases += 1
+        self._there.add(record["id"])
+        seen = self.world.seen.get(record["id"])
+        told = seen.state if seen else "not made"
+        if told != record["state"]:
+            story = f"job {record['id']} is {record['state']}; events tell that it is {told}"
+            self.accuse(record["id"], (seen.line if seen else 0, line), story)
+
+    def close(self) -> None:
+        for job_id, seen in self.world.seen.items():
+            if seen.state and seen.state != "deleted" and job_id not in self._there:
+                story = f"events tell that job {job_id} is {seen.state}; it is not in the store"
+                self.accuse(job_id, (seen.line,), story)
+
+
+class EdgesAndTable(Invariant):
+    name = "S20"
+    says = SAYS
+    needs = frozenset({"edges", "jobs"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._states: dict[int, tuple[str, int]] = {}
+
+    def edge(self, line: int, record: Record) -> None:
+        self._states[record["job"]] = (record["to"], line)
+
+    def final_job(self, line: int, record: Record) -> None:
+        if self.world.failovers:
+            return
+        self.cases += 1
+        state, last = self._states.get(record["id"], ("not made", 0))
+        if state != record["state"]:
+            story = f"job {record['id']} is {record['state']}; its last step made it {state}"
+            self.accuse(record["id"], (last, line), story)
+
+
+class CrewSize(Invariant):
+    name = "S21"
+    says = SAYS_CREW
+    needs = frozenset({"crews"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._short: dict[str, tuple[Point, int]] = {}
+        self._leaving: set[str] = set()
+
+    def process(self, line: int, record: Record) -> None:
+        if record["what"] == "started":
+            self._leaving.discard(record["node"])
+        else:
+            self._leaving.add(record["node"])
+            self._short.pop(record["node"], None)
+
+    def fault(self, line: int, record: Record) -> None:
+        if record.get("node"):
+            self._short.pop(record["node"], None)
+
+    def crew(self, line: int, record: Record) -> None:
+        self.cases += 1
+        node, size = record["node"], record["size"]
+        self._judge(node, line)
+        if size > record["max"]:
+            self.accuse(None, (line,), f"{node} has {size} workers; at most {record['max']}")
+        if size >= record["min"]:
+            self._short.pop(node, None)
+        elif node not in self._leaving:
+            self._short.setdefault(node, (self.world.now, line))
+
+    def close(self) -> None:
+        for node in list(self._short):
+            self._judge(node, 0)
+
+    def _judge(self, node: str, line: int) -> None:
+        bound, since = self.world.bound("react"), self._short.get(node)
+        if bound is None or since is None or self.world.now.t - since[0].t <= bound:
+            return
+        lasted = self.world.now.t - since[0].t
+        story = f"{node} had fewer workers than its floor for {lasted:.3f} s"
+        self.accuse(None, (since[1], line), story)
+        del self._short[node]
+
+
+class NobodyDismissedEarly(Invariant):
+    name = "S21"
+    says = SAYS_CREW
+    needs = frozenset({"events", "processes"})
+    wants = ("grace_seconds",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._draining: dict[str, tuple[float, int]] = {}
+        self._at_once: set[str] = set()
+        self._early: list[tuple[str, tuple[int, ...], str]] = []
+
+    def process(self, line: int, record: Record) -> None:
+        if record["what"] == "told" and record.get("at_once"):
+            self._at_once.add(record["node"])
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        node = str(data_of(record).get("node", ""))
+        if record["type"] == "node.draining":
+            self._draining[node] = (moment(record["at"]), line)
+        elif record["type"] == "node.started":
+            self._draining.pop(node, None)
+        elif record["type"] == "worker.dismissed":
+            self._dismissed(line, record, node)
+
+    def _dismissed(self, line: int, record: Record, node: str) -> None:
+        self.cases += 1
+        since = self._draining.get(node)
+        if since is None:
+            story = f"{node} dismissed a busy worker, and did not drain"
+            self._early.append((node, (line,), story))
+            return
+        waited = moment(record["at"]) - since[0]
+        if waited < self.world.header["grace_seconds"] - self.world.event_slack:
+            story = f"{node} dismissed a busy worker {waited:.3f} s after it began to drain"
+            self._early.append((node, (since[1], line), story))
+
+    def close(self) -> None:
+        for node, lines, story in self._early:
+            if node not in self._at_once:
+                self.accuse(None, lines, story)

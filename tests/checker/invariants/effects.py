@@ -1,0 +1,169 @@
+"""S16: whoever may have lost a job does nothing more about it."""
+
+from __future__ import annotations
+
+from tests.checker.facts import Claim, Op, Record
+from tests.checker.invariant import Invariant
+from tests.checker.world import CALM_FAULTS, World
+
+SAYS = "a handler does nothing after its lease may have run out, but for one step while frozen"
+
+
+class InsideTheLease(Invariant):
+    name = "S16"
+    says = SAYS
+    needs = frozenset({"claims", "handlers"})
+    wants = ("margin_seconds",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._excused: set[tuple[int, int]] = set()
+
+    def begin(self, line: int, record: Record) -> None:
+        self._judge_right(line, record)
+        self._judge(line, record, "began")
+
+    def effect(self, line: int, record: Record) -> None:
+        self._judge(line, record, "had an effect")
+
+    def stopped(self, line: int, record: Record) -> None:
+        self._judge(line, record, "still ran")
+
+    def _judge_right(self, line: int, record: Record) -> None:
+        """Who begins has a claim: its node has heard of it."""
+        job, token = self.world.job(record["job"]), record.get("token")
+        if token is None or token in self.world.unsure_claims or job.maybe_lost:
+            return
+        claim = job.claims.get(token)
+        if claim is None or claim.attempt != record["attempt"]:
+            what = "it has no claim" if claim is None else f"it has attempt {claim.attempt}"
+            story = f"{record['who']} began attempt {record['attempt']} of job {job.id}; {what}"
+            self.accuse(job.id, (*(claim.op.lines if claim else ()), line), story)
+
+    def _judge(self, line: int, record: Record, did: str) -> None:
+        claim = self._claim_of(record)
+        if claim is None:
+            return
+        self.cases += 1
+        header = self.world.header
+        deadline = claim.trusted_from + claim.lease - header["margin_seconds"]
+        deadline += header.get("stop_seconds", 0.0)
+        t = self.world.now.t
+        if t <= deadline + self.world.slack or self._is_excused(claim, deadline, record):
+            return
+        story = (
+            f"attempt {claim.attempt} of job {claim.job} on {claim.node} {did} "
+            f"{t - deadline:.3f} s after it had to stop: its lease could have run out"
+        )
+        self.accuse(claim.job, (*claim.op.lines, claim.lease_line, line), story)
+
+    def _claim_of(self, record: Record) -> Claim | None:
+        job = self.world.jobs.get(record["job"])
+        if job is None:
+            return None
+        if "token" in record:
+            return job.claims.get(record["token"])
+        for claim in job.claims.values():
+            if claim.attempt == record["attempt"] and f"node:{claim.node}" == record["who"]:
+                return claim
+        return None
+
+    def _is_excused(self, claim: Claim, deadline: float, record: Record) -> bool:
+        """One step that was under way when its node was frozen, and its end."""
+        if not self.world.straddles(claim.node, deadline, self.world.now.t):
+            return False
+        if record["record"] == "end":
+            return True
+        once = (claim.job, claim.attempt)
+        if once in self._excused:
+            return False
+        self._excused.add(once)
+        return True
+
+
+class OneHandlerAtATime(Invariant):
+    name = "S16"
+    says = SAYS
+    needs = frozenset({"handlers"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._latest: dict[int, tuple[int, str, float, int]] = {}
+        self._excused: set[tuple[int, int]] = set()
+
+    def begin(self, line: int, record: Record) -> None:
+        self.cases += 1
+        attempt, latest = record["attempt"], self._latest.get(record["job"])
+        if latest is None or attempt > latest[0]:
+            given = (attempt, record["who"], self.world.now.t, line)
+            self._latest[record["job"]] = given
+        elif attempt < latest[0]:
+            self._judge(line, record)
+
+    def effect(self, line: int, record: Record) -> None:
+        self._judge(line, record)
+
+    def stopped(self, line: int, record: Record) -> None:
+        self._judge(line, record)
+
+    def _judge(self, line: int, record: Record) -> None:
+        attempt, latest = record["attempt"], self._latest.get(record["job"])
+        if latest is None or attempt >= latest[0] or self.world.failovers:
+            return
+        node = str(record["who"]).removeprefix("node:")
+        once = (record["job"], attempt)
+        frozen = self.world.straddles(node, latest[2], self.world.now.t)
+        if frozen and (record["record"] == "end" or once not in self._excused):
+            self._excused.add(once)
+            return
+        story = (
+            f"attempt {attempt} of job {record['job']} still did something on {node} after "
+            f"attempt {latest[0]} had begun"
+        )
+        self.accuse(record["job"], (latest[3], line), story)
+
+
+class FinishedWork(Invariant):
+    name = "L9"
+    says = "work that succeeded is not thrown away, but for 1 in 1,000"
+    needs = frozenset({"handlers", "jobs"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._done: dict[int, tuple[int, int]] = {}  # job: attempt that succeeded, line
+        self._successes = 0
+        self._wasted: list[tuple[int, int]] = []
+        self._asked: set[int] = set()
+
+    def asked(self, op: Op) -> None:
+        if op.name in {"cancel", "pause", "clear"}:
+            self._asked.add(op.call["job"])
+
+    def fault(self, line: int, record: Record) -> None:
+        if record["what"] not in CALM_FAULTS:
+            self._done.clear()  # what had not been written yet may be lost with good reason
+
+    def stopped(self, line: int, record: Record) -> None:
+        if record["outcome"] != "success" or self.world.calm_since is None:
+            return
+        if record.get("phase"):
+            return
+        self._successes += 1
+        earlier = self._done.get(record["job"])
+        if earlier is not None:
+            self._wasted.append((record["job"], earlier[1]))
+        self._done[record["job"]] = (record["attempt"], line)
+
+    def final_job(self, line: int, record: Record) -> None:
+        done = self._done.get(record["id"])
+        if done is None or record["id"] in self._asked:
+            return
+        if record["state"] != "succeeded":
+            self._wasted.append((record["id"], done[1]))
+
+    def close(self) -> None:
+        self.cases = self._successes
+        wasted = [one for one in self._wasted if one[0] not in self._asked]
+        if wasted and len(wasted) * 1000 >= self._successes:
+            story = f"of {self._successes} successes of handlers {len(wasted)} were thrown away"
+            self.accuse(wasted[0][0], tuple(line for _, line in wasted[:5]), story)

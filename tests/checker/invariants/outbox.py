@@ -1,0 +1,188 @@
+"""S18 and S19: each end is told once, by one message; nothing is deleted too early."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.checker.facts import ENDED, Job, Op, Record, moment
+from tests.checker.invariant import Invariant
+from tests.checker.seen import Seen
+from tests.checker.world import World
+
+SAYS_TOLD = "each end of a job that is to be told has one message, with an id of its own"
+SAYS_KEPT = "only jobs that ended long enough ago, with nothing left to tell, are deleted"
+ENDS = frozenset({"job.succeeded", "job.failed", "job.canceled"})
+ANSWER_OK = range(200, 300)
+
+
+class OneMessage(Invariant):
+    name = "S18"
+    says = SAYS_TOLD
+    needs = frozenset({"jobs", "messages"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._messages: dict[int, Counter[str]] = {}
+        self._ids: dict[str, int] = {}
+        self._ends: dict[int, Counter[str]] = {}
+        self._resumed: set[int] = set()
+        self._wanted: set[int] = set()
+        self._final: dict[int, tuple[int, Record]] = {}
+
+    def asked(self, op: Op) -> None:
+        if op.name == "resume":
+            self._resumed.add(op.call["job"])
+
+    def made(self, op: Op, job: Job) -> None:
+        if op.call.get("webhook") and op.result.get("new") is not False:
+            self._wanted.add(job.id)
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        if record["type"] in ENDS:
+            self._ends.setdefault(seen.id, Counter())[record["type"]] += 1
+
+    def final_job(self, line: int, record: Record) -> None:
+        self._final[record["id"]] = (line, record)
+
+    def final_message(self, line: int, record: Record) -> None:
+        first = self._ids.setdefault(record["webhook_id"], line)
+        if first != line:
+            story = f"two messages have the id {record['webhook_id']}"
+            self.accuse(record["job_id"], (first, line), story)
+        if record["type"] in ENDS:
+            of_job = self._messages.setdefault(record["job_id"], Counter())
+            of_job[record["type"]] += 1
+
+    def close(self) -> None:
+        for job_id, (line, record) in self._final.items():
+            wanted = self.world.header.get("webhooks") or record.get("webhook")
+            if wanted or job_id in self._wanted:
+                self.cases += 1
+                self._judge(job_id, line, record["state"])
+
+    def _judge(self, job_id: int, line: int, state: str) -> None:
+        messages = self._messages.get(job_id, Counter())
+        if "events" in self.world.header["records"]:
+            ends = self._ends.get(job_id, Counter())
+        elif job_id in self._resumed:
+            return  # how often it ended nobody has told
+        else:
+            ends = Counter([f"job.{state}"] if state in ENDED else [])
+        if messages != ends:
+            story = f"job {job_id} ended {told(ends)}; its messages are {told(messages)}"
+            self.accuse(job_id, (line,), story)
+
+
+def told(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} x {type_}" for type_, count in sorted(counts.items())) or "none"
+
+
+class Delivered(Invariant):
+    name = "S18"
+    says = SAYS_TOLD
+    needs = frozenset({"deliveries", "messages"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._taken: dict[str, tuple[int, Record]] = {}
+        self._types: dict[str, tuple[int, int, str]] = {}
+        self._known: dict[str, tuple[int, str]] = {}
+
+    def delivery(self, line: int, record: Record) -> None:
+        self.cases += 1
+        given = (line, record["job"], record["type"])
+        first = self._types.setdefault(record["message"], given)
+        if first[1:] != given[1:]:
+            story = f"message {record['message']} was told as two things"
+            self.accuse(record["job"], (first[0], line), story)
+        if record.get("status") in ANSWER_OK:
+            self._taken.setdefault(record["message"], (line, record))
+
+    def final_message(self, line: int, record: Record) -> None:
+        message = record["webhook_id"]
+        self._known[message] = (record["job_id"], record["type"])
+        if record["state"] == "delivered" and message not in self._taken:
+            story = (
+                f"message {message} of job {record['job_id']} counts as delivered; nobody got it"
+            )
+            self.accuse(record["job_id"], (line,), story)
+
+    def close(self) -> None:
+        told = {"events", "retention"} & set(self.world.header["records"])
+        may_be_gone = bool(self.world.header.get("retention")) and not told
+        for message, (line, job, type_) in self._types.items():
+            known = self._known.get(message)
+            if known is None and not may_be_gone and not self.world.failovers:
+                if self._is_deleted(job):
+                    continue
+                self.accuse(job, (line,), f"message {message} was told, and is not in the store")
+            elif known is not None and known != (job, type_):
+                story = f"message {message} was told as {type_} of job {job}; it is {known}"
+                self.accuse(job, (line,), story)
+
+    def _is_deleted(self, job_id: int) -> bool:
+        job, seen = self.world.jobs.get(job_id), self.world.seen.get(job_id)
+        return bool((job and job.deleted) or (seen and seen.state == "deleted"))
+
+
+class Kept(Invariant):
+    name = "S19"
+    says = SAYS_KEPT
+    needs = frozenset({"retention", "claims", "clients"})
+    wants = ("retention",)
+
+    def deleted(self, op: Op, job: Job) -> None:
+        self.cases += 1
+        keep = self.world.header["retention"].get(job.last_state, 0)
+        last = job.last_end
+        if job.maybe_lost:
+            return
+        if last is None:
+            if self._surely_lives(job):
+                self.accuse(job.id, op.lines, f"job {job.id} was deleted and had not ended")
+            return
+        age = op.hi.t - last.lo.t + self.world.forward + self.world.slack
+        if not keep or age < keep:
+            story = f"job {job.id} ({job.last_state}) was deleted {age:.3f} s after its end"
+            self.accuse(job.id, (*last.lines, *op.lines), story)
+        elif job.last_state == "failed" and job.target is not None and not job.cleared:
+            story = f"job {job.id}, which halts target {job.target!r}, was deleted"
+            self.accuse(job.id, (*last.lines, *op.lines), story)
+
+    def _surely_lives(self, job: Job) -> bool:
+        if self.world.commits:
+            return True
+        return job.claim is not None and not self.world.may_have_ended(job.claim)
+
+
+class KeptSeen(Invariant):
+    name = "S19"
+    says = SAYS_KEPT
+    needs = frozenset({"events"})
+    wants = ("retention",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._gone: dict[int, int] = {}
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        if record["type"] != "job.deleted":
+            return
+        self.cases += 1
+        self._gone[seen.id] = line
+        keep = self.world.header["retention"].get(seen.state, 0)
+        age = moment(record["at"]) - seen.since + self.world.slack
+        if seen.state not in ENDED:
+            self.accuse(seen.id, (seen.line, line), f"job {seen.id} was deleted: {seen.state}")
+        elif not keep or (age < keep and not self.world.stepped):
+            story = f"job {seen.id} ({seen.state}) was deleted {age:.3f} s after its end"
+            self.accuse(seen.id, (seen.line, line), story)
+        elif seen.halts:
+            story = f"job {seen.id}, which halts target {seen.target!r}, was deleted"
+            self.accuse(seen.id, (seen.line, line), story)
+
+    def final_message(self, line: int, record: Record) -> None:
+        gone = self._gone.get(record["job_id"])
+        if gone and record["state"] == "waiting" and record["type"] in ENDS:
+            story = f"job {record['job_id']} was deleted; its message was not yet delivered"
+            self.accuse(record["job_id"], (gone, line), story)

@@ -1,0 +1,151 @@
+"""S13 and S14: no job before it is due, none to who drains, none while the queue is paused."""
+
+from __future__ import annotations
+
+from tests.checker.facts import Claim, Job, Op, Point, Record, moment
+from tests.checker.invariant import Invariant
+from tests.checker.seen import Seen, data_of
+from tests.checker.world import World
+
+SAYS_DUE = "no job is claimed before it is due"
+SAYS_STILL = "no claim by a node that drains, nor while the queue is paused"
+
+
+class NotBeforeDue(Invariant):
+    name = "S13"
+    says = SAYS_DUE
+    needs = frozenset({"claims", "clients"})
+
+    def claimed(self, claim: Claim, job: Job) -> None:
+        if job.due is None or job.unsure:
+            return
+        self.cases += 1
+        due = job.due - (self.world.forward - job.due_forward) - self.world.slack
+        if claim.op.hi.t < due:
+            early = due - claim.op.hi.t
+            story = f"{claim.node} claimed job {job.id} {early:.3f} s before it was due"
+            self.accuse(job.id, (job.due_line, *claim.op.lines), story)
+
+
+class NotBeforeDueSeen(Invariant):
+    name = "S13"
+    says = SAYS_DUE
+    needs = frozenset({"events"})
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        if seen.due is None or not seen.is_claim(record) or self.world.stepped:
+            return
+        self.cases += 1
+        early = seen.due - moment(record["at"]) - self.world.slack
+        if early > 0:
+            story = f"job {seen.id} was claimed {early:.3f} s before it was due"
+            self.accuse(seen.id, (seen.due_line, line), story)
+
+
+class DelayedSeen(Invariant):
+    name = "S13"
+    says = SAYS_DUE
+    needs = frozenset({"clients", "events"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._controlled: set[int] = set()
+
+    def asked(self, op: Op) -> None:
+        if op.name in {"pause", "resume"}:
+            self._controlled.add(op.call["job"])
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        if not seen.is_claim(record) or seen.attempt or self.world.stepped:
+            return
+        job = self.world.jobs.get(seen.id)
+        delay = job.made.call.get("delay_seconds") if job and job.made else None
+        if job is None or job.made is None or not delay or seen.id in self._controlled:
+            return
+        self.cases += 1
+        early = seen.made_at + delay - moment(record["at"]) - self.world.slack
+        if early > 0 and not job.maybe_lost:
+            story = f"job {seen.id} was claimed {early:.3f} s before it was due"
+            self.accuse(seen.id, (*job.made.lines, line), story)
+
+
+class StillWhileDraining(Invariant):
+    name = "S14"
+    says = SAYS_STILL
+    needs = frozenset({"claims", "processes"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._draining: dict[str, tuple[Point, int]] = {}
+
+    def process(self, line: int, record: Record) -> None:
+        if record["what"] == "draining":
+            self._draining[record["node"]] = (self.world.now, line)
+        elif record["what"] == "started":
+            self._draining.pop(record["node"], None)
+
+    def claimed(self, claim: Claim, job: Job) -> None:
+        self.cases += 1
+        since = self._draining.get(claim.node)
+        if since is not None and claim.op.asked.seq > since[0].seq:
+            story = f"{claim.node} drained, and asked for work and got job {job.id}"
+            self.accuse(job.id, (since[1], *claim.op.lines), story)
+
+
+class StillWhilePaused(Invariant):
+    name = "S14"
+    says = SAYS_STILL
+    needs = frozenset({"claims", "clients"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._paused: Op | None = None
+        self._resume_asked = -1
+        self._unsure: set[int | str] = set()  # that may be carried out at any time
+
+    def asked(self, op: Op) -> None:
+        if op.name == "resume_queue":
+            self._paused, self._resume_asked = None, op.asked.seq
+            self._unsure.add(op.id)
+
+    def answered(self, op: Op, status: str) -> None:
+        if op.name == "resume_queue":
+            self._unsure.discard(op.id)
+        if op.name != "pause_queue" or status != "ok" or self._unsure:
+            return
+        if self._resume_asked < op.asked.seq:
+            self._paused = op
+
+    def fault(self, line: int, record: Record) -> None:
+        if record["what"] == "failover":
+            self._paused = None
+
+    def claimed(self, claim: Claim, job: Job) -> None:
+        self.cases += 1
+        paused = self._paused
+        if paused is not None and claim.op.asked.seq > paused.hi.seq:
+            story = f"{claim.node} claimed job {job.id} while the queue was paused"
+            self.accuse(job.id, (*paused.lines, *claim.op.lines), story)
+
+
+class StillSeen(Invariant):
+    name = "S14"
+    says = SAYS_STILL
+    needs = frozenset({"events"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._draining: dict[str, tuple[float, int]] = {}
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        node = str(data_of(record).get("node", ""))
+        if record["type"] == "node.draining":
+            self._draining[node] = (moment(record["at"]), line)
+        elif record["type"] == "node.started":
+            self._draining.pop(node, None)
+        elif seen.is_claim(record):
+            self.cases += 1
+            since = self._draining.get(node)
+            if since and moment(record["at"]) > since[0] + self.world.event_slack:
+                story = f"{node} drained, and claimed job {seen.id}"
+                self.accuse(seen.id, (since[1], line), story)
