@@ -11,7 +11,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.job import Action, JobFilter, JobState
-from musterd.store.selection import Candidate, Selection, Step
+from musterd.store.selection import Candidate, Selection, Step, states_for
 
 COUNT_MAX = 10_000  # jobs are counted one by one up to here
 SHOWN_IDS = 5  # of each state and kind
@@ -64,6 +64,7 @@ class Tally:
     refused: int = 0  # their state did not allow it
     busy: int = 0  # somebody else was writing to them all the time
     stopped: bool = False
+    through_id: int = 0  # all jobs up to this one have had their turn
 
     @property
     def skipped(self) -> int:
@@ -76,8 +77,15 @@ async def pin(engine: Engine, which: Selection) -> Selection:
     return attrs.evolve(which, until_id=newest[0].id if newest else 0)
 
 
-async def survey(engine: Engine, which: Selection, limit: int | None) -> Survey:
-    """Counts, changes nothing. Stops at `limit`, and above `COUNT_MAX`."""
+async def survey(
+    engine: Engine,
+    which: Selection,
+    limit: int | None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> Survey:
+    """Counts, changes nothing. Stops at `limit`, above `COUNT_MAX`, and when `go_on`, which is
+    asked from time to time, says so.
+    """
     found = Survey()
     most = COUNT_MAX if limit is None else min(limit, COUNT_MAX)
     after: int | None = 0
@@ -88,6 +96,9 @@ async def survey(engine: Engine, which: Selection, limit: int | None) -> Survey:
             found.add(one)
         found.whole = found.matched == limit or len(look.fitting) <= room
         after = look.through_id
+        if after is not None and not go_on():
+            found.whole = found.matched == limit
+            break
     return found
 
 
@@ -95,21 +106,23 @@ async def survey(engine: Engine, which: Selection, limit: int | None) -> Survey:
 class Order:
     """What is to be done, to which jobs and to how many of them at most.
 
-    `go_on` hears of each batch; when it returns False that was the last one.
+    `go_on` hears of each batch; when it returns False that was the last one. `after_id`: where an
+    earlier one ended (see `Tally.through_id`).
     """
 
     action: Action
     which: Selection
     limit: int | None
     go_on: Callable[[Tally], bool]
+    after_id: int = 0
 
 
 async def act(engine: Engine, order: Order) -> Tally:
     """Does it, in the order of the jobs' ids. A store that goes away raises; what was done stays
     done.
     """
-    tally = Tally()
-    after: int | None = 0
+    tally = Tally(through_id=order.after_id)
+    after: int | None = order.after_id
     while after is not None and not tally.stopped:
         look = await engine.select_jobs(order.which, after, LOOK_ROWS)
         for first in range(0, len(look.fitting), BATCH):
@@ -118,10 +131,22 @@ async def act(engine: Engine, order: Order) -> Tally:
                 return tally
             ids = [one.id for one in look.fitting[first : first + BATCH][:left]]
             await _act_on(engine, order, ids, tally)
+            tally.through_id = ids[-1]
             if not order.go_on(tally):
                 tally.stopped = True
                 break
         after = look.through_id
+        if after is not None and not look.fitting:
+            tally.through_id = after
+            tally.stopped = not order.go_on(tally)
+    return tally
+
+
+async def act_on_these(engine: Engine, action: Action, ids: Sequence[int]) -> Tally:
+    """Does it to these jobs, at most `BATCH` of them."""
+    tally = Tally()
+    which = Selection(states_for(action))
+    await _act_on(engine, Order(action, which, None, lambda _: True), ids, tally)
     return tally
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import attrs
 
+from musterd.store.board import Board
 from musterd.store.duties import Duties
 from musterd.store.events import EventLog
 from musterd.store.job import (
@@ -44,6 +45,7 @@ from musterd.store.schedules import Schedules
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
+from musterd.store.vitals import Vitals
 
 
 @attrs.frozen
@@ -77,6 +79,9 @@ class Engine(Protocol):
         ...
 
     @property
+    def board(self) -> Board: ...
+
+    @property
     def events(self) -> EventLog: ...
 
     @property
@@ -93,6 +98,9 @@ class Engine(Protocol):
 
     @property
     def schedules(self) -> Schedules: ...
+
+    @property
+    def vitals(self) -> Vitals: ...
 
     async def open(self) -> None:
         """Reaches the store once and learns what it is. Raises if it can't; may then be tried

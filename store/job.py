@@ -230,6 +230,7 @@ class Counts:
     oldest_due_seconds: float
     paused_at: datetime | None
     paused_by: str | None
+    targets_halted: int = 0  # by a paused or failed job: exact up to 1,000
 
 
 @attrs.frozen

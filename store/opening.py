@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from musterd.config.store_url import sqlite_path
+from musterd.store.connections import ConnectionUse
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from musterd.store.lookout import Lookout
     from musterd.store.postgres.hub import HubLookout
     from musterd.store.postgres.setup import StoreOptions
+    from musterd.store.sqlite.engine import SqliteEngine
     from musterd.store.sqlite.lookout import FileLookout
 
 
@@ -34,6 +36,7 @@ class Stores:
         self._dice = dice
         self._databases: dict[str, HubLookout] = {}  # by URL
         self._files: FileLookout | None = None
+        self._embedded: dict[str, SqliteEngine] = {}  # by tenant
 
     def engine(self, url: str, settings: Settings) -> Engine:
         """The engine of the tenant that sees these settings, not yet opened."""
@@ -50,12 +53,22 @@ class Stores:
         """This tenant's engine is closed."""
         for database in self._databases.values():
             database.remove(tenant)
+        self._embedded.pop(tenant, None)
         if self._files is not None:
             self._files.remove(tenant)
 
     @property
     def lookouts(self) -> Sequence[Lookout]:
         return [*self._databases.values(), *([self._files] if self._files is not None else [])]
+
+    def use_now(self) -> ConnectionUse:
+        """How all connections are used; may be called in any thread."""
+        use = ConnectionUse()
+        for database in self._databases.copy().values():
+            use = use.plus(database.use_now)
+        for engine in self._embedded.copy().values():
+            use = use.plus(engine.use_now)
+        return use
 
     def _sqlite(self, url: str, settings: Settings) -> Engine:
         from musterd.store.sqlite.engine import SqliteEngine
@@ -64,11 +77,12 @@ class Stores:
         self._files = self._files or FileLookout()
         path = sqlite_path(url)
         self._files.add(settings.tenant, path)
-        return SqliteEngine(
+        engine = self._embedded[settings.tenant] = SqliteEngine(
             str(path),
             self._wall_clock,
             busy_timeout_seconds=settings.store.lock_timeout_seconds,
         )
+        return engine
 
     def _database(self, url: str, options: StoreOptions) -> HubLookout:
         from musterd.store.postgres.hub import Hub, HubLookout

@@ -36,6 +36,7 @@ from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
 from musterd.store.postgres import migrating, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
+from musterd.store.postgres.board import PostgresBoard
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.events import PostgresEvents
@@ -49,6 +50,7 @@ from musterd.store.postgres.records import job_records
 from musterd.store.postgres.retention import PostgresRetention
 from musterd.store.postgres.schedules import PostgresSchedules
 from musterd.store.postgres.time_limit import TimeLimit
+from musterd.store.postgres.vitals import PostgresVitals
 from musterd.store.queue_view import QueueView
 from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlfiles import load_statements
@@ -86,6 +88,7 @@ class PostgresEngine:
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
         self._exchanging = Exchanging(hub.exchange, self._send, options.statement_timeout_seconds)
         self._channel = migrating.channel_of(schema)
+        self.board = PostgresBoard(self._run)
         self.events = PostgresEvents(self._run, self._execute)
         self.phases = PostgresPhases(self._run, self._execute)
         self.outbox = PostgresOutbox(self._run, self._execute)
@@ -94,6 +97,7 @@ class PostgresEngine:
         )
         self.duties = PostgresDuties(self._run, self._execute)
         self.schedules = PostgresSchedules(self._run, self._execute)
+        self.vitals = PostgresVitals(self._run, hub.shared, hub.gate)
 
     async def open(self) -> None:
         async with self._shared.use("opening the store") as conn:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import trio
 from psycopg.abc import ConnDict
 
+from musterd.store.connections import ConnectionUse
 from musterd.store.lookout import Sight
 from musterd.store.postgres import migrating, setup
 from musterd.store.postgres.connection import TrioConnection
@@ -36,7 +37,7 @@ class Hub:
         self.where = setup.address(self.params)
         self.options = options
         self._dice = dice
-        gate = self._gate(self.params, setup.PLANNER)
+        self.gate = gate = self._gate(self.params, setup.PLANNER)
         self.exchange, self.leases = Pool(gate, 1), Pool(gate, 1)
         self.shared = Pool(gate, options.pool_size)
         listening = (
@@ -51,6 +52,15 @@ class Hub:
     @property
     def is_used(self) -> bool:
         return self._users > 0
+
+    @property
+    def use_now(self) -> ConnectionUse:
+        """Of the pools; the connection that listens is apart."""
+        first, *others = (self.exchange, self.leases, self.shared)
+        use = first.use_now
+        for pool in others:
+            use = use.plus(pool.use_now)
+        return use
 
     def join(self) -> None:
         self._users += 1
@@ -87,6 +97,10 @@ class HubLookout:
     @property
     def tenants(self) -> list[str]:
         return list(self._schemas)
+
+    @property
+    def use_now(self) -> ConnectionUse:
+        return self.hub.use_now if self.hub.is_used else ConnectionUse()
 
     def add(self, tenant: str, schema: str) -> None:
         self._schemas[tenant] = schema

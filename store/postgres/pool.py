@@ -10,6 +10,7 @@ import attrs
 import psycopg
 import trio
 
+from musterd.store.connections import ConnectionUse
 from musterd.store.errors import InputRefused, StoreError, StoreUnavailable
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.troubles import READ_ONLY, sort_connect_error, sort_error
@@ -94,6 +95,12 @@ class Pool:
         for _ in range(size - self._size):
             self._slots.release()
         self._size = max(self._size, size)
+
+    @property
+    def use_now(self) -> ConnectionUse:
+        busy = self._size - self._slots.value
+        waiting = self._slots.statistics().tasks_waiting
+        return ConnectionUse(len(self._idle), busy, self._size, waiting)
 
     @asynccontextmanager
     async def use(self, what: str) -> AsyncGenerator[TrioConnection]:

@@ -253,7 +253,7 @@ COUNTED = (
 
 
 def counts(row: Row, view: QueueView) -> Counts:
-    enqueued, *by_state, paused_at, paused_by = row
+    enqueued, *by_state, paused_at, paused_by, targets_halted = row
     return Counts(
         by_state=dict(zip(COUNTED, by_state, strict=True)),
         enqueued_total=enqueued,
@@ -261,6 +261,7 @@ def counts(row: Row, view: QueueView) -> Counts:
         oldest_due_seconds=view.oldest_due_seconds,
         paused_at=paused_at,
         paused_by=paused_by,
+        targets_halted=targets_halted,
     )
 
 

@@ -4,17 +4,21 @@ in between.
 
 from __future__ import annotations
 
+import re
+
 import attrs
 import psycopg
 import trio
 from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict
 
+from musterd.config.secrets import MASK, mask_url
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.hosts import Hosts, places
 
 OLDEST_SERVER = 140000
+_QUOTED = re.compile('"([^"]*)"')
 
 # The hot statements are written for nested loops over the claim index and the primary key. These
 # keep a planner that has stale statistics (a queue's are never fresh) from reading the whole table,
@@ -49,7 +53,8 @@ def connection_params(url: str) -> ConnDict:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise StoreMisconfigured(
-            f"[store] url cannot be read: {str(error).strip()}: want postgresql://USER@HOST:PORT/DATABASE"
+            f"[store] url cannot be read: {without_secrets(str(error).strip(), url)}:"
+            " want postgresql://USER@HOST:PORT/DATABASE"
         ) from None
     defaults: ConnDict = {
         "application_name": "musterd",
@@ -61,6 +66,12 @@ def connection_params(url: str) -> ConnDict:
     if len(places(given)) > 1:  # only one of them takes what we write
         defaults["target_session_attrs"] = "read-write"
     return defaults | given
+
+
+def without_secrets(message: str, url: str) -> str:
+    """What libpq says of a URL, without what it quotes of the URL's secrets."""
+    shown = mask_url(url)
+    return _QUOTED.sub(lambda found: found[0] if found[1] in shown else f'"{MASK}"', message)
 
 
 def address(params: ConnDict) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import trio
 
+from musterd.store.connections import ConnectionUse
 from musterd.store.engine import ReapRequest, SchemaState
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import (
@@ -44,6 +45,7 @@ from musterd.store.sqlite import (
     standing,
     writing,
 )
+from musterd.store.sqlite.board import SqliteBoard
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
 from musterd.store.sqlite.duties import SqliteDuties
@@ -54,6 +56,7 @@ from musterd.store.sqlite.phases import SqlitePhases
 from musterd.store.sqlite.retention import SqliteRetention
 from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
 from musterd.store.sqlite.schedules import SqliteSchedules
+from musterd.store.sqlite.vitals import SqliteVitals
 from musterd.store.standing import Standing
 from musterd.store.target import TargetView
 
@@ -90,12 +93,19 @@ class SqliteEngine:
         self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
         self._runner: Runner | None = None
         self._database: Database | None = None
+        self.board = SqliteBoard(self._call)
         self.events = SqliteEvents(self._call)
         self.phases = SqlitePhases(self._call)
         self.outbox = SqliteOutbox(self._call)
         self.retention = SqliteRetention(self._call)
         self.duties = SqliteDuties(self._call)
         self.schedules = SqliteSchedules(self._call, self._hints)
+        self.vitals = SqliteVitals(self._call, self._path, in_memory)
+
+    @property
+    def use_now(self) -> ConnectionUse:
+        """Nothing while the file is not open."""
+        return ConnectionUse() if self._runner is None else self._runner.use_now
 
     async def open(self) -> None:
         if self._database is not None:

@@ -27,6 +27,7 @@ from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
 
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
+HALTED_BOUND = 1_000  # and so are halted targets
 WAITING = ("not_yet_due", "count_parked", "count_behind")
 
 
@@ -85,6 +86,7 @@ def counts(database: Database) -> Counts:
         bound = {"now": now, "count": DEPTH_BOUND}
         waiting = sum(database.rows(name, bound)[0][0] for name in WAITING)
         paused_at, paused_by = database.rows("queue_state")[0]
+        targets_halted = database.rows("count_halted", {"count": HALTED_BOUND})[0][0]
     due = view.due
     if due >= DEPTH_BOUND > waiting:
         due = max(due, number[JobState.QUEUED] - waiting)
@@ -95,6 +97,7 @@ def counts(database: Database) -> Counts:
         oldest_due_seconds=view.oldest_due_seconds,
         paused_at=rows.moment(paused_at),
         paused_by=paused_by,
+        targets_halted=targets_halted,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import trio
 
+from musterd.store.connections import ConnectionUse
 from musterd.store.sqlite.database import Database
 
 P = ParamSpec("P")
@@ -35,12 +36,19 @@ class Runner(Protocol):
         """Runs `work` alone, in its turn. A cancel arrives before it starts or after its end."""
         ...
 
+    @property
+    def use_now(self) -> ConnectionUse:
+        """Of the one connection there is."""
+        ...
+
     def close(self) -> None:
         """Gives the thread back. Waits for what runs, which ends within the busy timeout."""
         ...
 
 
 class InlineRunner:
+    use_now = ConnectionUse(idle=1, most=1)
+
     async def run(self, work: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint()
         return work()
@@ -59,16 +67,24 @@ class ThreadRunner:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="musterd-sqlite")
+        self._calls = 0  # not yet ended
+
+    @property
+    def use_now(self) -> ConnectionUse:
+        busy = min(self._calls, 1)
+        return ConnectionUse(1 - busy, busy, 1, max(0, self._calls - 1))
 
     async def run(self, work: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint_if_cancelled()
         loop = trio.lowlevel.current_trio_token()
         ended = trio.Event()
         future = self._thread.submit(work)
+        self._calls += 1
         future.add_done_callback(lambda _: loop.run_sync_soon(ended.set))
         # No deadline: a call ends within the busy timeout, and what has begun cannot be taken back.
         with trio.CancelScope(shield=True):
             await ended.wait()
+        self._calls -= 1
         return future.result()
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from musterd.store.job import Action, JobState
-from tests.contract.rigs import Rig, ending, ids, settle, state_of
+from musterd.store.job import Action, JobFilter, JobState, NewJob
+from tests.contract.rigs import Rig, ending, ids, settle, state_of, take, take_one
 from tests.contract.target_tools import check, one_of, put_target, runs_next, take_all
 
 
@@ -113,3 +113,26 @@ async def test_a_released_one_takes_its_place(rig: Rig) -> None:
     await rig.engine.control(Action.RELEASE, held)
     assert await take_all(rig.engine) == []
     assert await runs_next(rig, claim) == [held]
+
+
+async def test_halted_targets_are_counted(rig: Rig) -> None:
+    assert (await rig.engine.counts()).targets_halted == 0
+    ends = {"a": JobState.FAILED, "b": JobState.PAUSED, "c": JobState.SUCCEEDED}
+    for target, state in ends.items():
+        await rig.engine.enqueue([NewJob("noop", target=target)] * 2)
+        claims = await take(rig.engine, workers=9)
+        for claim in claims:
+            if claim.target == target:
+                await settle(rig.engine, ending(claim, state))
+    await rig.engine.enqueue([NewJob("noop", priority=9)])
+    await settle(rig.engine, ending(await take_one(rig.engine), JobState.FAILED))
+    assert (await rig.engine.counts()).targets_halted == 2, "a job without a target halts none"
+    (failed,) = await rig.engine.jobs(JobFilter(states=(JobState.FAILED,), target="a"))
+    await rig.engine.control(Action.CLEAR, failed.id)
+    assert (await rig.engine.counts()).targets_halted == 1
+
+
+async def test_halted_targets_are_counted_up_to_a_thousand(rig: Rig) -> None:
+    await rig.engine.enqueue([NewJob("noop", target=f"t{n}") for n in range(1005)])
+    rig.raw("update job_rows set state = 'paused'")
+    assert (await rig.engine.counts()).targets_halted == 1000

@@ -1,0 +1,99 @@
+"""The board in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from musterd.store.board import (
+    COUNTED_MAX,
+    NOTE_LENGTH_MAX,
+    TARGETS_NAMED,
+    TEXT_LENGTH_MAX,
+    BoardFilter,
+    BoardJob,
+    BoardView,
+    Troubles,
+    in_order,
+)
+from musterd.store.job import JobState
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.runner import Call
+
+STATE, PARKED, BEHIND = (BoardJob._fields.index(name) for name in ("state", "parked", "behind"))
+TIMES = slice(BoardJob._fields.index("created_at"), BoardJob._fields.index("finished_at") + 1)
+IN_HAND = "state = 'assigned' or state = 'running'"
+QUEUED = (
+    ("state = 'queued' and parked = 0 and behind = 0", "priority desc, run_at, id"),
+    ("parked = 1", "kind, priority desc, run_at, id"),
+    ("behind = 1", "target, priority desc, run_at, id"),
+)
+
+
+class SqliteBoard:
+    """See `store.board` for what each method promises."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def jobs(self, which: BoardFilter) -> BoardView:
+        return await self._call(jobs, which)
+
+    async def troubles(self) -> Troubles:
+        return await self._call(troubles)
+
+
+def sorts(which: BoardFilter) -> Iterator[tuple[str, str, str]]:
+    """What each look is along, in which order, and what of it is shown."""
+    if which.leased:
+        yield IN_HAND, "id", "true"
+    if JobState.QUEUED in which.states:
+        for sort, order in QUEUED:
+            yield sort, order, "true"
+    for state in which.resting:
+        yield f"state = '{JobState(state).value}'", "id desc", "true"
+    if JobState.SUCCEEDED in which.states:
+        yield "true", "id desc", "state = 'succeeded'"
+
+
+def jobs(database: Database, which: BoardFilter) -> BoardView:
+    params = {
+        "kind": which.kind,
+        "target": which.target,
+        "bound": which.bound,
+        "span": which.span,
+        "note": NOTE_LENGTH_MAX,
+        "text": TEXT_LENGTH_MAX,
+    }
+    with database.reading("looking at the board") as now:
+        found = [
+            _job(row)
+            for sort, order, shown in sorts(which)
+            for row in database.execute_filled(
+                "board", params, which=sort, order=order, shown=shown
+            )
+        ]
+    moment = rows.moment(now)
+    assert moment is not None
+    return BoardView(moment, in_order(found, which.states))
+
+
+def troubles(database: Database) -> Troubles:
+    with database.reading("looking for troubles") as now:
+        halted = [row[0] for row in database.rows("halted_targets", {"bound": COUNTED_MAX})]
+        held = database.rows("oldest_in_hand", {"bound": COUNTED_MAX})
+    started = [(at, job_id, kind) for job_id, kind, at, _ in held if at is not None]
+    late = sum(ends < now for *_, ends in held)
+    first = tuple(halted[:TARGETS_NAMED])
+    if not started:
+        return Troubles(len(halted), first, None, None, None, late)
+    at, job_id, kind = min(started)
+    return Troubles(len(halted), first, job_id, kind, (now - at) / rows.SECOND, late)
+
+
+def _job(row: rows.Row) -> BoardJob:
+    columns = list(row)
+    columns[STATE] = JobState(columns[STATE])
+    columns[TIMES] = map(rows.moment, columns[TIMES])
+    columns[PARKED], columns[BEHIND] = bool(columns[PARKED]), bool(columns[BEHIND])
+    return BoardJob(*columns)
