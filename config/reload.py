@@ -1,44 +1,60 @@
-"""What a new configuration means for a node that runs: what applies now, what needs a restart."""
+"""What a new configuration means for a node that runs: what applies, when, and what does not."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 import attrs
-from attrs import evolve, frozen
+from attrs import AttrsInstance, evolve, field, frozen
 
-from musterd.config.retention import Retention
-from musterd.config.settings import (
-    CatalogSettings,
-    Limits,
-    Settings,
-    Tenant,
-    Webhooks,
-    Workers,
-    keys,
-)
+from musterd.config.differences import Change, Named, When, named_changes, shown
+from musterd.config.faults import Fault
+from musterd.config.rules import RULES
+from musterd.config.schedules import as_written
+from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, keys, sections
 from musterd.config.tenant_names import schema_of
 from musterd.config.tenants import TABLE
+from musterd.config.toml_text import toml_text
 
-# What a running node takes over. Where modules are found is asked with each catalog that is read.
-LIVE_KEYS = frozenset(
-    {
-        "workers.default_count",
-        "workers.max_count",
-        "workers.scale_interval_ms",
-        "limits.max_payload_bytes",
-        "limits.max_payload_depth",
-        "limits.max_result_bytes",
-        "limits.max_log_bytes",
-        "limits.max_running",
-        "catalog.paths",
-        "duties.lease_seconds",
-        "duties.heartbeat_seconds",
-        *(key for key in keys() if key.startswith("webhooks.")),
-        *(f"retention.{name}" for name in attrs.fields_dict(Retention)),
-    }
-)
+# When a running node goes by a new value. What stands in neither needs a restart.
+_TABLES: Mapping[str, When] = {
+    "catalog": "next job",
+    "events": "at once",
+    "executor": "next job",
+    "limits": "next job",
+    "retention": "at once",
+    "retry": "next job",
+    "scaling": "at once",
+    "shutdown": "at once",
+    "webhooks": "at once",
+}
+_KEYS: Mapping[str, When] = {
+    "workers.default_count": "at once",
+    "workers.max_count": "at once",
+    "workers.poll_interval_ms": "at once",
+    "workers.scale_interval_ms": "at once",
+    "limits.max_payload_bytes": "at once",
+    "limits.max_payload_depth": "at once",
+    "limits.max_running": "next claim",
+    "limits.claim_batch": "next claim",
+    "limits.claim_ahead_ms": "next claim",
+    "duties.lease_seconds": "at once",
+    "duties.heartbeat_seconds": "at once",
+    "leases.reap_interval_seconds": "at once",
+    "http.token": "at once",
+    "http.token_file": "at once",
+    "http.tokens": "at once",
+    "log.level": "at once",
+}
 
-T = TypeVar("T", Workers, Limits, Webhooks, CatalogSettings)
+T = TypeVar("T", bound=AttrsInstance)
+
+
+def applies(key: str) -> When:
+    """When a running node goes by another value of this key (`section.name`)."""
+    return _KEYS.get(key) or _TABLES.get(key.partition(".")[0], "restart")
+
+
+LIVE_KEYS = frozenset(key for key in keys() if applies(key) != "restart")
 
 
 @frozen
@@ -52,74 +68,101 @@ class Changes:
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
-    live: tuple[str, ...] = ()
-    restart: tuple[str, ...] = ()
+    keys: tuple[Change, ...] = ()
+    schedules: Named = field(factory=Named)
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The keys that apply, and the schedules."""
+        found = [one.key for one in self.keys if one.when != "restart"]
+        return (*found, *(f"schedules.{name}" for name in self.schedules.names))
+
+    @property
+    def restart(self) -> tuple[str, ...]:
+        return tuple(one.key for one in self.keys if one.when == "restart")
 
 
 def changes(old: Settings, new: Settings) -> Changes:
     """Both are the node's own settings, as `load` gives them."""
-    changed = [key for key in keys() if _value(old, key) != _value(new, key)]
     tenants = {name: _where_it_was(tenant, old, new) for name, tenant in new.tenants.items()}
     both = [name for name in tenants if name in old.tenants]
-    live, restart = _split(changed, old.tenants, tenants)
-    kept = evolve(
-        old,
-        workers=_with_live(old.workers, new.workers, "workers"),
-        limits=_with_live(old.limits, new.limits, "limits"),
-        webhooks=_with_live(old.webhooks, new.webhooks, "webhooks"),
-        catalog=_with_live(old.catalog, new.catalog, "catalog"),
-        retention=new.retention,
-        duties=evolve(new.duties, mode=old.duties.mode),
-        schedules=new.schedules,
-        tenants={name: _as_far_as_live(tenant, old) for name, tenant in tenants.items()},
-    )
+    kept: dict[str, Any] = {
+        section: _with_live(getattr(old, section), getattr(new, section), section)
+        for section in sections()
+    }
     return Changes(
-        settings=kept,
+        settings=evolve(
+            old,
+            **kept,
+            schedules=new.schedules,
+            tenants={name: _as_far_as_live(tenant, old) for name, tenant in tenants.items()},
+        ),
         added=tuple(name for name in tenants if name not in old.tenants),
         removed=tuple(name for name in old.tenants if name not in tenants),
         moved=tuple(name for name in both if tenants[name].place != old.tenants[name].place),
-        live=(*live, *_schedules_changed(old, new)),
-        restart=restart,
+        keys=tuple(_changed(old, new, tenants)),
+        schedules=named_changes(_written(old), _written(new), "at once"),
     )
 
 
-def _split(
-    changed: list[str], before: Mapping[str, Tenant], now: Mapping[str, Tenant]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    of_tenants = [
-        f"{TABLE}.{name}.{table}.{key}"
-        for name in now
-        if name in before
-        for table in ("workers", "limits")
-        for key in _differing(getattr(before[name], table), getattr(now[name], table))
-        if f"{table}.{key}" not in changed
+def unsound(found: Changes) -> list[Fault]:
+    """What would not hold any more between what applies now and what waits for a restart."""
+    return [
+        _waits_for_restart(found, key, rule.wanted)
+        for rule in RULES
+        for key in [next((key for key in rule.keys if key in found.restart), None)]
+        if key is not None and not rule.defaults_give_way and not rule.holds(found.settings)
     ]
-    found = [*changed, *of_tenants]
-    live = tuple(key for key in found if _plain(key) in LIVE_KEYS)
-    return live, tuple(key for key in found if _plain(key) not in LIVE_KEYS)
 
 
-def _schedules_changed(old: Settings, new: Settings) -> list[str]:
-    names = sorted(old.schedules.keys() | new.schedules.keys())
-    return [f"schedules.{name}" for name in names if _differs(old, new, name)]
+def _waits_for_restart(found: Changes, key: str, wanted: str) -> Fault:
+    """The key that is behind: the node goes by its old value, which does not fit the others."""
+    still = next(toml_text(one.before) for one in found.keys if one.key == key)
+    hint = f"{key} changes only at a restart: restart the node, or leave the others as they were"
+    return Fault("while the node runs", None, key, f"{still} until a restart", wanted, hint)
 
 
-def _differs(old: Settings, new: Settings, name: str) -> bool:
-    """Where it stands in its file says nothing."""
-    before, now = old.schedules.get(name), new.schedules.get(name)
-    if before is None or now is None:
-        return True
-    return evolve(before, source="") != evolve(now, source="")
+def _changed(old: Settings, new: Settings, tenants: Mapping[str, Tenant]) -> Iterator[Change]:
+    whole: set[tuple[str, object, object]] = set()
+    for key, attribute in keys().items():
+        before, after = _value(old, key), _value(new, key)
+        if before != after:
+            yield Change(key, shown(attribute, before), shown(attribute, after), applies(key))
+            whole.add((key, repr(before), repr(after)))
+    of_tenants = (
+        each
+        for name, tenant in tenants.items()
+        if name in old.tenants
+        for each in _of_tenant(old.tenants[name], tenant)
+    )
+    for key, change in of_tenants:
+        # What a tenant has from the node's own tables has been said.
+        if (key, repr(change.before), repr(change.after)) not in whole:
+            yield change
 
 
-def _plain(key: str) -> str:
-    """A tenant's key as the node has it."""
-    return ".".join(key.split(".")[-2:])
+def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
+    """Each change with the node's own key that it stands for."""
+    own = f"{TABLE}.{now.name}"
+    for name, attribute in attrs.fields_dict(TenantPlace).items():
+        was, will = getattr(before.place, name), getattr(now.place, name)
+        if was != will:
+            told = shown(attribute, was), shown(attribute, will)
+            yield f"store.{name}", Change(f"{own}.{name}", *told, "at once")
+    for table in ("workers", "limits"):
+        old: AttrsInstance = getattr(before, table)
+        new: AttrsInstance = getattr(now, table)
+        for name, attribute in attrs.fields_dict(type(old)).items():
+            was, will = getattr(old, name), getattr(new, name)
+            if was != will:
+                key = f"{table}.{name}"
+                told = shown(attribute, was), shown(attribute, will)
+                yield key, Change(f"{own}.{key}", *told, applies(key))
 
 
-def _differing(one: attrs.AttrsInstance, other: attrs.AttrsInstance) -> list[str]:
-    names = attrs.fields_dict(type(one))
-    return [name for name in names if getattr(one, name) != getattr(other, name)]
+def _written(settings: Settings) -> Mapping[str, Mapping[str, object]]:
+    """Where a schedule stands in its file says nothing."""
+    return {name: as_written(one) for name, one in settings.schedules.items()}
 
 
 def _value(settings: Settings, key: str) -> object:
@@ -129,9 +172,9 @@ def _value(settings: Settings, key: str) -> object:
 
 def _with_live(old: T, new: T, section: str) -> T:
     """The old table, with what applies now taken from the new one."""
-    live = [key.partition(".")[2] for key in LIVE_KEYS if key.startswith(f"{section}.")]
-    fresh: dict[str, Any] = {name: getattr(new, name) for name in live}
-    return evolve(old, **fresh)
+    names = [name for name in attrs.fields_dict(type(old)) if f"{section}.{name}" in LIVE_KEYS]
+    fresh: dict[str, Any] = {name: getattr(new, name) for name in names}
+    return cast(T, evolve(cast(Any, old), **fresh))
 
 
 def _where_it_was(tenant: Tenant, old: Settings, new: Settings) -> Tenant:
@@ -146,4 +189,5 @@ def _as_far_as_live(tenant: Tenant, old: Settings) -> Tenant:
     before = old.tenants.get(tenant.name)
     if before is None:
         return tenant
-    return evolve(tenant, limits=_with_live(before.limits, tenant.limits, "limits"))
+    limits: Limits = _with_live(before.limits, tenant.limits, "limits")
+    return evolve(tenant, limits=limits)

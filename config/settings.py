@@ -132,6 +132,7 @@ class Shutdown:
     grace_period_seconds: float = field(validator=Between(0, _DAY))
     interrupted: Literal["requeue", "pause"]
     dismiss_seconds: float = field(validator=Between(0.1, _HOUR))
+    abandon_seconds: float = field(validator=Between(0, _HOUR))
 
 
 @frozen

@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import attrs
 import trio
 
+from musterd.catalog.differences import kind_changes
 from musterd.catalog.kinds import Catalog
+from musterd.config.differences import Change
 from musterd.config.faults import ConfigError
 from musterd.config.reload import Changes, changes
+from musterd.config.secrets import MASK
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
 from musterd.manager.fingerprint import fingerprint
 from musterd.manager.headcount import Headcount
-from musterd.manager.log import event
+from musterd.manager.log import event, event_of_list
 from musterd.manager.metrics import Metrics
+from musterd.manager.reload_checks import check_takeover
+from musterd.manager.reload_log import tell_taken
+from musterd.manager.reload_outcome import NotNow, Outcome, Refused, Taken
 from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Configured
 from musterd.store.errors import StoreError
 
 if TYPE_CHECKING:
     from musterd.manager.daemon import DaemonPlan
+
+ASKED_MAX = 10  # reloads that somebody waits for
+FAULTS_KEPT = 20
+
+
+@attrs.define(eq=False)
+class _Asked:
+    """A reload that somebody waits for."""
+
+    done: trio.Event = attrs.field(factory=trio.Event)
+    outcome: Outcome = attrs.field(factory=lambda: NotNow("the node has ended meanwhile"))
 
 
 @attrs.define(eq=False)
@@ -37,13 +54,18 @@ class Reloader:
     headcount: Headcount
     make: Callable[[str, Settings], Tenancy]  # raises ConfigError or StoreError
     on_change: Callable[[], None] = lambda: None  # tenants have come or gone
+    on_begin: Callable[[], None] = lambda: None  # a reload is under way
+    on_end: Callable[[], None] = lambda: None  # it is over, whatever came of it
     homes: trio.Nursery | None = attrs.field(default=None, init=False)
     settings: Settings = attrs.field(init=False)
     catalog: Catalog = attrs.field(init=False)
     generation: int = attrs.field(default=1, init=False)
+    faults: tuple[str, ...] = attrs.field(default=(), init=False)  # of what was refused last
     configured: Configured = attrs.field(init=False)
     _taken_at: float = attrs.field(init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _asked: int = attrs.field(default=0, init=False)  # that wait or are under way
+    _signalled: bool = attrs.field(default=False, init=False)  # one for a signal has not begun yet
 
     def __attrs_post_init__(self) -> None:
         self.settings, self.catalog = self.plan.settings, self.plan.catalog
@@ -55,24 +77,67 @@ class Reloader:
         return self.settings.workers.poll_interval_ms / 1000
 
     def reload_soon(self) -> None:
+        """As a signal asks for it. One that has not begun yet will read what stands there then: it
+        does for all that come meanwhile.
+        """
         if self.homes is None or self.plan.reread is None:
             event(self.plan.log, logging.WARNING, "not reloaded", message="the node does not run")
-        else:
+        elif not self._signalled:
+            self._signalled = True
             self.homes.start_soon(self.reload, self.plan.reread)
 
-    async def reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> None:
+    async def ask(self) -> Outcome:
+        """Reloads, and gives what came of it. Who is cancelled here only does not hear of it."""
+        if self.homes is None or self.plan.reread is None:
+            return NotNow("the node does not run: it starts or drains")
+        if self._asked >= ASKED_MAX:
+            return NotNow(f"{self._asked} reloads are waiting for their turn")
+        asked = _Asked()
+        self._asked += 1
+        self.homes.start_soon(self._reload_for, asked, self.plan.reread)
+        await asked.done.wait()
+        return asked.outcome
+
+    async def _reload_for(
+        self, asked: _Asked, reread: Callable[[], tuple[Settings, Catalog]]
+    ) -> None:
+        try:
+            asked.outcome = await self.reload(reread)
+        finally:
+            self._asked -= 1
+            asked.done.set()
+
+    async def reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> Outcome:
         """One after the other. What is invalid is told, and changes nothing."""
         async with self._turn:
-            fresh: dict[str, Tenancy] = {}
+            self._signalled = False
+            self.on_begin()
             try:
-                settings, catalog = await trio.to_thread.run_sync(reread)
-                found = changes(self.settings, settings)
-                self._make_all(found, fresh)
-            except (ConfigError, StoreError) as error:
-                self._refuse(error)
-                await self._undo(fresh)
-                return
-            self._take_over(found, catalog, fresh)
+                return await self._reload(reread)
+            finally:
+                self.on_end()
+
+    async def _reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> Outcome:
+        fresh: dict[str, Tenancy] = {}
+        try:
+            settings, catalog = await trio.to_thread.run_sync(reread)
+            found = changes(self.settings, settings)
+            check_takeover(found, self.catalog, catalog)
+            use_secrets = await trio.to_thread.run_sync(self.plan.read_secrets, found)
+            self._make_all(found, fresh)
+        except (ConfigError, StoreError) as error:
+            await self._undo(fresh)
+            return self._refuse(error)
+        if self.homes is None:
+            await self._undo(fresh)
+            event(self.plan.log, logging.WARNING, "not reloaded", message="the node drains")
+            return NotNow("the node drains")
+        found = _with_secrets(found, use_secrets())
+        taken = Taken(self.generation + 1, found, kind_changes(self.catalog, catalog))
+        self._take_over(found, catalog, fresh)
+        tell_taken(self.plan.log, taken, catalog)
+        self._announce("applied", [*found.live, *found.restart])
+        return taken
 
     def _make_all(self, found: Changes, fresh: dict[str, Tenancy]) -> None:
         for name in found.added:
@@ -84,19 +149,26 @@ class Reloader:
             await tenancy.engine.close()
             self.plan.forget(name)
 
-    def _refuse(self, error: Exception) -> None:
-        for line in str(error).splitlines():
-            event(self.plan.log, logging.ERROR, "configuration fault", message=line)
+    def _refuse(self, error: ConfigError | StoreError) -> Refused:
+        lines = tuple(str(error).splitlines())
+        for line in lines:
+            event_of_list(self.plan.log, logging.ERROR, "configuration fault", message=line)
         event(self.plan.log, logging.ERROR, "not reloaded", generation=self.generation)
         self.plan.metrics.config(self.generation, success=False, timestamp=self._taken_at)
         self._announce("refused", [])
+        self.faults = lines[:FAULTS_KEPT]
+        return Refused(self.generation, lines)
 
     def _take_over(self, found: Changes, catalog: Catalog, fresh: dict[str, Tenancy]) -> None:
         """Without a pause in between."""
-        plan, self.settings, self.catalog = self.plan, found.settings, catalog
+        plan, before = self.plan, self.settings
+        self.settings, self.catalog = found.settings, catalog
         self.generation += 1
+        self.faults = ()
         self._note_configuration()
         self._taken_at = plan.wall_clock()
+        if before.log.level != found.settings.log.level:
+            plan.log.setLevel(found.settings.log.level.upper())
         for name in (*found.removed, *found.moved):
             self._see_off(name)
         for name, tenancy in self.tenancies.items():
@@ -107,23 +179,11 @@ class Reloader:
         self.headcount.set_overall(found.settings.workers.max_count)
         tell_bounds(plan.metrics, found.settings)
         plan.metrics.config(self.generation, success=True, timestamp=self._taken_at)
-        self._tell(found)
 
     def _note_configuration(self) -> None:
         """What is in effect: a change that needs a restart does not count."""
         digits = fingerprint(self.settings, self.catalog)
         self.configured = Configured(self.generation, digits)
-
-    def _tell(self, found: Changes) -> None:
-        log = self.plan.log
-        for key in found.restart:
-            event(log, logging.WARNING, "needs a restart", key=key)
-        told = {"added": found.added, "removed": found.removed, "moved": found.moved}
-        told["changed"] = found.live
-        listed = {name: ",".join(names) for name, names in told.items() if names}
-        kinds = len(self.catalog)
-        event(log, logging.INFO, "reloaded", generation=self.generation, kinds=kinds, **listed)
-        self._announce("applied", [*found.live, *found.restart])
 
     def _announce(self, result: str, changed: list[str]) -> None:
         """In the log of events of each tenant that is served."""
@@ -169,3 +229,9 @@ def tell_bounds(metrics: Metrics, settings: Settings) -> None:
     """Tells the least and the largest number of workers of a node."""
     floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
     metrics.crew_bounds(floors, settings.workers.max_count)
+
+
+def _with_secrets(found: Changes, keys: Collection[str]) -> Changes:
+    """Secrets that are others by now, though the settings name the same files."""
+    secrets = (Change(key, MASK, MASK, "at once") for key in keys)
+    return attrs.evolve(found, keys=(*found.keys, *secrets))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from musterd.manager.cli.diff import diff
 from musterd.manager.cli.given import Given, Verbs
 from musterd.manager.cli.out import print_json, say
 
@@ -45,3 +46,6 @@ def check(given: Given) -> None:
     changed = [key for key, origin in loaded.origins.items() if origin != "default"]
     said = f"{len(changed)} settings differ from the shipped ones" if changed else "all as shipped"
     say(f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds")
+
+
+config.add_command(diff)
