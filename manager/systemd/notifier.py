@@ -1,0 +1,121 @@
+"""Keeps systemd informed, from the start of the daemon to its end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import attrs
+import trio
+
+from musterd.manager.log import event
+from musterd.manager.systemd.messages import Seen, Told, next_message
+from musterd.manager.systemd.service_manager import ServiceManager
+from musterd.manager.systemd.vitals import Vitals, why_unwell
+from musterd.manager.view import NodeStatus
+
+LOOK_SECONDS = 1.0
+WAITING_MAX = 16  # messages of reloads that could not be sent yet
+
+
+@attrs.define(eq=False)
+class Notifier:
+    """Owned by the daemon. Without a service manager it does nothing. All methods but `run` are
+    synchronous and return at once.
+
+    `generation` counts the configurations taken over; a reload that leaves it as it was has been
+    refused.
+    """
+
+    manager: ServiceManager | None
+    status: Callable[[], NodeStatus]
+    vitals: Callable[[], Sequence[Vitals]]
+    generation: Callable[[], int]
+    drain_seconds_max: Callable[[], float]
+    log: logging.Logger
+    _told: Told = attrs.field(factory=Told, init=False)
+    _stop_by_local: float | None = attrs.field(default=None, init=False)
+    _generation_before: int = attrs.field(default=0, init=False)
+    _refused: bool = attrs.field(default=False, init=False)
+    _unwell: str | None = attrs.field(default=None, init=False)
+    _is_deaf: bool = attrs.field(default=False, init=False)
+    _waiting: deque[list[str]] = attrs.field(factory=lambda: deque(maxlen=WAITING_MAX), init=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    async def run(self) -> None:
+        if self.manager is None:
+            return
+        watchdog = self.manager.watchdog_seconds
+        look = LOOK_SECONDS if watchdog is None else min(LOOK_SECONDS, watchdog / 6)
+        late_seconds = 0.0
+        while True:
+            self._look(self.manager, late_seconds)
+            wanted = trio.current_time() + look
+            with trio.move_on_at(wanted):
+                await self._bell.wait()
+            self._bell = trio.Event()
+            late_seconds = max(0.0, trio.current_time() - wanted)
+
+    def look_soon(self) -> None:
+        """Something has changed that should be told at once."""
+        self._bell.set()
+
+    def stop(self) -> None:
+        """The daemon begins to leave."""
+        if self._stop_by_local is None:
+            self._stop_by_local = trio.current_time() + self.drain_seconds_max()
+        self._bell.set()
+
+    def reload_begins(self) -> None:
+        self._generation_before = self.generation()
+        # systemd compares this with when it asked: its own clock, not that of the event loop.
+        now_usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
+        self._tell_in_turn(["RELOADING=1", f"MONOTONIC_USEC={now_usec}"])
+
+    def reload_ends(self) -> None:
+        self._refused = self.generation() == self._generation_before
+        self._tell_in_turn(["READY=1"])
+        self._bell.set()
+
+    def _look(self, manager: ServiceManager, late_seconds: float) -> None:
+        if not self._flush(manager):
+            return
+        watchdog = manager.watchdog_seconds
+        late_max = float("inf") if watchdog is None else watchdog / 6
+        unwell = why_unwell(self.vitals(), late_seconds, late_max)
+        self._log_change(unwell if watchdog is not None else None)
+        now, stop_by = trio.current_time(), self._stop_by_local
+        seen = Seen(now, self.status(), stop_by, self._refused, unwell)
+        lines, told = next_message(seen, self._told, None if watchdog is None else watchdog / 3)
+        if not lines or self._tell(manager, lines):
+            self._told = told
+
+    def _tell_in_turn(self, lines: list[str]) -> None:
+        """What may not be lost: it waits until it can be sent."""
+        if self.manager is not None:
+            self._waiting.append(lines)
+            self._flush(self.manager)
+
+    def _flush(self, manager: ServiceManager) -> bool:
+        while self._waiting:
+            if not self._tell(manager, self._waiting[0]):
+                return False
+            self._waiting.popleft()
+        return True
+
+    def _tell(self, manager: ServiceManager, lines: list[str]) -> bool:
+        was_sent = manager.tell(lines)
+        if not was_sent and not self._is_deaf:
+            fields = {"address": manager.address, "message": "tried again every second"}
+            event(self.log, logging.WARNING, "systemd does not hear us", **fields)
+        self._is_deaf = not was_sent
+        return was_sent
+
+    def _log_change(self, unwell: str | None) -> None:
+        if unwell is not None and self._unwell is None:
+            event(self.log, logging.ERROR, "watchdog not fed", message=unwell)
+        if unwell is None and self._unwell is not None:
+            event(self.log, logging.INFO, "watchdog fed again")
+        self._unwell = unwell
