@@ -9,75 +9,41 @@ are looked up once. No label has values that users can multiply without bound: k
 from __future__ import annotations
 
 import platform
+import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
-from attrs import define, evolve, field
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
-    Histogram,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.crew_metrics import CrewMetrics
 from musterd.manager.duty_metrics import DutyMetrics
+from musterd.manager.queue_metrics import QueueCollector
+from musterd.manager.rendering import Rendering
+from musterd.manager.store_metrics import StoreMetrics
 from musterd.manager.tallies import JobTallies
 from musterd.manager.view import Decision
+from musterd.manager.vital_metrics import VitalMetrics
+from musterd.store.connections import ConnectionUse
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.store.lifecycle import ENDED
 from musterd.workers.listener import Ignored, Report
 
 LAGS_KEPT = 30
-CREW_STATES = ("idle", "busy", "retiring")
-STORE_BUCKETS_SECONDS = (
-    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
-    *(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
-
-
-@define(eq=False)
-class _QueueCollector(Collector):
-    """The gauges of the queues: what each store counted last, nothing before it has been asked."""
-
-    by_tenant: dict[str, Counts] = field(factory=dict[str, Counts])
-
-    def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
-        jobs = GaugeMetricFamily(
-            "musterd_jobs", "Jobs in the store, by state.", labels=["tenant", "state"]
-        )
-        depth = GaugeMetricFamily(
-            "musterd_queue_depth", "Jobs that are due and claimable.", labels=["tenant"]
-        )
-        oldest = GaugeMetricFamily(
-            "musterd_queue_oldest_age_seconds",
-            "How long the longest-waiting due job has waited.",
-            labels=["tenant"],
-        )
-        enqueued = CounterMetricFamily(
-            "musterd_jobs_enqueued", "Jobs ever enqueued, from any source.", labels=["tenant"]
-        )
-        # Copied first: this runs in a thread, while the loop goes on.
-        for tenant, counts in list(self.by_tenant.items()):
-            for state in JobState:
-                jobs.add_metric([tenant, state.value], counts.by_state.get(state, 0))
-            depth.add_metric([tenant], counts.due)
-            oldest.add_metric([tenant], counts.oldest_due_seconds)
-            enqueued.add_metric([tenant], counts.enqueued_total)
-        return (jobs, depth, oldest, enqueued)
 
 
 class Metrics:
     """All instruments. The methods of `Listener` and the others return at once and never raise.
 
-    What the gauges of the crew say without naming a tenant is the sum over all of them.
+    `rendering` gives the text to whoever asks over HTTP.
     """
 
     def __init__(self, settings: MetricsSettings, version: str) -> None:
@@ -88,14 +54,17 @@ class Metrics:
         self._jobs = JobTallies(settings.kinds_max, *bounds)
         self.registry.register(self._jobs)
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
-        self._queue = _QueueCollector()
-        self._wishes: dict[str, Decision] = {}  # the last of each tenant
+        self._queue = QueueCollector()
         self.registry.register(self._queue)
         ProcessCollector(registry=self.registry)
+        self._crew = CrewMetrics(self.registry)
+        self._store = StoreMetrics(self.registry)
         self._make_lease_instruments()
-        self._make_crew_instruments()
         self._make_node_instruments(version)
+        self._make_config_instruments()
         self.duties = DutyMetrics(self.registry)
+        self.rendering = Rendering(self.render)
+        self.vitals = VitalMetrics(self.registry)
 
     # -- told by the desk and the workers -------------------------------------------------------
 
@@ -137,30 +106,25 @@ class Metrics:
 
     def scaled(self, decision: Decision, tenant: str = DEFAULT_TENANT) -> None:
         """One tick: what was wished, what held it back, which way it went."""
-        before = self._wishes.get(tenant)
-        if decision.raw_wish is None and before is not None:
-            decision = evolve(decision, raw_wish=before.raw_wish)  # the last one known
-        self._wishes[tenant] = decision
-        self._sum_up_wishes()
-        self._decisions.labels(direction=_direction(decision)).inc()
-        if decision.limited_by is not None:
-            self._limited.labels(reason=decision.limited_by).inc()
+        self._crew.scaled(decision, tenant)
 
     def crew(self, idle: int, busy: int, retiring: int, tenant: str = DEFAULT_TENANT) -> None:
-        for state, count in zip(CREW_STATES, (idle, busy, retiring), strict=True):
-            self._workers.labels(tenant=tenant, state=state).set(count)
+        self._crew.counted(idle, busy, retiring, tenant)
 
     def crew_bounds(self, default_count: int, max_count: int) -> None:
-        self._workers_min.set(default_count)
-        self._workers_max.set(max_count)
+        self._crew.bounds(default_count, max_count)
 
     # -- told by the store's watcher and the node -----------------------------------------------
 
     def store_operation(self, operation: str, seconds: float) -> None:
-        self._store_seconds.labels(operation=operation).observe(seconds)
+        self._store.took(operation, seconds)
 
     def store_error(self, operation: str) -> None:
-        self._store_errors.labels(operation=operation).inc()
+        self._store.failed(operation)
+
+    def watch_connections(self, ask: Callable[[], ConnectionUse]) -> None:
+        """Asked at each scrape, in a thread."""
+        self._store.connections.ask = ask
 
     def counts(self, counts: Counts | None, tenant: str = DEFAULT_TENANT) -> None:
         """None = the store does not say."""
@@ -172,11 +136,8 @@ class Metrics:
         """Drops the series of a tenant that is no longer served."""
         self._jobs.forget(tenant)
         self._queue.by_tenant.pop(tenant, None)
-        self._wishes.pop(tenant, None)
-        self._sum_up_wishes()
-        for state in CREW_STATES:
-            with suppress(KeyError):  # its crew was never told of
-                self._workers.remove(tenant, state)
+        self._crew.forget(tenant)
+        self.vitals.tell(None, tenant)
 
     def webhook(self, result: str) -> None:
         """One try: delivered, failed for good, or to be retried."""
@@ -194,15 +155,18 @@ class Metrics:
         self._config_success.set(int(success))
         self._config_timestamp.set(timestamp)
 
-    def render(self) -> bytes:
-        """Gives the text format. Takes its time with many series: call it in a thread."""
-        return generate_latest(self.registry)
+    def draining(self) -> None:
+        """The node takes no more jobs, and will end."""
+        self._draining.set(1)
 
-    def _sum_up_wishes(self) -> None:
-        self._desired.set(sum(one.desired for one in self._wishes.values()))
-        raw = [one.raw_wish for one in self._wishes.values() if one.raw_wish is not None]
-        if raw:
-            self._desired_raw.set(sum(raw))
+    def render(self) -> bytes:
+        """Gives the text format. Takes its time with many series: call it in a thread, and one at
+        a time (see `rendering`).
+        """
+        began = time.perf_counter()
+        text = generate_latest(self.registry)
+        self._render_seconds.set(time.perf_counter() - began)
+        return text
 
     # -- making ----------------------------------------------------------------------------------
 
@@ -215,26 +179,19 @@ class Metrics:
             "stale_writes_rejected", "Settlements refused since the lease had been lost."
         )
 
-    def _make_crew_instruments(self) -> None:
-        self._workers = self._gauge("workers", "The crew, by what it does.", "tenant", "state")
-        self._workers_min = self._gauge("workers_min", "The least crew: workers.default_count.")
-        self._workers_max = self._gauge("workers_max", "The largest crew: workers.max_count.")
-        self._desired = self._gauge("workers_desired", "The crew decided on, within all limits.")
-        self._desired_raw = self._gauge("workers_desired_raw", "The crew wished for, unlimited.")
-        self._decisions = self._counter("scale_decisions", "Scaling decisions.", "direction")
-        self._limited = self._counter("scale_limited", "Decisions held back, by what.", "reason")
-        for direction in ("up", "down", "hold"):
-            self._decisions.labels(direction=direction)
-
     def _make_node_instruments(self, version: str) -> None:
-        self._store_seconds = self._histogram(
-            "store_operation_seconds", "Time of a store call.", STORE_BUCKETS_SECONDS, "operation"
-        )
-        self._store_errors = self._counter("store_errors", "Store calls that failed.", "operation")
         self._webhooks = self._counter("webhooks", "Tries to tell of a job's end.", "result")
         for result in ("delivered", "failed", "retried"):
             self._webhooks.labels(result=result)
         self._loop_lag = self._gauge("loop_lag_seconds", "How late the loop woke at most, of late.")
+        self._draining = self._gauge("node_draining", "1 while the node waits for its last jobs.")
+        self._render_seconds = self._gauge(
+            "metrics_render_seconds", "How long it took to write the metrics the last time."
+        )
+        info = self._gauge("build_info", "What is running; always 1.", "version", "python")
+        info.labels(version=version, python=platform.python_version()).set(1)
+
+    def _make_config_instruments(self) -> None:
         self._config_generation = self._gauge("config_generation", "Which configuration is in use.")
         self._config_success = self._gauge(
             "config_reload_success", "1 if the last configuration offered was taken."
@@ -242,24 +199,9 @@ class Metrics:
         self._config_timestamp = self._gauge(
             "config_last_reload_timestamp_seconds", "When a configuration was last taken."
         )
-        info = self._gauge("build_info", "What is running; always 1.", "version", "python")
-        info.labels(version=version, python=platform.python_version()).set(1)
 
     def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
         return Counter(f"musterd_{name}", help_text, labels, registry=self.registry)
 
     def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
         return Gauge(f"musterd_{name}", help_text, labels, registry=self.registry)
-
-    def _histogram(
-        self, name: str, help_text: str, buckets: Sequence[float], *labels: str
-    ) -> Histogram:
-        return Histogram(
-            f"musterd_{name}", help_text, labels, registry=self.registry, buckets=buckets
-        )
-
-
-def _direction(decision: Decision) -> str:
-    if decision.hired or decision.taken_back:
-        return "up"
-    return "down" if decision.retired else "hold"

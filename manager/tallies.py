@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from musterd.store.job import AttemptOutcome, JobState
 
 OTHER = "other"
+OUTCOMES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED)
 
 
 class Spread:
@@ -106,8 +107,11 @@ class JobTallies(Collector):
             labels=["tenant", "kind", "outcome"],
         )
         for kind, tally in kinds:
-            for (tenant, state), count in list(tally.finished.items()):
-                family.add_metric([tenant, kind, state.value], count)
+            finished = dict(tally.finished)
+            # All outcomes of a kind begin together, so that its first failure is a rise from 0.
+            for tenant in dict.fromkeys(tenant for tenant, _ in finished):
+                for state in OUTCOMES:
+                    family.add_metric([tenant, kind, state.value], finished.get((tenant, state), 0))
         return family
 
     def _retries(self, kinds: list[tuple[str, KindTally]]) -> CounterMetricFamily:
@@ -115,8 +119,7 @@ class JobTallies(Collector):
             "musterd_job_retries", "Attempts that ended in a retry.", labels=["kind"]
         )
         for kind, tally in kinds:
-            if tally.retries:
-                family.add_metric([kind], tally.retries)
+            family.add_metric([kind], tally.retries)
         return family
 
     def _waited(self, kinds: list[tuple[str, KindTally]]) -> HistogramMetricFamily:

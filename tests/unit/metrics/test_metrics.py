@@ -3,22 +3,23 @@
 import re
 import shutil
 import subprocess
+from datetime import UTC, datetime
 
 import attrs
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.metrics import Metrics
 from musterd.manager.view import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
-from musterd.workers.listener import Listener, Report
+from musterd.workers.listener import Listener
+from tests.support.metric_samples import make, report, samples, value
 
-BUCKETS = (0.01, 0.1, 1.0)
 PROMISED: dict[str, set[str]] = {
     "jobs": {"tenant", "state"},
     "queue_depth": {"tenant"},
     "queue_oldest_age_seconds": {"tenant"},
+    "queue_paused": {"tenant"},
+    "targets_halted": {"tenant"},
     "jobs_enqueued_total": {"tenant"},
     "jobs_claimed_total": set(),
     "jobs_finished_total": {"tenant", "kind", "outcome"},
@@ -37,24 +38,21 @@ PROMISED: dict[str, set[str]] = {
     "scale_limited_total": {"reason"},
     "store_operation_seconds_count": {"operation"},
     "store_errors_total": {"operation"},
+    "store_connections": {"state"},
+    "store_connections_max": set(),
+    "store_connections_waiting": set(),
+    "duty_leader": {"duty"},
+    "duty_runs_total": {"duty", "result"},
+    "duty_last_success_timestamp_seconds": {"duty"},
+    "webhooks_total": {"result"},
+    "node_draining": set(),
+    "metrics_render_seconds": set(),
     "loop_lag_seconds": set(),
     "config_generation": set(),
     "config_reload_success": set(),
     "config_last_reload_timestamp_seconds": set(),
     "build_info": {"version", "python"},
 }
-
-
-def make(kinds_max: int = 10) -> Metrics:
-    return Metrics(MetricsSettings(BUCKETS, BUCKETS, kinds_max), "1.2.3")
-
-
-def report(
-    kind: str = "report",
-    outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED,
-    state: JobState = JobState.SUCCEEDED,
-) -> Report:
-    return Report(1, kind, 1, 1, outcome, state, 0.05, None)
 
 
 UP = Decision(1.0, "demand", 9, 1, 2, 10, 8, "max", 6, 0, 0)
@@ -74,21 +72,10 @@ def told_everything() -> Metrics:
     metrics.crew_bounds(2, 8)
     metrics.store_operation("claim", 0.001)
     metrics.store_error("claim")
+    metrics.duties.ran("reaping", 1234.5, well=True)
     metrics.loop_lag(0.01)
     metrics.config(generation=1, success=True, timestamp=1234.5)
     return metrics
-
-
-def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(metrics.render().decode())
-        for sample in family.samples
-    }
-
-
-def value(metrics: Metrics, name: str, **labels: str) -> float:
-    return samples(metrics)[f"musterd_{name}", tuple(sorted(labels.items()))]
 
 
 def test_it_is_a_listener() -> None:
@@ -183,17 +170,13 @@ def test_a_failed_observation_keeps_the_last_wish() -> None:
     assert value(metrics, "scale_limited_total", reason="no_observation") == 1
 
 
-def test_kinds_beyond_the_bound_share_one_label() -> None:
-    metrics = make(kinds_max=2)
-    for kind in ("a", "b", "c", "d"):
-        metrics.claimed(kind, 0.0)
-        metrics.settled([report(kind)])
-        retrying = report(kind, AttemptOutcome.RETRYING, JobState.QUEUED)
-        metrics.settled([retrying])
-    labels = {dict(labels).get("kind") for _, labels in samples(metrics)}
-    assert labels == {None, "a", "b", "other"}
-    assert value(metrics, "job_wait_seconds_count", kind="other") == 2
-    assert value(metrics, "job_retries_total", kind="other") == 2
+def test_the_queue_tells_whether_it_is_paused_and_how_many_targets_are_halted() -> None:
+    metrics = told_everything()
+    assert value(metrics, "queue_paused", tenant="default") == 0
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    metrics.counts(Counts({}, 9, 3, 1.5, since, "ann", targets_halted=7))
+    assert value(metrics, "queue_paused", tenant="default") == 1
+    assert value(metrics, "targets_halted", tenant="default") == 7
 
 
 def test_the_lag_shown_is_the_largest_of_late() -> None:

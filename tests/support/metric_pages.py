@@ -1,0 +1,75 @@
+"""All metrics that a node exports, for the pages and rules that name them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]  # it brings no types
+from prometheus_client.parser import text_string_to_metric_families
+
+from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.metrics import Metrics
+from musterd.manager.view import Decision
+from musterd.store.job import AttemptOutcome, Counts, JobState
+from musterd.store.vitals import Signs
+from musterd.workers.listener import Report
+from tests.support.pages import ROOT
+
+RULES = ROOT / "deploy" / "prometheus" / "musterd.rules.yml"
+OWN_LABELS = {"le"}  # of the format, not of the metric
+NAME = re.compile(r"(?<![:\w])musterd_\w+")  # not those of recording rules
+
+
+def exported() -> dict[str, tuple[str, frozenset[str]]]:
+    """Type and labels of each metric, from a rendering in which each has been told of."""
+    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10), "1")
+    retrying, ended = AttemptOutcome.RETRYING, AttemptOutcome.SUCCEEDED
+    metrics.counts(Counts({}, 0, 0, 0.0, None, None))
+    metrics.claimed("report", 0.1)
+    metrics.settled([Report(1, "report", 1, 1, retrying, JobState.QUEUED, 0.1, None)])
+    metrics.settled([Report(1, "report", 2, 1, ended, JobState.SUCCEEDED, 0.1, None)])
+    metrics.scaled(Decision(0.0, "demand", 0, 0, 2, 0, 2, "min", 0, 0, 0))
+    metrics.crew(1, 1, 0)
+    metrics.store_operation("claim", 0.1)
+    metrics.store_error("claim")
+    metrics.duties.ran("reaping", 1.0, well=True)
+    metrics.vitals.tell(Signs(1.0, 1, 1), "default")
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for family in text_string_to_metric_families(metrics.render().decode()):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels}
+        found[name] = (family.type, frozenset(labels - OWN_LABELS))
+    return found
+
+
+def read_yaml(text: str) -> Any:
+    return yaml.safe_load(text)
+
+
+def rules(file: Path = RULES) -> list[dict[str, Any]]:
+    """Recording rules and alerts, as they stand in the file."""
+    return [rule for group in read_yaml(file.read_text())["groups"] for rule in group["rules"]]
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    return {rule["alert"]: rule for rule in rules() if "alert" in rule}
+
+
+def recorded() -> dict[str, str]:
+    """The expressions of the recording rules."""
+    return {rule["record"]: rule["expr"] for rule in rules() if "record" in rule}
+
+
+def metrics_in(expression: str) -> set[str]:
+    """The metrics that an expression looks at, itself or through recording rules."""
+    found = {_family(name) for name in NAME.findall(expression)}
+    for name, behind in recorded().items():
+        if name in expression:
+            found |= metrics_in(behind)
+    return found
+
+
+def _family(sample: str) -> str:
+    return re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", sample)
