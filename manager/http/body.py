@@ -20,19 +20,21 @@ CLOSE = {"connection": "close"}
 
 async def read_object(site: Site, request: Request) -> dict[str, object]:
     """Gives the object that is the request's body. Raises `Refused`."""
-    _check_type(request.headers.get("content-type", ""))
-    raw = await _read(request, site.plan.body_bytes_max)
+    check_type(request.headers.get("content-type", ""), JSON_TYPE)
+    raw = await read_body(request, site.plan.body_bytes_max())
     if len(raw) <= SMALL_BYTES:
         return _object(raw)
     return await trio.to_thread.run_sync(_object, raw, limiter=site.reading)
 
 
-def _check_type(content_type: str) -> None:
-    if content_type.partition(";")[0].strip().lower() != JSON_TYPE:
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send Content-Type: {JSON_TYPE}")
+def check_type(content_type: str, wanted: str) -> None:
+    """Raises `Refused`."""
+    if content_type.partition(";")[0].strip().lower() != wanted:
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send Content-Type: {wanted}")
 
 
-async def _read(request: Request, max_bytes: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """Raises `Refused` for what is too large, too slow or has no end."""
     with trio.move_on_after(BODY_SECONDS):
         return await _parts(request, max_bytes)
     said = f"the body took longer than {BODY_SECONDS:g} s"

@@ -15,12 +15,14 @@ from musterd.config.credentials import BearerToken
 from musterd.manager.http.answers import DEFAULT_TENANT
 from musterd.manager.http.asked import read_query
 from musterd.manager.http.keys import may
-from musterd.manager.http.operation import Call, Operation, Site
+from musterd.manager.http.operation import PATIENCE, Call, Operation, Site
 from musterd.manager.http.plan import TenantDoor
-from musterd.manager.http.problem import RETRY, Refused, problem, store_refusal
+from musterd.manager.http.problem import RETRY, Refused, store_refusal
+from musterd.manager.http.refusing import refused
 from musterd.store.errors import StoreError
 
 ANSWER_SECONDS = 25.0  # more than a store's own time limits, less than the guard's
+AFTER_SECONDS = 5.0  # for sending an answer that took longer than most may
 HOLDER = "musterd.key"  # where the guard leaves whose token came with the request
 
 
@@ -32,20 +34,24 @@ def endpoint(
     async def answer(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
         operation = by_method[method]
+        seconds = operation.answer_seconds or ANSWER_SECONDS
+        if operation.answer_seconds is not None:
+            request.scope[PATIENCE].deadline = trio.current_time() + seconds + AFTER_SECONDS
         try:
-            with trio.move_on_after(ANSWER_SECONDS):
+            with trio.move_on_after(seconds):
                 return await operation.handler(_call(site, operation, request))
-        except Refused as refused:
-            return refused.answer()
+            said = f"no answer within {seconds:g} s; whether it was done is not known"
+            why = Refused(HTTPStatus.SERVICE_UNAVAILABLE, said, RETRY)
+        except Refused as refusal:
+            why = refusal
         except StoreError as error:
-            return store_refusal(error).answer()
+            why = store_refusal(error)
         except Exception:
             # Logged here and now: the framework would do so when the peer has its answer, and with
             # the peer the connection goes, and what is left of the request.
             site.plan.log.exception("request failed")
-            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
-        said = f"no answer within {ANSWER_SECONDS:g} s; whether it was done is not known"
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, said, RETRY)
+            why = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
+        return refused(site.plan.node.status(), request, why)
 
     return answer
 

@@ -10,7 +10,8 @@ from musterd.manager.view import NodePhase
 Schema = Mapping[str, object]
 
 
-def _whole(**properties: Schema) -> Schema:
+def whole(**properties: Schema) -> Schema:
+    """An object that has these names, all of them, and no other."""
     return {
         "type": "object",
         "required": list(properties),
@@ -29,11 +30,11 @@ NUMBER: Schema = {"type": "number"}
 MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
 YES_OR_NO: Schema = {"type": "boolean"}
 
-KIND_THERE = _whole(
+KIND_THERE = whole(
     broken=MAYBE_TEXT, max_running=MAYBE_COUNT, runs=COUNT, mean_seconds=NUMBER,
     deviation_seconds=NUMBER,
 )  # fmt: skip
-NODE_SEEN = _whole(
+NODE_SEEN = whole(
     id={"type": "string", "format": "uuid"},
     node=TEXT,
     version=TEXT,
@@ -53,11 +54,11 @@ NODE_SEEN = _whole(
     kinds={"type": "object", "additionalProperties": KIND_THERE},
     kinds_whole=YES_OR_NO,
 )
-NODES_SCHEMA = _whole(
+NODES_SCHEMA = whole(
     nodes={"type": "array", "items": NODE_SEEN}, warnings={"type": "array", "items": TEXT}
 )
 
-DUTY = _whole(
+DUTY = whole(
     duty=TEXT,
     tenant=TEXT,
     node=MAYBE_TEXT,
@@ -71,4 +72,4 @@ DUTY = _whole(
     last_error=MAYBE_TEXT,
     hand_overs=COUNT,
 )
-DUTIES_SCHEMA = _whole(duties={"type": "array", "items": DUTY})
+DUTIES_SCHEMA = whole(duties={"type": "array", "items": DUTY})

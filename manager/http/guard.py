@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import trio
@@ -11,17 +11,24 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from musterd.config.credentials import BearerToken
 from musterd.config.listen import TcpAddress, UnixAddress
 from musterd.manager.http.body import too_large
 from musterd.manager.http.calling import HOLDER
-from musterd.manager.http.keys import NOBODY, Keys
+from musterd.manager.http.keys import Keys
 from musterd.manager.http.operation import PATIENCE
+from musterd.manager.http.plan import NodeView
 from musterd.manager.http.problem import problem
+from musterd.manager.http.refusing import must_sign_in, place_of, takes_html
 from musterd.manager.http.routes import OPEN_PATHS
+from musterd.manager.http.ui.sessions import Sessions, session_id_of
+from musterd.manager.http.ui.showing import SIGNED_IN, VOUCH
 from musterd.manager.http.unread import Unread
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 REQUEST_SECONDS = 30.0
+OWN_SITES = frozenset({"same-origin", "none"})  # none: no page at all
+NO_RIGHTS = BearerToken("", "", ())  # whoever asks for what is open to all
 HTTP_VERSIONS = frozenset({"1.0", "1.1"})
 READING_METHODS = frozenset({"GET", "HEAD"})
 SAFE_HEADERS: Mapping[str, str] = {
@@ -38,7 +45,9 @@ class Guard:
     app: ASGIApp
     address: TcpAddress | UnixAddress
     keys: Keys
-    body_bytes_max: int
+    sessions: Sessions
+    node: NodeView
+    body_bytes_max: Callable[[], int]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,12 +55,17 @@ class Guard:
             return
         headers = Headers(scope=scope)
         path = _path_of(scope)
-        refusal = self._refusal(scope["method"], path, headers)
+        place = place_of(path, scope["query_string"])
+        refusal = self._refusal(scope["method"], place, headers)
         if scope["http_version"] not in HTTP_VERSIONS:
             # The server would upgrade to HTTP/2, where many requests share one connection's bounds.
             refusal = problem(HTTPStatus.BAD_REQUEST, "speak HTTP/1.1 here")
-        holder = self.keys.holder(headers.get("authorization", "")) or NOBODY
-        scope = {**scope, "path": path, "root_path": "", HOLDER: holder}
+        holder = self._holder(headers)
+        scope = {
+            **scope, "path": path, "root_path": "", HOLDER: holder or NO_RIGHTS,
+            SIGNED_IN: holder is not None and _by_cookie(headers, self.keys),
+            VOUCH: lambda: self._holder(headers) == holder,
+        }  # fmt: skip
         # The bound ends an answer whose reader has stopped reading.
         with trio.move_on_after(REQUEST_SECONDS) as scope[PATIENCE]:
             async with trio.open_nursery() as nursery:
@@ -60,26 +74,43 @@ class Guard:
                 async def send_safely(message: Message) -> None:
                     if message["type"] == "http.response.start":
                         answer = MutableHeaders(scope=message)
-                        answer.update(SAFE_HEADERS)
+                        for name, value in SAFE_HEADERS.items():
+                            answer.setdefault(name, value)
                         await unread.pass_over(answer)
                     await send(message)
 
                 await (refusal or self.app)(scope, unread.receive, send_safely)
                 nursery.cancel_scope.cancel()
 
-    def _refusal(self, method: str, path: str, headers: Headers) -> Response | None:
+    def _refusal(self, method: str, place: str, headers: Headers) -> Response | None:
         if not self._knows_host(headers.get("host")):
             return problem(
                 HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost, or for the host of http.listen"
             )
-        if path not in OPEN_PATHS and self.keys.holder(headers.get("authorization", "")) is None:
-            challenge = {"www-authenticate": 'Bearer realm="musterd"'}
-            return problem(HTTPStatus.UNAUTHORIZED, "send Authorization: Bearer TOKEN", challenge)
-        if method not in READING_METHODS and not _is_same_site(headers):
+        if place.partition("?")[0] not in OPEN_PATHS and self._holder(headers) is None:
+            return self._unknown(method, place, headers)
+        if method not in READING_METHODS and not _is_own_page(headers, self.keys):
             return problem(HTTPStatus.FORBIDDEN, "a page of another site must not change anything")
-        if int(headers.get("content-length", 0)) > self.body_bytes_max:
-            return too_large(self.body_bytes_max).answer()
+        if int(headers.get("content-length", 0)) > (most := self.body_bytes_max()):
+            return too_large(most).answer()
         return None
+
+    def _holder(self, headers: Headers) -> BearerToken | None:
+        """Whose token came with the request, or stands behind its cookie; None = nobody's."""
+        if not _by_cookie(headers, self.keys):
+            return self.keys.holder(headers.get("authorization", ""))
+        session_id = session_id_of(headers)
+        return None if session_id is None else self.sessions.holder(session_id, self.keys)
+
+    def _unknown(self, method: str, place: str, headers: Headers) -> Response:
+        challenge = {"www-authenticate": 'Bearer realm="musterd"'}
+        if not takes_html(headers):
+            said = "send Authorization: Bearer TOKEN"
+            return problem(HTTPStatus.UNAUTHORIZED, said, challenge)
+        after = place if method in READING_METHODS else "/"
+        answer = must_sign_in(self.node.status(), after)
+        answer.headers.update(challenge)
+        return answer
 
     def _knows_host(self, host: str | None) -> bool:
         """On loopback only this machine's names count: a page that a browser loaded elsewhere is
@@ -100,10 +131,21 @@ def _path_of(scope: Scope) -> str:
     return path.removesuffix("/") or "/"
 
 
-def _is_same_site(headers: Headers) -> bool:
-    """Browsers say where a page comes from that lets them post; programs say nothing."""
-    origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
+def _by_cookie(headers: Headers, keys: Keys) -> bool:
+    """Whether a cookie must say who it is."""
+    return bool(keys.tokens) and "authorization" not in headers
+
+
+def _is_own_page(headers: Headers, keys: Keys) -> bool:
+    """Browsers say where a page comes from that lets them post; programs say nothing. Where a
+    cookie says who it is, something must: it goes along by itself.
+    """
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None and site not in OWN_SITES:
+        return False
+    if origin is not None:
+        return origin.partition("://")[2].lower() == headers.get("host", "").lower()
+    return site == "same-origin" or not _by_cookie(headers, keys)
 
 
 def _has_body(headers: Headers) -> bool:

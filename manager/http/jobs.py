@@ -47,7 +47,7 @@ async def list_jobs(call: Call) -> Response:
     which = JobFilter(
         states, call.text("kind"), before_id=call.number("cursor"), target=call.text("target")
     )
-    jobs, more = await _page(call.door.engine, which, limit)
+    jobs, more = await page_of(call.door.engine, which, limit)
     return await jobs_answer(call, jobs, asked.cursor_after(jobs[-1].id) if more else None)
 
 
@@ -92,24 +92,7 @@ def no_such_job(job_id: int) -> Refused:
     return Refused(HTTPStatus.NOT_FOUND, control_refusal(job_id, "", None))
 
 
-async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
-    length = int(call.request.headers.get("content-length", SMALL_BYTES + 1))
-    catalog, limits = call.door.catalog(), call.door.limits
-    if length <= SMALL_BYTES:
-        return job_wanted(body, catalog, limits)
-    limiter = call.site.reading
-    return await trio.to_thread.run_sync(job_wanted, body, catalog, limits, limiter=limiter)
-
-
-async def _make(engine: Engine, job: NewJob) -> Enqueued:
-    if job.dedup_key is None:
-        (job_id,) = await engine.enqueue([job])
-        return Enqueued(job_id, True)
-    (made,) = await engine.enqueue_keyed([job])
-    return made
-
-
-async def _page(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
+async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
     """The jobs of one page, and whether more follow. Read in parts, so that large jobs fill no more
     memory than a page may have.
     """
@@ -127,3 +110,20 @@ async def _page(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobR
         which = attrs.evolve(which, before_id=page[-1].id)
         room = (PAGE_CHARACTERS - size) // (size // len(page)) + 1
         wanted = max(1, min(limit + 1 - len(page), room, READ_JOBS_MAX))
+
+
+async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
+    length = int(call.request.headers.get("content-length", SMALL_BYTES + 1))
+    catalog, limits = call.door.catalog(), call.door.limits
+    if length <= SMALL_BYTES:
+        return job_wanted(body, catalog, limits)
+    limiter = call.site.reading
+    return await trio.to_thread.run_sync(job_wanted, body, catalog, limits, limiter=limiter)
+
+
+async def _make(engine: Engine, job: NewJob) -> Enqueued:
+    if job.dedup_key is None:
+        (job_id,) = await engine.enqueue([job])
+        return Enqueued(job_id, True)
+    (made,) = await engine.enqueue_keyed([job])
+    return made

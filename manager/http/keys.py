@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import define
 
 from musterd.config.credentials import BearerToken
 from musterd.config.settings import HttpScope
@@ -18,9 +18,11 @@ def may(token: BearerToken, scope: HttpScope) -> bool:
     return "admin" in token.scopes or scope in token.scopes
 
 
-@frozen
+@define(eq=False)
 class Keys:
-    """All tokens; where there are none, everybody who can reach the daemon may do everything."""
+    """All tokens; where there are none, everybody who can reach the daemon may do everything. A
+    reload puts others in their place.
+    """
 
     tokens: Sequence[BearerToken] = ()
 

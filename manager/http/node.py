@@ -6,23 +6,15 @@ from http import HTTPStatus
 
 import trio
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 from musterd.manager.http.answers import json_answer
 from musterd.manager.http.operation import Call
-from musterd.manager.http.page import CONTENT_SECURITY_POLICY, page
 from musterd.manager.http.problem import RETRY, problem
 from musterd.manager.objects import decision_object, status_object, verdict, worker_object
 
 DRAIN_SECONDS = 1.0  # a node that was told to drain soon says so
 DRAIN_LOOK_SECONDS = 0.01
-
-
-async def front(call: Call) -> Response:
-    door = call.door
-    counts = await door.snapshot()
-    text = page(call.site.plan.node.status(), counts, door.workers(), door.decisions())
-    return HTMLResponse(text, headers={"content-security-policy": CONTENT_SECURITY_POLICY})
 
 
 async def livez(_call: Call) -> Response:
@@ -41,9 +33,7 @@ async def readyz(call: Call) -> Response:
 
 async def metrics(call: Call) -> Response:
     await call.site.plan.refresh()
-    # With many series this takes a tenth of a second and more: never on the loop.
-    site = call.site
-    text = await trio.to_thread.run_sync(site.plan.metrics.render, limiter=site.rendering)
+    text = await call.site.plan.metrics.rendering.text()
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

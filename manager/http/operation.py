@@ -14,6 +14,9 @@ from starlette.responses import Response
 from musterd.config.credentials import BearerToken
 from musterd.config.settings import HttpScope
 from musterd.manager.http.plan import HttpPlan, TenantDoor
+from musterd.manager.http.ui.live import Live
+from musterd.manager.http.ui.samples import Samples
+from musterd.manager.http.ui.sessions import Sessions
 
 Schema: TypeAlias = Mapping[str, object]
 JSON_TYPE = "application/json"
@@ -50,6 +53,10 @@ class Site:
 
     rendering: trio.CapacityLimiter  # threads that write large answers
     reading: trio.CapacityLimiter  # threads that read large bodies
+
+    sessions: Sessions  # who is signed in
+    samples: Samples  # how the queues stood in the last minutes
+    live: Live  # the views that somebody looks at
 
 
 @frozen(eq=False)
@@ -98,3 +105,4 @@ class Operation:
     body: Schema | None = None
     refusals: Mapping[HTTPStatus, str] = {}
     minds_query: bool = True  # else whatever stands there is passed over
+    answer_seconds: float | None = None  # for one that may take longer than most

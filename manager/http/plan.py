@@ -14,6 +14,7 @@ from musterd.config.webhook_urls import STRICT, UrlPolicy
 from musterd.manager.feed.feed import Feed
 from musterd.manager.http.keys import Keys
 from musterd.manager.metrics import Metrics
+from musterd.manager.reload_outcome import Outcome
 from musterd.manager.view import Decision, NodeStatus, WorkerView
 from musterd.store.engine import Engine
 from musterd.store.job import Counts, JobRecord, JobState
@@ -56,11 +57,22 @@ class TenantDoor:
 
 
 @frozen
+class ReloadDoor:
+    """How the node is told to read its configuration anew: `soon` without waiting for it;
+    `why_not` says why it can't now, or nothing.
+    """
+
+    ask: Callable[[], Awaitable[Outcome]]
+    soon: Callable[[], None]
+    why_not: Callable[[], str]
+
+
+@frozen
 class HttpPlan:
     """`tenant` gives the door of a tenant that this node serves; `default` always has one.
 
     `drain` lets the node end as TERM does; a second call changes nothing. `body_bytes_max` bounds
-    every request's body, whatever its route.
+    every request's body of the moment, whatever its route.
     """
 
     listen: str
@@ -69,7 +81,8 @@ class HttpPlan:
     tenant: Callable[[str], TenantDoor | None]
     drain: Callable[[], None]
     refresh: Callable[[], Awaitable[None]]  # tells the metrics of all tenants' queues
-    body_bytes_max: int
+    reload: ReloadDoor
+    body_bytes_max: Callable[[], int]
     event_readers_max: int
     metrics: Metrics
     log: logging.Logger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 import trio
@@ -37,8 +37,15 @@ class Refused(Exception):
         return problem(self.status, str(self), self.headers)
 
 
-def problem(status: int, detail: str = "", headers: Mapping[str, str] | None = None) -> Response:
-    """Gives the refusal of a request: what kind of refusal, and in `detail` what helps."""
+def problem(
+    status: int,
+    detail: str = "",
+    headers: Mapping[str, str] | None = None,
+    faults: Sequence[str] = (),
+) -> Response:
+    """Gives the refusal of a request: what kind of refusal, in `detail` what helps, and in `faults`
+    each thing that is wrong, where there may be several.
+    """
     body: dict[str, object] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -46,6 +53,8 @@ def problem(status: int, detail: str = "", headers: Mapping[str, str] | None = N
     }
     if detail:
         body["detail"] = detail
+    if faults:
+        body["faults"] = list(faults)
     # Escaped, for what is told may hold half a character.
     return Response(json.dumps(body), status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 

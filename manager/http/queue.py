@@ -10,13 +10,17 @@ from musterd.manager.objects import queue_object
 
 
 async def pause(call: Call) -> Response:
-    engine = call.door.engine
-    by = f"{call.holder.name} over HTTP" if call.holder.name else "HTTP"
-    changed = await engine.pause_queue(by)
-    return json_answer(queue_object(changed, await engine.counts()))
+    changed = await halt(call)
+    return json_answer(queue_object(changed, await call.door.engine.counts()))
 
 
 async def resume(call: Call) -> Response:
     engine = call.door.engine
     changed = await engine.resume_queue()
     return json_answer(queue_object(changed, await engine.counts()))
+
+
+async def halt(call: Call) -> bool:
+    """Halts all claims in the name of who asks; gives False if they were halted already."""
+    by = f"{call.holder.name} over HTTP" if call.holder.name else "HTTP"
+    return await call.door.engine.pause_queue(by)

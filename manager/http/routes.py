@@ -8,6 +8,8 @@ from functools import cache
 import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from musterd import __version__
@@ -15,16 +17,22 @@ from musterd.manager.http.calling import endpoint
 from musterd.manager.http.openapi import document
 from musterd.manager.http.operation import Operation, Site
 from musterd.manager.http.plan import HttpPlan
-from musterd.manager.http.problem import on_refusal
+from musterd.manager.http.refusing import framework_refused
 from musterd.manager.http.table import OPERATIONS
+from musterd.manager.http.ui.live import Live
+from musterd.manager.http.ui.samples import Samples
+from musterd.manager.http.ui.sessions import Sessions
+from musterd.manager.http.ui.table import UI_OPERATIONS
 
 THREADS_MAX = 2  # that write large answers; as many more read large bodies
 
-# For probes, which carry no token.
-OPEN_PATHS = frozenset(one.path for one in OPERATIONS if one.scope is None)
+EVERY = (*OPERATIONS, *UI_OPERATIONS)
+
+# For probes, which carry no token, and for whoever is about to sign in.
+OPEN_PATHS = frozenset(one.path for one in EVERY if one.scope is None)
 
 
-def application(plan: HttpPlan) -> Starlette:
+def application(plan: HttpPlan, sessions: Sessions, samples: Samples) -> Starlette:
     """Makes the application; must run inside Trio."""
 
     @cache
@@ -32,7 +40,14 @@ def application(plan: HttpPlan) -> Starlette:
         return document(OPERATIONS, __version__)
 
     limiters = [trio.CapacityLimiter(THREADS_MAX) for _ in range(2)]
-    site = Site(plan, describe, rendering=limiters[0], reading=limiters[1])
+    site = Site(
+        plan, describe, rendering=limiters[0], reading=limiters[1], sessions=sessions,
+        samples=samples, live=Live(),
+    )  # fmt: skip
+
+    async def on_refusal(request: Request, error: Exception) -> Response:
+        return await framework_refused(plan.node.status(), request, error)
+
     handlers = {HTTPException: on_refusal, Exception: on_refusal}
     app = Starlette(routes=_routes(site), exception_handlers=handlers)
     app.router.redirect_slashes = False  # the guard has taken the one that makes no difference
@@ -42,7 +57,7 @@ def application(plan: HttpPlan) -> Starlette:
 def _routes(site: Site) -> list[Route]:
     """One route a path, so that whoever asks in a wrong way is told of all the right ones."""
     paths: dict[str, dict[str, Operation]] = {}
-    for operation in OPERATIONS:
+    for operation in EVERY:
         # The guard takes a slash from the end of every path but the front page's.
         path = operation.path.rstrip("/") or "/"
         paths.setdefault(path, {})[operation.method] = operation

@@ -207,6 +207,8 @@ NODE = whole_object(
     drain_seconds_left=maybe(NUMBER),
     last_decision=maybe(ref("Decision")),
     ignored=list_of(IGNORED),
+    generation=COUNT,
+    reload_faults=list_of(TEXT),
     tenants=list_of(TENANT),
 )
 COUNTS = whole_object(
@@ -222,7 +224,13 @@ COMPONENTS: Mapping[str, Schema] = {
     "Problem": {
         "type": "object",
         "description": "RFC 9457.",
-        "properties": {"type": TEXT, "title": TEXT, "status": WHOLE, "detail": TEXT},
+        "properties": {
+            "type": TEXT,
+            "title": TEXT,
+            "status": WHOLE,
+            "detail": TEXT,
+            "faults": list_of(TEXT),
+        },
         "required": ["type", "title", "status"],
     },
     "JobWanted": {

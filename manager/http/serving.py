@@ -21,6 +21,8 @@ from musterd.manager.http.lines import LINE, Line, Rooms
 from musterd.manager.http.listening import address_text, listener_at
 from musterd.manager.http.plan import HttpPlan
 from musterd.manager.http.routes import application
+from musterd.manager.http.ui.samples import Samples
+from musterd.manager.http.ui.sessions import Sessions
 from musterd.manager.log import event
 
 CONNECTIONS_MAX = 100  # beside the readers of events
@@ -43,13 +45,17 @@ async def serve(
     if address is None:
         task_status.started("")
         return
-    guarded = Guard(application(plan), address, plan.keys, plan.body_bytes_max)
+    sessions, samples = Sessions(), Samples(plan)
+    app = application(plan, sessions, samples)
+    guarded = Guard(app, address, plan.keys, sessions, plan.node, plan.body_bytes_max)
     config = _config(plan.log)
-    app = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max, "asgi")
+    wrapped = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max(), "asgi")
     with listener_at(address) as listener:
         task_status.started(address_text(listener))
-        doorkeeper = _Doorkeeper(app, config, plan.log, Rooms(plan.event_readers_max))
-        await trio.serve_listeners(doorkeeper.receive, [listener])
+        doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(samples.run)
+            await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
 @define(eq=False)

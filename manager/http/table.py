@@ -7,9 +7,21 @@ from http import HTTPStatus
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from musterd.manager.http import asked, cluster, events, jobs, node, queue, schedules, targets, why
+from musterd.manager.http import (
+    asked,
+    cluster,
+    events,
+    jobs,
+    node,
+    queue,
+    reload,
+    schedules,
+    targets,
+    why,
+)
 from musterd.manager.http.operation import Handler, Operation, Param, Reply
 from musterd.manager.http.schemas import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, ref
+from musterd.manager.http.ui import views
 from musterd.store.event_names import EVENT_TYPES, GROUPS, event_type
 from musterd.store.job import Action
 
@@ -114,6 +126,7 @@ OPERATIONS: Sequence[Operation] = (
         "admin", node.drain, {202: Reply("It drains, or drained already.", ref("Status"))},
         (TENANT,),
     ),
+    reload.operation(TENANT),
     _reading("/status", "status", "The node and its queue. Counts are exact.", node.status,
         "Status"),
     _reading("/workers", "workers", "The crew, worker by worker.", node.workers, "Workers"),
@@ -135,7 +148,7 @@ OPERATIONS: Sequence[Operation] = (
         {200: Reply("An OpenAPI 3.1 document.", {"type": "object"})}, (TENANT,),
     ),
     Operation(
-        "GET", "/", "front", "A page for people.", "read", node.front,
+        "GET", "/", "front", "A page for people.", "read", views.front,
         {200: Reply("The page.", TEXT, "text/html; charset=utf-8")}, (TENANT,),
     ),
     Operation(

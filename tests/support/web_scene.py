@@ -17,15 +17,17 @@ from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
+from musterd.config.reload import Changes
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.counting import CountsCache
 from musterd.manager.feed.feed import Feed
 from musterd.manager.http.answers import DEFAULT_TENANT
 from musterd.manager.http.body import ENVELOPE_BYTES
 from musterd.manager.http.keys import Keys
-from musterd.manager.http.plan import HttpPlan, TargetSeen, TenantDoor
+from musterd.manager.http.plan import HttpPlan, ReloadDoor, TargetSeen, TenantDoor
 from musterd.manager.http.serving import serve
 from musterd.manager.metrics import Metrics
+from musterd.manager.reload_outcome import NotNow, Outcome, Taken
 from musterd.manager.view import Decision, NodeStatus, WorkerView
 from musterd.store.engine import Engine
 from musterd.store.job import Counts, JobRecord, JobState
@@ -33,7 +35,8 @@ from musterd.store.payload import PayloadLimits
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.http_client import Answer, ask
 
-CATALOG: Catalog = catalog_of(load(None, {}, (), Path("no.such.file")).settings)
+SETTINGS = load(None, {}, (), Path("no.such.file")).settings
+CATALOG: Catalog = catalog_of(SETTINGS)
 PAYLOAD_BYTES_MAX = 100_000
 SCHEDULES = load(
     None,
@@ -83,6 +86,10 @@ class StillNode:
     crew: Sequence[WorkerView] = WORKERS
     journal: Sequence[Decision] = DECISIONS
     drained: int = 0
+    reloaded: int = 0
+    reload_seconds: float = 0.0
+    no_reload: str = ""
+    outcome: Outcome = attrs.Factory(lambda: Taken(2, Changes(SETTINGS)))
     targets: dict[str, TargetSeen] = attrs.Factory(dict[str, TargetSeen])
     target_of_jobs: dict[int, str] = attrs.Factory(dict[int, str])
 
@@ -94,6 +101,14 @@ class StillNode:
 
     def decisions(self) -> Sequence[Decision]:
         return self.journal
+
+    async def reload(self) -> Outcome:
+        await trio.sleep(self.reload_seconds)
+        self.reloaded += 1
+        return NotNow(self.no_reload) if self.no_reload else self.outcome
+
+    def reload_soon(self) -> None:
+        self.reloaded += 1
 
     def drain(self) -> None:
         self.drained += 1
@@ -141,18 +156,23 @@ async def steady_counts() -> Counts:
     return COUNTS
 
 
-@asynccontextmanager
-async def serving(
+def refreshing(door: TenantDoor) -> Callable[[], Awaitable[None]]:
+    async def refresh() -> None:
+        await door.snapshot()
+
+    return refresh
+
+
+def plan_of(
+    node: StillNode,
+    store: Engine,
+    counts: Callable[[], Awaitable[Counts]] = steady_counts,
     *,
     listen: str = "127.0.0.1:0",
-    token: str = "",
     tokens: Sequence[BearerToken] = (),
-    counts: Callable[[], Awaitable[Counts]] = steady_counts,
-    engine: Engine | None = None,
-) -> AsyncGenerator[Web, None]:
-    """Serves while the block lasts; over a new store in memory unless there is an `engine`."""
-    node, metrics = StillNode(), Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
-    store = engine or SqliteEngine(":memory:", time.time, busy_timeout_seconds=1.0)
+) -> HttpPlan:
+    """What the web side is made of."""
+    metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
     door = TenantDoor(
         name=DEFAULT_TENANT,
         engine=store,
@@ -167,22 +187,40 @@ async def serving(
         schedules=lambda: SCHEDULES,
     )
 
-    async def refresh() -> None:
-        await door.snapshot()
-
-    admin = [BearerToken("admin", token, ("admin",))] if token else []
-    plan = HttpPlan(
+    return HttpPlan(
         listen=listen,
-        keys=Keys((*admin, *tokens)),
+        keys=Keys(tokens),
         node=node,
         tenant={door.name: door}.get,
         drain=node.drain,
-        refresh=refresh,
+        refresh=refreshing(door),
         event_readers_max=EVENT_READERS_MAX,
-        body_bytes_max=PAYLOAD_BYTES_MAX + ENVELOPE_BYTES,
+        reload=ReloadDoor(node.reload, node.reload_soon, lambda: node.no_reload),
+        body_bytes_max=lambda: PAYLOAD_BYTES_MAX + ENVELOPE_BYTES,
         metrics=metrics,
         log=logging.getLogger("musterd.test"),
     )
+
+
+def store_in_memory() -> SqliteEngine:
+    return SqliteEngine(":memory:", time.time, busy_timeout_seconds=1.0)
+
+
+@asynccontextmanager
+async def serving(
+    *,
+    listen: str = "127.0.0.1:0",
+    token: str = "",
+    tokens: Sequence[BearerToken] = (),
+    counts: Callable[[], Awaitable[Counts]] = steady_counts,
+    engine: Engine | None = None,
+) -> AsyncGenerator[Web, None]:
+    """Serves while the block lasts; over a new store in memory unless there is an `engine`."""
+    node, store = StillNode(), engine or store_in_memory()
+    admin = [BearerToken("admin", token, ("admin",))] if token else []
+    plan = plan_of(node, store, counts, listen=listen, tokens=(*admin, *tokens))
+    door = plan.tenant(DEFAULT_TENANT)
+    assert door is not None
     if engine is None:
         await store.open()
         await store.migrate()

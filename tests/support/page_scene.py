@@ -1,0 +1,79 @@
+"""Values for the live page: a job, a node, an overview, in which every text is the caller's."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from musterd.manager.http.pages.job import Seen as JobSeen
+from musterd.manager.http.pages.nodes import Seen as NodesSeen
+from musterd.manager.http.pages.overview import Overview
+from musterd.manager.http.pages.trend import Sample, trend_of
+from musterd.manager.view import Decision, TenantStatus, WorkerView
+from musterd.store.duties import DutyRecord
+from musterd.store.job import AttemptOutcome, AttemptRecord, Counts, JobRecord, JobState
+from musterd.store.nodes import NodeRecord
+from musterd.store.outbox import WebhookRecord
+from musterd.store.phases import PhaseRecord, PhaseState
+from tests.support.web_scene import STATUS
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+COUNTS = Counts({JobState.QUEUED: 3, JobState.SUCCEEDED: 5}, 8, 2, 1.5, None, None)
+
+
+def crew_named(name: str) -> TenantStatus:
+    return TenantStatus(
+        name=name, phase="running", engine="sqlite", store="sqlite:///x.db", store_trouble=None,
+        store_trouble_seconds=0.0, store_message=None, idle=1, busy=1, retiring=0, default_count=2,
+        max_count=8, depth=2, settled_total=5, retention_trouble=None,
+    )  # fmt: skip
+
+
+def decision(at: float = 1.0, *, hired: int = 0, limited_by: str | None = None) -> Decision:
+    return Decision(at, "demand", 9, 3, 3, 12, 3 + hired, limited_by, hired, 0, 0)
+
+
+def overview_of(text: str) -> Overview:
+    """`text` stands for all that others have named."""
+    workers = (WorkerView(1, "busy", 7, text, 0.5), WorkerView(2, "idle", None, None, 0.0))
+    samples = [Sample(5.0 * n, 2, 1, 2, n % 7, 1.0, 10 * n, n % 7) for n in range(120)]
+    counts = Counts(COUNTS.by_state, 8, 2, 1.5, NOON, text)
+    return Overview(
+        STATUS, crew_named("default"), counts, workers,
+        (decision(1.0, hired=2, limited_by="max"), decision(2.0, limited_by=text)),
+        trend_of(samples), (crew_named("default"), crew_named(text)),
+    )  # fmt: skip
+
+
+def record_of(text: str, state: JobState = JobState.FAILED) -> JobRecord:
+    error = json.dumps({"type": text, "message": text})
+    later = NOON + timedelta(seconds=5)
+    attempt = AttemptRecord(1, text, 3, NOON, later, AttemptOutcome.FAILED, error, text)
+    return JobRecord(
+        id=7, kind=text, state=state, payload=json.dumps({text: [text]}), result=None, error=error,
+        reason=text, priority=1, attempt=1, max_attempts=None, forgiven=0, created_at=NOON,
+        run_at=NOON, started_at=NOON, finished_at=later, node=text, worker=3,
+        lease_expires_at=None, heartbeat_at=None, attempts=(attempt,), dedup_key=text,
+        progress=12.0, progress_note=text, target=text,
+        phases=(PhaseRecord(text, PhaseState.SUCCEEDED, 100.0, json.dumps(text), 1, NOON, later),),
+        webhook=WebhookRecord(text, None, 2),
+    )  # fmt: skip
+
+
+def job_of(text: str) -> JobSeen:
+    return JobSeen(record_of(text), None, NOON, 4, text)
+
+
+def nodes_of(text: str) -> NodesSeen:
+    node = NodeRecord(
+        UUID(int=1), text, text, NOON, NOON, "running", 1, 1, 0, 2, 8, None, 1.0,
+        config_generation=1, config_hash=text,
+    )  # fmt: skip
+    other = NodeRecord(
+        UUID(int=2), f"{text}2", f"{text}2", NOON, NOON, "running", 1, 1, 0, 2, 8, None, 1.0
+    )
+    duty = DutyRecord(
+        "reaping", text, UUID(int=1), NOON, NOON, 3.0, 10.0, NOON, 5, 4, 1, text, 0, NOON
+    )
+    return NodesSeen((node, other), (duty,), (WorkerView(1, "busy", 7, text, 0.5),))

@@ -1,0 +1,236 @@
+"""What open pages hear: what is new, soon, and made once for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from musterd.config.credentials import BearerToken
+from musterd.manager.http.pages.html import Html
+from musterd.manager.http.pages.trend import SAMPLE_SECONDS, Sample, trend_of
+from musterd.manager.http.ui import seeing
+from musterd.manager.http.ui.live import LOOK_SECONDS, Gone, Key, Live, Parts, Shown
+from musterd.manager.http.ui.samples import REST_SECONDS, SAMPLES_MAX, Samples
+from musterd.store.job import Counts, NewJob
+from tests.support.command import eventually
+from tests.support.sse_client import Refused, opened, stream
+from tests.support.web_scene import (
+    COUNTS,
+    EVENT_READERS_MAX,
+    STATUS,
+    StillNode,
+    plan_of,
+    serving,
+    store_in_memory,
+)
+
+KEY = Key("overview", "default", may_act=True)
+
+
+@attrs.define
+class View:
+    """A view that shows what a test puts in."""
+
+    parts: Mapping[str, str] | None = attrs.field(factory=lambda: {"a": "1", "b": "1"})
+    looks: int = 0
+
+    async def make(self) -> Parts | None:
+        await trio.sleep(0.01)
+        self.looks += 1
+        if self.parts == {}:
+            raise Gone
+        if self.parts is None:
+            return None
+        return {name: Html(text) for name, text in self.parts.items()}
+
+
+def told(shown: Shown, since: int) -> tuple[str, object]:
+    name, data = shown.news(since).decode().rstrip("\n").split("\n")
+    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+async def test_a_reader_gets_all_first_and_then_what_is_new(autojump_clock: MockClock) -> None:
+    view, live = View(), Live()
+    shown = live.enter(KEY, view.make)
+    await shown.look()
+    assert told(shown, 0) == ("parts", {"a": "1", "b": "1"})
+    first = shown.state
+    await trio.sleep(LOOK_SECONDS)
+    await shown.look()
+    assert shown.state == first, "nothing is new"
+    view.parts = {"a": "1", "b": "2"}
+    await trio.sleep(LOOK_SECONDS)
+    await shown.look()
+    assert told(shown, first) == ("parts", {"b": "2"})
+    assert told(shown, 0) == ("parts", {"a": "1", "b": "2"})
+
+
+async def test_a_hundred_readers_look_once(autojump_clock: MockClock) -> None:
+    view, live = View(), Live()
+
+    async def read() -> None:
+        shown = live.enter(KEY, view.make)
+        for _ in range(10):
+            await shown.look()
+            await trio.sleep_until(shown.next_local)
+        live.leave(KEY)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(read)
+    assert view.looks <= 11
+    assert live.shown == {}
+
+
+async def test_a_store_that_goes_away_is_said_once_and_again_when_it_is_back(
+    autojump_clock: MockClock,
+) -> None:
+    view, live = View(), Live()
+    shown = live.enter(KEY, view.make)
+    states = list[tuple[str, object]]()
+    for parts in ({"a": "1"}, None, None, {"a": "1"}, {"a": "2"}, {}):
+        before, view.parts = shown.state, parts
+        await trio.sleep(LOOK_SECONDS)
+        await shown.look()
+        if shown.state != before:
+            states.append(told(shown, before))
+    away = ("away", "the store does not answer")
+    assert states == [
+        ("parts", {"a": "1"}), away, ("parts", {}), ("parts", {"a": "2"}), ("gone", ""),
+    ]  # fmt: skip
+
+
+async def test_many_views_are_looked_at_less_often(autojump_clock: MockClock) -> None:
+    live = Live()
+    views = [View() for _ in range(200)]
+    for number, view in enumerate(views):
+        live.enter(Key("job", "default", may_act=True, job_id=number), view.make)
+    with trio.move_on_after(20):
+        async with trio.open_nursery() as nursery:
+            for shown in live.shown.values():
+                nursery.start_soon(forever, shown)
+    assert sum(view.looks for view in views) <= 20 * 20 + 200
+
+
+async def forever(shown: Shown) -> None:
+    while True:
+        await shown.look()
+        await trio.sleep_until(shown.next_local)
+
+
+async def test_an_open_page_hears_of_a_job_within_a_second() -> None:
+    async with serving() as web:
+
+        def follow() -> None:
+            with stream(web.address, path="/ui/live?view=overview") as heard:
+                (first,) = heard.take(1, "parts")
+                assert {"verdict", "depth-now", "states", "decisions"} <= set(first.data)
+                trio.from_thread.run(web.engine.enqueue, [NewJob("report")])
+                start = trio.from_thread.run_sync(trio.current_time)
+                found = heard.until(lambda one: "depth-now" in one.data)
+                assert ">1</p>" in found.data["depth-now"]
+                assert trio.from_thread.run_sync(trio.current_time) - start < 1.0
+
+        await trio.to_thread.run_sync(follow)
+
+
+async def test_a_page_of_a_job_hears_its_states_and_its_end() -> None:
+    async with serving() as web:
+        await web.engine.enqueue([NewJob("report", hold=True)])
+
+        def follow() -> None:
+            with stream(web.address, path="/ui/live?view=job&id=1") as heard:
+                (first,) = heard.take(1, "parts")
+                assert "pending" in first.data["where"]
+                done = trio.from_thread.run(web.post, "/jobs/1/release")
+                assert done.status == 200
+                heard.until(lambda one: "queued" in one.data.get("where", ""))
+
+            with stream(web.address, path="/ui/live?view=job&id=9") as heard:
+                assert [one.name for one in heard.events()] == ["gone"]
+                assert heard.is_whole
+
+        await trio.to_thread.run_sync(follow)
+
+
+async def test_open_pages_count_as_readers_and_leave_no_place_taken() -> None:
+    async with serving() as web:
+
+        def fill() -> None:
+            path = "/ui/live?view=overview"
+            pages = [opened(web.address, path=path) for _ in range(EVENT_READERS_MAX)]
+            with pytest.raises(Refused) as refused:
+                opened(web.address, path="/ui/live?view=nodes")
+            assert refused.value.status == 503
+            for page in pages:
+                page.close()
+            eventually(lambda: opens(web.address), 5)
+
+        await trio.to_thread.run_sync(fill)
+
+
+def opens(address: str) -> bool:
+    try:
+        with stream(address, path="/ui/live?view=scaling"):
+            return True
+    except Refused:
+        return False
+
+
+async def test_a_stream_wants_the_right_to_read() -> None:
+    async with serving(tokens=(BearerToken("shop", "x", ("enqueue",)),)) as web:
+        bearer = {"Authorization": "Bearer x"}
+        assert (await web.get("/ui/live?view=overview", bearer)).status == 403
+        assert (await web.get("/ui/live?view=overview", bearer, method="HEAD")).status == 403
+        assert (await web.get("/ui/live?view=overview", method="HEAD")).status == 401
+
+
+async def test_an_answer_that_does_not_come_is_not_waited_for(autojump_clock: MockClock) -> None:
+    start = trio.current_time()
+    with pytest.raises(seeing.Away):
+        await seeing.in_time(trio.sleep_forever)
+    assert trio.current_time() - start == seeing.ANSWER_SECONDS < 1.0
+
+
+def test_rates_are_those_of_the_last_half_minute_and_deleting_is_no_leaving() -> None:
+    samples = [Sample(SAMPLE_SECONDS * n, 2, 1, 2, 0, 0.0, 50 * n, 10 + (n % 2)) for n in range(20)]
+    come, gone = trend_of(samples).rates
+    assert come == pytest.approx(10.0)
+    assert gone == pytest.approx(10.0, abs=0.5)
+    unknown = Sample(100.0, 2, 1, None)
+    assert trend_of([*samples, unknown]).rates == (None, None)
+    assert trend_of([]).rates == (None, None)
+
+
+async def test_samples_are_bounded_and_an_idle_store_is_left_alone(
+    autojump_clock: MockClock,
+) -> None:
+    asked = 0
+
+    async def counts() -> Counts:
+        nonlocal asked
+        await trio.lowlevel.checkpoint()
+        asked += 1
+        return COUNTS
+
+    node = StillNode()
+    samples = Samples(plan_of(node, store_in_memory(), counts))
+    node.seen = attrs.evolve(STATUS, busy=0, depth=0)
+    for _ in range(SAMPLES_MAX + 10):
+        await samples.take()
+        await trio.sleep(SAMPLE_SECONDS)
+    trend = samples.trend("default")
+    assert len(trend.depth) == SAMPLES_MAX
+    assert asked <= (SAMPLES_MAX + 10) * SAMPLE_SECONDS / REST_SECONDS + 2
+    node.seen = attrs.evolve(STATUS, busy=1)
+    before = asked
+    await samples.take()
+    assert asked == before + 1
+    node.seen = attrs.evolve(STATUS, store_trouble="unreachable")
+    await samples.take()
+    assert (asked, samples.trend("default").depth[-1]) == (before + 1, None)
