@@ -28,7 +28,13 @@ WINDOW_SECONDS = 10.0
 PHRASES_MAX = 1000  # phrases remembered; a bound, not a wish
 ROOT = "musterd"
 
-_SYSLOG_LEVELS = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}
+_SYSLOG_LEVELS = {
+    logging.DEBUG: 7,
+    logging.INFO: 6,
+    logging.WARNING: 4,
+    logging.ERROR: 3,
+    logging.CRITICAL: 2,
+}
 _BARE = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:;/@%+-_~()[]{}#*!?&|^$"
 )
@@ -44,6 +50,11 @@ def event_of_list(log: logging.Logger, level: int, phrase: str, /, **fields: obj
     """As `event`, for one of a list that is written once: none of its lines is held back."""
     if log.isEnabledFor(level):
         log.log(level, phrase, extra={"fields": fields, "is_of_list": True})
+
+
+def extra(**fields: object) -> dict[str, object]:
+    """The fields of an event with a traceback: `log.exception("failed", extra=extra(job_id=1))`."""
+    return {"fields": fields}
 
 
 def set_up_log(
@@ -104,8 +115,9 @@ class JsonFormatter(logging.Formatter):
 
 
 class JournalFormatter(logging.Formatter):
-    """Another form behind the `<N>` by which the journal knows a line's level; the journal keeps
-    the time.
+    """Another form behind the `<N>` by which the journal knows a line's level: each line of a
+    traceback has its own, since to the journal it is an entry of its own. The journal keeps the
+    time.
     """
 
     def __init__(self, inner: logging.Formatter) -> None:
@@ -113,7 +125,8 @@ class JournalFormatter(logging.Formatter):
         self._inner = inner
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"<{_SYSLOG_LEVELS.get(record.levelno, 6)}>{self._inner.format(record)}"
+        prefix = f"<{_SYSLOG_LEVELS.get(record.levelno, 6)}>"
+        return "\n".join(prefix + line for line in self._inner.format(record).split("\n"))
 
 
 @define

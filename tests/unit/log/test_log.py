@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from musterd.manager.log import (
     WINDOW_SECONDS,
     Format,
     JournalFormatter,
+    JsonFormatter,
     LogfmtFormatter,
+    TextFormatter,
     event,
+    extra,
     is_journal,
     set_up_log,
 )
@@ -159,6 +163,46 @@ def test_a_reader_that_is_gone_is_no_error() -> None:
 def test_the_journal_is_told_the_level() -> None:
     record = logging.LogRecord("musterd", logging.ERROR, "", 0, "bad", (), None)
     assert JournalFormatter(LogfmtFormatter()).format(record).startswith("<3>ts=")
+
+
+@pytest.mark.parametrize(
+    ("level", "priority"),
+    [
+        (logging.DEBUG, 7),
+        (logging.INFO, 6),
+        (logging.WARNING, 4),
+        (logging.ERROR, 3),
+        (logging.CRITICAL, 2),
+    ],
+)
+def test_each_level_is_a_priority(level: int, priority: int) -> None:
+    record = logging.LogRecord("musterd", level, "", 0, "so", (), None)
+    assert JournalFormatter(LogfmtFormatter()).format(record).startswith(f"<{priority}>ts=")
+
+
+def test_each_line_of_a_traceback_tells_the_journal_its_level() -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        about = sys.exc_info()
+    record = logging.LogRecord("musterd", logging.ERROR, "", 0, "went wrong", (), about)
+    lines = JournalFormatter(TextFormatter()).format(record).splitlines()
+    assert len(lines) > 3
+    assert all(line.startswith("<3>") for line in lines)
+    (one,) = JournalFormatter(JsonFormatter()).format(record).splitlines()
+    assert "ValueError" in json.loads(one.removeprefix("<3>"))["traceback"]
+
+
+def test_an_error_has_fields_and_a_traceback() -> None:
+    stream = io.StringIO()
+    log = set_up_log("info", "json", Clock(), stream)
+    try:
+        raise ValueError("no")
+    except ValueError:
+        log.exception("went wrong", extra=extra(job_id=7, kind="report", attempt=2))
+    found = json.loads(stream.getvalue())
+    assert (found["event"], found["job_id"], found["attempt"]) == ("went wrong", 7, 2)
+    assert "ValueError: no" in found["traceback"]
 
 
 def test_only_the_journals_own_stream_is_the_journal() -> None:
