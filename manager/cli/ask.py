@@ -33,17 +33,31 @@ def ask_node(settings: Settings, path: str, method: str = "GET") -> dict[str, An
 
     Raises `NodeSilent` if there is none to be had.
     """
+    status, found = ask_for_any(settings, path, method)
+    if status in USABLE:
+        return found
+    raise NodeSilent(f"what answers at {settings.http.listen} is no musterd (HTTP {status})")
+
+
+def ask_for_any(
+    settings: Settings, path: str, method: str = "GET", within_seconds: float = ASK_SECONDS
+) -> tuple[int, dict[str, Any]]:
+    """Gives the daemon's answer, also a refusal but for that of the token: status and object.
+
+    Raises `NodeSilent` if there is none to be had.
+    """
     from musterd.config.credentials import resolve_http_token
 
     token = resolve_http_token(settings, os.environ)
     headers = {"Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    connection = _connection(settings.http.listen)
+    connection = _connection(settings.http.listen, within_seconds)
     try:
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
-        return _object(answer.status, answer.read(ANSWER_BYTES_MAX), settings.http.listen)
+        body = answer.read(ANSWER_BYTES_MAX)
+        return answer.status, _object(answer.status, body, settings.http.listen)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         said = f"no daemon answers at {settings.http.listen} ({reason.lower()})"
@@ -54,35 +68,35 @@ def ask_node(settings: Settings, path: str, method: str = "GET") -> dict[str, An
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=ASK_SECONDS)
+    def __init__(self, path: str, within_seconds: float) -> None:
+        super().__init__("localhost", timeout=within_seconds)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(ASK_SECONDS)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
 
 
-def _connection(listen: str) -> http.client.HTTPConnection:
+def _connection(listen: str, within_seconds: float) -> http.client.HTTPConnection:
     from musterd.config.listen import UnixAddress, listen_address
 
     address = listen_address(listen)
     if address is None:
         raise NodeSilent("no daemon can be asked, since [http] listen is off")
     if isinstance(address, UnixAddress):
-        return _UnixConnection(address.path)
+        return _UnixConnection(address.path, within_seconds)
     if address.port == 0:
         raise NodeSilent("no daemon can be asked, since [http] listen leaves the port open")
     host = ANYWHERE.get(address.host, address.host)
-    return http.client.HTTPConnection(host, address.port, timeout=ASK_SECONDS)
+    return http.client.HTTPConnection(host, address.port, timeout=within_seconds)
 
 
 def _object(status: int, body: bytes, listen: str) -> dict[str, Any]:
     if status == http.client.UNAUTHORIZED:
         raise NodeSilent(f"the daemon at {listen} wants another token: set http.token")
     try:
-        found = json.loads(body) if status in USABLE else None
+        found = json.loads(body)
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from musterd.manager.cli.bulk import Wish, act_on_all
+from musterd.manager.cli.completers import complete_jobs
 from musterd.manager.cli.exits import Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.opening import in_store
@@ -38,7 +39,13 @@ DONE = {
 
 def _verb(action: str) -> click.Command:
     @click.command(action, cls=Verb, help=HELP[action])
-    @click.argument("job_ids", metavar="[ID]...", nargs=-1, type=click.IntRange(min=1))
+    @click.argument(
+        "job_ids",
+        metavar="[ID]...",
+        nargs=-1,
+        type=click.IntRange(min=1),
+        shell_complete=complete_jobs,
+    )
     @_options(BULK_OPTIONS)
     @click.pass_context
     def verb(context: click.Context, /, job_ids: tuple[int, ...], **bulk: Any) -> None:

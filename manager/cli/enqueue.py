@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from musterd.manager.cli.completers import complete_kinds, complete_targets
 from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.jobs import read_target
@@ -30,7 +31,7 @@ PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
 
 
 @click.command(cls=Verb)
-@click.argument("kind")
+@click.argument("kind", shell_complete=complete_kinds)
 @click.option("--payload", default="{}", metavar="JSON|@FILE|-", help="What to work on.")
 @click.option("--priority", type=click.IntRange(PRIORITY_MIN, PRIORITY_MAX), help="Higher first.")
 @click.option(
@@ -42,7 +43,12 @@ PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
 @click.option(
     "--dedup", "dedup_key", metavar="KEY", help="Make none while a job that has not ended has KEY."
 )
-@click.option("--target", callback=read_target, help="Jobs of one target run one at a time.")
+@click.option(
+    "--target",
+    callback=read_target,
+    shell_complete=complete_targets,
+    help="Jobs of one target run one at a time.",
+)
 @click.option("--webhook", metavar="URL", help="Tell its end there; default: where its kind says.")
 @click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from musterd.manager.cli.completers import complete_kinds, complete_targets
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.jobs import read_target
 from musterd.manager.cli.opening import in_store
@@ -83,8 +84,13 @@ class Wanted:
     metavar="TYPE",
     help="As job.failed, or a group, as job; may be repeated.",
 )
-@click.option("--kind", help="Of jobs of this kind only.")
-@click.option("--target", callback=read_target, help="Of jobs of this target only.")
+@click.option("--kind", shell_complete=complete_kinds, help="Of jobs of this kind only.")
+@click.option(
+    "--target",
+    callback=read_target,
+    shell_complete=complete_targets,
+    help="Of jobs of this target only.",
+)
 @click.option(
     "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only what is newer."
 )

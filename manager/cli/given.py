@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from musterd.manager.cli.completers import complete_settings, complete_tenants
 from musterd.manager.cli.exits import Complaint, Exit, complaint_about
 
 if TYPE_CHECKING:
@@ -87,6 +88,16 @@ class Given:
         advice += "`musterd config show` lists them under [tenants.NAME]"
         raise Complaint(Exit.UNKNOWN, f"there is no tenant {name!r}", advice)
 
+    def of_node(self, settings: Settings) -> Settings:
+        """The node's settings as its default tenant sees them, whichever is named. Complains as
+        `seen_by`.
+        """
+        from musterd.config.tenant_names import DEFAULT_TENANT
+        from musterd.config.tenants import settings_of
+
+        self.seen_by(settings)
+        return settings_of(settings, DEFAULT_TENANT)
+
     def catalog(self, settings: Settings) -> Catalog:
         """Reads the catalog; raises ConfigError."""
         from musterd.catalog.load import catalog_of
@@ -140,6 +151,7 @@ SHARED_OPTIONS = (
         ["--set"],
         multiple=True,
         metavar="SECTION.KEY=VALUE",
+        shell_complete=complete_settings,
         help="Set one setting; may be repeated.",
         expose_value=False,
         callback=_take_sets,
@@ -147,6 +159,7 @@ SHARED_OPTIONS = (
     click.Option(
         ["--tenant"],
         metavar="NAME",
+        shell_complete=complete_tenants,
         help="Whose jobs it is about; default: those of the tenant `default`.",
         expose_value=False,
         callback=_take_tenant,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from musterd.manager.cli.completers import complete_jobs, complete_kinds, complete_targets
 from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.opening import in_store
@@ -42,8 +43,13 @@ def read_target(_context: click.Context, _option: click.Parameter, given: str | 
     type=click.Choice(STATES),
     help="Only these; may be repeated.",
 )
-@click.option("--kind", help="Only jobs of this kind.")
-@click.option("--target", callback=read_target, help="Only jobs of this target.")
+@click.option("--kind", shell_complete=complete_kinds, help="Only jobs of this kind.")
+@click.option(
+    "--target",
+    callback=read_target,
+    shell_complete=complete_targets,
+    help="Only jobs of this target.",
+)
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_obj
 def jobs(
@@ -70,7 +76,7 @@ def jobs(
 
 
 @click.command(cls=Verb)
-@click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
+@click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
 @click.option("--follow", is_flag=True, help="Show what happens to it, until it has ended.")
 @click.pass_context
 def job(context: click.Context, /, job_id: int, follow: bool) -> None:

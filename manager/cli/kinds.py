@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 BEHAVIOUR_WIDTH = 60
+URL_KEYS = frozenset({"url", "webhook"})
 
 
 @click.command(cls=Verb)
@@ -84,16 +85,20 @@ def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Gives the value in JSON's types; of a header that may be a secret, only that it is there."""
+    """Gives the value in JSON's types; of a header that may be a secret, only that it is there, and
+    URLs without their passwords.
+    """
     import attrs
 
-    from musterd.config.secrets import mask_headers
+    from musterd.config.secrets import mask_headers, mask_url
 
     if attrs.has(type(value)):
         return _plain(attrs.asdict(cast(attrs.AttrsInstance, value), recurse=False))
     if isinstance(value, Mapping):
         items = cast(Mapping[str, object], value).items()
         plain = {key: _plain(each) for key, each in items}
+        for key in URL_KEYS & plain.keys():
+            plain[key] = plain[key] and mask_url(cast(str, plain[key]))
         headers = cast("dict[str, str] | None", plain.get("headers"))
         return plain if headers is None else plain | {"headers": mask_headers(headers)}
     if isinstance(value, tuple):

@@ -16,11 +16,12 @@ import attrs
 import trio
 
 from musterd import __version__
-from musterd.config.credentials import resolve_signing_keys
+from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.daemon import Daemon, DaemonPlan
+from musterd.manager.http.keys import Keys
 from musterd.manager.metrics import Metrics
 from musterd.manager.reloading import tell_bounds
 from musterd.manager.watched import WatchedEngine
@@ -28,11 +29,13 @@ from musterd.store.opening import Stores
 from musterd.store.words import count_text, duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Collection, Generator
     from types import FrameType
 
     from musterd.catalog.kinds import Catalog
+    from musterd.config.reload import Changes
     from musterd.config.settings import Settings
+    from musterd.manager.systemd.service_manager import ServiceManager
     from musterd.manager.view import NodeStatus
 
 BAR_CELLS_MAX = 40
@@ -45,6 +48,7 @@ class Node:
     daemon: Daemon
     engine: WatchedEngine
     metrics: Metrics
+    keys: Keys  # of its web side, once there is one
 
 
 def make_node(
@@ -53,6 +57,7 @@ def make_node(
     log: logging.Logger,
     metrics: Metrics | None = None,
     reread: Callable[[], tuple[Settings, Catalog]] | None = None,
+    service_manager: ServiceManager | None = None,
 ) -> Node:
     """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes. Raises
     ConfigError where a secret cannot be read.
@@ -63,12 +68,14 @@ def make_node(
     metrics.config(generation=1, success=True, timestamp=time.time())
 
     stores = Stores(time.time, random.Random())
+    metrics.watch_connections(stores.use_now)
 
     def engine_of(settings: Settings) -> WatchedEngine:
         named = "" if settings.tenant == DEFAULT_TENANT else settings.tenant
         engine = stores.engine(resolve_store_url(settings, os.environ), settings)
         return WatchedEngine(engine, metrics, log, trio.current_time, named)
 
+    keys = Keys()
     engine = engine_of(settings_of(settings, DEFAULT_TENANT))
     plan = DaemonPlan(
         settings=settings,
@@ -81,9 +88,29 @@ def make_node(
         engine_of=engine_of,
         lookouts=lambda: stores.lookouts,
         reread=reread,
+        read_secrets=lambda found: _read_secrets(found, keys),
         forget=stores.forget,
+        service_manager=service_manager,
     )
-    return Node(Daemon(plan), engine, metrics)
+    return Node(Daemon(plan), engine, metrics, keys)
+
+
+def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:
+    """What a reload needs from files that settings name. Those of webhooks are read for each
+    message.
+    """
+    settings = found.settings
+    for name in found.moved:  # its engine is made only when the tenant has left its old place
+        resolve_store_url(settings_of(settings, name), os.environ)
+    tokens = resolve_http_tokens(settings, os.environ) if settings.http.listen else ()
+    said = any(one.key.startswith("http.token") for one in found.keys)
+
+    def use() -> Collection[str]:
+        changed, keys.tokens = tokens != keys.tokens, tokens
+        named = "http.token_file" if settings.http.token_file else "http.tokens"
+        return (named,) if changed and not said else ()
+
+    return use
 
 
 @contextlib.contextmanager

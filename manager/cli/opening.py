@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from musterd.manager.cli.exits import Complaint, Exit
@@ -57,6 +58,22 @@ def in_bare_store(settings: Settings, work: Callable[[Engine], Awaitable[T]]) ->
     return trio.run(lambda: _opened(settings, work))
 
 
+@asynccontextmanager
+async def reached(engine: Engine) -> AsyncGenerator[Engine, None]:
+    """The engine while it is open, known to have the right schema. Raises `StoreUnavailable`,
+    `StoreMisconfigured` or a complaint.
+    """
+    import trio
+
+    try:
+        await engine.open()
+        await _check_schema(engine, creates=False)
+        yield engine
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await engine.close()
+
+
 async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]]) -> T:
     import trio
 
@@ -70,6 +87,7 @@ async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]]) ->
 
 
 async def _check_schema(engine: Engine, *, creates: bool) -> None:
+    """Complains where the store has another schema than this program brings."""
     state = await engine.schema()
     if state.found == state.wanted:
         return

@@ -26,7 +26,7 @@ def queue() -> None:
 @click.pass_obj
 def pause(given: Given) -> None:
     """Let no worker take a further job; what runs goes on."""
-    by = _whoami()
+    by = whoami()
 
     async def work(engine: Engine) -> tuple[bool, Counts]:
         return await engine.pause_queue(by), await engine.counts()
@@ -55,7 +55,8 @@ def resume(given: Given) -> None:
         say("queue resumed" if changed else "the queue was not paused")
 
 
-def _whoami() -> str:
+def whoami() -> str:
+    """Who pauses the queue, for those who ask later."""
     try:
         user = getpass.getuser()
     except (

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
     from musterd.manager.cli.node import Node
+    from musterd.manager.systemd.service_manager import ServiceManager
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
@@ -32,15 +33,21 @@ def run(given: Given) -> None:
     TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
     gives the running jobs back at once. HUP reads configuration and catalog anew.
     """
+    import faulthandler
+    import os
     import time
 
     import trio
 
     from musterd.manager.cli.checked import checked_at_start
     from musterd.manager.log import set_up_log
+    from musterd.manager.systemd.service_manager import take_service_manager
 
     if given.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: leave --tenant out")
+    service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
+    if service_manager is not None and service_manager.watchdog_seconds is not None:
+        faulthandler.enable()  # the watchdog's ABRT then leaves word of where the loop stands
     loaded, catalog = given.load_all()
     settings = loaded.settings
     is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
@@ -49,7 +56,7 @@ def run(given: Given) -> None:
     stream = sys.stderr if live is None else cast(TextIO, live)
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
     catalog = checked_at_start(catalog, settings, log)
-    trio.run(_run, given, (settings, catalog), log, live)
+    trio.run(_run, given, (settings, catalog), log, live, service_manager)
 
 
 def _reread(given: Given, log: logging.Logger) -> tuple[Settings, Catalog]:
@@ -57,23 +64,27 @@ def _reread(given: Given, log: logging.Logger) -> tuple[Settings, Catalog]:
     import os
 
     from musterd.config.credentials import resolve_signing_keys
-    from musterd.manager.cli.checked import checked, told_if_broken, told_of_broken_hooks
+    from musterd.manager.cli.checked import checked, told_of_broken_hooks
 
     loaded, catalog = given.load_all()
     resolve_signing_keys(loaded.settings, os.environ)
     told_of_broken_hooks(loaded.settings, log)
-    return loaded.settings, told_if_broken(checked(catalog, loaded.settings), log)
+    return loaded.settings, checked(catalog, loaded.settings)
 
 
 async def _run(
-    given: Given, start: tuple[Settings, Catalog], log: logging.Logger, live: LiveLine | None
+    given: Given,
+    start: tuple[Settings, Catalog],
+    log: logging.Logger,
+    live: LiveLine | None,
+    service_manager: ServiceManager | None,
 ) -> None:
     import trio
 
     from musterd.manager.cli.node import early_and_late_signals, make_node
 
     settings, catalog = start
-    node = make_node(settings, catalog, log, reread=lambda: _reread(given, log))
+    node = make_node(settings, catalog, log, None, lambda: _reread(given, log), service_manager)
     with early_and_late_signals(node.daemon):
         async with trio.open_nursery() as nursery:
             address = await _listen(settings, node, log, nursery)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from musterd.manager.cli.completers import complete_schedules
 from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb, Verbs
 from musterd.manager.cli.opening import in_store
@@ -46,7 +47,7 @@ def schedules(context: click.Context) -> None:
 
 
 @schedules.command("run-now", cls=Verb)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
 def run_now(given: Given, name: str) -> None:
     """Make a job of a schedule now, beside its slots."""
@@ -72,7 +73,7 @@ def run_now(given: Given, name: str) -> None:
 
 
 @schedules.command("pause", cls=Verb)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
 def pause(given: Given, name: str) -> None:
     """Let the slots of a schedule pass until it is resumed."""
@@ -80,7 +81,7 @@ def pause(given: Given, name: str) -> None:
 
 
 @schedules.command("resume", cls=Verb)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
 def resume(given: Given, name: str) -> None:
     """Fire a schedule again, from its next slot on."""

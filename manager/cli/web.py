@@ -11,8 +11,7 @@ from musterd.config.credentials import resolve_http_tokens
 from musterd.config.schedules import of_tenant
 from musterd.manager.census import Census
 from musterd.manager.http.body import ENVELOPE_BYTES
-from musterd.manager.http.keys import Keys
-from musterd.manager.http.plan import HttpPlan, TargetSeen, TenantDoor
+from musterd.manager.http.plan import HttpPlan, ReloadDoor, TargetSeen, TenantDoor
 from musterd.store.payload import PayloadLimits
 
 if TYPE_CHECKING:
@@ -25,19 +24,25 @@ if TYPE_CHECKING:
 def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
     """Raises ConfigError where a token cannot be read."""
     census = Census(node.daemon.tenancies, node.metrics)
-    own = (one.limits.max_payload_bytes for one in settings.tenants.values())
+    node.keys.tokens = resolve_http_tokens(settings, os.environ)
     return HttpPlan(
         listen=settings.http.listen,
-        keys=Keys(resolve_http_tokens(settings, os.environ)),
+        keys=node.keys,
         node=node.daemon,
         tenant=partial(_door, node.daemon, census),
         drain=node.daemon.drain,
+        reload=ReloadDoor(node.daemon.reload, node.daemon.reload_soon, node.daemon.why_no_reload),
         refresh=census.refresh,
-        body_bytes_max=max(settings.limits.max_payload_bytes, *own) + ENVELOPE_BYTES,
+        body_bytes_max=partial(_body_bytes_max, node.daemon),
         event_readers_max=settings.http.max_event_readers,
         metrics=node.metrics,
         log=log,
     )
+
+
+def _body_bytes_max(daemon: Daemon) -> int:
+    of_all = (one.settings.limits.max_payload_bytes for one in daemon.tenancies.values())
+    return max(of_all) + ENVELOPE_BYTES
 
 
 def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from musterd.manager.cli.completers import complete_jobs
 from musterd.manager.cli.exits import Complaint, Exit
 from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.opening import in_store
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("job_id", metavar="ID", type=click.IntRange(min=1))
+@click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
 @click.pass_obj
 def why(given: Given, job_id: int) -> None:
     """Say why a job does not run, and what to do about it."""

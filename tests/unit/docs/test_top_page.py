@@ -1,0 +1,22 @@
+"""The page on `musterd top` tells every key and the numbers of the program."""
+
+from musterd.manager.cli.top.pressing import HELP
+from musterd.manager.cli.top.sifting import BOUND, SPAN
+from musterd.manager.cli.top.state import RATE_SECONDS, SAMPLES_MAX
+from tests.support.pages import bare, page, table
+
+PAGE = page("top.md")
+
+
+def test_every_key_is_told_as_in_the_help() -> None:
+    rows = table(PAGE, "keys", "what they do")
+    assert [(bare(keys), what) for keys, what in rows] == list(HELP)
+
+
+def test_the_numbers_are_those_of_the_program() -> None:
+    text = PAGE.replace("\n", " ")
+    assert f"of each of these groups {BOUND} jobs are shown" in text
+    assert f"first {SPAN:,} of each are looked through" in text
+    assert (RATE_SECONDS, SAMPLES_MAX) == (10, 120)
+    assert "over the last ten seconds" in text
+    assert "over the last two minutes" in text
