@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import attrs
+import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.listen import listen_address
@@ -22,17 +23,21 @@ from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.telling import DutyTelling
 from musterd.manager.plans import TenancyPlan, retention_plan
-from musterd.manager.schedules.keeper import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
+from musterd.manager.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
+from musterd.manager.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.telling import Telling
-from musterd.manager.webhooks.postman import Postman
+from musterd.manager.vital_metrics import VitalsCache
+from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
 from musterd.store.job import Counts
+from musterd.store.vitals import Signs
 from musterd.workers.desk import Desk
 
 # Where nothing happens: a scrape asks for counts by itself.
 RESTING = Pace(lease_seconds=90.0, heartbeat_seconds=30.0, rests=True)
 COUNT_SECONDS, COUNT_SECONDS_RESTING = 15.0, 600.0
 FOLD_SECONDS, FOLD_SECONDS_RESTING = 20.0, 600.0
+REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 
 
 @attrs.frozen
@@ -52,14 +57,13 @@ class Background:
 
     def __init__(self, place: Workplace) -> None:
         self._place = place
-        self._rests = False
+        self._idle_since_local: float | None = None
         plan = place.plan
         self.counts = CountsCache(plan.engine.counts, self._tell_counts)
-        leases = lease_plan(plan.settings)
-        self._reap_seconds = leases.reap_interval_seconds
+        self.vitals = VitalsCache(plan.engine.vitals.signs, self._tell_vitals)
         self._reaper = Reaper(
-            plan.engine, place.desk, place.telling, plan.catalog, plan.settings.retry,
-            2 * leases.lease_seconds,
+            plan.engine, place.desk, place.telling, plan.catalog, lambda: place.settings().retry,
+            lambda: 2 * lease_plan(place.settings()).lease_seconds,
         )  # fmt: skip
         self._retiring = Retiring(retention_plan(plan, place.settings))
         self._keeper = ScheduleKeeper(
@@ -98,10 +102,23 @@ class Background:
         self._keeper.wake()
         self._leading.wake()
 
+    def be_watched(self, watched: bool) -> None:
+        """As `Tenancy.be_watched`."""
+        self._reaper.rests = watched
+
     def rest(self, rests: bool) -> None:
-        """Whether somebody else looks at the queue of an idle tenant."""
-        self._rests = self._reaper.rests = self._place.postman.rests = rests
-        self._leading.change_pace()
+        """Whether there is nothing to do, and somebody else looks at the queue. A rest begins some
+        time after it was told of, and ends at once.
+        """
+        did_rest, since_local = self._rests, self._idle_since_local
+        self._idle_since_local = (since_local or trio.current_time()) if rests else None
+        if did_rest and not rests:
+            self._leading.change_pace()
+
+    @property
+    def _rests(self) -> bool:
+        since_local = self._idle_since_local
+        return since_local is not None and trio.current_time() - since_local >= REST_AFTER_SECONDS
 
     # -- what there is to do
 
@@ -126,20 +143,24 @@ class Background:
         return [
             Duty(names.EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
             Duty(names.METRICS, self.counts.refresh, self._count_seconds),
-            Duty(
-                names.REAPING, reaper.run, lambda: self._reap_seconds, REAPED_AT_ONCE, reaper.wait
-            ),
+            Duty(names.REAPING, reaper.run, self._reap_seconds, REAPED_AT_ONCE, reaper.wait),
             Duty(names.RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
-            Duty(names.SCHEDULES, keeper.run, lambda: LOOK_SECONDS, SLOTS_A_ROUND, keeper.wait),
+            Duty(names.SCHEDULES, keeper.run, lambda: SLOT_SECONDS, SLOTS_A_ROUND, keeper.wait),
             Duty(names.STATISTICS, fold, self._fold_seconds, FOLDED_ROWS),
-            Duty(names.WEBHOOKS, postman.look, postman.look_seconds),
+            Duty(names.WEBHOOKS, postman.look, self._mail_seconds),
         ]
+
+    def _reap_seconds(self) -> float:
+        return lease_plan(self._place.settings()).reap_interval_seconds
 
     def _count_seconds(self) -> float:
         return COUNT_SECONDS_RESTING if self._rests else COUNT_SECONDS
 
     def _fold_seconds(self) -> float:
         return FOLD_SECONDS_RESTING if self._rests else FOLD_SECONDS
+
+    def _mail_seconds(self) -> float:
+        return LOOK_SECONDS_RESTING if self._rests else LOOK_SECONDS
 
     # -- who does it
 
@@ -164,8 +185,15 @@ class Background:
     def _lost(self, duty: str) -> None:
         if duty == names.METRICS:
             self._place.plan.metrics.counts(None, self._place.plan.settings.tenant)
+            self._place.plan.metrics.vitals.tell(None, self._place.plan.settings.tenant)
+            self.vitals.forget()
 
     def _tell_counts(self, counts: Counts | None) -> None:
         """One node exports what is true of all of them; what is not known is not kept either."""
         known = counts if self.holds(names.METRICS) else None
         self._place.plan.metrics.counts(known, self._place.plan.settings.tenant)
+
+    def _tell_vitals(self, signs: Signs | None) -> None:
+        """As `_tell_counts`."""
+        known = signs if self.holds(names.METRICS) else None
+        self._place.plan.metrics.vitals.tell(known, self._place.plan.settings.tenant)

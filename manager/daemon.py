@@ -14,16 +14,23 @@ import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog
+from musterd.config.reload import Changes
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
+from musterd.manager.abandoning import abandon_late
 from musterd.manager.cancelling import cancel_when
 from musterd.manager.headcount import Headcount
 from musterd.manager.log import event
 from musterd.manager.looplag import measure_loop_lag
 from musterd.manager.metrics import Metrics
-from musterd.manager.plans import TenancyPlan, boottime, machine_load
+from musterd.manager.plans import TenancyPlan, boottime, end_process, machine_load
+from musterd.manager.reload_outcome import NotNow, Outcome
 from musterd.manager.reloading import Reloader
+from musterd.manager.systemd.notifier import Notifier
+from musterd.manager.systemd.service_manager import ServiceManager
+from musterd.manager.systemd.timeouts import drain_seconds_max
+from musterd.manager.systemd.vitals import Vitals, vitals_of
 from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Decision, NodePhase, NodeStatus, WorkerView
 from musterd.manager.watch import Watch
@@ -38,7 +45,8 @@ IGNORED_MAX = 20  # shown in the status
 class DaemonPlan:
     """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
     others from their settings; they are not yet open, the daemon opens and closes them. `reread`
-    reads configuration and catalog anew, for a reload.
+    reads configuration and catalog anew, for a reload; `read_secrets` what stands in files of its
+    own, and gives what puts it to use; which names the keys whose secrets alone have changed.
     """
 
     settings: Settings
@@ -52,10 +60,14 @@ class DaemonPlan:
     wall_clock: Callable[[], float] = time.time
     engine_of: Callable[[Settings], WatchedEngine] | None = None
     lookouts: Callable[[], Collection[Lookout]] = tuple
-    reread: Callable[[], tuple[Settings, Catalog]] | None = None  # raises ConfigError; may block
+    # These two raise ConfigError, and may block.
+    reread: Callable[[], tuple[Settings, Catalog]] | None = None
+    read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
     forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
     post: Post | None = None  # see `TenancyPlan`
     load: Callable[[], float | None] = machine_load
+    abandon: Callable[[], None] = end_process  # work goes on that nothing else can end
+    service_manager: ServiceManager | None = None  # None = nobody waits to hear from us
 
 
 class Daemon:
@@ -80,6 +92,12 @@ class Daemon:
             self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.dice
         )
         self._reloader.on_change = self._watch.tenants_changed
+        self._notifier = Notifier(
+            plan.service_manager, self.status, self._vitals, lambda: self._reloader.generation,
+            lambda: drain_seconds_max(self._reloader.settings), plan.log,
+        )  # fmt: skip
+        self._reloader.on_begin = self._notifier.reload_begins
+        self._reloader.on_end = self._notifier.reload_ends
 
     def stop(self) -> None:
         """The first call drains: no more claims, running jobs may finish. The second dismisses the
@@ -91,6 +109,20 @@ class Daemon:
     def drain(self) -> None:
         """As the first `stop`, however often it is called; a `stop` that follows is the first."""
         self._drain.set()
+
+    async def reload(self) -> Outcome:
+        """Reads configuration and catalog anew, as HUP does, and gives what came of it."""
+        if why := self.why_no_reload():
+            return NotNow(why)
+        return await self._reloader.ask()
+
+    def reload_soon(self) -> None:
+        """As HUP does; its log tells what comes of it."""
+        self._reloader.reload_soon()
+
+    def why_no_reload(self) -> str:
+        """Nothing where it can reload."""
+        return "" if self._phase == "running" else f"the node is {self._phase}: it does not reload"
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Raises `StoreMisconfigured` where waiting for the store will not help."""
@@ -107,6 +139,7 @@ class Daemon:
                 homes.start_soon(tenancy.run)
             homes.start_soon(measure_loop_lag, self._plan.metrics.loop_lag)
             homes.start_soon(self._watch.run)
+            homes.start_soon(self._notifier.run)
             self._reloader.homes = homes
             await self._start()
             await self._drain.wait()
@@ -131,22 +164,30 @@ class Daemon:
             self._phase = "running"
             event(self._plan.log, logging.INFO, "ready", node=self._plan.node)
             self._ready.set()
+            self._notifier.look_soon()
             nursery.cancel_scope.cancel()
 
     def _begin_drain(self) -> None:
         was_running = self._phase == "running"
         for tenancy in self._tenancies.values():
             tenancy.drain()
+        self._notifier.stop()
         if not was_running:
             return
-        grace_seconds = self._plan.settings.shutdown.grace_period_seconds
+        grace_seconds = self._reloader.settings.shutdown.grace_period_seconds
         self._phase = "draining"
+        self._plan.metrics.draining()
         self._drain_until = trio.current_time() + grace_seconds
         busy = sum(tenancy.status().busy for tenancy in self._tenancies.values())
         event(self._plan.log, logging.INFO, "draining", busy=busy, grace_seconds=grace_seconds)
 
     async def _all_ended(self, homes: trio.Nursery) -> None:
         homes.start_soon(self._hurry_all)
+        patience_seconds = self._reloader.settings.shutdown.abandon_seconds
+        homes.start_soon(
+            abandon_late, list(self._tenancies.values()), patience_seconds, self._plan.log,
+            self._plan.abandon,
+        )  # fmt: skip
         for tenancy in list(self._tenancies.values()):
             await tenancy.ended.wait()
 
@@ -185,6 +226,13 @@ class Daemon:
             )
         )  # fmt: skip
 
+    def _vitals(self) -> list[Vitals]:
+        now_local = trio.current_time()
+        return [
+            vitals_of(one.name, one.keeper, one.engine.trouble, now_local)
+            for one in self._tenancies.values()
+        ]
+
     # -- for people
 
     def status(self) -> NodeStatus:
@@ -215,6 +263,8 @@ class Daemon:
             ignored=[one for each in self._tenancies.values() for one in each.ignored()][
                 :IGNORED_MAX
             ],
+            generation=self._reloader.generation,
+            reload_faults=self._reloader.faults,
             tenants=tuple(tenants),
         )
 

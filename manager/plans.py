@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import random
 import time
@@ -20,7 +21,7 @@ from musterd.manager.metrics import Metrics
 from musterd.manager.view import Configured
 from musterd.manager.watched import WatchedEngine
 from musterd.manager.webhooks.courier import Post
-from musterd.workers.desk import DeskPlan
+from musterd.workers.desk import Desk, DeskPlan
 
 
 def boottime() -> float:
@@ -34,6 +35,12 @@ def machine_load() -> float | None:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
         return None
+
+
+def end_process() -> None:
+    """At once, as a drained daemon ends: whatever still runs in it ends too."""
+    logging.shutdown()
+    os._exit(0)
 
 
 @attrs.frozen
@@ -62,16 +69,27 @@ class TenancyPlan:
 
 def desk_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> DeskPlan:
     """`settings` are the tenant's own, of the moment."""
-    first, leases = plan.settings, lease_plan(plan.settings)
+    now = settings()
+    leases = lease_plan(now)
     return DeskPlan(
         node=plan.node,
         lease_seconds=leases.lease_seconds,
         margin_seconds=leases.margin_seconds,
-        poll_seconds=first.workers.poll_interval_ms / 1000,
-        batch_max=first.limits.claim_batch,
-        ahead_seconds=first.limits.claim_ahead_ms / 1000,
+        poll_seconds=now.workers.poll_interval_ms / 1000,
+        batch_max=now.limits.claim_batch,
+        ahead_seconds=now.limits.claim_ahead_ms / 1000,
         bounds=lambda: (plan.catalog().caps, settings().limits.max_running or None),
     )
+
+
+def retune(desk: Desk, plan: TenancyPlan, settings: Callable[[], Settings], *, rests: bool) -> None:
+    """Makes a desk at work go by these settings. Where it `rests`, somebody else looks at the
+    queue.
+    """
+    desk.plan, appetite = desk_plan(plan, settings), desk.appetite
+    appetite.batch_max, appetite.ahead_seconds = desk.plan.batch_max, desk.plan.ahead_seconds
+    appetite.poll_seconds = math.inf if rests else desk.plan.poll_seconds
+    desk.poll()  # the next look may have been planned for long after
 
 
 def retention_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> RetentionPlan:

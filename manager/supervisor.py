@@ -26,9 +26,11 @@ JOURNAL_MAX = 1000  # decisions kept in memory
 
 
 class ScalingListener(Protocol):
-    """Who counts decisions."""
+    """Who counts decisions, and hears whether there is anything to decide."""
 
     def scaled(self, decision: Decision) -> None: ...
+
+    def rest(self, rests: bool) -> None: ...
 
     def crew(self, idle: int, busy: int, retiring: int) -> None: ...
 
@@ -96,6 +98,7 @@ class Supervisor:
         while True:
             next_tick = max(next_tick + self.interval_seconds, trio.current_time())
             self._is_resting = self.rests and self.has_nothing_to_do
+            self.listener.rest(self._is_resting)
             with trio.move_on_at(math.inf if self._is_resting else next_tick):
                 await self._bell.wait()
             self._bell, self._is_resting = trio.Event(), False

@@ -53,11 +53,11 @@ class Telling:
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         self._metrics.lease_lost(job_id, kind, attempt)
-        fields = {"job": job_id, "kind": kind, "attempt": attempt}
+        fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
         event(self._log, logging.WARNING, "lease lost, job stopped here", **fields, **self._named)
 
     def request_ignored(self, ignored: Ignored) -> None:
-        fields = {"job": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
+        fields = {"job_id": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
         fields["request"] = ignored.request
         seconds = round(ignored.seconds, 1)
         event(self._log, logging.WARNING, "request ignored", **fields, seconds=seconds)
@@ -67,7 +67,7 @@ class Telling:
         self._news()
         for one in reaped:
             fields: dict[str, object] = {
-                "job": one.id,
+                "job_id": one.id,
                 "kind": one.kind,
                 "attempt": one.attempt,
                 "node": one.node,
@@ -80,7 +80,8 @@ class Telling:
 
     def _tell(self, level: int, phrase: str, report: Report) -> None:
         event(
-            self._log, level, phrase, job=report.job_id, kind=report.kind, attempt=report.attempt,
-            worker=report.worker, outcome=str(report.outcome), error=error_line(report.error),
-            run_seconds=round(report.run_seconds, 6), **self._named,
+            self._log, level, phrase, job_id=report.job_id, kind=report.kind,
+            attempt=report.attempt, worker=report.worker, outcome=str(report.outcome),
+            error=error_line(report.error), run_seconds=round(report.run_seconds, 6),
+            **self._named,
         )  # fmt: skip

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-import attrs
 import trio
 
-from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.background import Background, Workplace
@@ -18,33 +16,27 @@ from musterd.manager.chronicle import Chronicle
 from musterd.manager.crew import Crew
 from musterd.manager.log import event, event_of_list
 from musterd.manager.nodes import Heartbeat
-from musterd.manager.plans import TenancyPlan, desk_plan
-from musterd.manager.rules import RuleTeller
+from musterd.manager.plans import TenancyPlan, desk_plan, retune
+from musterd.manager.services import Services
 from musterd.manager.sharing import Ask
 from musterd.manager.starting import open_store_in_time
 from musterd.manager.supervisor import Supervisor, policy_of
 from musterd.manager.telling import Telling
 from musterd.manager.view import Decision, NodePhase, TenantStatus, WorkerView
-from musterd.manager.webhooks.wiring import make_mail
 from musterd.store.lookout import EVERYTHING, Sight
-from musterd.workers.carrier import Carrier
 from musterd.workers.desk import Desk
+from musterd.workers.held import Held
 from musterd.workers.ignoring import all_ignored
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.listener import Ignored
-from musterd.workers.phase_book import PhaseBook
-from musterd.workers.progress import ProgressTeller
-from musterd.workers.toolbox import Toolbox
-from musterd.workers.tools import make_tools
-from musterd.workers.wakeups import Alarm, listen
-from musterd.workers.worker import Rules
 
 CLOSE_SECONDS = 5.0
 
 
 class Tenancy:
     """`run` serves until `drain` was called and the crew has gone. `status` may be asked at any
-    time. `tried`: the store has been asked once, whatever came of it.
+    time. `tried`: the store has been asked once, whatever came of it. `dismissed`: who is still in
+    the crew has been told to leave.
     """
 
     def __init__(self, plan: TenancyPlan) -> None:
@@ -58,38 +50,31 @@ class Tenancy:
         self.engine = plan.engine
         self.phase: NodePhase = "starting"
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
-        self._drain, self._hurry = trio.Event(), trio.Event()
-        leases = lease_plan(settings)
+        self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
         self.chronicle = Chronicle(plan)
         self.telling = Telling(plan.metrics, plan.log, self.name, self.chronicle.news)
         self._desk = Desk(desk_plan(plan, present), self.telling, dice)
-        self._alarm = Alarm(plan.engine, self._desk)
-        self._carrier = Carrier(self._desk, plan.engine, plan.boottime, dice, self._alarm.set)
-        self._keeper = LeaseKeeper(self._desk, plan.engine, leases, plan.boottime, self.telling)
-        self._tools = make_tools(settings, plan.boottime, plan.environ)
-        self._phases = PhaseBook(self._desk, plan.engine, dice)
-        self._rules = RuleTeller(plan, present)
-        rules = Rules(
-            plan.catalog, settings.limits.max_error_bytes, settings.shutdown.interrupted,
-            lambda: Toolbox(self._tools), self._phases,
-        )  # fmt: skip
-        self._crew = Crew(self._desk, rules, self._crew_changed)
+        self._services = Services(plan, present, self._desk, self.telling, self.chronicle)
+        self._crew = Crew(self._desk, self._services.crew_rules, self._crew_changed)
         self._supervisor = Supervisor(
             self._crew, self._desk, plan.engine, policy_of(settings),
             settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
             me=plan.node_id,
         )  # fmt: skip
         self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
-        self._mail = make_mail(plan, present, self.telling, self._tools)
-        place = Workplace(
-            plan, present, self.chronicle, self._desk, self.telling, self._mail.postman
-        )
+        postman = self._services.mail.postman
+        place = Workplace(plan, present, self.chronicle, self._desk, self.telling, postman)
         self.background = Background(place)
         self._desk.on_work = self._begin_work
 
     @property
     def is_default(self) -> bool:
         return self.name == DEFAULT_TENANT
+
+    @property
+    def keeper(self) -> LeaseKeeper:
+        """Of this tenant's leases."""
+        return self._services.keeper
 
     @property
     def is_leaving(self) -> bool:
@@ -107,7 +92,7 @@ class Tenancy:
     def be_watched(self, watched: bool) -> None:
         """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
         self._supervisor.rests = self._heartbeat.rests = watched
-        self.background.rest(watched)
+        self.background.be_watched(watched)
         own = self.settings.workers.poll_interval_ms / 1000
         self._desk.appetite.poll_seconds = math.inf if watched else own
         if not watched:
@@ -129,17 +114,14 @@ class Tenancy:
             self.background.may_reap()
 
     def take_over(self, settings: Settings) -> None:
-        """Settings of a reload, as far as they apply to what runs (see `config.reload`). Workers
-        that are there keep the limits that they were hired with.
-        """
-        tools = make_tools(settings, self._plan.boottime, self._plan.environ)
+        """Settings of a reload, as far as they apply to what runs (see `config.reload`)."""
         self.settings = settings
-        self._tools = attrs.evolve(tools, connections=self._tools.connections)
+        self._services.take_over(settings)
         self.chronicle.take_over(settings)
+        retune(self._desk, self._plan, lambda: self.settings, rests=self._supervisor.rests)
         self._supervisor.policy = policy_of(settings)
         self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
         self._supervisor.wake()
-        self._rules.wake()
         self.background.settings_changed()
 
     async def run(self) -> None:
@@ -153,12 +135,12 @@ class Tenancy:
                 await self._serve()
         finally:
             self._plan.headcount.leave(self.name)
-            self._tools.connections.close()
+            self._services.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
                 await self.engine.close()
             self.phase = "stopped"
-            self.tried.set()
-            self.ended.set()
+            for passed in (self.tried, self.dismissed, self.ended):
+                passed.set()
 
     async def _open(self) -> bool:
         """Opens the store, however long it is away. False = told to stop before that."""
@@ -171,27 +153,16 @@ class Tenancy:
         return opened
 
     async def _serve(self) -> None:
-        plan = self._plan
-        async with trio.open_nursery() as services:
-            services.start_soon(self._carrier.run)
-            services.start_soon(self._keeper.run)
-            services.start_soon(ProgressTeller(self._desk, plan.engine).run)
-            for service in (self._phases, self._rules, self._mail):
-                services.start_soon(service.run)
-            services.start_soon(self._heartbeat.run)
-            services.start_soon(self._alarm.run)
-            services.start_soon(self.chronicle.run)
-            services.start_soon(
-                listen, plan.engine, self._desk, self._keeper, self.background.wake, plan.dice
-            )
+        async with trio.open_nursery() as nursery:
+            self._services.begin(nursery, self.background.wake)
+            nursery.start_soon(self._heartbeat.run)
             await self._work()
-            # Whatever the crew handed in is written before the services end, within a bound.
-            self._carrier.close()
-            with trio.move_on_after(plan.settings.shutdown.dismiss_seconds):
-                await self._carrier.finished.wait()
-            await self._mail.leave(self._hurry)
-            await self.chronicle.finish()
-            services.cancel_scope.cancel()
+            await self.wind_up()
+            nursery.cancel_scope.cancel()
+
+    async def wind_up(self) -> None:
+        """As `Services.wind_up`."""
+        await self._services.wind_up(self._hurry)
 
     async def _work(self) -> None:
         """The crew's life, from the first hiring to the last leaving."""
@@ -221,11 +192,12 @@ class Tenancy:
 
     async def _dismiss_in_time(self) -> None:
         """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
-        grace_seconds = self._plan.settings.shutdown.grace_period_seconds
+        grace_seconds = self.settings.shutdown.grace_period_seconds
         if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
             own = {} if self.is_default else {"tenant": self.name}
             event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats), **own)
             self._crew.dismiss()
+        self.dismissed.set()
 
     # -- for the headcount (see `Member`) and the supervisor
 
@@ -247,6 +219,9 @@ class Tenancy:
         self._heartbeat.wake()
         self._plan.metrics.scaled(decision, self.name)
         self.chronicle.scaled(decision)
+
+    def rest(self, rests: bool) -> None:
+        self.background.rest(rests)
 
     def crew(self, idle: int, busy: int, retiring: int) -> None:
         self._plan.metrics.crew(idle, busy, retiring, self.name)
@@ -283,9 +258,13 @@ class Tenancy:
             retention_trouble=self.background.retention_trouble,
         )
 
+    def held(self) -> Collection[Held]:
+        """The jobs in this tenant's hands."""
+        return self._desk.held.values()
+
     def ignored(self) -> list[Ignored]:
         """Requests that the work of this tenant does not obey."""
-        return all_ignored(self._desk.held.values(), trio.current_time())
+        return all_ignored(self.held(), trio.current_time())
 
     @property
     def last_decision(self) -> Decision | None:

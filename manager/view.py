@@ -102,3 +102,5 @@ class NodeStatus:
     last_decision: Decision | None
     ignored: Sequence[Ignored] = ()  # requests that the work of this node does not obey
     tenants: tuple[TenantStatus, ...] = ()
+    generation: int = 1  # of its configuration
+    reload_faults: tuple[str, ...] = ()  # why the configuration offered last was refused

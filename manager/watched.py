@@ -70,12 +70,14 @@ class WatchedEngine:
         self.trouble: str | None = None
         self.trouble_since_local: float | None = None
         self.last_message: str | None = None
+        self.board = facet(engine.board, "board", self._through)
         self.events = facet(engine.events, "events", self._through)
         self.phases = facet(engine.phases, "phases", self._through)
         self.outbox = facet(engine.outbox, "outbox", self._through)
         self.retention = facet(engine.retention, "retention", self._through)
         self.duties = facet(engine.duties, "duties", self._through)
         self.schedules = facet(engine.schedules, "schedules", self._through)
+        self.vitals = facet(engine.vitals, "vitals", self._counted)
 
     @property
     def name(self) -> str:
@@ -191,6 +193,17 @@ class WatchedEngine:
         except StoreError:
             self._metrics.store_error("wait_for_hint")
             raise
+
+    async def _counted(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        # A look at statistics that fails says nothing of the queue: that is no trouble.
+        started = self._local_clock()
+        try:
+            found = await call()
+        except StoreError:
+            self._metrics.store_error(operation)
+            raise
+        self._metrics.store_operation(operation, self._local_clock() - started)
+        return found
 
     async def _through(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
         return await self._watched(operation, call())

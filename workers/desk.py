@@ -49,7 +49,7 @@ class Desk:
         self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
         self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
-        self._plan = plan
+        self.plan = plan
         self._listener = listener
         self._dice = dice
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
@@ -197,7 +197,7 @@ class Desk:
     @property
     def has_a_load(self) -> bool:
         """Whether so much has ended that it should go at once: the workers go on meanwhile."""
-        return 2 * len(self._ended) >= self._plan.batch_max
+        return 2 * len(self._ended) >= self.plan.batch_max
 
     @property
     def ready_count(self) -> int:
@@ -220,12 +220,12 @@ class Desk:
         """A call for work for all idle workers, and for those that soon will be."""
         if not self.claiming:
             return None
-        idle = tuple(self._waiting)[: self._plan.batch_max]
-        ahead = min(self._room_ahead(), self._plan.batch_max - len(idle))
+        idle = tuple(self._waiting)[: self.plan.batch_max]
+        ahead = min(self._room_ahead(), self.plan.batch_max - len(idle))
         if not idle and not ahead:
             return None
         self.appetite.begin_look()
-        plan, token = self._plan, UUID(int=self._dice.getrandbits(128), version=4)
+        plan, token = self.plan, UUID(int=self._dice.getrandbits(128), version=4)
         return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, *plan.bounds())
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
@@ -236,7 +236,7 @@ class Desk:
             self.claimed.set()
             self.on_work()
         now = trio.current_time()
-        trusted_until = sent_boottime + self._plan.lease_seconds - self._plan.margin_seconds
+        trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for claim in claims:
             before = self.held.get(claim.id)
             if before is not None:
@@ -288,7 +288,7 @@ class Desk:
     def _room_ahead(self) -> int:
         if not self.appetite.hungry:
             return 0
-        now, stuck = trio.current_time(), self._plan.ahead_seconds
+        now, stuck = trio.current_time(), self.plan.ahead_seconds
         hands = sum(
             not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values()
         )

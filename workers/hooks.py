@@ -31,9 +31,12 @@ class PythonHooks:
     may be calls: it ends a child that idles, and in the end the last one.
     """
 
-    def __init__(self, tools: Tools, search_path: Callable[[], tuple[Path, ...]]) -> None:
-        self._tools, self._search_path = tools, search_path
-        self._runner = ProcessRunner(tools)
+    def __init__(
+        self, tools: Callable[[], Tools], search_path: Callable[[], tuple[Path, ...]]
+    ) -> None:
+        self._latest, self._search_path = tools, search_path
+        self._tools = tools()
+        self._runner = ProcessRunner(self._tools)
         self._turn = trio.Lock()
         self._called = trio.Event()
 
@@ -43,6 +46,7 @@ class PythonHooks:
         """
         async with self._turn:
             self._called.set()
+            await self._renew()
             with trio.move_on_after(CALL_SECONDS):
                 outcome = await self._runner.run(self._assignment(target, event))
                 if outcome.ended == "success":
@@ -64,6 +68,13 @@ class PythonHooks:
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
                 await self._runner.close()
+
+    async def _renew(self) -> None:
+        """After a reload a fresh child, which imports the functions anew."""
+        if self._tools is not self._latest():
+            await self._runner.close()
+            self._tools = self._latest()
+            self._runner = ProcessRunner(self._tools)
 
     def _assignment(self, target: str, event: Mapping[str, Any]) -> Assignment:
         module, _, function = target.partition(":")

@@ -29,7 +29,8 @@ class LeaseKeeper:
     """Runs beside the crew to the very end of a drain. It never waits behind claims or settlements.
 
     `boottime` runs on through a suspend, so that a machine that slept knows that its leases may be
-    gone.
+    gone. `unrenewed_since_local`: when the first renewal was sent that none that came through has
+    followed; None = the last one did.
     """
 
     desk: Desk
@@ -37,6 +38,7 @@ class LeaseKeeper:
     plan: LeasePlan
     boottime: Callable[[], float]
     listener: Listener
+    unrenewed_since_local: float | None = attrs.field(default=None, init=False)
     _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
     _told: set[UUID] = attrs.field(factory=set[UUID], init=False)  # claims that ignore a request
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -66,16 +68,18 @@ class LeaseKeeper:
 
     async def _beat(self) -> None:
         while True:
-            await wait_until_held(self.desk)
+            if self.unrenewed_since_local is None:
+                await wait_until_held(self.desk)
             await trio.sleep(self.plan.heartbeat_seconds)
             young = trio.current_time() - self.plan.heartbeat_seconds / 2
-            await self._renew(
-                [
-                    one
-                    for one in self.desk.held.values()
-                    if one.claimed_local <= young and not one.lost
-                ]
-            )
+            due = [
+                one
+                for one in self.desk.held.values()
+                if one.claimed_local <= young and not one.lost
+            ]
+            await self._renew(due)
+            if not due and self.unrenewed_since_local is not None:
+                await self._renew_batch(due)  # of nothing: only whether it would come through
 
     async def _note_starts(self) -> None:
         """Jobs that were claimed ahead are seen as running soon after they start, not a heartbeat
@@ -125,6 +129,8 @@ class LeaseKeeper:
     async def _renew_batch(self, holds: list[Held]) -> None:
         sent_boottime = self.boottime()
         started = [held.started_local is not None for held in holds]
+        if self.unrenewed_since_local is None:
+            self.unrenewed_since_local = trio.current_time()
         try:
             with trio.fail_after(self.plan.request_timeout_seconds):
                 renewal = await self.engine.renew(
@@ -132,6 +138,7 @@ class LeaseKeeper:
                 )
         except (StoreError, trio.TooSlowError):
             return  # the watch ends what it must
+        self.unrenewed_since_local = None
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for held, was_started in zip(holds, started, strict=True):
             if held.claim.id in renewal.kept:

@@ -21,6 +21,15 @@ class Box(Protocol):
     tools: Tools
     bounds: Bounds
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there are other tools by now."""
+        ...
+
+    async def renew(self) -> None:
+        """Between two jobs: closes all runners, and goes on with the tools of now."""
+        ...
+
     def runner(self, kind: WorkKind) -> Runner:
         """The runner for jobs of this kind; the same one from job to job."""
         ...
@@ -31,12 +40,22 @@ class Box(Protocol):
 
 
 class Toolbox:
-    """The box of a daemon's worker."""
+    """The box of a daemon's worker. `latest` gives the tools of now, which a reload makes anew."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, latest: Callable[[], Tools] | None = None) -> None:
         self.tools = tools
+        self._latest = latest or (lambda: tools)
         self.bounds = Bounds()
         self._runners: dict[str, Runner] = {}
+
+    @property
+    def is_outdated(self) -> bool:
+        return self._latest() is not self.tools
+
+    async def renew(self) -> None:
+        await self.close()
+        self._runners = {}
+        self.tools = self._latest()
 
     def runner(self, kind: WorkKind) -> Runner:
         way = _way_of(kind)

@@ -33,13 +33,13 @@ CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
 
 @attrs.frozen
 class Rules:
-    """What a worker needs to know beyond its claim. The catalog is asked for each job, so that a
-    reload reaches it.
+    """What a worker needs to know beyond its claim. It is asked for with each job, so that a reload
+    reaches it.
     """
 
     catalog: Callable[[], Catalog]
-    error_bytes_max: int
-    interrupted: Literal["requeue", "pause"]
+    error_bytes_max: Callable[[], int]
+    interrupted: Callable[[], Literal["requeue", "pause"]]
     make_box: Callable[[], Box]  # called once by each worker, for itself
     phases: PhaseBook
 
@@ -73,7 +73,7 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> 
         if held.lost:
             desk.drop(seat, held)
         else:
-            desk.settle(seat, held, so_far(held, interrupted(rules.interrupted)))
+            desk.settle(seat, held, so_far(held, interrupted(rules.interrupted())))
         raise
     if verdict is None:
         desk.drop(seat, held)
@@ -89,7 +89,9 @@ async def _verdict(held: Held, rules: Rules, box: Box) -> Verdict | None:
         return unknown_kind(held.claim)
     if kind.broken is not None:
         return broken_kind(held.claim, kind.broken)
+    if box.is_outdated:
+        await box.renew()
     outcome = await attempt(held, kind, box, rules.phases)
     if outcome is None or held.lost:
         return None
-    return judge(outcome, held.claim, held.judged_by or kind, rules.error_bytes_max)
+    return judge(outcome, held.claim, held.judged_by or kind, rules.error_bytes_max())

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import attrs
 import trio
 
-from musterd.manager.log import event
+from musterd.manager.log import extra
 from musterd.store.errors import StoreError, StoreUnavailable
 
 NEXT_BATCH_SECONDS = 0.02  # where there is more to do: others get their turn
@@ -100,6 +100,6 @@ async def _run_once(duty: Duty, log: logging.Logger) -> _Run:
         return _Run(0, str(error), isinstance(error, StoreUnavailable))
     except Exception as error:
         # One duty must not bring down the others, nor the crew beside it.
-        log.exception("duty failed: %s", duty.name)
-        event(log, logging.ERROR, "duty failed", duty=duty.name, error=type(error).__name__)
+        named = extra(duty=duty.name, error=type(error).__name__)
+        log.exception("duty failed", extra=named)
         return _Run(0, f"{type(error).__name__}: {error}")

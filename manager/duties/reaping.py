@@ -23,15 +23,15 @@ BATCH = 500
 class Reaper:
     """The rules come from the catalog of the moment; unknown kinds get the defaults. Where `rests`,
     somebody else looks for leases that ran out, but for those that this node has had itself within
-    `memory_seconds`.
+    `memory_seconds`. What is asked for is that of the moment.
     """
 
     engine: Engine
     desk: Desk
     listener: Listener
     catalog: Callable[[], Catalog]
-    retry_default: Retry
-    memory_seconds: float
+    retry_default: Callable[[], Retry]
+    memory_seconds: Callable[[], float]
     rests: bool = attrs.field(default=False, init=False)
     _held_local: float = attrs.field(default=float("-inf"), init=False)
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -58,7 +58,7 @@ class Reaper:
         now = trio.current_time()
         if self.desk.held:
             self._held_local = now
-        return now - self._held_local <= self.memory_seconds
+        return now - self._held_local <= self.memory_seconds()
 
     def _request(self) -> ReapRequest:
         rules = {
@@ -67,7 +67,7 @@ class Reaper:
             )
             for name, kind in self.catalog().items()
         }
-        default = ReapRule("requeue", self.retry_default.max_retries + 1)
+        default = ReapRule("requeue", self.retry_default().max_retries + 1)
         return ReapRequest(rules, default, BATCH)
 
     def _tell(self, reaped: list[Reaped]) -> None:

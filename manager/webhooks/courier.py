@@ -13,7 +13,7 @@ import trio
 from musterd.config.faults import Unfit
 from musterd.config.settings import Webhooks
 from musterd.config.webhook_urls import UrlPolicy, check_allowed, check_webhook_url
-from musterd.manager.log import event
+from musterd.manager.log import event, extra
 from musterd.manager.webhooks.guard import Denied, Unresolved
 from musterd.manager.webhooks.judging import delivered, failed, judge, try_again
 from musterd.manager.webhooks.signing import signed_headers
@@ -79,7 +79,10 @@ class Courier:
             return try_again(message, "the job could not be read", webhooks)
         except Exception as error:
             # A fault of ours in one message must hold up none of the others.
-            self.log.exception("webhook %s cannot be sent", message.message_id)
+            named = extra(
+                webhook=message.message_id, job_id=message.job_id, attempt=message.attempt
+            )
+            self.log.exception("webhook cannot be sent", extra=named)
             return failed(message, f"musterd failed: {type(error).__name__}: {error}")
 
     async def _event(self, message: Message, webhooks: Webhooks) -> Event | None:

@@ -25,7 +25,7 @@ from musterd.store.errors import StoreError
 from musterd.store.outbox import Delivery, Message, Outbox
 
 LOOK_SECONDS = 5.0  # between looks of the duty
-LOOK_SECONDS_RESTING = 30.0
+LOOK_SECONDS_RESTING = 30.0  # where nothing happens
 SOON_SECONDS = 0.02  # jobs that end together are told together
 PERHAPS_SECONDS = 1.0  # after the end of a job that may have a webhook of its own
 TROUBLE_SECONDS = 2.0
@@ -36,9 +36,7 @@ BUSY_SECONDS = 0.25  # after a look at what others just have in hand
 
 @attrs.define(eq=False)
 class Postman:
-    """Owned by its tenant. `look` is the duty: one look at all that waits. `rests`: nothing happens
-    here just now, and looks may be seldom.
-    """
+    """Owned by its tenant. `look` is the duty: one look at all that waits."""
 
     outbox: Outbox
     courier: Courier
@@ -46,7 +44,6 @@ class Postman:
     told: Callable[[Delivery, Message], None]  # what came of a try is in the store
     log: logging.Logger
     dice: random.Random
-    rests: bool = attrs.field(default=False, init=False)
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)
     _in_flight: dict[trio.CancelScope, Message] = attrs.field(
         factory=dict[trio.CancelScope, Message], init=False
@@ -89,9 +86,6 @@ class Postman:
         delivered, self._delivered = self._delivered, 0
         await trio.lowlevel.checkpoint()
         return delivered
-
-    def look_seconds(self) -> float:
-        return LOOK_SECONDS_RESTING if self.rests else LOOK_SECONDS
 
     def close(self) -> None:
         """Takes what the last jobs have left behind, then nothing more; `finished` is set when no

@@ -54,7 +54,7 @@ class Mail:
         """Waits for what is under way, within the time that one try may take; gives back the rest.
         If somebody is in a hurry, all of it at once.
         """
-        shutdown, postman = self._plan.settings.shutdown, self.postman
+        shutdown, postman = self._settings().shutdown, self.postman
         postman.close()
         await came_in_time(postman.finished, postman.webhooks().timeout_seconds, unless=hurry)
         postman.dismiss()
@@ -63,9 +63,14 @@ class Mail:
 
 
 def make_mail(
-    plan: TenancyPlan, settings: Callable[[], Settings], telling: Telling, tools: Tools
+    plan: TenancyPlan,
+    settings: Callable[[], Settings],
+    telling: Telling,
+    tools: Callable[[], Tools],
 ) -> Mail:
-    """`settings` gives those of the moment; `telling` says from now on when jobs have ended."""
+    """`settings` and `tools` give those of the moment; `telling` says from now on when jobs have
+    ended.
+    """
     tenant = plan.settings.tenant
     hooks = PythonHooks(tools, lambda: settings().catalog.python_path)
     courier = Courier(
@@ -90,7 +95,8 @@ def _told(plan: TenancyPlan, named: dict[str, str]) -> Callable[[Delivery, Messa
     def told(delivery: Delivery, message: Message) -> None:
         fields: dict[str, object] = {
             "webhook": message.message_id,
-            "job": message.job_id,
+            "job_id": message.job_id,
+            "attempt": message.attempt,
             "tries": message.tries,
             **named,
         }

@@ -72,7 +72,7 @@ async def test_work_that_ignores_it_is_told_of_and_ends_as_was_asked(
     assert ignored.request == action
     assert 66 < ignored.seconds < 68
     (told,) = node.events.named("request ignored")
-    assert (told["job"], told["request"]) == (job_id, action)
+    assert (told["job_id"], told["request"]) == (job_id, action)
     job = await users.job(job_id)
     assert (job.state, job.attempt) == (JobState.RUNNING, 1)
     assert job.requested_at is not None

@@ -121,7 +121,7 @@ async def test_what_needs_a_restart_does_not_count_before_it(stage: Stage) -> No
     (before,) = await told(stage)
     reloader = node.daemon._reloader  # pyright: ignore[reportPrivateUsage] - as a signal would
     changed = attrs.evolve(
-        reloader.settings, retry=attrs.evolve(reloader.settings.retry, max_retries=9)
+        reloader.settings, duties=attrs.evolve(reloader.settings.duties, mode="everyone")
     )
     await reloader.reload(lambda: (changed, reloader.catalog))
     await trio.sleep(NEWS_SECONDS + 1)

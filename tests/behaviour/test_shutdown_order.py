@@ -27,6 +27,8 @@ BUSY: dict[str, Any] = {
     "workers__max_count": 2,
 }
 
+PATIENT: dict[str, Any] = {"shutdown__abandon_seconds": 1000}
+
 
 class Call(NamedTuple):
     at: float
@@ -166,7 +168,7 @@ async def test_after_work_that_ignored_its_end_all_is_still_cleaned_up(
     )
     behaviour = Python("deaf_handlers", "deaf", "task", (tmp_path,))
     stage.kinds["deaf"] = evolve(kind("deaf"), behaviour=behaviour)
-    node = await stage.start(**BUSY, shutdown__grace_period_seconds=10)
+    node = await stage.start(**BUSY, **PATIENT, shutdown__grace_period_seconds=10)
     ids = [await stage.put_one("deaf"), await stage.put_one("long")]
     moment = await told_to_stop(stage, node)
     await node.ended.wait()

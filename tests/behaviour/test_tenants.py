@@ -231,6 +231,25 @@ async def test_a_look_finds_the_leases_of_a_node_that_died(stage: Stage) -> None
     await until(lambda: left.metric("leases_lost_total") >= 1, within_seconds=33)
 
 
+async def test_the_duties_of_a_busy_tenant_change_hands_quickly(stage: Stage) -> None:
+    """It is looked after as the idle ones are, and yet no lease of its duties is a long one."""
+    await stage.add_tenants("acme")
+    stage.lookouts.append(StageLookout(stage.stores))
+    both: dict[str, Any] = {"tenants__acme__schema": "a", "tenants__acme__workers__max_count": 4}
+    dying = await stage.start("west", **both)
+    await trio.sleep(100)
+    await stage.put("long", 20, tenant="acme")
+    await trio.sleep(60)
+    assert dying.tenancy("acme").background.holds("reaping")
+    left = await stage.start("south", **both)
+    await trio.sleep(5)
+    dying.kill()
+    own_lease_seconds = dying.settings.duties.lease_seconds
+    reaping = left.tenancy("acme").background
+    took = await until(lambda: reaping.holds("reaping"), within_seconds=60)
+    assert took <= own_lease_seconds + 6
+
+
 async def test_a_delayed_job_starts_on_time_though_nobody_polls(stage: Stage) -> None:
     await stage.add_tenants("acme")
     stage.lookouts.append(StageLookout(stage.stores))

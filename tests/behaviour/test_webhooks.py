@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from musterd.config.signing import signing_key
+from musterd.manager.background import REST_AFTER_SECONDS
 from musterd.manager.webhooks.courier import Courier, Post
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.job import Action
@@ -115,11 +116,9 @@ def postman(stage: Stage, post: Post, told: Callable[[Delivery], None]) -> Postm
     keys = (signing_key(SECRET),)
     courier = Courier(engine.job, lambda _: None, "default", lambda: keys, post, log)
     webhooks = settings_with().webhooks
-    made = Postman(
+    return Postman(
         engine.outbox, courier, lambda: webhooks, lambda one, _: told(one), log, random.Random(1)
     )
-    made.rests = True
-    return made
 
 
 async def test_a_receiver_that_says_when_is_obeyed(stage: Stage) -> None:
@@ -217,7 +216,7 @@ async def test_a_node_with_nothing_to_tell_asks_seldom(stage: Stage) -> None:
     await trio.sleep(600)
     assert looks() - before <= 600 / (0.8 * LOOK_SECONDS) + 1
     node.tenancy().be_watched(watched=True)
-    await trio.sleep(LOOK_SECONDS)
+    await trio.sleep(REST_AFTER_SECONDS + LOOK_SECONDS)
     before = looks()
     await trio.sleep(600)
     assert looks() - before <= 600 / (0.8 * LOOK_SECONDS_RESTING) + 1
