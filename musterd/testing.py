@@ -154,7 +154,7 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     tools = make_tools(settings, time.monotonic, {})
     most = settings.limits.max_error_bytes
     book = PhaseBook(desk, engine, dice)
-    rules = Rules(lambda: catalog, most, "requeue", lambda: _InlineBox(tools), book)
+    rules = Rules(lambda: catalog, lambda: most, lambda: "requeue", lambda: _InlineBox(tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("config", "catalog", "store", "workers", "manager")
-SHIPPED_SUFFIXES = {".py", ".sql", ".toml"}
+SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".css", ".js", ".svg"}
 HEAVY = {"cattrs", "hypercorn", "prometheus_client", "psycopg", "starlette", "trio"}
 LOCKS = ("run", "dev", "fuzz")
 
@@ -50,7 +50,19 @@ def test_the_wheel_holds_every_file_of_the_tree(wheel: Path) -> None:
 
 def test_the_wheel_holds_nothing_but_the_package(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in contents(wheel)}
-    assert tops == {"musterd", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
+    name = "-".join(wheel.name.split("-")[:2])
+    assert tops == {"musterd", f"{name}.dist-info", f"{name}.data"}
+
+
+def test_the_wheel_brings_the_manual_pages_to_where_man_looks(wheel: Path) -> None:
+    name = "-".join(wheel.name.split("-")[:2])
+    shared = {
+        file: data for file, data in contents(wheel).items() if file.startswith(f"{name}.data/")
+    }
+    for file, section in (("musterd.1", 1), ("musterd.toml.5", 5)):
+        found = shared.pop(f"{name}.data/data/share/man/man{section}/{file}")
+        assert found == (ROOT / "docs" / "man" / file).read_bytes()
+    assert shared == {}
 
 
 def test_the_wheel_runs_where_it_is_installed(installed: Path, tmp_path: Path) -> None:

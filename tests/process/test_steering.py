@@ -147,7 +147,7 @@ def test_a_handler_that_does_not_stop_is_told_of(
         lease = lease_of(home, 1)
         assert home.call(verb, "1").code == 0
         line = daemon.wait_for_line('event="request ignored"')
-        assert f"job=1 kind={kind} attempt=1 request={verb}" in line
+        assert f"job_id=1 kind={kind} attempt=1 request={verb}" in line
         said = home.call("status", "--set", daemon.listen)
         assert f"IGNORED {verb}: job 1 ({kind}) goes on, told to stop " in said.out
         assert f"asked for  {verb}, " in home.call("job", "1", *known).out

@@ -21,7 +21,8 @@ def event(file: Path) -> dict[str, Any]:
 
 @pytest.fixture
 async def called() -> AsyncGenerator[PythonHooks]:
-    own = PythonHooks(some_tools(), lambda: (USER,))
+    tools = some_tools()
+    own = PythonHooks(lambda: tools, lambda: (USER,))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(own.run)
         yield own

@@ -18,6 +18,8 @@ from typing import Any
 
 import attrs
 
+from musterd import Client
+
 COMMAND = (sys.executable, "-m", "musterd")
 # For daemons that die: what they did for all others, the next one does soon.
 SHORT_DUTIES = ("--set", "duties.lease_seconds=2", "--set", "duties.heartbeat_seconds=0.5")
@@ -67,8 +69,9 @@ class Home:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def job(self, job_id: int) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("job", str(job_id), "--json").json
-        return found
+        """As the store has it: much sooner than `musterd job` says the same."""
+        with Client(self.store_url or f"sqlite:///{self.folder.resolve()}/musterd.db") as client:
+            return client.job(job_id)
 
     @contextmanager
     def daemon(self, *arguments: str) -> Generator[Daemon, None, None]:

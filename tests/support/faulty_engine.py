@@ -84,12 +84,14 @@ class FaultyEngine:
         self.history: list[Event] = []
         self._nursery = nursery
         self._moment, self._calls_at_moment = -1.0, 0
+        self.board = facet(engine.board, "board", self._through)
         self.events = facet(engine.events, "events", self._through)
         self.phases = facet(engine.phases, "phases", self._through)
         self.outbox = facet(engine.outbox, "outbox", self._through)
         self.retention = facet(engine.retention, "retention", self._through)
         self.duties = facet(engine.duties, "duties", self._through)
         self.schedules = facet(engine.schedules, "schedules", self._through)
+        self.vitals = facet(engine.vitals, "vitals", self._through)
 
     async def open(self) -> None:
         await self._through("open", self.engine.open)

@@ -10,34 +10,21 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.support.pages import ROOT
 from tests.support.postgres_binaries import server_account
 from tests.support.postgres_server import PostgresServer
 
 START_SECONDS = 20.0
 PLACES = (None, "/usr/sbin/pgbouncer", "/usr/local/bin/pgbouncer")
 
-# What docs/high-availability.md advises, but for the place and the passwords.
-SETTINGS = """
-[databases]
-* = host=127.0.0.1 port={server_port}
-
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = {folder}/users
-pool_mode = transaction
-default_pool_size = 10
-max_client_conn = 200
-server_login_retry = 1
-server_connect_timeout = 5
-"""
+# What is shipped is what is tried, but for the place and the passwords.
+SHIPPED = ROOT / "deploy" / "pgbouncer" / "pgbouncer.ini"
+SHIPPED_USERS = SHIPPED.parent / "userlist.txt"
 
 
 class PgBouncerMissing(Exception):
@@ -94,10 +81,16 @@ class PgBouncer:
         return False
 
     def _write(self) -> None:
-        filled = {"port": self.port, "server_port": self._server["port"], "folder": self._folder}
+        places = {
+            "jobs = host=db1.internal port=5432": f"* = host=127.0.0.1 port={self._server['port']}",
+            "listen_addr = 0.0.0.0": "listen_addr = 127.0.0.1",
+            "listen_port = 6432": f"listen_port = {self.port}",
+            "/etc/pgbouncer/userlist.txt": f"{self._folder}/users",
+        }
+        role = f'"{self._server["user"]}" "{self._server["password"]}"'
         texts = {
-            "pgbouncer.ini": SETTINGS.format(**filled),
-            "users": f'"{self._server["user"]}" "{self._server["password"]}"\n',
+            "pgbouncer.ini": replaced(SHIPPED.read_text("utf-8"), places),
+            "users": replaced(SHIPPED_USERS.read_text("utf-8"), {'"musterd" "CHANGE-ME"': role}),
         }
         account = server_account()
         for path in (self._folder, *(self._folder / name for name in texts)):
@@ -119,6 +112,14 @@ def running(server: PostgresServer) -> Generator[PgBouncer]:
             bouncer.stop()
     finally:
         shutil.rmtree(folder)
+
+
+def replaced(text: str, places: Mapping[str, str]) -> str:
+    """With each of the texts replaced; all of them have to be there."""
+    for before, after in places.items():
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    return text
 
 
 def _find() -> str:

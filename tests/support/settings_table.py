@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from musterd.config import settings as shapes
 from musterd.config.load import SHIPPED_FILE
+from musterd.config.reload import applies
 from musterd.config.settings import keys
 from musterd.config.toml_text import plain_number
 from musterd.config.validators import Between
@@ -57,20 +58,23 @@ def renewed(page: str) -> str:
 
 
 def settings_tables() -> str:
-    """One table a section, a line a key: name, default, what is allowed, what it means."""
+    """One table a section, a line a key: name, default, what is allowed, when a reload applies
+    it, what it means.
+    """
     lines: list[str] = []
-    for section, name, default, why in _shipped():
+    for section, name, default, why in shipped():
         if not name:
-            lines += ["", f"### `[{section}]`", "", "| key | default | allowed | what it is |"]
-            lines.append("|---|---|---|---|")
+            lines += ["", f"### `[{section}]`", ""]
+            lines += ["| key | default | allowed | reload | what it is |", "|---|---|---|---|---|"]
         else:
             allowed = _allowed(f"{section}.{name}")
             meaning = why.replace("|", "\\|")
-            lines.append(f"| `{name}` | `{default}` | {allowed} | {meaning} |")
+            when = applies(f"{section}.{name}")
+            lines.append(f"| `{name}` | `{default}` | {allowed} | {when} | {meaning} |")
     return "\n".join(lines).strip() + "\n"
 
 
-def _shipped() -> Iterator[tuple[str, str, str, str]]:
+def shipped() -> Iterator[tuple[str, str, str, str]]:
     """Each key of default.toml with its comment; one that has none takes the comment above."""
     section = above = ""
     for line in Path(SHIPPED_FILE).read_text("utf-8").splitlines():

@@ -142,6 +142,7 @@ def opened(
     last_id: object = None,
     *,
     headers: Mapping[str, str] | None = None,
+    path: str = "/events",
 ) -> Stream:
     """Asks for events at `http://host:port`. Raises `Refused`, or `ConnectionError`."""
     host, _, port = address.removeprefix("http://").rpartition(":")
@@ -150,7 +151,7 @@ def opened(
         asked = {"Host": "localhost", **(headers or {})}
         if last_id is not None:
             asked["Last-Event-ID"] = str(last_id)
-        lines = [f"GET /events{query} HTTP/1.1", *(f"{k}: {v}" for k, v in asked.items()), "", ""]
+        lines = [f"GET {path}{query} HTTP/1.1", *(f"{k}: {v}" for k, v in asked.items()), "", ""]
         sock.sendall("\r\n".join(lines).encode())
         return _answered(sock)
     except BaseException:

@@ -19,6 +19,7 @@ from musterd.config.settings import Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.daemon import Daemon, DaemonPlan
 from musterd.manager.metrics import Metrics
+from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.tenancy import Tenancy
 from musterd.manager.view import Decision, WorkerView
 from musterd.manager.watched import WatchedEngine
@@ -90,7 +91,9 @@ class Events(logging.Handler):
 
 @attrs.define(eq=False)
 class Node:
-    """One daemon on the stage. `slept_seconds` is what its machine has slept so far."""
+    """One daemon on the stage. `slept_seconds` is what its machine has slept so far. `abandoned`:
+    here its process would have ended, with all that still runs in it.
+    """
 
     name: str
     settings: Settings
@@ -100,6 +103,7 @@ class Node:
     ended: trio.Event
     scope: trio.CancelScope
     sleep: dict[str, float]
+    abandoned: trio.Event
 
     @property
     def size(self) -> int:
@@ -145,6 +149,7 @@ class Stage:
         self.lookouts: list[Lookout] = []
         self.nodes: list[Node] = []
         self.post: Post | None = None  # what webhooks are sent with
+        self.service_manager: ServiceManager | None = None  # of nodes to come
         self.kinds: dict[str, WorkKind] = {one.name: one for one in KINDS}
         self._nursery = nursery
 
@@ -165,7 +170,7 @@ class Stage:
         log = logging.getLogger(f"musterd.stage.{name}")
         log.handlers, log.propagate = [events], False
         log.setLevel(logging.DEBUG)
-        sleep = {"seconds": 0.0}
+        sleep, abandoned = {"seconds": 0.0}, trio.Event()
         namesakes = sum(one.name == name for one in self.nodes)
         plan = DaemonPlan(
             settings=settings,
@@ -183,9 +188,12 @@ class Stage:
             lookouts=lambda: self.lookouts,
             post=self.post,
             load=lambda: 0.5,
+            abandon=abandoned.set,
+            service_manager=self.service_manager,
         )
         scope, ended = trio.CancelScope(), trio.Event()
-        node = Node(name, settings, Daemon(plan), metrics, events, ended, scope, sleep)
+        daemon = Daemon(plan)
+        node = Node(name, settings, daemon, metrics, events, ended, scope, sleep, abandoned)
         self.nodes.append(node)
         return node
 

@@ -1,13 +1,16 @@
 """The page on configuration is true: its reference, its examples, its rules."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from musterd.config.differences import When
 from musterd.config.load import UnsoundSettings, load
+from musterd.config.reload import applies
 from musterd.config.rules import RULES
 from musterd.config.settings import keys
-from tests.support.pages import Block, bare, blocks, page, table
+from tests.support.pages import Block, bare, blocks, codes, page, table
 from tests.support.settings_table import renewed
 
 PAGE = page("configuration.md")
@@ -41,6 +44,22 @@ def test_an_example_loads(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "musterd.toml"
     file.write_text(block.text)
     load(file, {}, [])
+
+
+def test_every_moment_at_which_a_key_applies_is_told() -> None:
+    told = [
+        bare(when)
+        for when, _ in table(PAGE, "reload", "from when a running node goes by the new value")
+    ]
+    assert told == list(get_args(When))
+
+
+def test_what_needs_a_restart_is_said_to_need_one() -> None:
+    """The decision gives the reasons; a whole table stands for its keys."""
+    text = page("decisions/0030-a-reload-is-taken-whole.md")
+    named = {code.strip("[]") for row in table(text, "key", "why") for code in codes(row[0])}
+    waiting = {key for key in keys() if applies(key) == "restart"}
+    assert {key for key in waiting if not {key, key.partition(".")[0]} & named} == set()
 
 
 def test_every_rule_between_keys_is_told() -> None:

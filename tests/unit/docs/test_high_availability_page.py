@@ -11,7 +11,7 @@ from musterd.store.postgres.pool import SOON_SECONDS
 from musterd.store.postgres.setup import connection_params
 from musterd.store.postgres.time_limit import REPLY_SECONDS
 from tests.support.pages import page
-from tests.support.pgbouncer import SETTINGS
+from tests.support.pgbouncer import SHIPPED
 
 ABSENT = Path("/nonexistent/musterd.toml")
 PAGE = page("high-availability.md")
@@ -25,9 +25,9 @@ def test_the_url_is_one() -> None:
     assert connection_params(url)["host"] == "db1.internal,db2.internal"
 
 
-def test_the_pooler_is_set_as_in_the_tests() -> None:
+def test_the_pooler_is_set_as_shipped() -> None:
     told = ini_of(PAGE.partition("```ini")[2].partition("```")[0])
-    tried = ini_of(SETTINGS)
+    tried = ini_of(SHIPPED.read_text("utf-8"))
     assert told == [line for line in tried if not line.startswith(OWN_PLACE)]
 
 

@@ -1,0 +1,36 @@
+"""Metrics of a test's own, and what they say when they are read."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.metrics import Metrics
+from musterd.store.job import AttemptOutcome, JobState
+from musterd.workers.listener import Report
+
+BUCKETS = (0.01, 0.1, 1.0)
+
+
+def make(kinds_max: int = 10) -> Metrics:
+    return Metrics(MetricsSettings(BUCKETS, BUCKETS, kinds_max), "1.2.3")
+
+
+def report(
+    kind: str = "report",
+    outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED,
+    state: JobState = JobState.SUCCEEDED,
+) -> Report:
+    return Report(1, kind, 1, 1, outcome, state, 0.05, None)
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+    }
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float:
+    return samples(metrics)[f"musterd_{name}", tuple(sorted(labels.items()))]

@@ -1,0 +1,68 @@
+"""A screen of `musterd top` without a terminal: states made of values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from musterd.manager.cli.top.state import NodeSeen, Size, State, StoreSeen, took_store
+from musterd.manager.objects import status_object
+from musterd.manager.view import Decision, TenantStatus
+from musterd.store.board import BoardJob
+from musterd.store.job import Counts, JobState
+from musterd.store.nodes import NodeRecord
+from tests.support.web_scene import STATUS
+
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e\r\nevil\u200b"
+
+
+def board_job(job_id: int, **values: Any) -> BoardJob:
+    usual = BoardJob(
+        job_id, "report", JobState.QUEUED, None, 0, 0, None, 0, NOW - timedelta(seconds=9),
+        NOW - timedelta(seconds=5), None, None, None, None, None, None, None, None, None,
+        parked=False, behind=False,
+    )  # fmt: skip
+    return usual._replace(**values)
+
+
+def running(job_id: int, **values: Any) -> BoardJob:
+    held = {"state": JobState.RUNNING, "started_at": NOW - timedelta(seconds=2), "attempt": 1}
+    return board_job(job_id, **{**held, "node": "north", "worker": 3, **values})
+
+
+def counts(**values: Any) -> Counts:
+    by_state = dict.fromkeys(JobState, 0) | {JobState.QUEUED: 4, JobState.RUNNING: 1}
+    return attrs.evolve(Counts(by_state, 10, 4, 3.2, None, None), **values)
+
+
+WHERE = "sqlite:////x.db"
+NODE = NodeRecord(
+    UUID(int=1), "north", "0.1.0", NOW, NOW, "running", 1, 1, 0, 2, 8, None, 0.5, load=0.4
+)
+DECISION = Decision(0.0, "demand", 9, 3, 3, 12, 8, "max", 5, 0, 0)
+JOBS = (
+    running(7, progress=42.0, note="page 3"),
+    board_job(8, kind="thumbnail", target="shop"),
+    board_job(9, kind="thumbnail", target="shop", behind=True),
+    board_job(10, state=JobState.PAUSED),
+    board_job(11, state=JobState.FAILED, finished_at=NOW, error='{"type":"Boom","message":"x"}'),
+)
+
+
+def seen(at: float = 100.0, *jobs: BoardJob, **values: Any) -> StoreSeen:
+    return StoreSeen(at, NOW, counts(**values), jobs or JOBS, (NODE,))
+
+
+def scene(columns: int = 100, rows: int = 30, **values: Any) -> State:
+    """A healthy node with five jobs."""
+    tenant = TenantStatus(
+        "default", "running", "sqlite", WHERE, None, 0.0, None, 1, 1, 0, 2, 8, 2, 5, None
+    )
+    status = attrs.evolve(STATUS, store=WHERE, tenants=(tenant,))
+    node = NodeSeen(status_object(status, None), decision=DECISION)
+    first = State("default", ("default", "acme"), WHERE, Size(columns, rows), node=node)
+    return attrs.evolve(took_store(first, seen()), **values)

@@ -1,0 +1,30 @@
+"""The page on the doctor tells each check, each exit code and the figures of the code."""
+
+from musterd.manager.cli.exits import Exit
+from musterd.manager.doctor import tables
+from musterd.manager.doctor.finding import NAMES
+from musterd.manager.doctor.rounds import CHECK_SECONDS
+from musterd.manager.doctor.stores import FILE_SECONDS
+from musterd.store.words import count_text
+from tests.support.pages import bare, page, prose, table
+
+PAGE = page("doctor.md")
+
+
+def test_every_check_is_told_in_order() -> None:
+    assert [bare(name) for name, _ in table(PAGE, "check", "looks at")] == list(NAMES)
+
+
+def test_its_exit_codes() -> None:
+    told = [int(bare(code)) for code, _ in table(PAGE, "exit", "means")]
+    assert told == [Exit.DONE, Exit.UNSUCCESSFUL, Exit.UNAVAILABLE, Exit.CONFIGURATION]
+
+
+def test_the_figures_are_those_of_the_code() -> None:
+    text = " ".join(prose(PAGE).split())
+    assert (tables.HELD_SECONDS, tables.HELD_SECONDS_MAX) == (60.0, 3600.0)
+    first = f"one minute or {count_text(tables.HELD_TRANSACTIONS)} transactions"
+    last = f"one hour or {count_text(tables.HELD_TRANSACTIONS_MAX)} transactions"
+    assert f"It warns from {first}, and fails from {last}" in text
+    assert (CHECK_SECONDS, FILE_SECONDS) == (10.0, 5.0)
+    assert "Each check has ten seconds" in text
