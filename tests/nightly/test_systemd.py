@@ -130,7 +130,7 @@ def test_a_reload_is_waited_for_and_a_broken_one_fails(fresh: Machine) -> None:
 def test_notify_reload_waits_without_http(fresh: Machine) -> None:
     if systemd_version(fresh) <= OLD_SYSTEMD:
         pytest.skip("this systemd does not know notify-reload")
-    shipped = Path(__file__).parents[2] / "deploy" / "systemd" / "musterd.service.d"
+    shipped = Path(__file__).parents[2] / "deploy" / "systemd" / "drop-ins"
     fresh.write(DROP_IN, (shipped / "notify-reload.conf").read_text())
     fresh.write("/etc/musterd/musterd.toml", f'{SETTINGS}[http]\nlisten = ""\n')
     fresh.do("systemctl", "daemon-reload")

@@ -65,6 +65,26 @@ def test_it_is_closed(units: Path, name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@needs_systemd
+@pytest.mark.parametrize("name", UNITS)
+def test_it_is_closed_where_it_lies_too(name: str) -> None:
+    """systemd takes a folder NAME.service.d beside a unit for a part of it."""
+    done = subprocess.run(
+        [
+            "systemd-analyze",
+            "security",
+            "--offline=true",
+            f"--threshold={EXPOSURE_MAX}",
+            f"./{name}",
+        ],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", UNITS)
 def test_a_whole_drain_fits_before_systemd_loses_patience(name: str) -> None:
     settings = settings_with()
@@ -108,8 +128,8 @@ def test_a_prefix_that_would_not_fit_into_a_unit_is_refused(prefix: str) -> None
 
 
 def test_each_drop_in_is_for_the_service() -> None:
-    files = sorted((FOLDER / "musterd.service.d").iterdir())
+    files = sorted((FOLDER / "drop-ins").iterdir())
     assert [one.name for one in files] == ["handlers.conf", "network.conf", "notify-reload.conf"]
     for one in files:
         assert "[Service]" in one.read_text()
-        assert f"musterd.service.d/{one.name}" in page("systemd.md")
+        assert f"drop-ins/{one.name}" in page("systemd.md")
