@@ -103,7 +103,7 @@ def decision_text(decision: Decision) -> str:
         return f"{decision.size_before} stays  (the queue could not be observed)"
     done = [("hired", decision.hired), ("taken back", decision.taken_back)]
     done.append(("retired", decision.retired))
-    acts = ", ".join(f"{word} {count}" for word, count in done if count) or "nothing to do"
+    acts = ", ".join(f"{word} {count}" for word, count in done if count) or "no change"
     limit = f", held by {one_line(decision.limited_by)}" if decision.limited_by else ""
     here = "" if decision.share in (None, decision.due) else f", {decision.share} of them for us"
     seen = f"{decision.due} due{here}, {decision.busy} busy"
