@@ -45,7 +45,8 @@ def test_a_job_lives_from_its_post_to_its_end(either: Home) -> None:
         again = post(daemon, "/jobs", {"kind": "report", "dedup_key": "k"})
         assert (again.status, again.json["id"]) == (200, made.json["id"])
         eventually(lambda: state_of(daemon, made.json["id"]) == "succeeded")
-        assert ask(daemon.address, made.headers["location"]).json == either.job(made.json["id"])
+        told = either.call("job", str(made.json["id"]), "--json").json
+        assert ask(daemon.address, made.headers["location"]).json == told
         late = post(daemon, "/jobs", {"kind": "noop", "delay_seconds": 3600}).json["id"]
         assert post(daemon, f"/jobs/{late}/pause").json["state"] == "paused"
         assert post(daemon, f"/jobs/{late}/resume").status == 200
