@@ -129,10 +129,10 @@ async def _failover(world: World, values: Values) -> None:
 async def _lossy_failover(world: World, values: Values) -> None:
     """Another server takes over, which lacks what was committed last."""
     since, copied = world.recorder.seq, world.store.copy()
-    step = world.store.step_seconds
+    step, timeline = world.store.step_seconds, world.store.timeline
     await trio.sleep(values["back"])
-    if world.is_calm:
-        return
+    if world.store.timeline != timeline:
+        return  # the copy is that of a server that is no more
     world.announce("lossy_failover", lost_since=since)
     world.recorder.note("fault", what="failover", lost_since=since)
     world.store.restore(copied)

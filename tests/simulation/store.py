@@ -57,6 +57,7 @@ class Store:
         self.engine: Any = SqliteEngine(
             ":memory:", self.wall_clock, inline=True, busy_timeout_seconds=BUSY_SECONDS
         )
+        self._statement = ""  # that runs, while somebody is impatient
         self._edges: list[tuple[int, str | None, str]] = []
 
     def wall_clock(self) -> float:
@@ -120,12 +121,20 @@ class Store:
 
     def interrupt_after(self, steps: int) -> None:
         """The next statement that takes so many steps is given up, and its transaction with it."""
+        self.connection.set_trace_callback(self._begun)
         self.connection.set_progress_handler(self._interrupt, steps)
 
     def be_patient(self) -> None:
         self.connection.set_progress_handler(None, 0)
+        self.connection.set_trace_callback(None)
+
+    def _begun(self, statement: str) -> None:
+        self._statement = statement
 
     def _interrupt(self) -> int:
+        # SQLite asks at a statement's very end too: a commit has been made by then.
+        if self._statement.lower().startswith(("begin", "commit", "rollback")):
+            return 0
         self.be_patient()  # so that it can roll back
         return 1
 
