@@ -47,8 +47,9 @@ class InsideTheLease(Invariant):
         self.cases += 1
         header = self.world.header
         deadline = claim.trusted_from + claim.lease - header["margin_seconds"]
-        deadline += header.get("stop_seconds", 0.0)
-        t = self.world.now.t
+        t, stopping = self.world.now.t, header.get("stop_seconds", 0.0)
+        if stopping:  # its own time, which stands still while its node does
+            deadline += stopping + self.world.frozen_seconds(claim.node, deadline, t)
         if t <= deadline + self.world.slack or self._is_excused(claim, deadline, record):
             return
         story = (
@@ -113,6 +114,9 @@ class OneHandlerAtATime(Invariant):
         node = str(record["who"]).removeprefix("node:")
         once = (record["job"], attempt)
         frozen = self.world.straddles(node, latest[2], self.world.now.t)
+        stopping = self.world.header.get("stop_seconds", 0.0)
+        if stopping and record["record"] == "end" and self.world.now.t <= latest[2] + stopping:
+            return  # it was told to stop before that, and took its time
         if frozen and (record["record"] == "end" or once not in self._excused):
             self._excused.add(once)
             return
