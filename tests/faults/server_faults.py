@@ -17,9 +17,11 @@ import psycopg
 
 from tests.faults.ground import DATABASE
 from tests.faults.scene import Scene
+from tests.faults.watching import within
 from tests.support.standby import send
 
 SQUEEZED_SECONDS = (1.0, 3.0)
+RECOVERY_SECONDS = 30.0
 FULL_SECONDS = (2.0, 4.0)
 HELD_SECONDS = (3.0, 6.0)
 CHUNK = 1 << 20
@@ -46,11 +48,13 @@ class ServerFaults:
         """One session dies; the server ends all others and recovers."""
         with self._session() as session:
             backends = _pids(session)
-        if not backends:
-            return False
-        self._scene.recorder.fault("backend_kill")
-        send(dice.choice(backends), signal.SIGKILL)
-        return True
+            if not backends:
+                return False
+            self._scene.recorder.fault("backend_kill")
+            send(dice.choice(backends), signal.SIGKILL)
+            was_ended = within(RECOVERY_SECONDS, lambda: not _answers(session))
+        assert within(RECOVERY_SECONDS, self._is_back), "the server does not come back"
+        return was_ended
 
     def terminate(self, dice: Random) -> bool:
         """Ends one session, wherever in its talk it is."""
@@ -113,6 +117,13 @@ class ServerFaults:
         self._scene.recorder.fault("disk_full_over")
         return self._server.log.count("No space left on device") > said
 
+    def _is_back(self) -> bool:
+        try:
+            with self._session():
+                return True
+        except psycopg.OperationalError:
+            return False
+
     def _take_all(self, taken: list[Session]) -> bool:
         """Whether none is left."""
         while True:
@@ -139,6 +150,14 @@ def fill(file: Path) -> None:
                     os.write(filler.fileno(), b"\0" * size)
                 except OSError:
                     break
+
+
+def _answers(session: Session) -> bool:
+    try:
+        session.execute("select")
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _pids(session: Session) -> list[int]:

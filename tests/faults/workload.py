@@ -28,7 +28,11 @@ HALTED = """
     select id, state from musterd.jobs where state in ('paused', 'pending')
     or (state = 'failed' and target is not null and cleared_at is null) order by id limit 200
 """
-UNFINISHED = "select count(*) from musterd.jobs where state not in ('succeeded','failed','canceled')"
+LEFT = """
+    select (select count(*) from musterd.jobs
+            where state not in ('succeeded', 'failed', 'canceled'))
+         + (select count(*) from musterd.webhooks where state = 'waiting')
+"""
 
 
 class Workload:
@@ -201,11 +205,15 @@ def status_of(error: StoreUnavailable) -> str:
 def all_ended(url: str, seconds: float) -> bool:
     """Whether in that time all jobs have ended, and all messages about them were delivered."""
     deadline = time.monotonic() + seconds
-    waiting = "select count(*) from musterd.webhooks where state = 'waiting'"
-    with psycopg.connect(url, autocommit=True) as session:
-        while time.monotonic() < deadline:
-            left = [session.execute(each).fetchone() for each in (UNFINISHED, waiting)]
-            if left == [(0,), (0,)]:
-                return True
-            time.sleep(0.2)
+    while time.monotonic() < deadline:
+        if not left_to_do(url):
+            return True
+        time.sleep(0.2)
     return False
+
+
+def left_to_do(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as session:
+        row = session.execute(LEFT).fetchone()
+    assert row is not None
+    return int(row[0])

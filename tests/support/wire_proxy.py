@@ -1,12 +1,15 @@
 """Stands between a client and PostgreSQL, and carries what they say message by message. It can cut
 a line at a commit: before the server has heard of it, or after the server has carried it out and
 before the client hears so. It can also fall silent: bytes vanish, and no connection ends.
+
+A commit is a COMMIT, or the end (Sync) of a request outside a transaction block that writes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import socket
 import threading
@@ -20,7 +23,13 @@ Cut = Literal["request", "reply"]
 BYTES = 65536
 CONNECT_SECONDS = 5.0
 HEADER = 4  # of a message: how long it is, itself included
-COMMITS = (b"commit", b"end")
+BEGINS = re.compile(rb"\s*(begin|start)\b", re.IGNORECASE)
+COMMITS = re.compile(rb"\s*(commit|end)\b", re.IGNORECASE)
+# In the text of a statement, what says that it may change rows.
+WRITES = re.compile(
+    rb"\b(insert|update|delete)\b|\b(enqueue|enqueue_many|cancel|pause|resume|release|clear)\(",
+    re.IGNORECASE,
+)
 
 
 class WireProxy:
@@ -151,16 +160,64 @@ class WireProxy:
         if line.is_silent:
             return None
         if end is line.server:
-            is_commit = message[:1] == b"C" and message[5:].startswith(b"COMMIT")
-            self.commits += is_commit
             what: Cut = "reply"
+            is_commit = line.talk.server_says(message)
+            self.commits += is_commit
         else:
-            is_commit = line.asks_to_commit(message)
             what = "request"
+            is_commit = line.talk.client_says(message)
         if is_commit and what in self.cuts:
             self.cuts.remove(what)
             return what
         return None
+
+
+class Talk:
+    """What of a line's talk has to do with commits. A statement's text is told once, and its name
+    ever after.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[bytes, bytes] = {}  # of prepared statements
+        self._in_block = False
+        self._writes = False  # since the last Sync, and not in a block
+
+    def client_says(self, message: bytes) -> bool:
+        """Whether this message is what lets the server commit."""
+        kind, body = message[:1], message[HEADER + 1 :]
+        if kind == b"Q":
+            return self._asks(body, ends=True)
+        if kind == b"P":
+            name, _, rest = body.partition(b"\0")
+            self._texts[name] = rest.partition(b"\0")[0]
+        elif kind == b"B":
+            _, _, rest = body.partition(b"\0")
+            return self._asks(self._texts.get(rest.partition(b"\0")[0], b""), ends=False)
+        return kind == b"S" and self._writes and not self._in_block
+
+    def server_says(self, message: bytes) -> bool:
+        """Whether this message tells of a commit."""
+        kind, body = message[:1], message[HEADER + 1 :]
+        if kind == b"C":
+            return body.startswith(b"COMMIT")
+        if kind == b"E":
+            self._writes = False
+        if kind != b"Z":
+            return False
+        wrote = self._writes and body == b"I"
+        self._writes, self._in_block = False, body != b"I"
+        return wrote
+
+    def _asks(self, text: bytes, *, ends: bool) -> bool:
+        if COMMITS.match(text):
+            self._writes = False
+            return True
+        if BEGINS.match(text):
+            self._in_block = True
+        elif not self._in_block and WRITES.search(text):
+            self._writes = True
+            return ends
+        return False
 
 
 class End:
@@ -210,7 +267,7 @@ class Line:
         self.is_silent = False
         self.client = End(near, begins_bare=True)
         self.server = End(far, begins_bare=False) if far is not None else None
-        self._committing: set[bytes] = set()  # names of prepared statements that commit
+        self.talk = Talk()
         if far is None:
             self.shut()
 
@@ -230,21 +287,6 @@ class Line:
     def flush(self) -> None:
         for end in self.ends:
             end.write()
-
-    def asks_to_commit(self, message: bytes) -> bool:
-        """Also by executing a statement that was prepared earlier."""
-        kind, body = message[:1], message[5:]
-        if kind == b"Q":
-            return body.lower().startswith(COMMITS)
-        if kind == b"P":
-            name, _, rest = body.partition(b"\0")
-            self._committing.discard(name)
-            if rest.lower().startswith(COMMITS):
-                self._committing.add(name)
-        elif kind == b"B":
-            _, _, rest = body.partition(b"\0")
-            return rest.partition(b"\0")[0] in self._committing
-        return False
 
     def shut(self) -> None:
         for end in self.ends:
