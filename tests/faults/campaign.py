@@ -11,6 +11,7 @@ from random import Random
 
 import psycopg
 
+from tests.faults.ground import laid
 from tests.faults.judging import Judged, judged
 from tests.faults.line_faults import LineFaults
 from tests.faults.node_faults import NodeFaults
@@ -29,7 +30,7 @@ Fault = Callable[[Random], bool]
 def run(folder: Path, seed: int, sizes: Sizes) -> Judged:
     """A whole campaign, from the start of the server to the checker's word."""
     began = time.monotonic()
-    with opened(folder, seed, sizes) as scene:
+    with laid(sizes.nodes, sizes.memory_mb) as ground, opened(folder, seed, sizes, ground) as scene:
         time.sleep(WARM_SECONDS)
         befall(scene, seed)
         scene.recorder.fault("heal")

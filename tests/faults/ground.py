@@ -23,20 +23,27 @@ CONNECTIONS_MAX = 60
 
 
 @attrs.frozen
+class Way:
+    """A node's, to the store."""
+
+    url: str
+    listen_url: str = ""
+
+
+@attrs.frozen
 class Ground:
-    """`lines`: one to each node but the last, and one to the clients at the end. The last node
-    goes through the pooler. `disk`: what holds the tables; None = it can't be filled.
+    """`url`: straight to the server. `lines`: one to each node but the last, and one to the clients
+    at the end; the last node goes through the pooler. `disk`: what holds the tables; None = it
+    can't be filled.
     """
 
     server: PostgresServer
     url: str
-    lines: tuple[WireProxy, ...]
-    bouncer: PgBouncer
-    disk: Path | None
-
-    @property
-    def clients_url(self) -> str:
-        return self.lines[-1].url
+    ways: tuple[Way, ...]
+    clients_url: str
+    lines: tuple[WireProxy, ...] = ()
+    bouncer: PgBouncer | None = None
+    disk: Path | None = None
 
 
 @contextlib.contextmanager
@@ -49,7 +56,8 @@ def laid(nodes: int, memory_mb: int) -> Generator[Ground]:
         url = server.dsn(DATABASE)
         bouncer = stack.enter_context(running(server))
         lines = tuple(stack.enter_context(WireProxy(url)) for _ in range(nodes))
-        yield Ground(server, url, lines, bouncer, disk)
+        ways = (*(Way(line.url) for line in lines[:-1]), Way(bouncer.url(DATABASE), url))
+        yield Ground(server, url, ways, lines[-1].url, lines, bouncer, disk)
 
 
 def make_database(server: PostgresServer, disk: Path | None) -> None:

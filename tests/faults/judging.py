@@ -92,7 +92,8 @@ def let_leave(scene: Scene) -> list[str]:
 def leftovers(scene: Scene) -> list[str]:
     """Processes, connections and locks that outlive the daemons."""
     found = [f"process {each} was left behind" for each in left_of("FAULTS_RUN", scene.tag)]
-    scene.ground.bouncer.stop()
+    if scene.ground.bouncer is not None:
+        scene.ground.bouncer.stop()
     for line in scene.ground.lines:
         line.hang_up()
     time.sleep(0.5)

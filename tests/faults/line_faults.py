@@ -36,10 +36,12 @@ class LineFaults:
         return True
 
     def bouncer_restart(self, dice: Random) -> bool:
+        bouncer = self._scene.ground.bouncer
+        assert bouncer is not None
         self._scene.recorder.fault("bouncer_restart")
-        self._scene.ground.bouncer.stop()
+        bouncer.stop()
         time.sleep(dice.uniform(*OUTAGE_SECONDS))
-        self._scene.ground.bouncer.start()
+        bouncer.start()
         return True
 
     def _cut(self, what: Cut, dice: Random) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from tests.faults.fleet import Fleet, Seat, options_of
-from tests.faults.ground import Ground, laid
+from tests.faults.ground import Ground
 from tests.faults.recording import Recorder
 from tests.faults.sizes import Sizes
 from tests.faults.watching import Watch
@@ -76,11 +76,10 @@ class Told(Hooked):
 
 
 @contextlib.contextmanager
-def opened(folder: Path, seed: int, sizes: Sizes) -> Generator[Scene]:
-    """Daemons are ready, and clients ask. Everything has ended after the block."""
+def opened(folder: Path, seed: int, sizes: Sizes, ground: Ground) -> Generator[Scene]:
+    """Daemons are ready, and clients ask. All that was started has ended after the block."""
     with contextlib.ExitStack() as stack:
         notebook = stack.enter_context(notes_in(folder))
-        ground = stack.enter_context(laid(sizes.nodes, sizes.memory_mb))
         hook = stack.enter_context(
             hooked(receiver=Told([], recorder=notebook.recorder))
         )
@@ -110,13 +109,13 @@ def notes_in(folder: Path) -> Generator[Notebook]:
 
 
 def seats_of(folder: Path, config: Path, ground: Ground) -> list[Seat]:
-    """Each node but the last goes by its own line, the last through the pooler."""
-    direct = [
-        Seat(Home(folder / f"home{number}", line.url), options_of(config, {}))
-        for number, line in enumerate(ground.lines[:-1], start=1)
+    return [
+        Seat(
+            Home(folder / f"home{number}", way.url),
+            options_of(config, {"store.listen_url": way.listen_url}),
+        )
+        for number, way in enumerate(ground.ways, start=1)
     ]
-    pooled = Home(folder / "home-pooled", ground.bouncer.url("jobs"))
-    return [*direct, Seat(pooled, options_of(config, {"store.listen_url": ground.url}))]
 
 
 def configured(folder: Path, sizes: Sizes) -> Path:
