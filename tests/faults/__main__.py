@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.faults import failover
 from tests.faults.campaign import run
 from tests.faults.sizes import Sizes
 
@@ -22,6 +23,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--only", default="", help="kinds of faults, with commas between them")
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--failover", choices=["lossy", "clean"], help="a campaign on two servers")
     options = parser.parse_args(words)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     sizes = Sizes().scaled(options.scale)
@@ -29,7 +31,10 @@ def main(words: Sequence[str]) -> int:
         sizes = sizes.only(frozenset(options.only.split(",")))
     folder = options.folder or Path(tempfile.mkdtemp(prefix="musterd-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
-    found = run(folder, options.seed, sizes)
+    if options.failover:
+        found = failover.run(folder, options.seed, sizes, lossy=options.failover == "lossy")
+    else:
+        found = run(folder, options.seed, sizes)
     print(found.tally, found.jobs, "jobs", f"{found.seconds:.0f} s")
     for complaint in found.complaints:
         print(complaint)

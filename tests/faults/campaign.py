@@ -22,7 +22,7 @@ from tests.faults.sizes import TRACKS, Sizes
 LOG = logging.getLogger(__name__)
 TRIES_MAX = 12  # of one fault, until it has really happened
 WARM_SECONDS = 2.0
-PAUSE_SECONDS = (0.2, 1.5)
+PAUSE_SECONDS = (0.5, 2.0)
 
 Fault = Callable[[Random], bool]
 

@@ -19,8 +19,7 @@ from tests.faults.recording import Evidence, names_of, write_history
 from tests.faults.scene import Scene
 from tests.faults.workload import all_ended
 
-END_SECONDS = 60.0
-DRAIN_SECONDS = 40.0
+END_SECONDS = 90.0
 BUDGET = 10
 RECORDS = (
     *("clients", "handlers", "events", "faults", "processes", "deliveries"),
@@ -139,7 +138,7 @@ def header_of(scene: Scene) -> dict[str, Any]:
         "budgets": {"": BUDGET},
         "schedules": True,
         "grace_seconds": 20,
-        "bounds": {"end": 20, "drain": 30, "tell": 3},
+        "bounds": {"end": 40, "drain": 30, "tell": 3},
     }
 
 

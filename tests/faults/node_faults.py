@@ -12,8 +12,7 @@ from tests.faults.fleet import Node, processes_of, send
 from tests.faults.scene import Scene
 from tests.faults.watching import within
 
-BUSY_SECONDS = 6.0
-PAUSE_SECONDS = (0.3, 1.5)  # until the next one
+BUSY_SECONDS = 20.0  # so long somebody is waited for who is at work
 WHOLE_SHARE = 0.4  # of the freezes that stop the handlers' children too
 
 
@@ -27,11 +26,10 @@ class NodeFaults:
 
     def kill(self, dice: Random) -> bool:
         """Counts if something was in its hand."""
-        node = self._take(dice)
+        node = self._take_busy(dice)
         if node is None:
             return False
         try:
-            within(BUSY_SECONDS, lambda: self._scene.watch.is_busy(node.name))
             time.sleep(dice.uniform(0, 0.1))
             was_busy = self._scene.watch.is_busy(node.name)
             self._scene.fleet.kill(node)
@@ -41,11 +39,10 @@ class NodeFaults:
         return was_busy
 
     def freeze(self, dice: Random) -> bool:
-        node = self._take(dice)
+        node = self._take_busy(dice)
         if node is None:
             return False
         try:
-            within(BUSY_SECONDS, lambda: self._scene.watch.is_busy(node.name))
             was_busy = self._scene.watch.is_busy(node.name)
             self._scene.fleet.freeze(node, whole=dice.random() < WHOLE_SHARE)
             time.sleep(dice.uniform(0.5, 3) * self._scene.sizes.lease_seconds)
@@ -56,9 +53,10 @@ class NodeFaults:
 
     def leave(self, dice: Random) -> bool:
         """As at a deploy: it drains, and its successor takes its place."""
-        node = self._take(dice)
-        if node is None:
+        taken: list[Node] = []
+        if not self._take(dice, taken, busy=False):
             return False
+        (node,) = taken
         try:
             self._scene.fleet.tell_to_leave(node)
             code = self._scene.fleet.has_left(node)
@@ -83,19 +81,24 @@ class NodeFaults:
         send(child, signal.SIGKILL)
         return was_there
 
-    def _take(self, dice: Random) -> Node | None:
+    def _take_busy(self, dice: Random) -> Node | None:
+        taken: list[Node] = []
+        within(BUSY_SECONDS, lambda: self._take(dice, taken, busy=True))
+        return taken[0] if taken else None
+
+    def _take(self, dice: Random, taken: list[Node], *, busy: bool) -> bool:
         """A node that is ready, and nobody else's."""
         with self._lock:
             free = [
                 one
                 for one in self._scene.fleet.nodes
                 if one.name not in self._taken and one.is_alive() and one.is_ready()
+                if not busy or self._scene.watch.is_busy(one.name)
             ]
-            if not free:
-                return None
-            node = dice.choice(free)
-            self._taken.add(node.name)
-            return node
+            if free:
+                taken.append(dice.choice(free))
+                self._taken.add(taken[0].name)
+            return bool(free)
 
     def _give_back(self, node: Node) -> None:
         with self._lock:

@@ -22,11 +22,15 @@ TARGETS = 8
 KEYS_MAX = 40
 RECENT = 400
 MANY = 5  # jobs in one request, now and then
+CROWD = 200  # jobs that have not ended: while there are more, nobody asks for another
 CONTROLS_A_SECOND = 4.0
 # What halts its target, or waits for somebody to let it go on.
 HALTED = """
     select id, state from musterd.jobs where state in ('paused', 'pending')
     or (state = 'failed' and target is not null and cleared_at is null) order by id limit 200
+"""
+UNFINISHED = """
+    select count(*) from musterd.jobs where state not in ('succeeded', 'failed', 'canceled')
 """
 LEFT = """
     select (select count(*) from musterd.jobs
@@ -48,6 +52,7 @@ class Workload:
         self._known: set[tuple[int, str]] = set()  # a job and its key, as some client was told
         self._keys: deque[tuple[str, dict[str, Any]]] = deque(maxlen=KEYS_MAX)
         self._full = threading.Event()  # no more jobs
+        self._is_crowded = False
         self._over = threading.Event()
         self.troubles: list[BaseException] = []
         self._pause = 2 / jobs_a_second  # of each of the two that enqueue
@@ -85,6 +90,8 @@ class Workload:
         with Client(self._url, pool_size=1) as client:
             while not self._full.wait(dice.expovariate(1 / self._pause)):
                 number += 1
+                if self._is_crowded:
+                    continue
                 if dice.random() < 0.05:
                     self._ask_many(client, who, [self._drawn(dice, who, number + i / 10) for i in range(MANY)])
                 else:
@@ -170,8 +177,10 @@ class Workload:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=3) as session:
                 session.execute("set statement_timeout = '2s'")
                 found = session.execute(HALTED).fetchall()
+                crowd = session.execute(UNFINISHED).fetchone()
         except psycopg.Error:
             return  # the store is away: at the next time
+        self._is_crowded = crowd is not None and crowd[0] > CROWD
         share = 1.0 if self._full.is_set() else 0.3
         for job_id, state in found:
             if dice.random() < share and not self._over.is_set():
