@@ -35,10 +35,8 @@ def main(words: Sequence[str]) -> int:
         found = failover.run(folder, options.seed, sizes, lossy=options.failover == "lossy")
     else:
         found = run(folder, options.seed, sizes)
-    print(found.tally, found.jobs, "jobs", f"{found.seconds:.0f} s")
-    for complaint in found.complaints:
-        print(complaint)
-    print(found.how_to_judge_again)
+    for line in (*found.lines, *found.complaints, found.how_to_judge_again):
+        print(line)
     return 1 if found.complaints else 0
 
 

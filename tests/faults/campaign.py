@@ -34,8 +34,7 @@ def run(folder: Path, seed: int, sizes: Sizes) -> Judged:
         time.sleep(WARM_SECONDS)
         befall(scene, seed)
         scene.recorder.fault("heal")
-        found = judged(scene, seed, began)
-    return found
+        return judged(scene, seed, began)
 
 
 def befall(scene: Scene, seed: int) -> None:

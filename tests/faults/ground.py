@@ -66,9 +66,7 @@ def make_database(server: PostgresServer, disk: Path | None) -> None:
         return
     with psycopg.connect(server.dsn(), autocommit=True) as session:
         session.execute(f"create tablespace small location '{disk}/tables'".encode())
-        session.execute(
-            f"create database {DATABASE} template template0 tablespace small".encode()
-        )
+        session.execute(f"create database {DATABASE} template template0 tablespace small".encode())
 
 
 @contextlib.contextmanager
@@ -79,8 +77,8 @@ def small_disk(memory_mb: int) -> Generator[Path | None]:
         return
     folder = Path(tempfile.mkdtemp(prefix="musterd-disk-", dir="/tmp"))
     try:
-        mounting = ["mount", "-t", "tmpfs", "-o", f"size={memory_mb}m,mode=755", "none", folder]
-        subprocess.run(mounting, check=True)
+        size = f"size={memory_mb}m,mode=755"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(folder)], check=True)
         try:
             tables = folder / "tables"
             tables.mkdir(mode=0o700)

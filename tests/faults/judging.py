@@ -14,7 +14,10 @@ import psycopg
 
 from tests.checker.facts import Record
 from tests.checker.verdict import Judgement, judge
+from tests.faults import figures
+from tests.faults.figures import Spread
 from tests.faults.fleet import left_of
+from tests.faults.ground import DATABASE
 from tests.faults.recording import Evidence, names_of, write_history
 from tests.faults.scene import Scene
 from tests.faults.workload import all_ended
@@ -41,6 +44,8 @@ class Judged:
     judgement: Judgement
     tally: Mapping[str, int]
     jobs: int
+    lost_jobs: int  # that some client was told of
+    recoveries: Mapping[str, Spread]
     seconds: float
     left: tuple[str, ...]  # what should not be there any more
 
@@ -54,8 +59,15 @@ class Judged:
         return [*told, *self.left]
 
     @property
+    def lines(self) -> list[str]:
+        """For people."""
+        faults = ", ".join(f"{count} x {name}" for name, count in sorted(self.tally.items()))
+        first = f"seed {self.seed}: {self.jobs} jobs, {self.seconds:.0f} s, {faults}"
+        return [first, *(f"  {name}: {each}" for name, each in self.recoveries.items())]
+
+    @property
     def how_to_judge_again(self) -> str:
-        return f"seed {self.seed}; python -m tests.checker {self.history}"
+        return f"seed {self.seed}; judge it again: python -m tests.checker {self.history}"
 
 
 def judged(scene: Scene, seed: int, began: float) -> Judged:
@@ -67,9 +79,11 @@ def judged(scene: Scene, seed: int, began: float) -> Judged:
     jobs = write_down(scene, path)
     with path.open(encoding="utf-8") as lines:
         judgement = judge(lines)
-    seconds = time.monotonic() - began
-    tally = Counter(scene.notebook.tally)
-    return Judged(seed, path, judgement, tally, jobs, seconds, tuple(left))
+    story = figures.read(path)
+    return Judged(
+        seed, path, judgement, Counter(scene.notebook.tally), jobs, figures.lost_jobs(story),
+        figures.recoveries(story), time.monotonic() - began, tuple(left),
+    )  # fmt: skip
 
 
 def has_settled(scene: Scene) -> bool:
@@ -97,8 +111,8 @@ def leftovers(scene: Scene) -> list[str]:
         line.hang_up()
     time.sleep(0.5)
     with psycopg.connect(scene.ground.url, autocommit=True) as session:
-        for row in session.execute(SESSIONS, ["jobs"]).fetchall():
-            found.append(f"a session was left behind: {row}")
+        rows = session.execute(SESSIONS, [DATABASE]).fetchall()
+        found += [f"a session was left behind: {row}" for row in rows]
         if session.execute(LOCKS).fetchone() != (0,):
             found.append("advisory locks were left behind")
     return found

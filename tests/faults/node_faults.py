@@ -10,7 +10,7 @@ from random import Random
 
 from tests.faults.fleet import Node, processes_of, send
 from tests.faults.scene import Scene
-from tests.faults.watching import within
+from tests.faults.watching import LOOK_SECONDS, within
 
 BUSY_SECONDS = 20.0  # so long somebody is waited for who is at work
 WHOLE_SHARE = 0.4  # of the freezes that stop the handlers' children too
@@ -31,8 +31,9 @@ class NodeFaults:
             return False
         try:
             time.sleep(dice.uniform(0, 0.1))
-            was_busy = self._scene.watch.is_busy(node.name)
             self._scene.fleet.kill(node)
+            time.sleep(2 * LOOK_SECONDS)  # nothing comes from there any more
+            was_busy = self._scene.watch.is_busy(node.name)
             self._scene.fleet.replace(node)
         finally:
             self._give_back(node)

@@ -21,6 +21,7 @@ from tests.support.command import Home
 from tests.support.hooked import Got, Hooked, Say, hooked
 
 USER = Path(__file__).with_name("user")
+ROOT = Path(__file__).parents[2]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
@@ -80,9 +81,7 @@ def opened(folder: Path, seed: int, sizes: Sizes, ground: Ground) -> Generator[S
     """Daemons are ready, and clients ask. All that was started has ended after the block."""
     with contextlib.ExitStack() as stack:
         notebook = stack.enter_context(notes_in(folder))
-        hook = stack.enter_context(
-            hooked(receiver=Told([], recorder=notebook.recorder))
-        )
+        hook = stack.enter_context(hooked(receiver=Told([], recorder=notebook.recorder)))
         config = configured(folder, sizes)
         home = Home(folder / "state", ground.url)
         migrated = home.call("db", "migrate", *options_of(config, {}))
@@ -120,7 +119,7 @@ def seats_of(folder: Path, config: Path, ground: Ground) -> list[Seat]:
 
 def configured(folder: Path, sizes: Sizes) -> Path:
     """Short leases and short pauses: what is lost comes back soon."""
-    tables = {
+    tables: dict[str, dict[str, object]] = {
         "workers": {
             "default_count": 2,
             "max_count": sizes.workers_max,
@@ -147,7 +146,7 @@ def configured(folder: Path, sizes: Sizes) -> Path:
         },
         "http": {"listen": "127.0.0.1:0"},
         "retention": {"stale_after_hours": 0, "delete_after_hours": 0},
-        "catalog": {"paths": [str(USER / "kinds.toml")]},
+        "catalog": {"paths": [str(USER / "kinds.toml")], "python_path": [str(ROOT)]},
         "schedules.second": {"kind": "tick", "every_seconds": 1, "payload": {"ms": 30}},
     }
     path = folder / "musterd.toml"

@@ -58,7 +58,9 @@ class Workload:
         self._pause = 2 / jobs_a_second  # of each of the two that enqueue
         works = (self._enqueue, self._enqueue, self._control)
         self._threads = [
-            threading.Thread(target=self._guarded, args=(work, f"c{number}", Random(f"{seed} {number}")))
+            threading.Thread(
+                target=self._guarded, args=(work, f"c{number}", Random(f"{seed} {number}"))
+            )
             for number, work in enumerate(works, start=1)
         ]
 
@@ -93,7 +95,9 @@ class Workload:
                 if self._is_crowded:
                     continue
                 if dice.random() < 0.05:
-                    self._ask_many(client, who, [self._drawn(dice, who, number + i / 10) for i in range(MANY)])
+                    self._ask_many(
+                        client, who, [self._drawn(dice, who, number + i / 10) for i in range(MANY)]
+                    )
                 else:
                     self._ask(client, who, self._drawn(dice, who, number))
 
@@ -101,7 +105,10 @@ class Workload:
         """A job, as the options of `enqueue` say it."""
         if self._keys and dice.random() < 0.08:
             return dict(dice.choice(list(self._keys))[1])
-        payload: dict[str, Any] = {"n": f"{who}-{number:g}", "ms": dice.choice((0, 30, 60, 150, 400))}
+        payload: dict[str, Any] = {
+            "n": f"{who}-{number:g}",
+            "ms": dice.choice((0, 30, 60, 150, 400)),
+        }
         if dice.random() < 0.02:
             payload["ms"] = 3000
         if dice.random() < 0.15:

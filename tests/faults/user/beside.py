@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import trio
-from witness import STEP_SECONDS, conclude, digest, ended, step, steps_of, tell
 
 from musterd import JobContext
+from tests.faults.user.witness import STEP_SECONDS, conclude, digest, ended, step, steps_of, tell
 
 
 async def beside(job: JobContext) -> dict[str, int]:

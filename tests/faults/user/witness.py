@@ -47,7 +47,8 @@ def step(job: JobContext) -> None:
 
 
 def steps_of(job: JobContext) -> int:
-    return max(1, round(job.payload["ms"] / 1000 / STEP_SECONDS))
+    seconds: float = job.payload["ms"] / 1000
+    return max(1, round(seconds / STEP_SECONDS))
 
 
 def conclude(job: JobContext) -> None:
