@@ -115,7 +115,8 @@ class Court:
         if job_id is not None:
             seen.take_in(line, record)
             job = self.world.jobs.get(job_id) if seen.target is None else None
-            seen.target = job.target if job is not None else seen.target
+            if job is not None and not job.maybe_lost:
+                seen.target = job.target
 
     def _fault(self, line: int, record: Record) -> None:
         for hook in self._tell.hooks("fault"):

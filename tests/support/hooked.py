@@ -59,9 +59,11 @@ class Hooked:
 
 
 @contextmanager
-def hooked(script: Sequence[Say] = (), port: int = 0) -> Generator[Hooked]:
+def hooked(
+    script: Sequence[Say] = (), port: int = 0, receiver: Hooked | None = None
+) -> Generator[Hooked]:
     """Listens while the block lasts; at `port` if that is given."""
-    receiver = Hooked(list(script))
+    receiver = receiver or Hooked(list(script))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

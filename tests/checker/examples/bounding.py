@@ -190,6 +190,15 @@ def events_tell_of_a_start_after_the_delay(h: History) -> None:
     h.event("job.started", 2, attempt=1, node="north", at=15)
 
 
+@legal(commits=(False,))
+def a_slow_request_is_delayed_from_its_beginning(h: History) -> None:
+    call = h.call("enqueue", CLIENT, kind="report", payload={}, delay_seconds=10)
+    h.wait(1)
+    h.reply(call, job=1)
+    h.event("job.enqueued", 1, at=1)
+    h.event("job.started", 1, attempt=1, node="north", at=10.5)
+
+
 @legal()
 def a_retry_comes_when_it_is_due(h: History) -> None:
     h.event("job.enqueued", 1)

@@ -66,6 +66,23 @@ def a_failover_that_says_so_may_lose_the_last_jobs(h: History) -> None:
     row(h, 2, "queued", payload={"number": 3})
 
 
+@legal(commits=(False,))
+def the_number_of_a_lost_job_is_given_to_one_whose_request_was_not_answered(h: History) -> None:
+    """It has another payload, no target that is halted, and nobody is told of it."""
+    make(h, 1, target="disk", webhook=True)
+    since = h.body[-1]["seq"] + 1
+    make(h, 2, target="disk", webhook=True)
+    h.note("fault", what="failover", lost_since=since)
+    h.reply(h.call("enqueue", CLIENT, kind="report", payload={"number": 3}), "unknown")
+    ran(h, 1, "job.failed")
+    h.wait(10)
+    ran(h, 2)
+    h.end()
+    row(h, 1, "failed")
+    row(h, 2, "succeeded", payload={"number": 3})
+    h.final("message", webhook_id="m", job_id=1, type="job.failed", state="delivered")
+
+
 @legal()
 def a_job_that_was_deleted_is_not_lost(h: History) -> None:
     make(h, 1)

@@ -56,7 +56,8 @@ class OneMessage(Invariant):
     def close(self) -> None:
         for job_id, (line, record) in self._final.items():
             wanted = self.world.header.get("webhooks") or record.get("webhook")
-            if wanted or job_id in self._wanted:
+            was_wanted = job_id in self._wanted and not self.world.job(job_id).maybe_lost
+            if wanted or was_wanted:
                 self.cases += 1
                 self._judge(job_id, line, record["state"])
 

@@ -43,6 +43,8 @@ class NotBeforeDueSeen(Invariant):
 
 
 class DelayedSeen(Invariant):
+    """A delay counts from somewhere within the request; the event may be told at its very end."""
+
     name = "S13"
     says = SAYS_DUE
     needs = frozenset({"clients", "events"})
@@ -63,7 +65,8 @@ class DelayedSeen(Invariant):
         if job is None or job.made is None or not delay or seen.id in self._controlled:
             return
         self.cases += 1
-        early = seen.made_at + delay - moment(record["at"]) - self.world.slack
+        within = job.made.hi.t - job.made.lo.t
+        early = seen.made_at - within + delay - moment(record["at"]) - self.world.slack
         if early > 0 and not job.maybe_lost:
             story = f"job {seen.id} was claimed {early:.3f} s before it was due"
             self.accuse(seen.id, (*job.made.lines, line), story)

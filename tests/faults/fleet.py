@@ -1,0 +1,166 @@
+"""The daemons of a campaign: started, killed, frozen, told to leave, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tests.faults.recording import Recorder
+from tests.support.command import COMMAND, Daemon, Home
+
+TAG = "FAULTS_NODE"
+GONE_SECONDS = 5.0  # the kernel may take a moment to end children, and a busy machine longer
+
+
+@attrs.frozen
+class Seat:
+    """Where a daemon runs: its way to the store, and its own folder."""
+
+    home: Home
+    options: Sequence[str]
+
+
+@attrs.define(eq=False)
+class Node:
+    """One daemon, from its start to its end."""
+
+    name: str
+    seat: Seat
+    daemon: Daemon
+    is_frozen: bool = False
+
+    @property
+    def process_id(self) -> int:
+        return self.daemon.process.pid
+
+    def is_alive(self) -> bool:
+        return self.daemon.process.poll() is None
+
+    def is_ready(self) -> bool:
+        return any("event=ready" in line for line in list(self.daemon.log))
+
+
+class Fleet:
+    """One node in each seat; a new one follows whoever ends. `witness`: what handlers append to."""
+
+    def __init__(self, recorder: Recorder, seats: Sequence[Seat], witness: Path, tag: str) -> None:
+        self.nodes: list[Node] = []
+        self.process_ids: dict[int, str] = {}
+        self._recorder = recorder
+        self._environ = {"FAULTS_WITNESS": str(witness), "FAULTS_RUN": tag}
+        self._seats = seats
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Fleet:
+        self.nodes = [self._start(seat) for seat in self._seats]
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for node in self.nodes:
+            if node.is_alive():
+                node.daemon.process.kill()
+            node.daemon.__exit__(None, None, None)
+
+    def wait_until_ready(self) -> None:
+        for node in self.nodes:
+            node.daemon.wait_until_ready()
+
+    def kill(self, node: Node) -> None:
+        """At once, wherever it is. Its children are the kernel's to end."""
+        self._recorder.fault("kill", node=node.name)
+        node.daemon.process.kill()
+        node.is_frozen = False
+        self._bury(node)
+
+    def freeze(self, node: Node, *, whole: bool) -> None:
+        """Its own process, or the handlers' children too."""
+        self._recorder.fault("freeze", node=node.name)
+        node.is_frozen = True
+        for process_id in processes_of(node.name) if whole else [node.process_id]:
+            send(process_id, signal.SIGSTOP)
+
+    def thaw(self, node: Node) -> None:
+        self._recorder.fault("thaw", node=node.name)
+        node.is_frozen = False
+        for process_id in processes_of(node.name):
+            send(process_id, signal.SIGCONT)
+
+    def tell_to_leave(self, node: Node) -> None:
+        self._recorder.note("process", what="told", node=node.name)
+        node.daemon.process.terminate()
+
+    def has_left(self, node: Node) -> int:
+        """Waits for its end; gives its exit code."""
+        code = node.daemon.end()
+        self._bury(node)
+        return code
+
+    def replace(self, node: Node) -> Node:
+        """Starts a daemon in the seat of one that has ended."""
+        successor = self._start(node.seat)
+        with self._lock:
+            self.nodes[self.nodes.index(node)] = successor
+        return successor
+
+    def _start(self, seat: Seat) -> Node:
+        with self._lock:
+            self._count += 1
+            name = f"n{self._count:03}"
+        self._recorder.note("process", what="started", node=name)
+        environ = seat.home.environ() | self._environ | {TAG: name}
+        daemon = Daemon([*COMMAND, "run", *seat.options], environ)
+        self.process_ids[daemon.process.pid] = name
+        return Node(name, seat, daemon)
+
+    def _bury(self, node: Node) -> None:
+        node.daemon.process.wait()
+        left = left_of(TAG, node.name)
+        self._recorder.note("process", what="ended", node=node.name, children=len(left))
+        node.daemon.__exit__(None, None, None)
+
+
+def left_of(tag: str, value: str) -> list[int]:
+    """Who is still there with this in its environment, after a while."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while (left := tagged(tag, value)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def processes_of(name: str) -> list[int]:
+    """A node's daemon and all that it has started, its children's children too."""
+    return tagged(TAG, name)
+
+
+def tagged(tag: str, value: str) -> list[int]:
+    found: list[int] = []
+    wanted = f"\0{tag}={value}\0".encode()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                environ = (folder / "environ").read_bytes()
+            except OSError:
+                continue  # it has ended meanwhile
+            if wanted in b"\0" + environ:
+                found.append(int(folder.name))
+    return found
+
+
+def send(process_id: int, sign: signal.Signals) -> None:
+    try:
+        os.kill(process_id, sign)
+    except ProcessLookupError:
+        return  # it has just left
+
+
+def options_of(file: Path, more: Mapping[str, Any]) -> tuple[str, ...]:
+    sets = [word for key, value in more.items() for word in ("--set", f"{key}={value}")]
+    return ("--config", str(file), *sets)

@@ -1,0 +1,106 @@
+"""What befalls daemons: killed, frozen, told to leave; and their children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from random import Random
+
+from tests.faults.fleet import Node, processes_of, send
+from tests.faults.scene import Scene
+from tests.faults.watching import LOOK_SECONDS, within
+
+BUSY_SECONDS = 20.0  # so long somebody is waited for who is at work
+WHOLE_SHARE = 0.4  # of the freezes that stop the handlers' children too
+
+
+class NodeFaults:
+    """Several tracks share the nodes: who has taken one up is left alone with it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._taken: set[str] = set()
+        self._lock = threading.Lock()
+
+    def kill(self, dice: Random) -> bool:
+        """Counts if something was in its hand."""
+        node = self._take_busy(dice)
+        if node is None:
+            return False
+        try:
+            time.sleep(dice.uniform(0, 0.1))
+            self._scene.fleet.kill(node)
+            time.sleep(2 * LOOK_SECONDS)  # nothing comes from there any more
+            was_busy = self._scene.watch.is_busy(node.name)
+            self._scene.fleet.replace(node)
+        finally:
+            self._give_back(node)
+        return was_busy
+
+    def freeze(self, dice: Random) -> bool:
+        node = self._take_busy(dice)
+        if node is None:
+            return False
+        try:
+            was_busy = self._scene.watch.is_busy(node.name)
+            self._scene.fleet.freeze(node, whole=dice.random() < WHOLE_SHARE)
+            time.sleep(dice.uniform(0.5, 3) * self._scene.sizes.lease_seconds)
+            self._scene.fleet.thaw(node)
+        finally:
+            self._give_back(node)
+        return was_busy
+
+    def leave(self, dice: Random) -> bool:
+        """As at a deploy: it drains, and its successor takes its place."""
+        taken: list[Node] = []
+        if not self._take(dice, taken, busy=False):
+            return False
+        (node,) = taken
+        try:
+            self._scene.fleet.tell_to_leave(node)
+            code = self._scene.fleet.has_left(node)
+            assert code == 0, f"{node.name} ended with {code}"
+            self._scene.fleet.replace(node)
+        finally:
+            self._give_back(node)
+        return True
+
+    def executor_kill(self, dice: Random) -> bool:
+        """One of the children that handlers run in; counts if its node was at work."""
+        nodes = [one for one in self._scene.fleet.nodes if self._scene.watch.is_busy(one.name)]
+        if not nodes:
+            return False
+        node = dice.choice(nodes)
+        children = [each for each in processes_of(node.name) if each != node.process_id]
+        if not children:
+            return False
+        self._scene.recorder.fault("executor_kill", of=node.name)
+        child = dice.choice(sorted(children))
+        was_there = os.path.exists(f"/proc/{child}")  # noqa: PTH110 - a plain question
+        send(child, signal.SIGKILL)
+        return was_there
+
+    def _take_busy(self, dice: Random) -> Node | None:
+        taken: list[Node] = []
+        within(BUSY_SECONDS, lambda: self._take(dice, taken, busy=True))
+        return taken[0] if taken else None
+
+    def _take(self, dice: Random, taken: list[Node], *, busy: bool) -> bool:
+        """A node that is ready, and nobody else's."""
+        with self._lock:
+            free = [
+                one
+                for one in self._scene.fleet.nodes
+                if one.name not in self._taken and one.is_alive() and one.is_ready()
+                if not busy or self._scene.watch.is_busy(one.name)
+            ]
+            if free:
+                taken.append(dice.choice(free))
+                self._taken.add(taken[0].name)
+            return bool(free)
+
+    def _give_back(self, node: Node) -> None:
+        with self._lock:
+            self._taken.discard(node.name)

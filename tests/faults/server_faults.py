@@ -1,0 +1,164 @@
+"""What befalls the server: killed, its sessions ended, its connections and its disk used up, a
+transaction that holds back its vacuum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Generator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+
+from tests.faults.ground import DATABASE
+from tests.faults.scene import Scene
+from tests.faults.watching import within
+from tests.support.standby import send
+
+SQUEEZED_SECONDS = (1.0, 3.0)
+RECOVERY_SECONDS = 30.0
+FULL_SECONDS = (2.0, 4.0)
+HELD_SECONDS = (3.0, 6.0)
+CHUNK = 1 << 20
+BACKENDS = """
+    select pid from pg_stat_activity where backend_type = 'client backend' and datname = %s
+    and pid <> pg_backend_pid() order by pid
+"""
+Session = psycopg.Connection[Any]
+
+
+class ServerFaults:
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._server = scene.ground.server
+
+    def postmaster_kill(self, dice: Random) -> bool:
+        """As a crash: it recovers, from what it has written."""
+        self._scene.recorder.fault("store_away", how="postmaster_kill")
+        self._server.stop_hard()
+        self._scene.recorder.fault("store_back")
+        return True
+
+    def backend_kill(self, dice: Random) -> bool:
+        """One session dies; the server ends all others and recovers."""
+        with self._session() as session:
+            backends = _pids(session)
+            if not backends:
+                return False
+            self._scene.recorder.fault("backend_kill")
+            send(dice.choice(backends), signal.SIGKILL)
+            was_ended = within(RECOVERY_SECONDS, lambda: not _answers(session))
+        assert within(RECOVERY_SECONDS, self._is_back), "the server does not come back"
+        return was_ended
+
+    def terminate(self, dice: Random) -> bool:
+        """Ends one session, wherever in its talk it is."""
+        with self._session() as session:
+            backends = _pids(session)
+            if not backends:
+                return False
+            self._scene.recorder.fault("terminate")
+            asked = "select pg_terminate_backend(%s)"
+            row = session.execute(asked, [dice.choice(backends)]).fetchone()
+        return row == (True,)
+
+    def connections(self, dice: Random) -> bool:
+        """All are taken by somebody else; who loses his can't have another."""
+        self._scene.recorder.fault("connections")
+        taken: list[Session] = []
+        was_full = False
+        until = time.monotonic() + dice.uniform(*SQUEEZED_SECONDS)
+        try:
+            with self._session() as session:
+                while time.monotonic() < until:
+                    was_full = self._take_all(taken) or was_full
+                    backends = _pids(session)
+                    own = {one.info.backend_pid for one in taken}
+                    others = [pid for pid in backends if pid not in own]
+                    if others:
+                        session.execute("select pg_terminate_backend(%s)", [dice.choice(others)])
+                    time.sleep(0.05)
+        finally:
+            for one in taken:
+                one.close()
+        return was_full
+
+    def snapshot(self, dice: Random) -> bool:
+        """Somebody looks at the jobs, and forgets to end his transaction."""
+        self._scene.recorder.fault("snapshot")
+        with self._session() as session:
+            session.execute("begin isolation level repeatable read")
+            session.execute("select count(*) from musterd.jobs")
+            time.sleep(dice.uniform(*HELD_SECONDS))
+            session.execute("rollback")
+        self._scene.recorder.fault("snapshot_over")
+        return True
+
+    def disk_full(self, dice: Random) -> bool:
+        """Not a byte is left where the tables are; counts if the server has complained of it."""
+        disk = self._scene.ground.disk
+        assert disk is not None, "only root can make a disk that is full"
+        said = self._server.log.count("No space left on device")
+        self._scene.recorder.fault("disk_full")
+        filler = disk / "filler"
+        try:
+            fill(filler)
+            until = time.monotonic() + dice.uniform(*FULL_SECONDS)
+            while time.monotonic() < until:
+                time.sleep(0.2)
+                fill(filler)
+        finally:
+            filler.unlink()
+        self._scene.recorder.fault("disk_full_over")
+        return self._server.log.count("No space left on device") > said
+
+    def _is_back(self) -> bool:
+        try:
+            with self._session():
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    def _take_all(self, taken: list[Session]) -> bool:
+        """Whether none is left."""
+        while True:
+            try:
+                taken.append(self._connect())
+            except psycopg.OperationalError as error:
+                return "too many clients" in str(error)
+
+    def _connect(self) -> Session:
+        return psycopg.connect(self._server.dsn(DATABASE), autocommit=True, connect_timeout=5)
+
+    @contextlib.contextmanager
+    def _session(self) -> Generator[Session]:
+        with self._connect() as session:
+            yield session
+
+
+def fill(file: Path) -> None:
+    """Until nothing more fits, not even a page."""
+    with file.open("ab", buffering=0) as filler:
+        for size in (CHUNK, 4096):
+            while True:
+                try:
+                    os.write(filler.fileno(), b"\0" * size)
+                except OSError:
+                    break
+
+
+def _answers(session: Session) -> bool:
+    try:
+        session.execute("select")
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _pids(session: Session) -> list[int]:
+    return [pid for (pid,) in session.execute(BACKENDS, [DATABASE])]

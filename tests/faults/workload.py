@@ -1,0 +1,235 @@
+"""What clients ask for, all the while: jobs of all sorts, and now and then that one be canceled,
+paused, resumed, released. Each request and what came of it is written down.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any, Self
+
+import psycopg
+
+from musterd import Client
+from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
+from tests.faults.recording import Recorder
+
+KINDS = ("work", "work", "work", "beside", "beside", "capped")
+TARGETS = 8
+KEYS_MAX = 40
+RECENT = 400
+MANY = 5  # jobs in one request, now and then
+CROWD = 200  # jobs that have not ended: while there are more, nobody asks for another
+CONTROLS_A_SECOND = 4.0
+# What halts its target, or waits for somebody to let it go on.
+HALTED = """
+    select id, state from musterd.jobs where state in ('paused', 'pending')
+    or (state = 'failed' and target is not null and cleared_at is null) order by id limit 200
+"""
+UNFINISHED = """
+    select count(*) from musterd.jobs where state not in ('succeeded', 'failed', 'canceled')
+"""
+LEFT = """
+    select (select count(*) from musterd.jobs
+            where state not in ('succeeded', 'failed', 'canceled'))
+         + (select count(*) from musterd.webhooks where state = 'waiting')
+"""
+
+
+class Workload:
+    """Enqueues at a steady rate while the block lasts, or until `stop_enqueueing`."""
+
+    def __init__(
+        self, recorder: Recorder, url: str, seed: int, jobs_a_second: float, hook: str
+    ) -> None:
+        self._recorder = recorder
+        self._url = url
+        self._hook = hook
+        self._recent: deque[int] = deque(maxlen=RECENT)
+        self._known: set[tuple[int, str]] = set()  # a job and its key, as some client was told
+        self._keys: deque[tuple[str, dict[str, Any]]] = deque(maxlen=KEYS_MAX)
+        self._full = threading.Event()  # no more jobs
+        self._is_crowded = False
+        self._over = threading.Event()
+        self.troubles: list[BaseException] = []
+        self._pause = 2 / jobs_a_second  # of each of the two that enqueue
+        works = (self._enqueue, self._enqueue, self._control)
+        self._threads = [
+            threading.Thread(
+                target=self._guarded, args=(work, f"c{number}", Random(f"{seed} {number}"))
+            )
+            for number, work in enumerate(works, start=1)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._full.set()
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def stop_enqueueing(self) -> None:
+        self._full.set()
+        for thread in self._threads[:2]:
+            thread.join()
+
+    def _guarded(self, work: Callable[[str, Random], None], who: str, dice: Random) -> None:
+        try:
+            work(who, dice)
+        except BaseException as error:
+            self.troubles.append(error)
+            raise
+
+    def _enqueue(self, who: str, dice: Random) -> None:
+        number = 0
+        with Client(self._url, pool_size=1) as client:
+            while not self._full.wait(dice.expovariate(1 / self._pause)):
+                number += 1
+                if self._is_crowded:
+                    continue
+                if dice.random() < 0.05:
+                    self._ask_many(
+                        client, who, [self._drawn(dice, who, number + i / 10) for i in range(MANY)]
+                    )
+                else:
+                    self._ask(client, who, self._drawn(dice, who, number))
+
+    def _drawn(self, dice: Random, who: str, number: float) -> dict[str, Any]:
+        """A job, as the options of `enqueue` say it."""
+        if self._keys and dice.random() < 0.08:
+            return dict(dice.choice(list(self._keys))[1])
+        payload: dict[str, Any] = {
+            "n": f"{who}-{number:g}",
+            "ms": dice.choice((0, 30, 60, 150, 400)),
+        }
+        if dice.random() < 0.02:
+            payload["ms"] = 3000
+        if dice.random() < 0.15:
+            payload["fails"] = dice.choice((1, 1, 2, 9, 20))
+        job: dict[str, Any] = {"kind": dice.choice(KINDS), "payload": payload}
+        if dice.random() < 0.15:
+            job["target"] = f"t{dice.randrange(TARGETS)}"
+        if dice.random() < 0.3:
+            job["priority"] = dice.choice((-5, 1, 9))
+        if dice.random() < 0.1:
+            job["delay_seconds"] = round(dice.uniform(0.1, 3), 3)
+        if dice.random() < 0.03:
+            job["hold"] = True
+        if dice.random() < 0.05:
+            job["webhook"] = self._hook
+        if dice.random() < 0.1:
+            job["dedup_key"] = f"k-{who}-{number:g}"
+            job["dedup_scope"] = dice.choice(("until_finished", "forever"))
+            self._keys.append((job["dedup_key"], job))
+        return job
+
+    def _ask(self, client: Client, who: str, job: dict[str, Any]) -> None:
+        call = self._called(who, job)
+        options = {key: value for key, value in job.items() if key not in ("kind", "payload")}
+        try:
+            made = client.enqueue(job["kind"], job["payload"], **options)
+        except StoreUnavailable as error:
+            self._recorder.reply(call, status_of(error))
+        else:
+            self._answered(call, job, made)
+
+    def _ask_many(self, client: Client, who: str, jobs: list[dict[str, Any]]) -> None:
+        calls = [self._called(who, job) for job in jobs]
+        try:
+            made = client.enqueue_many(jobs)
+        except StoreUnavailable as error:
+            for call in calls:
+                self._recorder.reply(call, status_of(error))
+        else:
+            for call, job, job_id in zip(calls, jobs, made, strict=True):
+                self._answered(call, job, job_id)
+
+    def _called(self, who: str, job: dict[str, Any]) -> int:
+        asked = {**job, "webhook": True} if "webhook" in job else job
+        return self._recorder.call("enqueue", who, **asked)
+
+    def _answered(self, call: int, job: dict[str, Any], job_id: int) -> None:
+        """What is told for a key a second time is the first one's job."""
+        key = job.get("dedup_key")
+        is_new = True
+        if key is not None:
+            is_new = (job_id, key) not in self._known
+            self._known.add((job_id, key))
+        self._recorder.reply(call, "ok", job=job_id, new=is_new)
+        self._recent.append(job_id)
+
+    def _control(self, who: str, dice: Random) -> None:
+        with Client(self._url, pool_size=1) as client:
+            while not self._over.wait(dice.expovariate(CONTROLS_A_SECOND)):
+                if self._recent and not self._full.is_set() and dice.random() < 0.6:
+                    action = dice.choice(("cancel", "pause", "pause", "resume"))
+                    self._act(client, who, action, self._chosen(dice))
+                else:
+                    self._see_to_halted(client, who, dice)
+
+    def _chosen(self, dice: Random) -> int:
+        """Rather one that is young, and may still wait or run."""
+        ids = list(self._recent)
+        return ids[-1 - min(int(dice.expovariate(0.1)), len(ids) - 1)]
+
+    def _see_to_halted(self, client: Client, who: str, dice: Random) -> None:
+        try:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=3) as session:
+                session.execute("set statement_timeout = '2s'")
+                found = session.execute(HALTED).fetchall()
+                crowd = session.execute(UNFINISHED).fetchone()
+        except psycopg.Error:
+            return  # the store is away: at the next time
+        self._is_crowded = crowd is not None and crowd[0] > CROWD
+        share = 1.0 if self._full.is_set() else 0.3
+        for job_id, state in found:
+            if dice.random() < share and not self._over.is_set():
+                self._act(client, who, self._remedy(state, dice), job_id)
+
+    def _remedy(self, state: str, dice: Random) -> str:
+        if state == "pending":
+            return "release"
+        if state == "paused":
+            return "resume" if dice.random() < 0.9 else "clear"
+        return "clear" if self._full.is_set() else dice.choice(("clear", "resume"))
+
+    def _act(self, client: Client, who: str, action: str, job_id: int) -> None:
+        call = self._recorder.call(action, who, job=job_id)
+        try:
+            state = getattr(client, action)(job_id)
+        except (NotAllowed, NoSuchJob):
+            self._recorder.reply(call, "refused")
+        except StoreUnavailable as error:
+            self._recorder.reply(call, status_of(error))
+        else:
+            asked = state in ("assigned", "running")
+            self._recorder.reply(call, "ok", state=state, asked=asked)
+
+
+def status_of(error: StoreUnavailable) -> str:
+    """What is promised: only of an unknown outcome something may have been written."""
+    return "unknown" if isinstance(error, OutcomeUnknown) else "refused"
+
+
+def all_ended(url: str, seconds: float) -> bool:
+    """Whether in that time all jobs have ended, and all messages about them were delivered."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not left_to_do(url):
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def left_to_do(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as session:
+        row = session.execute(LEFT).fetchone()
+    assert row is not None
+    return int(row[0])
