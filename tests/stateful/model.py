@@ -167,7 +167,7 @@ class Model:
         if verdict.forgive:
             job.forgiven += 1
             job.max_attempts = None if job.max_attempts is None else job.max_attempts + 1
-        if verdict.state is Q and verdict.delay_seconds is not None:
+        if state is Q and verdict.delay_seconds is not None:
             job.run_at = self.now + verdict.delay_seconds
         job.finished_at = self.now - 1
         self._end_attempt(job, state, outcome)
@@ -288,7 +288,7 @@ class Model:
             job.forgiven = job.attempt
 
     def control_many(
-        self, action: Action, ids: Sequence[int], states: Collection[JobState], kinds: Sequence[str]
+        self, action: Action, ids: Sequence[int], states: Collection[JobState]
     ) -> dict[int, Done]:
         """What was done to those that fit."""
         meant = [self.jobs[one] for one in sorted(set(ids)) if one in self.jobs]
@@ -296,7 +296,6 @@ class Model:
             job.id: self.control(action, job.id)
             for job in meant
             if not job.is_gone and job.state in states and not job.is_cleared
-            and (not kinds or job.kind in kinds)
         }  # fmt: skip
 
     def mark(self, age_seconds: float) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any, Protocol
 
 import attrs
@@ -80,7 +80,7 @@ class SqliteStore:
     """In memory."""
 
     rig: SqliteRig
-    migrated: bytes = b""
+    migrated: sqlite3.Connection
 
     @property
     def engine(self) -> Engine:
@@ -99,7 +99,7 @@ class SqliteStore:
         return database.connection
 
     def begin_anew(self) -> None:
-        self.connection.deserialize(self.migrated)
+        self.migrated.backup(self.connection)
         self.set_clock(START)
 
     def stands(self) -> list[Row]:
@@ -148,9 +148,10 @@ async def opened_sqlite() -> AsyncGenerator[SqliteStore]:
     async with closing_engine(rig.engine) as engine:
         await engine.open()
         await engine.migrate()
-        store = SqliteStore(rig)
-        store.migrated = store.connection.serialize()
-        yield store
+        with closing(sqlite3.connect(":memory:")) as migrated:
+            store = SqliteStore(rig, migrated)
+            store.connection.backup(migrated)
+            yield store
 
 
 @asynccontextmanager

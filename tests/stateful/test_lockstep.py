@@ -30,6 +30,7 @@ async def test_both_engines_say_what_the_model_says(
         deadline=None,
         database=None,
         print_blob=True,
+        report_multiple_bugs=False,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

@@ -24,7 +24,7 @@ settled as (
         started_at = coalesce(job.started_at, now.at - make_interval(secs => ended.started_age)),
         finished_at = now.at - make_interval(secs => ended.ended_age),
         lease_expires_at = null, heartbeat_at = null,
-        run_at = case when ended.state = 'queued' and ended.delay_seconds is not null
+        run_at = case when ended.state = 'queued' and ended.delay_seconds is not null and job.request is null
                       then now.at + make_interval(secs => ended.delay_seconds) else job.run_at end,
         last_outcome = case when ended.state <> 'queued' then ended.outcome when job.request is null then null
                             when ended.outcome = 'retrying' then 'failed' else ended.outcome end,
