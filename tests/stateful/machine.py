@@ -166,13 +166,15 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(place=NTH)
     def read_claims_back(self, place: int) -> None:
-        held = self.nth(place)
-        standing = [
-            (one.id, one.attempt)
-            for one in self.held
-            if one.tokens[0] == held.tokens[0] and self.model.standing(one)
-        ]
-        self.expect(sorted(standing), "claims under", lambda one: one.claims_under(one.token(held)))
+        token = self.nth(place).tokens
+
+        async def read_back(one: Asked) -> bool:
+            """Each store may have come to the same claims in another number of visits."""
+            mine = [held for held in self.held if held.tokens[one.place] == token[one.place]]
+            standing = [(held.id, held.attempt) for held in mine if self.model.standing(held)]
+            return await one.claims_under(token[one.place]) == sorted(standing)
+
+        self.expect(True, "claims read back", read_back)
 
     @precondition(lambda self: self.held)
     @rule(place=NTH, has_started=st.booleans(), forged=st.sampled_from((False,) * 9 + (True,)))
@@ -189,7 +191,7 @@ class Machine(RuleBasedStateMachine):
         self.expect(expected, "progress", lambda one: one.note_progress(held, percent))
 
     @precondition(lambda self: self.held)
-    @rule(place=NTH, count=st.integers(1, 4))
+    @rule(place=NTH, count=st.sampled_from((1, 2, 4)))
     def begin_phases(self, place: int, count: int) -> None:
         held, names = self.nth(place), PHASES[:count]
         expected = self.model.begin_phases(held, names)

@@ -29,7 +29,8 @@ settled as (
         last_outcome = case when ended.state <> 'queued' then ended.outcome when job.request is null then null
                             when ended.outcome = 'retrying' then 'failed' else ended.outcome end,
         result = ended.result::jsonb,
-        error = case when ended.state = 'queued' then coalesce(ended.error::jsonb, job.error) else ended.error::jsonb end,
+        error = case when ended.state = 'queued' and job.request is null then coalesce(ended.error::jsonb, job.error)
+                     else ended.error::jsonb end,
         reason = case when job.request is null or ended.state not in ('queued', 'paused') then ended.reason
                       when job.request = 'cancel' then 'canceled on request' else 'Job was interrupted by user' end,
         request = null, requested_at = null,
