@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import trio
@@ -102,4 +103,4 @@ async def _compare_events(both: Lockstep, model: Model) -> None:
         states = [state for one in told if (state := state_told(one)) is not None]
         assert states[-1] is job.state, "the last event says another state than the job has"
         if job.state in ENDED and not job.is_cleared:
-            assert all(one != other for one, other in zip(states, states[1:], strict=False))
+            assert all(one != other for one, other in itertools.pairwise(states))

@@ -5,6 +5,7 @@ Jobs are numbered as the model numbers them. Where the engines differ, that is t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -34,8 +35,9 @@ from musterd.store.selection import Selection
 from tests.contract.event_tools import everything
 from tests.contract.retention_tools import all_after, walk
 from tests.contract.rigs import LEASE_SECONDS, LOCAL
-from tests.stateful.model import Done, Taken, Wanted
+from tests.stateful.model import Done
 from tests.stateful.model_job import Held, Verdict
+from tests.stateful.model_line import Taken, Wanted
 from tests.stateful.stores import Store
 
 NODE = "north"
@@ -199,9 +201,14 @@ class Lockstep:
     async def ask(self, what: str, call: Callable[[Asked], Awaitable[Any]]) -> Any:
         one, other = [await call(each) for each in self.both]
         if one != other:
-            if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-                one, other = zip(*[pair for pair in zip(one, other) if pair[0] != pair[1]])
-            raise AssertionError(f"{what}:\n  {self._name(0)} {one}\n  {self._name(1)} {other}")
+            pairs = [(one, other)]
+            if isinstance(one, list) and isinstance(other, list):
+                both = itertools.zip_longest(one, other)
+                pairs = [(mine, others) for mine, others in both if mine != others]
+            told = [
+                f"  {self._name(0)} {mine}\n  {self._name(1)} {others}" for mine, others in pairs
+            ]
+            raise AssertionError("\n".join([f"{what}:", *told]))
         return one
 
     def _name(self, place: int) -> str:

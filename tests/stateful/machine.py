@@ -21,8 +21,9 @@ from musterd.store.selection import Selection, states_for
 from tests.contract.rigs import LEASE_SECONDS, START
 from tests.stateful import checks
 from tests.stateful.lockstep import NODE, Asked, Lockstep, Visited
-from tests.stateful.model import Model, Wanted
+from tests.stateful.model import Model
 from tests.stateful.model_job import LEASED, Held, Verdict
+from tests.stateful.model_line import Wanted
 from tests.stateful.stores import Store
 
 Q, Z, S, F, C = (JobState(one) for one in ("queued", "paused", "succeeded", "failed", "canceled"))
