@@ -11,11 +11,11 @@ from musterd.store.words import duration_text
 OPENERS_MAX = 300  # a text with fewer brackets than this cannot nest too deep to be written again
 
 
-def time_text(moment: datetime | None) -> str | None:
-    """RFC 3339, UTC, always with microseconds, so that texts sort as times do."""
+def time_text(moment: datetime | None, to_the: str = "microseconds") -> str | None:
+    """RFC 3339, UTC, always with as many digits, so that texts sort as times do."""
     if moment is None:
         return None
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(timespec=to_the).replace("+00:00", "Z")
 
 
 def span(start: datetime | None, end: datetime | None) -> str:

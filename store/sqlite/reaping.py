@@ -8,6 +8,7 @@ from typing import Any
 from musterd.store.engine import ReapRequest
 from musterd.store.job import Action, AttemptOutcome, JobState, Reaped, ReapRule
 from musterd.store.lifecycle import REASONS
+from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import unpark_uncapped
 from musterd.store.sqlite.database import Database
@@ -52,7 +53,7 @@ def _end(teller: Teller, row: rows.Row, request: ReapRequest) -> Reaped:
     job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token, asked = row[:9]
     rule = request.rules.get(kind, request.default)
     state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
-    ran_out = rows.moment(lease_expires_at)
+    ran_out = time_text(rows.moment(lease_expires_at), "milliseconds")
     message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
     ending: dict[str, Any] = {
         "id": job_id,

@@ -1,6 +1,7 @@
 """Reaping: leases that ran out are ended by the rules of their kinds, so many at a time."""
 
 import json
+import re
 
 import pytest
 
@@ -56,6 +57,7 @@ async def test_a_job_may_fail_with_its_lease(rig: Rig) -> None:
     assert error["type"] == "lease_lost"
     assert "north" in error["message"]
     assert "attempt 1" in error["message"]
+    assert re.search(r"ran out at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", error["message"])
     assert record.finished_at is not None
     assert record.attempts[-1].outcome is AttemptOutcome.LOST
     assert json.loads(record.attempts[-1].error or "") == error

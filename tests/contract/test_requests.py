@@ -93,6 +93,22 @@ async def test_no_retry_loses_a_request(
     assert await rig.engine.settled_already([given_up]) == {claim.id}
 
 
+@stops
+async def test_an_attempt_that_is_turned_is_no_retry(
+    rig: Rig, action: Action, end: JobState
+) -> None:
+    claim = await running(rig)
+    await settle(rig.engine, ending(claim, JobState.QUEUED, error=ERROR, delay_seconds=0))
+    again = await take_one(rig.engine)
+    run_at = (await look(rig, again.id)).run_at
+    await rig.engine.control(action, again.id)
+    snoozed = ending(again, JobState.QUEUED, AttemptOutcome.SNOOZED, delay_seconds=9)
+    await settle(rig.engine, snoozed)
+    record = await look(rig, again.id)
+    assert (record.state, record.run_at) == (end, run_at)
+    assert [one.error is None for one in record.attempts] == [False, True]
+
+
 async def test_a_shutdown_that_pauses_loses_no_cancel(rig: Rig) -> None:
     claim = await running(rig)
     await rig.engine.control(Action.CANCEL, claim.id)

@@ -24,12 +24,13 @@ settled as (
         started_at = coalesce(job.started_at, now.at - make_interval(secs => ended.started_age)),
         finished_at = now.at - make_interval(secs => ended.ended_age),
         lease_expires_at = null, heartbeat_at = null,
-        run_at = case when ended.state = 'queued' and ended.delay_seconds is not null
+        run_at = case when ended.state = 'queued' and ended.delay_seconds is not null and job.request is null
                       then now.at + make_interval(secs => ended.delay_seconds) else job.run_at end,
         last_outcome = case when ended.state <> 'queued' then ended.outcome when job.request is null then null
                             when ended.outcome = 'retrying' then 'failed' else ended.outcome end,
         result = ended.result::jsonb,
-        error = case when ended.state = 'queued' then coalesce(ended.error::jsonb, job.error) else ended.error::jsonb end,
+        error = case when ended.state = 'queued' and job.request is null then coalesce(ended.error::jsonb, job.error)
+                     else ended.error::jsonb end,
         reason = case when job.request is null or ended.state not in ('queued', 'paused') then ended.reason
                       when job.request = 'cancel' then 'canceled on request' else 'Job was interrupted by user' end,
         request = null, requested_at = null,
