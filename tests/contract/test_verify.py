@@ -80,7 +80,7 @@ async def test_an_empty_store_has_nothing_to_check(rig: Rig) -> None:
 
 async def test_a_row_that_was_changed_by_hand_is_told(rig: Rig) -> None:
     first, second, third = await put(rig.engine, 0, 0, 0)
-    rig.raw(f"update job_rows set state = 'canceled' where id = {first}")
+    rig.raw(f"update job_rows set state = 'paused' where id = {first}")
     rig.raw(f"update job_rows set attempt = 4 where id = {second}")
     judge = await verified(rig.engine)
     assert (Rule.TABLE, first) in told(judge)
