@@ -70,6 +70,7 @@ class WatchedEngine:
         self.trouble: str | None = None
         self.trouble_since_local: float | None = None
         self.last_message: str | None = None
+        self.audit = facet(engine.audit, "audit", self._through)
         self.board = facet(engine.board, "board", self._through)
         self.events = facet(engine.events, "events", self._through)
         self.phases = facet(engine.phases, "phases", self._through)

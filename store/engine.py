@@ -14,6 +14,7 @@ from uuid import UUID
 
 import attrs
 
+from musterd.store.audit import Audit
 from musterd.store.board import Board
 from musterd.store.duties import Duties
 from musterd.store.events import EventLog
@@ -77,6 +78,9 @@ class Engine(Protocol):
     def where(self) -> str:
         """The store's address for people, without secrets."""
         ...
+
+    @property
+    def audit(self) -> Audit: ...
 
     @property
     def board(self) -> Board: ...

@@ -29,6 +29,7 @@ from musterd.manager.cli.scaling import scaling
 from musterd.manager.cli.schedules import schedules
 from musterd.manager.cli.status import status
 from musterd.manager.cli.top.verb import top
+from musterd.manager.cli.verify import verify
 from musterd.manager.cli.version import version
 from musterd.manager.cli.webhooks import webhooks
 from musterd.manager.cli.why import why
@@ -41,6 +42,7 @@ SECTIONS: dict[str, Sequence[click.Command]] = {
         status,
         top,
         doctor,
+        verify,
         nodes,
         duties,
         scaling,

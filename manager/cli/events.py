@@ -145,7 +145,7 @@ async def _show(engine: Engine, wanted: Wanted) -> None:
 async def _show_past(engine: Engine, wanted: Wanted, newest: int) -> None:
     from musterd.manager.cli.log_reading import newest_events, pages_between
 
-    start = await _start(engine, wanted.since, newest)
+    start = await position_since(engine, wanted.since, newest)
     count = 0
     if wanted.most is not None:
         found = await newest_events(engine.events, wanted.which, wanted.most, newest)
@@ -160,7 +160,8 @@ async def _show_past(engine: Engine, wanted: Wanted, newest: int) -> None:
         say("no such events")
 
 
-async def _start(engine: Engine, since: Since | None, newest: int) -> int:
+async def position_since(engine: Engine, since: Since | None, newest: int) -> int:
+    """Gives the position behind which everything lies that is newer."""
     from musterd.manager.cli.log_reading import position_at
 
     if since is None or isinstance(since, int):

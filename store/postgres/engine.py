@@ -36,6 +36,7 @@ from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
 from musterd.store.postgres import migrating, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
+from musterd.store.postgres.audit import PostgresAudit
 from musterd.store.postgres.board import PostgresBoard
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.duties import PostgresDuties
@@ -88,6 +89,7 @@ class PostgresEngine:
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
         self._exchanging = Exchanging(hub.exchange, self._send, options.statement_timeout_seconds)
         self._channel = migrating.channel_of(schema)
+        self.audit = PostgresAudit(self._run)
         self.board = PostgresBoard(self._run)
         self.events = PostgresEvents(self._run, self._execute)
         self.phases = PostgresPhases(self._run, self._execute)
@@ -221,8 +223,7 @@ class PostgresEngine:
         if abs(job_id) > selecting.ID_MAX:  # no column could hold it
             await trio.lowlevel.checkpoint()
             return None
-        records = await self._records(rows.one_job(job_id))
-        return records[0] if records else None
+        return next(iter(await self._records(rows.one_job(job_id))), None)
 
     async def jobs(self, which: JobFilter) -> list[JobRecord]:
         return await self._records(rows.job_filter(which))
@@ -259,8 +260,7 @@ class PostgresEngine:
         await self._execute("leave", {"id": node_id})
 
     async def nodes(self) -> list[NodeRecord]:
-        found = await self._run("nodes", standing.ALL_NODES)
-        return [standing.node_record(row) for row in found]
+        return [standing.node_record(row) for row in await self._run("nodes", standing.ALL_NODES)]
 
     async def tell_kinds(self, rules: Mapping[str, KindRule]) -> None:
         if rules:

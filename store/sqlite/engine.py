@@ -45,6 +45,7 @@ from musterd.store.sqlite import (
     standing,
     writing,
 )
+from musterd.store.sqlite.audit import SqliteAudit
 from musterd.store.sqlite.board import SqliteBoard
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
@@ -93,6 +94,7 @@ class SqliteEngine:
         self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
         self._runner: Runner | None = None
         self._database: Database | None = None
+        self.audit = SqliteAudit(self._call)
         self.board = SqliteBoard(self._call)
         self.events = SqliteEvents(self._call)
         self.phases = SqlitePhases(self._call)

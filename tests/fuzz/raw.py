@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from random import Random
 
+from tests.fuzz.mutating import changed
+
 THREADS = 12
 ANSWER_SECONDS = 12.0  # more than the daemon itself waits for anything
 CHANGES_MAX = 2
@@ -59,13 +61,7 @@ def send_all(address: str, count: int, seed: int) -> Counter[str]:
 
 
 def _changed(dice: Random) -> bytes:
-    request = dice.choice(WHOLE)
-    for _ in range(dice.randint(1, CHANGES_MAX)):
-        start = dice.randrange(len(request) + 1)
-        end = min(len(request), start + dice.choice((0, 1, 1, 2, 5, 40)))
-        piece = dice.choice((b"", dice.randbytes(1), dice.choice(PIECES), request[start:end] * 2))
-        request = request[:start] + piece + request[end:]
-    return request
+    return changed(dice, dice.choice(WHOLE), PIECES, CHANGES_MAX)
 
 
 def _send(place: tuple[str, int], request: bytes) -> str:

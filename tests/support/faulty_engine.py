@@ -84,6 +84,7 @@ class FaultyEngine:
         self.history: list[Event] = []
         self._nursery = nursery
         self._moment, self._calls_at_moment = -1.0, 0
+        self.audit = facet(engine.audit, "audit", self._through)
         self.board = facet(engine.board, "board", self._through)
         self.events = facet(engine.events, "events", self._through)
         self.phases = facet(engine.phases, "phases", self._through)

@@ -1,0 +1,1 @@
+"""The targets, each with an oracle of its own."""

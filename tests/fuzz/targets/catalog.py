@@ -1,0 +1,88 @@
+"""Catalogs of kinds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import attrs
+
+from musterd.catalog.kinds import KindDefaults
+from musterd.catalog.load import SHIPPED_FILE, load_catalog
+from musterd.config.faults import ConfigError
+from musterd.config.load import load
+from tests.fuzz.mutating import changed, crossed
+from tests.fuzz.target import Wrong
+from tests.fuzz.targets.settings import ABSENT, PIECES, VALUES
+
+KEYS = ("duration_ms", "outcome", "retryable", "fail_first", "python", "command", "http", "isolation",
+        "time_limit_seconds", "grace_seconds", "max_running", "priority", "on_lease_lost", "budgets",
+        "webhook", "retry", "retry_on", "phases", "retention", "kind", "name", "durations_ms",
+        "succeeded", "max_retries", "backoff", "base_seconds", "factor", "jitter")  # fmt: skip
+TABLES = (
+    *("[kinds.{0}]", "[kinds.{0}.retry]", "[[kinds.{0}.phases]]", "[kinds.{0}.budgets]"),
+    *("[kinds.{0}.retention]", "[kinds.{0}.http]", "[kinds]", "[{0}]", '[kinds."{0}.x"]'),
+)
+KIND_VALUES = (
+    *VALUES,
+    *("[100, 400]", "[400, 100]", "[1, 2, 3]", '"success"', '"fail"', '"cancel"', '"shop:f"'),
+    *('["/bin/true", "--x"]', '{ method = "POST", url = "http://127.0.0.1:8000/x" }', '"task"'),
+    *('"process"', '"thread"', '"requeue"', '"exponential"', '"full"', "{ tokens = 10 }", "100"),
+    *('[{ name = "a", duration_ms = 3 }]', '{ url = "https://[::1"}', '["ValueError"]', "2"),
+)
+SHIPPED = SHIPPED_FILE.read_bytes()
+
+
+@attrs.frozen
+class Catalogs:
+    name: str = "catalog"
+    share: int = 8
+
+    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
+        whole = tables(dice) if dice.random() < 0.7 else stretch(dice)
+        if dice.random() < 0.1 and corpus:
+            whole = crossed(dice, whole, dice.choice(corpus))
+        return whole if dice.random() < 0.4 else changed(dice, whole, PIECES, 3)
+
+    def check(self, whole: bytes) -> None:
+        file = Path(_folder().name) / "kinds.toml"
+        file.write_bytes(whole)
+        try:
+            catalog = load_catalog([file], _defaults())
+        except ConfigError as refused:
+            if not refused.faults or any(not line.strip() for line in str(refused).split("\n")):
+                raise Wrong(f"a refusal that says nothing: {refused}") from None
+            return
+        if "noop" not in catalog:
+            raise Wrong("a shipped kind is gone")
+
+
+CATALOG = Catalogs()
+
+
+def tables(dice: Random) -> bytes:
+    lines = list[str]()
+    for _ in range(dice.randint(1, 4)):
+        lines.append(dice.choice(TABLES).format(dice.choice(("a", "a", "video", "noop", "A-1"))))
+        for _ in range(dice.randint(0, 4)):
+            lines.append(f"{dice.choice(KEYS)} = {dice.choice(KIND_VALUES)}")
+    return "\n".join(lines).encode()
+
+
+def stretch(dice: Random) -> bytes:
+    lines = SHIPPED.splitlines(keepends=True)
+    start = dice.randrange(len(lines))
+    return b"".join(lines[start : start + dice.randint(1, 30)])
+
+
+@cache
+def _defaults() -> KindDefaults:
+    return KindDefaults(load(None, {}, [], ABSENT).settings.retry)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="musterd-fuzz-")
