@@ -108,6 +108,11 @@ class World:
             return True
         return any(start <= deadline <= end <= t for start, end in self.freezes.get(node, []))
 
+    def frozen_seconds(self, node: str, since: float, until: float) -> float:
+        """For how long of that time the node was frozen."""
+        spans = self.freezes.get(node, [])
+        return sum(max(0.0, min(end, until) - max(start, since)) for start, end in spans)
+
     def befall(self, record: Record) -> None:
         what, node = record["what"], str(record.get("node", ""))
         if what == "heal":

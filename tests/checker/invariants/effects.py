@@ -47,8 +47,9 @@ class InsideTheLease(Invariant):
         self.cases += 1
         header = self.world.header
         deadline = claim.trusted_from + claim.lease - header["margin_seconds"]
-        deadline += header.get("stop_seconds", 0.0)
-        t = self.world.now.t
+        t, stopping = self.world.now.t, header.get("stop_seconds", 0.0)
+        if stopping:  # its own time, which stands still while its node does
+            deadline += stopping + self.world.frozen_seconds(claim.node, deadline, t)
         if t <= deadline + self.world.slack or self._is_excused(claim, deadline, record):
             return
         story = (

@@ -129,6 +129,11 @@ class StillWhilePaused(Invariant):
 
 
 class StillSeen(Invariant):
+    """A node that is started again under its name says so a moment after its first claims, or
+    never: then nobody knows which of the two has claimed. One that says that it has stopped has
+    not been killed, so what was claimed until then was claimed by it.
+    """
+
     name = "S14"
     says = SAYS_STILL
     needs = frozenset({"events"})
@@ -136,16 +141,29 @@ class StillSeen(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._draining: dict[str, tuple[float, int]] = {}
+        self._suspected: dict[str, list[tuple[int, int, int]]] = {}
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         node = str(data_of(record).get("node", ""))
         if record["type"] == "node.draining":
+            self._suspected.pop(node, None)
             self._draining[node] = (moment(record["at"]), line)
         elif record["type"] == "node.started":
+            self._suspected.pop(node, None)
+            self._draining.pop(node, None)
+        elif record["type"] == "node.stopped":
+            self._tell(node)
             self._draining.pop(node, None)
         elif seen.is_claim(record):
             self.cases += 1
             since = self._draining.get(node)
             if since and moment(record["at"]) > since[0] + self.world.event_slack:
-                story = f"{node} drained, and claimed job {seen.id}"
-                self.accuse(seen.id, (since[1], line), story)
+                self._suspected.setdefault(node, []).append((seen.id, since[1], line))
+
+    def close(self) -> None:
+        for node in sorted(self._suspected):
+            self._tell(node)
+
+    def _tell(self, node: str) -> None:
+        for job_id, since, line in self._suspected.pop(node, []):
+            self.accuse(job_id, (since, line), f"{node} drained, and claimed job {job_id}")

@@ -1,0 +1,118 @@
+"""The second half of a simulation: nothing goes wrong any more, all comes to rest, and what the
+store then holds is written down.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import trio
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.store.event_report import event_object
+from musterd.store.job import Action, JobFilter, JobState
+from musterd.store.outbox import MessageFilter
+from musterd.store.report import job_object
+from musterd.store.shown import time_text
+from tests.simulation.deeds import patiently
+from tests.simulation.operations import payload_fields
+from tests.simulation.world import World
+
+LOOK_SECONDS = 1.0
+REST_SECONDS = 3.0
+EVERYTHING = 100_000
+
+# What should still happen: work that somebody has in hand, or that nothing holds back.
+UNFINISHED = """
+select count(*) from job_rows j
+where state in ('assigned', 'running') or (
+  state = 'queued' and not exists (
+    select 1 from job_rows h where h.target = j.target and h.id <> j.id
+      and (h.state = 'paused' or (h.state = 'failed' and h.cleared_at is null))
+  )
+)
+"""
+
+
+async def heal(world: World) -> None:
+    """Whatever has been done to the ground is undone; whoever is down is started."""
+    world.is_calm = True
+    world.weather.clear_up()
+    world.store.be_well()
+    for process in list(world.processes.values()):
+        process.thaw()
+    world.recorder.note("fault", what="heal")
+    for name in world.scenario.nodes:
+        if not world.processes[name].is_up:
+            world.start(name)
+    while not await patiently(world, lambda line: line.resume_queue()):
+        await trio.sleep(LOOK_SECONDS)
+
+
+async def come_to_rest(world: World) -> None:
+    """Until there is nothing left to do, or for as long as that may take."""
+    bounds: Any = world.recorder.header["bounds"]
+    deadline = trio.current_time() + bounds["end"] + 2.0
+    await _let_go_on(world)
+    while trio.current_time() < deadline and world.store.raw(UNFINISHED) != [(0,)]:
+        for name in world.scenario.nodes:
+            if not world.processes[name].is_up:
+                world.start(name)
+        await trio.sleep(LOOK_SECONDS)
+    await trio.sleep(REST_SECONDS)
+
+
+async def _let_go_on(world: World) -> None:
+    """Half of what is paused is resumed, so that its targets go on too."""
+    dice = world.dice("resuming")
+    for (job,) in world.store.raw("select id from job_rows where state = 'paused' order by id"):
+        if dice.random() < 0.5:
+            await patiently(world, lambda line, job=job: line.control(Action.RESUME, job))
+
+
+async def end_all(world: World) -> None:
+    """Every node is told to stop."""
+    bounds: Any = world.recorder.header["bounds"]
+    up = world.up()
+    for process in up:
+        process.terminate()
+    with trio.move_on_after(bounds["drain"] + 1.0):
+        for process in up:
+            await process.ended.wait()
+
+
+async def write_final(world: World) -> None:
+    engine, recorder = world.store.engine, world.recorder
+    await _write_events(world)
+    paused = (await engine.counts()).paused_at is not None
+    recorder.body.append({"record": "final", "at": world.store.moment(), "queue_paused": paused})
+    budgets: Any = recorder.header["budgets"]
+    for record in sorted(await engine.jobs(JobFilter(limit=EVERYTHING)), key=lambda one: one.id):
+        shown = job_object(record, DEFAULT_TENANT, budgets[""])
+        del shown["payload"]
+        recorder.final("job", **shown, **payload_fields(record.payload))
+    for number, one in enumerate(await engine.outbox.messages(MessageFilter(limit=EVERYTHING))):
+        recorder.final(
+            "message", webhook_id=f"m{number}", job_id=one.job_id, type=one.type,
+            state=one.state, attempts=one.tries,
+        )  # fmt: skip
+    for duty in await engine.duties.duties():
+        recorder.final("duty", duty=duty.duty, node=duty.node, hand_overs=duty.hand_overs,
+                       acquired_at=time_text(duty.acquired_at))  # fmt: skip
+    counts = await engine.counts()
+    by_state = {state.value: counts.by_state.get(state, 0) for state in JobState}
+    recorder.final("counts", by_state=by_state, enqueued=counts.enqueued_total)
+
+
+async def _write_events(world: World) -> None:
+    events, position = world.store.engine.events, 0
+    while True:
+        await events.order()
+        page = await events.read(position)
+        for event in page.events:
+            told = json.loads(json.dumps(event_object(event, DEFAULT_TENANT)))
+            world.recorder.body.append({"record": "event", "target": event.target, **told})
+        position = page.position
+        if not page.more:
+            return

@@ -1,0 +1,375 @@
+"""What a node, or a client, reaches the store by: the product's Engine, at whose other end requests
+travel, get lost, and are carried out by nobody's hand but the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
+from uuid import UUID
+
+import attrs
+import trio
+
+from musterd.manager.facets import facet
+from musterd.store.duties import DutyReport, Holder
+from musterd.store.engine import ReapRequest
+from musterd.store.events import NewEvent
+from musterd.store.errors import OutcomeUnknown, StoreError
+from musterd.store.job import (
+    Action,
+    Claim,
+    ClaimRequest,
+    ControlResult,
+    Enqueued,
+    Exchange,
+    Hint,
+    Hold,
+    NewJob,
+    ProgressNote,
+    Reaped,
+    Renewal,
+    Settlement,
+)
+from musterd.store.phases import PhaseStart, PhaseStep, Results
+from musterd.store.schedules import Fired, Firing
+from tests.simulation import operations
+from tests.simulation.operations import Operations
+from tests.simulation.recording import Recorder
+from tests.simulation.scheduling import outside_of_all
+from tests.simulation.store import Store
+from tests.simulation.weather import CALM, Fate, Weather, refused, unknown
+from tests.support.faulty_engine import FaultyEngine
+
+T = TypeVar("T")
+NOTHING = Operations((), lambda _: ())
+# Their callers may hear that nobody knows, and their requests may come late.
+CHANGES = frozenset(
+    {
+        *("enqueue", "settle", "claim", "renew", "note_progress", "control", "reap"),
+        *("pause_queue", "resume_queue", "beat", "leave", "tell_kinds"),
+        *("phases_begin", "phases_advance", "duties_take", "duties_renew", "duties_release"),
+        *("events_tell", "outbox_take", "outbox_settle", "retention_mark", "retention_delete"),
+        *("schedules_fire", "schedules_let_go", "schedules_know", "schedules_rewind"),
+    }
+)
+
+
+class Ground(Protocol):
+    """What a line runs over. `on_crash` is told of an error that nobody hears of."""
+
+    nursery: trio.Nursery
+    store: Store
+    recorder: Recorder
+    weather: Weather
+    is_over: bool
+
+    def crashed(self, who: str, error: BaseException) -> None: ...
+    def duties_free(self, who: str) -> None: ...
+
+
+@attrs.define(eq=False)
+class Request:
+    """On its way. `answered` when its sender has heard of it."""
+
+    operation: str
+    call: Callable[[], Awaitable[Any]]
+    ids: list[int]
+    told: Operations
+    timeline: int
+    fate: Fate
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+    answered: trio.Event = attrs.field(factory=trio.Event)
+
+    def answer(self, result: Any) -> None:
+        if not self.done:
+            self.done, self.result = True, result
+            self.answered.set()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done:
+            self.done, self.error = True, error
+            self.answered.set()
+
+
+class Line(FaultyEngine):
+    """`who` is `node:NAME` or `client:NAME`."""
+
+    def __init__(self, ground: Ground, who: str) -> None:
+        engine = ground.store.engine
+        super().__init__(engine, ground.nursery)
+        self._ground, self.who = ground, who
+        node = who.removeprefix("node:")
+        self._node = node if node != who else None
+        self.under_way: dict[int, Request] = {}
+        self._hint = Hint(False, frozenset())
+        self._rung = trio.Event()
+        self._numbers = 0
+        self.watched_duties = _Duties(self)
+        self.duties = cast(Any, self.watched_duties)
+        self.phases = cast(Any, _Phases(self))
+        self.schedules = cast(Any, _Schedules(self))
+        self.events = cast(Any, _Events(self))
+
+    # -- requests
+
+    async def _through(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
+        return await self.ask(operation, call, NOTHING)
+
+    async def ask(self, operation: str, call: Callable[[], Awaitable[T]], told: Operations) -> T:
+        """Sends it, and waits for what its sender hears of it."""
+        ground, changes = self._ground, operation in CHANGES
+        if ground.is_over:
+            await trio.lowlevel.checkpoint()
+            raise refused(operation, "unreachable")
+        ids = [ground.recorder.call(op, self.who, **fields) for op, fields in told.asked]
+        fate = ground.weather.fate(self._node, changes=changes)
+        if fate is CALM and not changes:
+            await trio.lowlevel.checkpoint()
+            return await self._heard_at_once(call, ids, told)
+        request = Request(operation, call, ids, told, ground.store.timeline, fate)
+        self._numbers += 1
+        number = self._numbers
+        self.under_way[number] = request
+        outside_of_all(ground.nursery.start_soon, self._carry, request, number)
+        try:
+            await request.answered.wait()
+        except trio.Cancelled:
+            self._unheard(ids)
+            raise
+        return self._heard(request)
+
+    async def _heard_at_once(
+        self, call: Callable[[], Awaitable[T]], ids: list[int], told: Operations
+    ) -> T:
+        result = await call()
+        for one, (status, fields) in zip(ids, told.told(result), strict=True):
+            self._ground.recorder.reply(one, status, **fields)
+        return result
+
+    def _unheard(self, ids: list[int]) -> None:
+        for one in ids:
+            self._ground.recorder.reply(one, "unknown")
+
+    def _heard(self, request: Request) -> Any:
+        recorder, error = self._ground.recorder, request.error
+        if error is not None:
+            status = "unknown" if isinstance(error, OutcomeUnknown) else "refused"
+            for one in request.ids:
+                recorder.reply(one, status)
+            raise error
+        for one, told in zip(request.ids, request.told.told(request.result), strict=True):
+            recorder.reply(one, told.status, **told.result)
+        return request.result
+
+    async def _carry(self, request: Request, number: int) -> None:
+        """Nobody's task: it goes on whatever becomes of the sender."""
+        fate = request.fate
+        if fate.gives_up is not None:
+            outside_of_all(self._ground.nursery.start_soon, self._give_up, request, fate.gives_up)
+        if fate.there:
+            await trio.sleep(fate.there)
+        if fate.refusal is not None:
+            request.fail(refused(request.operation, fate.refusal))
+        elif not fate.lost and self._arrives(request):
+            result = await self._carry_out(request)
+            if fate.back and request.error is None:
+                await trio.sleep(fate.back)
+            if fate.gives_up is None and request.error is None:
+                request.answer(result)
+        self.under_way.pop(number, None)
+
+    def _arrives(self, request: Request) -> bool:
+        if self._ground.is_over or request.timeline != self._ground.store.timeline:
+            request.fail(unknown(request.operation))
+            return False
+        return True
+
+    async def _carry_out(self, request: Request) -> Any:
+        store, steps = self._ground.store, request.fate.interrupted
+        try:
+            if steps is not None:
+                store.interrupt_after(steps)
+            result = await store.carry_out(request.call)
+        except StoreError as error:
+            request.fail(error)
+            return None
+        except Exception as error:  # noqa: BLE001 - a fault of the engine: its caller would meet it
+            self._ground.crashed(self.who, error)
+            request.fail(error)
+            return None
+        finally:
+            if steps is not None:
+                store.be_patient()
+        for one, told in zip(request.ids, request.told.told(result), strict=True):
+            if told.status == "ok" and request.operation != "claims_under":
+                self._ground.recorder.commit(one, **told.result)
+        if request.operation == "duties_release":
+            self._ground.duties_free(self.who)
+        return result
+
+    async def _give_up(self, request: Request, seconds: float) -> None:
+        await trio.sleep(seconds)
+        request.fail(unknown(request.operation))
+
+    def drop(self, may_arrive: Callable[[], bool]) -> int:
+        """The connection breaks: whoever waits for an answer gets none. Gives how many those are."""
+        waiting = [one for one in self.under_way.values() if not one.done]
+        for request in waiting:
+            if not may_arrive():
+                request.fate = attrs.evolve(request.fate, lost=True)
+            request.fail(unknown(request.operation))
+        return len(waiting)
+
+    # -- wake-ups
+
+    def hint(self, hint: Hint) -> None:
+        new_work, requests, duties = self._hint
+        self._hint = Hint(
+            new_work or hint.new_work, requests | hint.requests, duties or hint.duties
+        )
+        self._rung.set()
+
+    async def wait_for_hint(self) -> Hint:
+        if self._ground.is_over:
+            await trio.sleep_forever()
+        if self._ground.weather.is_deaf("hints_broken", self._node):
+            await trio.lowlevel.checkpoint()
+            raise refused("hint", "unreachable")
+        await self._rung.wait()
+        hint, self._hint = self._hint, Hint(False, frozenset())
+        self._rung = trio.Event()
+        return hint
+
+    # -- what is written down of requests
+
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return await self.ask(
+            "enqueue", lambda: self.engine.enqueue_keyed(jobs), operations.enqueue(jobs)
+        )
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
+    ) -> Exchange:
+        told = operations.exchange(settlements, claim)
+        name = "settle" if settlements else "claim"
+        return await self.ask(
+            name, lambda: self.engine.exchange(settlements, claim, now_local), told
+        )
+
+    async def claims_under(self, token: UUID) -> list[Claim]:
+        told = operations.read_back(token)
+        return await self.ask("claims_under", lambda: self.engine.claims_under(token), told)
+
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+        told = operations.renew(holds, lease_seconds)
+        return await self.ask(
+            "renew", lambda: self.engine.renew(holds, lease_seconds, now_local), told
+        )
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        told = operations.progress(notes)
+        return await self.ask("note_progress", lambda: self.engine.note_progress(notes), told)
+
+    async def control(self, action: Action, job_id: int) -> ControlResult:
+        told = operations.control(action, job_id)
+        return await self.ask("control", lambda: self.engine.control(action, job_id), told)
+
+    async def reap(self, request: ReapRequest) -> list[Reaped]:
+        self.watched_duties.act("reaping")
+        return await self.ask("reap", lambda: self.engine.reap(request), operations.reap())
+
+    async def pause_queue(self, by: str) -> bool:
+        told = operations.queue("pause_queue")
+        return await self.ask("pause_queue", lambda: self.engine.pause_queue(by), told)
+
+    async def resume_queue(self) -> bool:
+        told = operations.queue("resume_queue")
+        return await self.ask("resume_queue", self.engine.resume_queue, told)
+
+
+class _Duties:
+    """The duties over a line. `act`: work of one has its effect now."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine.duties
+        self._rest = facet(self._engine, "duties", line._through)
+        self._terms: dict[str, UUID] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+    def act(self, duty: str) -> None:
+        term = self._terms.get(duty)
+        if term is not None:
+            self._line._ground.recorder.note("act", duty=duty, term=str(term))
+
+    async def take(self, duties: Sequence[str], holder: Holder) -> frozenset[str]:
+        told = operations.take_duties(duties, holder)
+        taken = await self._line.ask(
+            "duties_take", lambda: self._engine.take(duties, holder), told
+        )
+        self._terms |= dict.fromkeys(sorted(taken), holder.term)
+        return taken
+
+    async def renew(self, reports: Sequence[DutyReport], lease_seconds: float) -> frozenset[str]:
+        told = operations.renew_duties(reports, lease_seconds)
+        return await self._line.ask(
+            "duties_renew", lambda: self._engine.renew(reports, lease_seconds), told
+        )
+
+    async def release(self, reports: Sequence[DutyReport]) -> None:
+        terms: dict[str, bytes] = {}
+
+        async def call() -> None:
+            terms.update(self._line._ground.store.terms())
+            await self._engine.release(reports)
+
+        await self._line.ask("duties_release", call, operations.release_duties(reports, terms))
+
+
+class _Phases:
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine.phases
+
+    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
+        return await self._line._through(
+            "phases_begin", lambda: self._engine.begin(starts, now_local)
+        )
+
+    async def advance(self, steps: Sequence[PhaseStep]) -> frozenset[int]:
+        told = operations.phases(steps)
+        return await self._line.ask("phases_advance", lambda: self._engine.advance(steps), told)
+
+
+class _Schedules:
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine.schedules
+        self._rest = facet(self._engine, "schedules", line._through)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+    async def fire(self, firing: Firing) -> Fired:
+        told = operations.fire(firing)
+        return await self._line.ask("schedules_fire", lambda: self._engine.fire(firing), told)
+
+
+class _Events:
+    """A node that says that it drains claims nothing from then on."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine.events
+        self._rest = facet(self._engine, "events", line._through)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+    async def tell(self, events: Sequence[NewEvent]) -> None:
+        line = self._line
+        if any(one.type == "node.draining" for one in events):
+            node = line.who.removeprefix("node:")
+            line._ground.recorder.note("process", what="draining", node=node)
+        await line._through("events_tell", lambda: self._engine.tell(events))

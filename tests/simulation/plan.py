@@ -1,0 +1,113 @@
+"""What a seed wants: the cluster, what users and operators do, and what goes wrong, and when. All of
+it is drawn before anything runs, so a part can be left out and the rest stays as it is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from tests.simulation import users
+from tests.simulation.troubles import TROUBLES
+
+JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
+
+
+@attrs.frozen
+class Deed:
+    """Something that is done at a moment: by a user, an operator, or the weather."""
+
+    at: float
+    what: str
+    values: Mapping[str, Any]
+
+
+@attrs.frozen
+class Scenario:
+    """`knobs` are settings, by key; `faults` are the kinds of them that this seed wants."""
+
+    seed: int
+    nodes: tuple[str, ...]
+    knobs: Mapping[str, Any]
+    caps: Mapping[str, int]
+    lag_seconds: float
+    seconds: float  # for which things go wrong
+    faults: frozenset[str]
+    deeds: tuple[Deed, ...]
+    embedded: bool = False
+
+    @property
+    def lease_seconds(self) -> float:
+        return float(self.knobs["workers__lease_timeout_seconds"])
+
+
+def draw(seed: int) -> Scenario:
+    dice = random.Random(f"musterd {seed}")
+    nodes = tuple(f"n{number}" for number in range(1, dice.choice((1, 2, 2, 3, 3, 4)) + 1))
+    seconds = dice.choice((15.0, 25.0, 40.0))
+    density = dice.choice((0.08, 0.15, 0.3, 0.5))
+    kinds = [*TROUBLES, *JOB_FAULTS]
+    faults = frozenset(what for what in kinds if dice.random() < density)
+    knobs = draw_knobs(dice)
+    deeds = [*users.draw(dice, seconds, faults), *_troubles(dice, seconds, faults, nodes, knobs)]
+    return Scenario(
+        seed=seed,
+        nodes=nodes,
+        knobs=knobs,
+        caps={"capped": dice.choice((1, 2))},
+        lag_seconds=dice.choice((0.0, 0.002, 0.02, 0.1)),
+        seconds=seconds,
+        faults=faults,
+        deeds=tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at)),
+    )
+
+
+def draw_knobs(dice: random.Random) -> dict[str, Any]:
+    lease = dice.choice((3.0, 4.0, 6.0, 10.0))
+    floor = dice.choice((1, 1, 2))
+    duty_lease = dice.choice((3.0, 5.0, 8.0))
+    return {
+        "workers__default_count": floor,
+        "workers__max_count": floor + dice.choice((0, 1, 2)),
+        "workers__poll_interval_ms": dice.choice((500, 1000, 2000, 4000)),
+        "workers__lease_timeout_seconds": lease,
+        "workers__scale_interval_ms": dice.choice((1000, 2000, 3000)),
+        "leases__heartbeat_seconds": dice.choice((0, 0, lease / 5)),
+        "limits__max_running": dice.choice((0, 0, 0, 2, 3)),
+        "limits__claim_ahead_ms": dice.choice((0, 20, 1000)),
+        "shutdown__grace_period_seconds": dice.choice((1.0, 4.0, 15.0)),
+        "shutdown__interrupted": dice.choice(("requeue", "requeue", "pause")),
+        "shutdown__dismiss_seconds": 5,
+        "shutdown__abandon_seconds": 10,
+        "duties__mode": dice.choice(("leader",) * 7 + ("everyone",)),
+        "duties__lease_seconds": duty_lease,
+        "duties__heartbeat_seconds": duty_lease / 5,
+        "retry__base_seconds": dice.choice((0.5, 1, 2)),
+        "retry__max_seconds": 4,
+        "retry__max_retries": dice.choice((1, 2, 3)),
+        "retry__jitter": dice.choice(("full", "none")),
+        "http__listen": "",
+    }
+
+
+def _troubles(
+    dice: random.Random,
+    seconds: float,
+    faults: frozenset[str],
+    nodes: tuple[str, ...],
+    knobs: Mapping[str, Any],
+) -> list[tuple[float, str, dict[str, Any]]]:
+    """Each kind that is wanted comes one to three times."""
+    found: list[tuple[float, str, dict[str, Any]]] = []
+    lease = knobs["workers__lease_timeout_seconds"]
+    for what, draw_values in TROUBLES.items():
+        own = random.Random(f"{what} {dice.random()}")  # so that kinds do not move each other
+        if what not in faults:
+            continue
+        for _ in range(own.choice((1, 1, 2, 3))):
+            at = own.uniform(0.5, seconds)
+            found.append((at, what, draw_values(own, nodes, lease)))
+    return found

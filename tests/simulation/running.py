@@ -1,0 +1,143 @@
+"""Runs one seed: the scenario, then its history before the checker."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import attrs
+import trio
+from trio.testing import MockClock
+
+from tests.checker.verdict import Judgement, judge
+from tests.simulation import closing, deeds
+from tests.simulation.plan import Scenario
+from tests.simulation.scheduling import Between, one_order
+from tests.simulation.store import template
+from tests.simulation.world import Finding, World
+
+EVIDENCE = (
+    *("clients", "claims", "duties", "schedules", "retention", "handlers", "events", "edges"),
+    *("faults", "processes", "jobs", "messages", "duty_rows", "counts"),
+)
+CPU_SECONDS_MAX = 60.0
+
+
+class Stuck(BaseException):
+    """It turns and turns, and its time does not go on."""
+
+
+@attrs.frozen
+class Run:
+    """What came of a scenario."""
+
+    scenario: Scenario
+    lines: list[str]
+    judgement: Judgement
+    findings: tuple[Finding, ...]
+    counts: Counter[str]
+    virtual_seconds: float
+    cpu_seconds: float
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()[:16]
+
+    @property
+    def violated(self) -> list[str]:
+        return sorted(self.judgement.violated | {one.what for one in self.findings})
+
+
+def run(scenario: Scenario) -> Run:
+    template()
+    started = time.process_time()
+    between = Between()
+    worlds: list[World] = []
+    findings: list[Finding] = []
+    with one_order(scenario.seed), _handlers_kept(), _bounded():
+        try:
+            trio.run(
+                _live, scenario, between, worlds,
+                clock=MockClock(autojump_threshold=0), instruments=[between],
+            )  # fmt: skip
+        except Stuck:
+            findings.append(Finding("stuck", "the processor's time is up, and the clock stands"))
+    (world,) = worlds
+    lines = world.recorder.lines()
+    judgement = judge(lines)
+    return Run(
+        scenario,
+        lines,
+        judgement,
+        (*findings, *world.findings),
+        world.counts,
+        world.recorder.t,
+        time.process_time() - started,
+    )
+
+
+async def _live(scenario: Scenario, between: Between, worlds: list[World]) -> None:
+    async with trio.open_nursery() as nursery:
+        world = World(scenario, nursery, between)
+        worlds.append(world)
+        world.recorder.header["records"] = sorted(EVIDENCE)
+        await world.store.open()
+        try:
+            await _live_through(world)
+        finally:
+            _end_everything(world)
+    await world.store.close()
+
+
+async def _live_through(world: World) -> None:
+    for name in world.scenario.nodes:
+        world.start(name)
+    async with trio.open_nursery() as doing:
+        for deed in world.scenario.deeds:
+            await trio.sleep_until(deed.at)
+            doing.start_soon(deeds.do, world, deed.what, deed.values)
+        await trio.sleep_until(world.scenario.seconds)
+        doing.cancel_scope.cancel()
+    await closing.heal(world)
+    await closing.come_to_rest(world)
+    await closing.end_all(world)
+    await closing.write_final(world)
+
+
+def _end_everything(world: World) -> None:
+    """The history is written. What was killed may go its way now, and reaches nobody."""
+    world.is_over = world.recorder.closed = True
+    for process in world.started:
+        if process.gate.is_shut:
+            process.gate.open()
+    world.nursery.cancel_scope.cancel()
+
+
+@contextmanager
+def _handlers_kept() -> Generator[None]:
+    """Daemons listen for signals, and put back what they found in whatever order they end."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [(number, signal.getsignal(number)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _bounded() -> Generator[None]:
+    def stop(*_: object) -> None:
+        raise Stuck
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_MAX)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -1,0 +1,112 @@
+"""What can go wrong with the ground: for each kind, how one occurrence of it is drawn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Draw = Callable[[random.Random, Sequence[str], float], dict[str, Any]]
+
+
+def _spell(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    """Weather of one node, or of all; now and then, or always."""
+    return {
+        "node": dice.choice((None, dice.choice(nodes))),
+        "seconds": dice.uniform(0.5, 2.5 * lease),
+        "chance": dice.choice((0.05, 0.2, 0.5, 1.0)),
+        "delay": dice.choice((0.05, 0.5, lease / 2, 1.5 * lease)),
+        "seed": dice.random(),
+    }
+
+
+def _outage(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    return {**_spell(dice, nodes, lease), "node": None, "chance": 1.0}
+
+
+def _cut(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    return {**_spell(dice, nodes, lease), "node": dice.choice(nodes), "chance": 1.0}
+
+
+def _window(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    del nodes
+    return {"seconds": dice.uniform(0.5, 1.5 * lease)}
+
+
+def _step(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    del nodes
+    return {"seconds": dice.choice((-2 * lease, -1.0, -0.1, 0.1, 1.0, lease, 3 * lease))}
+
+
+def _skew(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    skews = (-3600.0, -30.0, -lease, lease, 30.0, 86_400.0)
+    return {"node": dice.choice(nodes), "seconds": dice.choice(skews)}
+
+
+def _stop(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    """Often for about as long as a lease."""
+    share = dice.choice((0.1, 0.5, 0.9, 1.0, 1.1, 2.0))
+    return {"node": dice.choice(nodes), "seconds": share * lease * dice.uniform(0.9, 1.1)}
+
+
+def _down(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    back = dice.choice((0.5, 3.0, 2 * lease, None))
+    return {"node": dice.choice(nodes), "back": back}
+
+
+def _again(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    del lease
+    return {"node": dice.choice(nodes), "back": dice.choice((0.0, 0.01, 0.2))}
+
+
+def _reload(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    del lease
+    return {
+        "node": dice.choice(nodes),
+        "poll_ms": dice.choice((500, 1000, 3000)),
+        "max_count": dice.choice((2, 3, 4)),
+    }
+
+
+def _node(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    del lease
+    return {"node": dice.choice(nodes), "seed": dice.random()}
+
+
+def _failover(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    """`back`: what was committed in so many seconds before it is lost."""
+    del nodes
+    return {
+        "back": dice.choice((0.05, 0.5, 2.0, lease)),
+        "away": dice.choice((0.0, 0.5, 3.0)),
+    }
+
+
+TROUBLES: dict[str, Draw] = {
+    **dict.fromkeys(
+        (
+            *("request_lost", "reply_lost", "late_apply", "slow_store", "slow_reply"),
+            *("conflict", "lock_timeout", "interrupted", "too_many_connections"),
+            *("hints_lost", "hints_doubled", "hints_late", "hints_broken"),
+        ),
+        _spell,
+    ),
+    "store_away": _outage,
+    "line_cut": _cut,
+    "connections_dropped": _node,
+    "disk_full": _window,
+    "read_only": _window,
+    "clock_step": _step,
+    "clock_skew": _skew,
+    "freeze": _stop,
+    "suspend": _stop,
+    "kill": _down,
+    "restart": _again,
+    "terminate": _down,
+    "terminate_twice": _down,
+    "reload": _reload,
+    "bad_reload": _node,
+    "failover": _failover,
+    "lossy_failover": _failover,
+}
+SPELLS_OF_HINTS = frozenset({"hints_lost", "hints_doubled", "hints_late", "hints_broken"})
