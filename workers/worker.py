@@ -67,6 +67,11 @@ async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
 
 
 async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> None:
+    if held.trusted_until <= box.tools.boottime():
+        # Its reply came late, or this process was stopped: by now the job may be another's.
+        desk.lose(held)
+        desk.drop(seat, held)
+        return
     try:
         verdict = await _verdict(held, rules, box)
     except trio.Cancelled:

@@ -324,6 +324,7 @@ class _Duties:
         terms: dict[str, bytes] = {}
 
         async def call() -> None:
+            self._line._ground.store.be_patient()
             terms.update(self._line._ground.store.terms())
             await self._engine.release(reports)
 

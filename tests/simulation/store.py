@@ -75,9 +75,11 @@ class Store:
 
     async def carry_out(self, call: Callable[[], Awaitable[T]]) -> T:
         """In one step. What it did to jobs is in the history when this returns."""
-        self._edges.clear()
-        done = await call()
-        for job, before, after in self._edges:
+        try:
+            done = await call()
+        finally:
+            edges, self._edges = self._edges, []
+        for job, before, after in edges:
             self._recorder.note("edge", job=job, **{"from": before, "to": after})
         return done
 

@@ -139,7 +139,7 @@ def header_of(world: World) -> dict[str, object]:
     return {
         "lease_seconds": leases.lease_seconds,
         "margin_seconds": leases.margin_seconds - look - 0.01,
-        "stop_seconds": STOP_SECONDS_MAX if "hung_handler" in scenario.faults else 0.0,
+        "stop_seconds": STOP_SECONDS_MAX + look if "hung_handler" in scenario.faults else 0.0,
         "caps": caps,
         "budgets": {"": retry.max_retries + 1},
         "duty_trust_seconds": 0.07 * duty,

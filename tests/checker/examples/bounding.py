@@ -206,6 +206,17 @@ def the_clock_was_put_forward_so_it_is_due(h: History) -> None:
     claim(h, 1, "a")
 
 
+@legal(commits=(True,))
+def a_job_that_had_its_target_before_a_failover(h: History) -> None:
+    make(h, 1, target="shop")
+    make(h, 2, target="shop")
+    claim(h, 1, "a")
+    settle(h, 1, "a", **ending("queued"))
+    h.note("fault", what="failover", lost_since=1)
+    h.do("pause", CLIENT, {"state": "paused"}, job=2)
+    claim(h, 1, "b", 2)
+
+
 @breaks("S14")
 def a_node_that_drains_asks_for_work(h: History) -> None:
     make(h, 1)
@@ -226,6 +237,31 @@ def events_tell_of_a_claim_by_who_drains(h: History) -> None:
     h.event("node.draining", None, node="north")
     h.wait(5)
     h.event("job.started", 1, attempt=1, node="north")
+
+
+@breaks("S14")
+def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("node.draining", None, node="north")
+    h.wait(5)
+    h.event("job.started", 1, attempt=1, node="north")
+    h.event("node.stopped", None, node="north")
+    h.event("node.started", None, node="north")
+
+
+@legal()
+def a_node_says_that_it_has_started_again_after_its_first_claim(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("job.enqueued", 2)
+    h.event("node.draining", None, node="north")
+    h.event("node.stopped", None, node="north")
+    h.wait(5)
+    h.event("job.started", 1, attempt=1, node="north")
+    h.event("node.started", None, node="north")
+    h.event("node.draining", None, node="north")
+    h.wait(5)
+    h.event("job.started", 2, attempt=1, node="north")
+    h.event("node.started", None, node="north")
 
 
 @legal()

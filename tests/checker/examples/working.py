@@ -62,6 +62,43 @@ def two_handlers_of_one_job(h: History) -> None:
     handler(h, "effect", 1, "a")
 
 
+@legal(stop_seconds=8, **MARGIN)
+def a_handler_that_takes_its_time_to_stop_while_its_node_stands_still(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.wait(28)
+    h.note("told", job=1, attempt=1)
+    h.note("fault", what="freeze", node="north")
+    h.wait(20)
+    h.note("fault", what="thaw", node="north")
+    h.wait(7)
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+
+@legal(stop_seconds=8, **MARGIN)
+def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.wait(28)
+    h.note("told", job=1, attempt=1)
+    h.wait(3)
+    reap(h, 1)
+    claim(h, 1, "b", 2, SOUTH)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.wait(4)
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+
+@breaks("S16", stop_seconds=8)
+def a_handler_that_takes_too_long_to_stop(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.wait(9)
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+
 @legal(**MARGIN)
 def one_effect_that_was_under_way_in_a_freeze(h: History) -> None:
     make(h, 1)

@@ -69,7 +69,7 @@ class Targets(Invariant):
                 return
 
     def _judge_halt(self, claim: Claim, job: Job, target: str) -> None:
-        if job.attempt:
+        if job.attempt or claim.attempt > 1:
             return  # it may have had the target before it was halted
         for mate in self.world.targets.get(target, ()):
             other = self.world.jobs[mate]
