@@ -95,6 +95,8 @@ class Court:
             op.lo, op.hi = op.asked, self.world.now
             self._carrier.carried_out(op)
         if status == "unknown":
+            for hook in self._tell.hooks("unheard"):
+                hook(op)
             return
         op.done_line = op.done_line or line
         for hook in self._tell.hooks("answered"):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from tests.checker.invariant import Invariant
 from tests.checker.invariants.asking import Asked, AskedInTheEnd, AskedOfHandlers
-from tests.checker.invariants.attempts import BegunOnce, CountedClaims, CountedSeen, PhasesOnce
+from tests.checker.invariants.attempts import (
+    BegunOnce,
+    CountedClaims,
+    CountedSeen,
+    PhasesOnce,
+    WholeBudget,
+)
 from tests.checker.invariants.caps import Caps, CapsSeen
 from tests.checker.invariants.counting import (
     CountsAndEvents,
@@ -24,8 +30,10 @@ from tests.checker.invariants.ending import (
     OneEndSeen,
 )
 from tests.checker.invariants.keeping import NoInvention, NoLoss, OnceByKey
+from tests.checker.invariants.leaving import NothingLeft, UnknownClaims
 from tests.checker.invariants.liveness import AllEnd, DutyHadAgain, Reclaimed
 from tests.checker.invariants.load import NobodyWaitsLong, PoisonIsContained, RateComesBack
+from tests.checker.invariants.ordering import InOrder
 from tests.checker.invariants.outbox import Delivered, Kept, KeptSeen, OneMessage
 from tests.checker.invariants.owning import Fencing, FreshTokens, NoEarlySteal, OneOwner
 from tests.checker.invariants.owning_seen import (
@@ -55,7 +63,7 @@ ALL: tuple[type[Invariant], ...] = (
     *(NoEarlySteal, NoEarlyStealSeen),
     *(OneEnd, OneEndSeen),
     *(LegalSteps, LegalStepsSeen, LegalEdges),
-    *(CountedClaims, CountedSeen, BegunOnce),
+    *(CountedClaims, CountedSeen, BegunOnce, WholeBudget),
     *(Caps, CapsSeen),
     *(Targets, TargetsSeen),
     *(NotBeforeDue, NotBeforeDueSeen, DelayedSeen),
@@ -77,4 +85,7 @@ ALL: tuple[type[Invariant], ...] = (
     *(NobodyWaitsLong,),
     *(FinishedWork,),
     *(PhasesOnce,),
+    *(UnknownClaims,),
+    *(NothingLeft,),
+    *(InOrder,),
 )

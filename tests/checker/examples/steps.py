@@ -242,3 +242,44 @@ def nobody_knows_whether_it_was_given_back_and_it_was(h: History) -> None:
     h.commit(call)
     h.reply(call, "unknown")
     claim(h, 1, "b", 2, SOUTH)
+
+
+@breaks("S10", budgets={"": 3})
+def it_wants_another_try_and_fails_though_there_are_some_left(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "end", 1, "a", outcome="retry")
+    settle(h, 1, "a", **ending("failed"))
+
+
+@breaks("S10", budgets={"": 2})
+def a_resume_does_not_renew_the_budget(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a", **ending("failed"))
+    control(h, "resume", 1, "queued")
+    claim(h, 1, "b", 2)
+    handler(h, "end", 1, "b", 2, outcome="retry")
+    settle(h, 1, "b", **ending("failed", 2))
+
+
+@breaks("S10")
+def its_own_budget_is_not_used_up(h: History) -> None:
+    make(h, 1, max_attempts=3)
+    for attempt, token in enumerate("ab", start=1):
+        claim(h, 1, token, attempt)
+        handler(h, "end", 1, token, attempt, outcome="retry")
+        settle(h, 1, token, **ending("failed" if token == "b" else "queued", attempt))
+
+
+@legal(budgets={"": 2})
+def it_fails_when_its_budget_is_used_up_or_when_it_wants_to(h: History) -> None:
+    make(h, 1)
+    for attempt, token in enumerate("ab", start=1):
+        claim(h, 1, token, attempt)
+        handler(h, "end", 1, token, attempt, outcome="retry")
+        settle(h, 1, token, **ending("failed" if token == "b" else "queued", attempt))
+    make(h, 2)
+    claim(h, 2, "c")
+    handler(h, "end", 2, "c", outcome="fatal")
+    settle(h, 2, "c", **ending("failed"))

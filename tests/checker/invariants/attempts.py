@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.checker.facts import Claim, Job, Op, Record
+from tests.checker.facts import Claim, End, Job, Op, Record
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen, data_of
 from tests.checker.world import World
 
-SAYS = "attempts are counted one by one, each is begun once, and no more than the budget"
+SAYS = "attempts are counted one by one, each is begun once, no more than the budget, and no fewer"
 
 
 def budget_of(world: World, kind: str) -> int | None:
@@ -124,6 +124,38 @@ class BegunOnce(Invariant):
         if first != line and (token or not self.world.failovers):
             story = f"attempt {record['attempt']} of job {record['job']} was begun twice"
             self.accuse(record["job"], (first, line), story)
+
+
+class WholeBudget(Invariant):
+    """Who asks for another try gets one while there are some left."""
+
+    name = "S10"
+    says = SAYS
+    needs = frozenset({"claims", "clients", "handlers"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._wants: dict[str, int] = {}  # by token: the line that says so
+
+    def stopped(self, line: int, record: Record) -> None:
+        if record["outcome"] == "retry" and "token" in record:
+            self._wants[f"{record['job']} {record['token']}"] = line
+
+    def ended(self, claim: Claim | None, end: End, job: Job) -> None:
+        line = self._wants.pop(f"{job.id} {claim.token}", 0) if claim else 0
+        if claim is None or not line or end.state != "failed" or end.how != "settle":
+            return
+        own = job.made.call.get("max_attempts") if job.made else None
+        budget = own or budget_of(self.world, job.kind)
+        if job.made is None or budget is None or job.maybe_lost or job.unsure or claim.undone:
+            return
+        self.cases += 1
+        if job.used < budget:
+            story = (
+                f"job {job.id} failed with attempt {claim.attempt}, which wanted another; "
+                f"{job.used} of its {budget} attempts were used"
+            )
+            self.accuse(job.id, (*claim.op.lines, line, *end.op.lines), story)
 
 
 class PhasesOnce(Invariant):
