@@ -155,7 +155,7 @@ async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done(
 ) -> None:
     async with on_a_store() as scene:
         first = await scene.node(1)
-        first.engine.faults["duties_take"].append(Fault("slow_reply", 12))
+        first.engine.faults["duties_take"].append(Fault("slow_reply", 25))
         await trio.sleep(5)
         second = await scene.node(2)
         await trio.sleep(60)
