@@ -100,14 +100,18 @@ async def write_final(world: World) -> None:
         shown = job_object(record, DEFAULT_TENANT, budgets[""])
         del shown["payload"]
         recorder.final("job", **shown, **payload_fields(record.payload))
-    for number, one in enumerate(await engine.outbox.messages(MessageFilter(limit=EVERYTHING))):
+    messages = await engine.outbox.messages(MessageFilter(limit=EVERYTHING))
+    for one in sorted(messages, key=lambda one: one.id):
         recorder.final(
-            "message", webhook_id=f"m{number}", job_id=one.job_id, type=one.type,
+            "message", webhook_id=world.receiver.name_of(one.message_id), job_id=one.job_id, type=one.type,
             state=one.state, attempts=one.tries,
         )  # fmt: skip
     for duty in await engine.duties.duties():
         recorder.final("duty", duty=duty.duty, node=duty.node, hand_overs=duty.hand_overs,
                        acquired_at=time_text(duty.acquired_at))  # fmt: skip
+    names = sorted(world.settings.schedules)
+    for schedule in await engine.schedules.know(names):
+        recorder.final("schedule", name=schedule.name, fired=schedule.fired)
     counts = await engine.counts()
     by_state = {state.value: counts.by_state.get(state, 0) for state in JobState}
     recorder.final("counts", by_state=by_state, enqueued=counts.enqueued_total)

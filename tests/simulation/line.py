@@ -32,6 +32,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.phases import PhaseStart, PhaseStep, Results
+from musterd.store.retention import Errand, Place, Strides
 from musterd.store.schedules import Fired, Firing
 from tests.simulation import operations
 from tests.simulation.operations import Operations
@@ -112,6 +113,7 @@ class Line(FaultyEngine):
         self.phases = cast(Any, _Phases(self))
         self.schedules = cast(Any, _Schedules(self))
         self.events = cast(Any, _Events(self))
+        self.retention = cast(Any, _Retention(self))
 
     # -- requests
 
@@ -356,8 +358,29 @@ class _Schedules:
         return getattr(self._rest, name)
 
     async def fire(self, firing: Firing) -> Fired:
+        self._line.watched_duties.act("schedules")
         told = operations.fire(firing)
         return await self._line.ask("schedules_fire", lambda: self._engine.fire(firing), told)
+
+
+class _Retention:
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine.retention
+        self._rest = facet(self._engine, "retention", line.pass_on)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+    async def delete(self, errand: Errand, after: Place | None) -> Strides:
+        line, deleted = self._line, list[int]()
+        line.watched_duties.act("retention")
+
+        async def call() -> Strides:
+            done = await self._engine.delete(errand, after)
+            deleted.extend(line.ground.store.take_deleted())
+            return done
+
+        return await line.ask("retention_delete", call, operations.delete(deleted))
 
 
 class _Events:

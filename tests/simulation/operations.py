@@ -203,6 +203,15 @@ def reap() -> Operations:
     return Operations([Asked("reap", {})], told)
 
 
+def delete(deleted: Sequence[int]) -> Operations:
+    """`deleted`: which jobs those are is known once it was carried out."""
+
+    def told(_: object) -> list[Told]:
+        return [Told("ok", {"jobs": list(deleted)})]
+
+    return Operations([Asked("delete", {})], told)
+
+
 def take_duties(duties: Sequence[str], holder: Holder) -> Operations:
     def told(taken: frozenset[str]) -> list[Told]:
         return [_taken(duty in taken) for duty in duties]
