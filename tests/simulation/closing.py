@@ -102,13 +102,13 @@ async def write_final(world: World) -> None:
         recorder.final("job", **shown, **payload_fields(record.payload))
     messages = await engine.outbox.messages(MessageFilter(limit=EVERYTHING))
     for one in sorted(messages, key=lambda one: one.id):
-        recorder.final(
-            "message", webhook_id=world.receiver.name_of(one.message_id), job_id=one.job_id, type=one.type,
-            state=one.state, attempts=one.tries,
-        )  # fmt: skip
+        name = world.receiver.name_of(one.message_id)
+        fields = {"job_id": one.job_id, "type": one.type, "state": one.state}
+        recorder.final("message", webhook_id=name, **fields, attempts=one.tries)
     for duty in await engine.duties.duties():
-        recorder.final("duty", duty=duty.duty, node=duty.node, hand_overs=duty.hand_overs,
-                       acquired_at=time_text(duty.acquired_at))  # fmt: skip
+        acquired_at = time_text(duty.acquired_at)
+        fields = {"node": duty.node, "hand_overs": duty.hand_overs, "acquired_at": acquired_at}
+        recorder.final("duty", duty=duty.duty, **fields)
     names = sorted(world.settings.schedules)
     for schedule in await engine.schedules.know(names):
         recorder.final("schedule", name=schedule.name, fired=schedule.fired)

@@ -253,4 +253,5 @@ def fire(firing: Firing) -> Operations:
     def told(fired: Fired) -> list[Told]:
         return [Told("ok", {"job": fired.job_id}) if fired.taken else STALE]
 
-    return Operations([Asked("fire", {"schedule": firing.schedule, "slot": slot})], told)
+    fields = {"schedule": firing.schedule, "slot": slot, "kind": firing.kind}
+    return Operations([Asked("fire", fields)], told)

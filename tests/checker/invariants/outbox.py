@@ -40,6 +40,9 @@ class OneMessage(Invariant):
         if op.call.get("webhook"):
             self._wanted.add(job.id)
 
+    def fired(self, op: Op) -> None:
+        self._wanted.discard(op.result.get("job", 0))
+
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] in ENDS:
             self._ends.setdefault(seen.id, Counter())[record["type"]] += 1
