@@ -234,6 +234,9 @@ class Carrier:
             hook(op)
 
     def _fire(self, op: Op) -> None:
+        job_id = op.result.get("job")
+        if job_id is not None:  # of a failover that lost one, this may be its id
+            self._world.rename(self._world.job(job_id), op)
         for hook in self._tell.hooks("fired"):
             hook(op)
 

@@ -5,6 +5,7 @@ store then holds is written down.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import trio
@@ -16,6 +17,7 @@ from musterd.store.outbox import MessageFilter
 from musterd.store.report import job_object
 from musterd.store.shown import time_text
 from tests.simulation.deeds import patiently
+from tests.simulation.line import Line
 from tests.simulation.operations import payload_fields
 from tests.simulation.world import World
 
@@ -46,7 +48,9 @@ async def heal(world: World) -> None:
     for name in world.scenario.nodes:
         if not world.processes[name].is_up:
             world.start(name)
-    while not await patiently(world, lambda line: line.resume_queue()):
+    while True:
+        if await patiently(world, lambda line: line.resume_queue()):
+            return
         await trio.sleep(LOOK_SECONDS)
 
 
@@ -68,7 +72,11 @@ async def _let_go_on(world: World) -> None:
     dice = world.dice("resuming")
     for (job,) in world.store.raw("select id from job_rows where state = 'paused' order by id"):
         if dice.random() < 0.5:
-            await patiently(world, lambda line, job=job: line.control(Action.RESUME, job))
+            await patiently(world, partial(_resume, job))
+
+
+async def _resume(job: int, line: Line) -> None:
+    await line.control(Action.RESUME, job)
 
 
 async def end_all(world: World) -> None:
@@ -92,14 +100,18 @@ async def write_final(world: World) -> None:
         shown = job_object(record, DEFAULT_TENANT, budgets[""])
         del shown["payload"]
         recorder.final("job", **shown, **payload_fields(record.payload))
-    for number, one in enumerate(await engine.outbox.messages(MessageFilter(limit=EVERYTHING))):
-        recorder.final(
-            "message", webhook_id=f"m{number}", job_id=one.job_id, type=one.type,
-            state=one.state, attempts=one.tries,
-        )  # fmt: skip
+    messages = await engine.outbox.messages(MessageFilter(limit=EVERYTHING))
+    for one in sorted(messages, key=lambda one: one.id):
+        name = world.receiver.name_of(one.message_id)
+        fields = {"job_id": one.job_id, "type": one.type, "state": one.state}
+        recorder.final("message", webhook_id=name, **fields, attempts=one.tries)
     for duty in await engine.duties.duties():
-        recorder.final("duty", duty=duty.duty, node=duty.node, hand_overs=duty.hand_overs,
-                       acquired_at=time_text(duty.acquired_at))  # fmt: skip
+        acquired_at = time_text(duty.acquired_at)
+        fields = {"node": duty.node, "hand_overs": duty.hand_overs, "acquired_at": acquired_at}
+        recorder.final("duty", duty=duty.duty, **fields)
+    names = sorted(world.settings.schedules)
+    for schedule in await engine.schedules.know(names):
+        recorder.final("schedule", name=schedule.name, fired=schedule.fired)
     counts = await engine.counts()
     by_state = {state.value: counts.by_state.get(state, 0) for state in JobState}
     recorder.final("counts", by_state=by_state, enqueued=counts.enqueued_total)

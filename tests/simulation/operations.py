@@ -183,7 +183,16 @@ def control(action: Action, job_id: int) -> Operations:
 
 
 def queue(op: str) -> Operations:
-    return Operations([Asked(op, {})], lambda _: [DONE])
+    return Operations([Asked(op, {})], _done)
+
+
+def _done(_: object) -> list[Told]:
+    return [DONE]
+
+
+def nothing(_: object) -> list[Told]:
+    """Of a request that nobody writes down."""
+    return []
 
 
 def reap() -> Operations:
@@ -192,6 +201,15 @@ def reap() -> Operations:
         return [Told("ok", {"jobs": jobs})]
 
     return Operations([Asked("reap", {})], told)
+
+
+def delete(deleted: Sequence[int]) -> Operations:
+    """`deleted`: which jobs those are is known once it was carried out."""
+
+    def told(_: object) -> list[Told]:
+        return [Told("ok", {"jobs": list(deleted)})]
+
+    return Operations([Asked("delete", {})], told)
 
 
 def take_duties(duties: Sequence[str], holder: Holder) -> Operations:
@@ -235,4 +253,5 @@ def fire(firing: Firing) -> Operations:
     def told(fired: Fired) -> list[Told]:
         return [Told("ok", {"job": fired.job_id}) if fired.taken else STALE]
 
-    return Operations([Asked("fire", {"schedule": firing.schedule, "slot": slot})], told)
+    fields = {"schedule": firing.schedule, "slot": slot, "kind": firing.kind}
+    return Operations([Asked("fire", fields)], told)

@@ -1,5 +1,5 @@
-"""What a seed wants: the cluster, what users and operators do, and what goes wrong, and when. All of
-it is drawn before anything runs, so a part can be left out and the rest stays as it is.
+"""What a seed wants: the cluster, what users and operators do, and what goes wrong, and when. All
+of it is drawn before anything runs, so a part can be left out and the rest stays as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,22 @@ from tests.simulation import users
 from tests.simulation.troubles import TROUBLES
 
 JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
+
+
+SCHEDULED = {
+    "schedules__tick__kind": "plain",
+    "schedules__tick__every_seconds": 3,
+    "schedules__tick__missed": "all",
+    "schedules__tock__kind": "brief",
+    "schedules__tock__every_seconds": 5,
+    "schedules__tock__overlap": "skip",
+}
+KEEP_SECONDS = 8.0  # then a job is deleted, where jobs are deleted at all
+FORGETFUL = {
+    "retention__stale_after_hours": KEEP_SECONDS / 2 / 3600,
+    "retention__delete_after_hours": KEEP_SECONDS / 3600,
+    "retention__interval_seconds": 2,
+}
 
 
 @attrs.frozen
@@ -89,7 +105,12 @@ def draw_knobs(dice: random.Random) -> dict[str, Any]:
         "retry__max_seconds": 4,
         "retry__max_retries": dice.choice((1, 2, 3)),
         "retry__jitter": dice.choice(("full", "none")),
+        "webhooks__retry_base_seconds": 0.5,
+        "webhooks__retry_max_seconds": 3,
+        "webhooks__timeout_seconds": 2,
         "http__listen": "",
+        **dice.choice(({}, {}, SCHEDULED)),
+        **dice.choice(({}, {}, FORGETFUL)),
     }
 
 

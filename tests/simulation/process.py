@@ -19,6 +19,7 @@ from musterd.manager.watched import WatchedEngine
 from musterd.workers.context import JobContext
 from tests.simulation.handlers import HOST
 from tests.simulation.line import Ground, Line
+from tests.simulation.receiving import Receiver
 from tests.simulation.scheduling import GATE, Between, Gate, outside_of_all
 
 
@@ -27,6 +28,7 @@ class Place(Ground, Protocol):
 
     between: Between
     catalog: Catalog
+    receiver: Receiver
 
     def now(self) -> float: ...
     def befallen(self, what: str) -> None: ...
@@ -41,8 +43,9 @@ class Silent(logging.Handler):
 
 
 def silent_log() -> logging.Logger:
-    log = logging.Logger("musterd.simulated", logging.CRITICAL)
-    log.addHandler(Silent())
+    log = logging.getLogger("musterd.simulated")
+    log.handlers, log.propagate = [Silent()], False
+    log.setLevel(logging.CRITICAL)
     return log
 
 
@@ -84,13 +87,14 @@ class Process:
             boottime=lambda: place.now() + origin,
             wall_clock=lambda: place.store.wall_clock() + self.skew_seconds,
             reread=self._reread,
+            post=place.receiver.post,
             load=lambda: 0.5,
             abandon=self.leave_behind,
         )
 
     def _reread(self) -> tuple[Settings, Catalog]:
         if self.fresh is None:
-            raise ConfigError([Fault("workers", "no such number")])
+            raise ConfigError([Fault("simulation", found="no such number")])
         return self.fresh, self.place.catalog
 
     # -- its life
@@ -112,6 +116,11 @@ class Process:
     async def _run(self) -> None:
         try:
             await self.daemon.run()
+        except BaseExceptionGroup as errors:
+            self.place.crashed(self.line.who, errors)
+            cancelled = errors.subgroup(trio.Cancelled)
+            if cancelled is not None:
+                raise cancelled from None
         except Exception as error:  # noqa: BLE001 - whatever gets out of a daemon is a finding
             self.place.crashed(self.line.who, error)
         self._note_end()

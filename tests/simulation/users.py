@@ -52,21 +52,19 @@ def _job(dice: random.Random, number: int, faults: frozenset[str]) -> dict[str, 
     if dice.random() < 0.25:
         job["dedup_key"] = f"key{dice.randrange(6)}" if dice.random() < 0.4 else f"own{number}"
         job["dedup_scope"] = dice.choice(("until_finished", "forever"))
+    if dice.random() < 0.3:
+        job["webhook"] = "https://shop.example/hook"
     if dice.random() < 0.1:
         job["max_attempts"] = dice.choice((1, 2))
     return job
 
 
-def _payload(
-    dice: random.Random, number: int, kind: str, faults: frozenset[str]
-) -> dict[str, Any]:
+def _payload(dice: random.Random, number: int, kind: str, faults: frozenset[str]) -> dict[str, Any]:
     steps = dice.choice(((0.02,), (0.3,), (0.1, 0.1, 0.1), (1.0, 0.5), (2.5,), (0.2, 4.0)))
     payload: dict[str, Any] = {"n": number, "steps": list(steps)}
     if kind == "brief":
         payload["steps"] = []
-    payload["end"] = dice.choice(
-        ("success",) * 12 + ("retry", "fatal", "cancel", "snooze")
-    )
+    payload["end"] = dice.choice(("success",) * 12 + ("retry", "fatal", "cancel", "snooze"))
     if dice.random() < 0.15:
         payload["fail_first"] = dice.choice((1, 2))
     if dice.random() < 0.3:

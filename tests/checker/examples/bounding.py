@@ -226,6 +226,23 @@ def a_job_that_had_its_target_before_a_failover(h: History) -> None:
     claim(h, 1, "b", 2)
 
 
+@legal(commits=(True,))
+def the_id_of_a_job_that_waited_is_that_of_another_after_a_failover(h: History) -> None:
+    make(h, 1, target="shop")
+    h.note("fault", what="failover", lost_since=1)
+    make(h, 1)
+    make(h, 2, target="shop")
+    claim(h, 2, "a")
+
+
+@legal()
+def the_clock_of_the_store_decides_what_was_made_first(h: History) -> None:
+    make(h, 1, target="shop")
+    h.note("fault", what="clock", who="store", seconds=-60)
+    make(h, 2, target="shop")
+    claim(h, 2, "a")
+
+
 @breaks("S14")
 def a_node_that_drains_asks_for_work(h: History) -> None:
     make(h, 1)
@@ -256,6 +273,19 @@ def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: History) -> None:
     h.event("job.started", 1, attempt=1, node="north")
     h.event("node.stopped", None, node="north")
     h.event("node.started", None, node="north")
+
+
+@legal()
+def events_tell_of_a_claim_that_came_late(h: History) -> None:
+    make(h, 1)
+    h.event("job.enqueued", 1)
+    early = h.call("claim", NORTH, token="a", lease_seconds=30)
+    h.note("process", what="draining", node="north")
+    h.event("node.draining", None, node="north")
+    h.wait(5)
+    h.reply(early, jobs=[{"job": 1, "attempt": 1}])
+    h.event("job.started", 1, attempt=1, node="north")
+    h.event("node.stopped", None, node="north")
 
 
 @legal()

@@ -131,6 +131,29 @@ def deleted_with_a_message_still_to_be_sent(h: History) -> None:
     message(h, "m1", 1, "job.succeeded", "waiting")
 
 
+@legal(retention={"succeeded": 60})
+def deleted_in_time_though_its_end_was_written_late(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    h.note("begin", job=1, attempt=1, who=NORTH, token="a")
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
+    h.wait(20)
+    settle(h, 1, "a")
+    h.wait(41)
+    h.do("delete", NORTH, {"jobs": [1]})
+
+
+@legal(commits=(True,))
+def the_id_of_a_job_with_a_webhook_is_that_of_another_after_a_failover(h: History) -> None:
+    make(h, 1, webhook=True)
+    h.note("fault", what="failover", lost_since=1)
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a")
+    h.end()
+    row(h, 1, "succeeded")
+
+
 @legal(retention={"succeeded": 60, "failed": 60})
 def deleted_in_time(h: History) -> None:
     ran(h, 1)

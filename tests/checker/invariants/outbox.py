@@ -34,8 +34,14 @@ class OneMessage(Invariant):
             self._resumed.add(op.call["job"])
 
     def made(self, op: Op, job: Job) -> None:
-        if op.call.get("webhook") and op.result.get("new") is not False:
+        if op.result.get("new") is False:
+            return
+        self._wanted.discard(job.id)  # of one that was lost, whose id this is now
+        if op.call.get("webhook"):
             self._wanted.add(job.id)
+
+    def fired(self, op: Op) -> None:
+        self._wanted.discard(op.result.get("job", 0))
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] in ENDS:
@@ -132,6 +138,20 @@ class Kept(Invariant):
     needs = frozenset({"retention", "claims", "clients"})
     wants = ("retention",)
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._stopped: dict[tuple[int, int], float] = {}  # when a handler did, by job and attempt
+
+    def stopped(self, line: int, record: Record) -> None:
+        self._stopped[record["job"], record["attempt"]] = self.world.now.t
+
+    def _ended(self, last: Op, job: Job) -> float:
+        """A job ends when its work does, which may be long before that is written."""
+        if last.name != "settle" or job.claim is None:
+            return last.lo.t
+        key = (job.id, last.call.get("attempt", job.claim.attempt))
+        return self._stopped.get(key, job.claim.op.lo.t)
+
     def deleted(self, op: Op, job: Job) -> None:
         self.cases += 1
         keep = self.world.header["retention"].get(job.last_state, 0)
@@ -142,7 +162,7 @@ class Kept(Invariant):
             if self._surely_lives(job):
                 self.accuse(job.id, op.lines, f"job {job.id} was deleted and had not ended")
             return
-        age = op.hi.t - last.lo.t + self.world.forward + self.world.slack
+        age = op.hi.t - self._ended(last, job) + self.world.forward + self.world.slack
         if not keep or age < keep:
             story = f"job {job.id} ({job.last_state}) was deleted {age:.3f} s after its end"
             self.accuse(job.id, (*last.lines, *op.lines), story)
@@ -172,7 +192,8 @@ class KeptSeen(Invariant):
         self.cases += 1
         self._gone[seen.id] = line
         keep = self.world.header["retention"].get(seen.state, 0)
-        age = moment(record["at"]) - seen.since + self.world.slack
+        # Its work has ended at some time after it was claimed, and before that was written.
+        age = moment(record["at"]) - (seen.claimed_at or seen.since) + self.world.slack
         if seen.state not in ENDED:
             self.accuse(seen.id, (seen.line, line), f"job {seen.id} was deleted: {seen.state}")
         elif not keep or (age < keep and not self.world.stepped):
