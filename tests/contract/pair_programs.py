@@ -195,7 +195,8 @@ VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "succeed": settling(JobState.SUCCEEDED),
     "succeed and claim": exchange,
     "fail": settling(JobState.FAILED, error=ERROR),
-    "retry": settling(JobState.QUEUED, phase=FINISHED),
+    "retry": settling(JobState.QUEUED),
+    "retry in a phase": settling(JobState.QUEUED, phase=FINISHED),
     "give back": settling(JobState.QUEUED, AttemptOutcome.RELEASED, forgive=True),
     "pause itself": settling(JobState.PAUSED, forgive=True),
     "reap": reap,
@@ -208,6 +209,8 @@ VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "enqueue": enqueue,
     "enqueue with a key": enqueue_keyed,
 }
+# A worker sends these once it has heard that its phases have begun.
+IN_PHASES = {"finish a phase", "retry in a phase"}
 # These pass by what somebody else is writing to, and do the rest.
 PASSING = {
     "claim", "succeed and claim", "reap", "unpark", "cancel all", "resume all", "mark", "delete",

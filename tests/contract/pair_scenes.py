@@ -13,7 +13,7 @@ import attrs
 from musterd.store.job import Claim, NewJob
 from musterd.store.postgres import rows
 from tests.contract import target_tools
-from tests.contract.pair_programs import NARROW, VERBS, Actor, Step, claiming
+from tests.contract.pair_programs import IN_PHASES, NARROW, VERBS, Actor, Step, claiming
 from tests.contract.sessions import Connection, Running, Statement, until_blocked_or_done
 
 LOOK = """
@@ -67,6 +67,11 @@ class Scene(NamedTuple):
     def is_capped(self) -> bool:
         return self.kinds[0] == "narrow"
 
+    @property
+    def verbs(self) -> list[str]:
+        begun = "begin phases" in self.way
+        return [what for what in VERBS if begun or what not in IN_PHASES]
+
 
 WAYS: dict[str, tuple[str, ...]] = {
     "pending": (),
@@ -74,7 +79,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "assigned": ("assign",),
     "running": ("claim", "begin phases"),
     "asked to cancel": ("claim", "cancel"),
-    "expired": ("claim", "expire"),
+    "expired": ("claim", "begin phases", "expire"),
     "taken over": ("claim", "expire", "reap", "claim again"),
     "waiting for its retry": ("claim", "retry"),
     "paused": ("claim", "pause itself"),
