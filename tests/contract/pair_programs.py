@@ -65,13 +65,38 @@ class Deleting:
     """What was picked before, in the same transaction."""
 
     picking: Statement
-    picked: list[int] = attrs.field(factory=list[int])
     name: str = "delete_expired"
 
     def run(self, conn: Connection) -> list[Row]:
         ((ids, *_),) = self.picking.run(conn)
         kept = {"hook": None, "object_ids": "{}", "archived": "{}", "told": "{}"}
         return Statement(self.name, {"ids": numbers(ids), **kept}).run(conn) if ids else []
+
+
+@attrs.define
+class Reaping:
+    """Remembers whose targets are to be passed on."""
+
+    reaping: Statement
+    targets: set[str] = attrs.field(factory=set[str], init=False)
+    name: str = "reap"
+
+    def run(self, conn: Connection) -> list[Row]:
+        found = self.reaping.run(conn)
+        self.targets = {row[5] for row in found}
+        return found
+
+
+@attrs.frozen
+class HandingOver:
+    """What was reaped before, in the same transaction."""
+
+    reaped: Reaping
+    name: str = "hand_over"
+
+    def run(self, conn: Connection) -> list[Row]:
+        targets = texts(sorted(self.reaped.targets))
+        return Statement(self.name, {"targets": targets, "ring": True}).run(conn)
 
 
 def claiming(
@@ -142,8 +167,8 @@ def reap(actor: Actor) -> list[Step]:
     reaping = Statement("reap", {**rows.reap_request(request), "targeted": actor.targeted})
     if not actor.targeted:
         return [reaping]
-    targets = {"targets": texts([actor.held.target]), "ring": True}
-    return [reaping, Statement("hand_over", targets)]
+    reaped = Reaping(reaping)
+    return [reaped, HandingOver(reaped)]
 
 
 def unpark(_actor: Actor) -> list[Step]:

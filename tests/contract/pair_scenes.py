@@ -9,12 +9,19 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import attrs
+import psycopg
 
 from musterd.store.job import Claim, NewJob
 from musterd.store.postgres import rows
 from tests.contract import target_tools
 from tests.contract.pair_programs import IN_PHASES, NARROW, VERBS, Actor, Step, claiming
-from tests.contract.sessions import Connection, Running, Statement, until_blocked_or_done
+from tests.contract.sessions import (
+    PATIENCE_SECONDS,
+    Connection,
+    Running,
+    Statement,
+    until_blocked_or_done,
+)
 
 LOOK = """
     select job.id, job.state, job.request, job.attempt, job.forgiven, job.max_attempts,
@@ -186,10 +193,14 @@ class Stage:
             waited = running.thread.is_alive()
             self.run(own, first[stop:])
             own.commit() if commits else own.rollback()
+            running.end()
+        except (psycopg.Error, AssertionError) as error:
+            error.add_note(f"{name}: {parts}, stopped after {stop}")
+            raise
         finally:
             own.rollback()
             if running is not None:
-                running.end()
+                running.thread.join(PATIENCE_SECONDS)
         return self.look(name), waited
 
     def look(self, name: str) -> Outcome:

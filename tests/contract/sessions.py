@@ -91,7 +91,7 @@ class Running:
     def end(self) -> list[list[Row]]:
         self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive(), "it waits for ever"
-        assert self.wrong == []
+        assert self.wrong == [], self.wrong
         return self.found
 
     def _work(self) -> None:

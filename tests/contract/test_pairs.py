@@ -12,7 +12,7 @@ import trio
 
 from musterd.store.postgres import migrating
 from musterd.store.sqlfiles import load_statements
-from tests.contract.pair_programs import PASSING, VERBS, statements
+from tests.contract.pair_programs import PASSING, statements
 from tests.contract.pair_scenes import EAST, SCENES, WEST, Outcome, Part, Stage
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
 from tests.contract.sessions import sessions
