@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import psycopg
@@ -24,6 +24,12 @@ BLOCKED = b"select cardinality(pg_blocking_pids(%s)) > 0"
 
 Connection = psycopg.Connection[Any]
 Row = tuple[Any, ...]
+
+
+class Sent(Protocol):
+    """What is done in a transaction, one after the other."""
+
+    def run(self, conn: Connection) -> list[Row]: ...
 
 
 @attrs.frozen
@@ -72,7 +78,7 @@ class Running:
     """A transaction under way on a thread of its own: it commits as soon as it has done all."""
 
     conn: Connection
-    statements: Sequence[Statement]
+    statements: Sequence[Sent]
     found: list[list[Row]] = attrs.field(factory=list[list[Row]])
     wrong: list[Exception] = attrs.field(factory=list[Exception])
     thread: threading.Thread = attrs.field(init=False)
@@ -85,7 +91,7 @@ class Running:
     def end(self) -> list[list[Row]]:
         self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive(), "it waits for ever"
-        assert self.wrong == []
+        assert self.wrong == [], self.wrong
         return self.found
 
     def _work(self) -> None:

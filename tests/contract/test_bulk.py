@@ -170,6 +170,16 @@ async def test_it_stops_between_two_batches(rig: Rig, monkeypatch: pytest.Monkey
     assert (await rig.engine.counts()).by_state[C] == 6
 
 
+async def test_many_of_a_target_are_done_at_once(rig: Rig) -> None:
+    """Each that is canceled passes the target on to the next of them."""
+    ids = await put_target(rig.engine, 0, 0, 0)
+    (claim,) = await take_all(rig.engine)
+    await settle(rig.engine, ending(claim, Q))
+    which = Selection(states_for(Action.CANCEL))
+    step = await rig.engine.control_many(Action.CANCEL, ids, which)
+    assert (step.done, step.busy) == (frozenset(ids), frozenset())
+
+
 async def test_a_job_that_somebody_writes_to_is_tried_again_and_then_left(
     postgres_rig: PostgresRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ VERDICTS = st.sampled_from((
     Verdict(Z, "paused", forgive=True),
 ))  # fmt: skip
 NTH = st.integers(0, 11)  # which of those that there are, the live ones first
+FORGED = st.sampled_from((False, False, False, True))  # under a token that nobody was given
 ACTIONS = st.sampled_from(Action)
 CAPS = st.sampled_from(({}, {"narrow": 1}, {"narrow": 2}, {"narrow": 1, "plain": 2}))
 
@@ -73,6 +74,7 @@ class Machine(RuleBasedStateMachine):
         self.held: list[Held] = []
         self.settled: dict[tuple[int, int], tuple[Held, Verdict, bool]] = {}  # by its holder
         self.is_sound = True
+        self.aims = True
 
     def expect(self, expected: Any, what: str, call: Callable[[Asked], Awaitable[Any]]) -> None:
         self.is_sound = False
@@ -87,23 +89,29 @@ class Machine(RuleBasedStateMachine):
         return [*live, *dead][place % len(self.held)]
 
     @initialize(
-        caps=CAPS, most=st.sampled_from((None, None, 2, 3)), jobs=st.lists(WANTED, max_size=6)
-    )
-    def begin(self, caps: dict[str, int], most: int | None, jobs: list[Wanted]) -> None:
+        caps=CAPS, most=st.sampled_from((None, None, 2, 3)), jobs=st.lists(WANTED, max_size=6),
+        aims=st.sampled_from((True, True, False)),
+    )  # fmt: skip
+    def begin(
+        self, caps: dict[str, int], most: int | None, jobs: list[Wanted], aims: bool = True
+    ) -> None:
+        """Without any target PostgreSQL claims by another statement."""
+
         async def anew() -> None:
             await trio.lowlevel.checkpoint()
             for store in self.stores:
                 store.begin_anew()
 
         trio.from_thread.run(anew)
-        self.model.caps, self.model.leased_max = caps, most
+        self.model.caps, self.model.leased_max, self.aims = caps, most, aims
         if jobs:
             self.enqueue(jobs)
 
     @rule(jobs=st.lists(WANTED, min_size=1, max_size=4))
     def enqueue(self, jobs: list[Wanted]) -> None:
-        expected = [self.model.enqueue(one) for one in jobs]
-        self.expect(expected, "enqueue", lambda one: one.enqueue(jobs))
+        wanted = [one if self.aims else one._replace(target=None) for one in jobs]
+        expected = [self.model.enqueue(one) for one in wanted]
+        self.expect(expected, "enqueue", lambda one: one.enqueue(wanted))
 
     @rule(workers=st.integers(0, 4), ahead=st.integers(0, 2))
     def claim(self, workers: int, ahead: int) -> None:
@@ -113,7 +121,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(
         ends=st.lists(st.tuples(NTH, VERDICTS), min_size=1, max_size=5),
-        workers=st.integers(0, 3), forged=st.sampled_from((False,) * 9 + (True,)),
+        workers=st.integers(0, 3), forged=FORGED,
     )  # fmt: skip
     def settle(self, ends: list[tuple[int, Verdict]], workers: int, forged: bool) -> None:
         meant: dict[int, tuple[Held, Verdict]] = {}
@@ -178,7 +186,7 @@ class Machine(RuleBasedStateMachine):
         self.expect(True, "claims read back", read_back)
 
     @precondition(lambda self: self.held)
-    @rule(place=NTH, has_started=st.booleans(), forged=st.sampled_from((False,) * 9 + (True,)))
+    @rule(place=NTH, has_started=st.booleans(), forged=FORGED)
     def renew(self, place: int, has_started: bool, forged: bool) -> None:
         held = self.nth(place)._replace(forged=forged)
         expected = self.model.renew(held, LEASE_SECONDS, has_started=has_started)

@@ -18,6 +18,7 @@ import psycopg
 from musterd.store.engine import Engine
 from musterd.store.postgres import claiming
 from tests.contract.rigs import SCHEMA, START, PostgresRig, SqliteRig, closing_engine
+from tests.support.empty_schema import emptying
 
 CLOCKS = ("clock_timestamp", "statement_timestamp", "transaction_timestamp", "now")
 HAND = """
@@ -37,17 +38,6 @@ FOLLOW = f"""
                    where p.pronamespace = '{SCHEMA}'::regnamespace and p.proconfig is not null loop
             execute format('alter function %s set search_path = {SEARCH}', one.name);
         end loop; end $$
-"""
-# Deleting costs less than truncating where there is little.
-EMPTYING = f"""
-    select format('delete from {SCHEMA}.%I', tablename) from pg_tables
-    where schemaname = '{SCHEMA}' and tablename <> 'schema_migrations'
-    union all
-    select format('perform setval(''{SCHEMA}.%I'', 1, false)', sequencename) from pg_sequences
-    where schemaname = '{SCHEMA}'
-    union all
-    select format('insert into {SCHEMA}.%I default values', name)
-    from unnest(array['queue_state', 'job_counts', 'event_head']) name
 """
 STANDS = """
     select job.id, job.state, job.attempt, job.max_attempts, job.forgiven, job.request,
@@ -169,10 +159,5 @@ async def opened_postgres(url: str) -> AsyncGenerator[PostgresStore]:
         await engine.migrate()
         with psycopg.connect(url, autocommit=True) as behind:
             behind.execute(FOLLOW.encode())
-            yield PostgresStore(rig, behind, _emptying(behind))
-
-
-def _emptying(behind: psycopg.Connection[Any]) -> bytes:
-    steps = [line for (line,) in behind.execute(EMPTYING.encode())]
-    behind.execute(f"set search_path = {SCHEMA}, {SEARCH}".encode())
-    return f"do $$ begin {'; '.join(steps)}; end $$".encode()
+            behind.execute(f"set search_path = {SCHEMA}, {SEARCH}".encode())
+            yield PostgresStore(rig, behind, emptying(behind, SCHEMA))

@@ -54,6 +54,10 @@ KEPT: dict[str, list[Step]] = {
               caps={"narrow": 1}, most=3),
         CLAIM_ALL, settle(RETRY), CLAIM_ALL, ("change_caps", {"caps": {}}), CLAIM_ALL,
     ],
+    "many of a target are canceled, the one that has it first": [
+        begin(*[wanted(target="t")] * 3), CLAIM_ALL, settle(RETRY),
+        ("control_many", {"action": Action.CANCEL, "kinds": ()}),
+    ],
     "a settlement that is sent twice": [
         begin(wanted(), wanted(target="t")), CLAIM_ALL, settle(RETRY, RETRY, workers=2),
         ("settle_again", {"place": 0}), ("settle_again", {"place": 1}),

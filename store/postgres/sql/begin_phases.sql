@@ -1,5 +1,6 @@
 -- begin_phases: attempts begin, each fenced by its claim token: they run, and of each the first phase that is not finished; returns their jobs, each with what is finished
--- Safe to be sent again: what was begun in this attempt is not begun a second time. A lease is asked for as in settle.sql.
+-- Safe to be sent again: what was begun in this attempt is not begun a second time, and a call that comes late, after its
+-- attempt has gone on, takes nothing back. A lease is asked for as in settle.sql.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
     select job.id, job.attempt, job.state, job.kind, job.target, job.node, coalesce(start.worker, job.worker) as worker,
@@ -32,7 +33,11 @@ begun as (
     from known join held on held.id = known.job_id, now
     order by known.job_id, known.place
     on conflict (job_id, name) do update
-    set place = excluded.place, state = excluded.state,
+    set place = excluded.place,
+        state = case when phase.state = 'succeeded' then phase.state
+                     when phase.state = 'running' and excluded.state = 'pending'
+                          and phase.in_attempt = (select held.attempt from held where held.id = phase.job_id) then phase.state
+                     else excluded.state end,
         attempts = phase.attempts
                    + (excluded.in_attempt is not null and phase.in_attempt is distinct from excluded.in_attempt)::int,
         started_at = case when excluded.in_attempt is null or phase.in_attempt is not distinct from excluded.in_attempt

@@ -1,0 +1,250 @@
+"""What may be done to a job, as the statements that the product sends for it, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+from uuid import uuid4
+
+import attrs
+
+from musterd.store.engine import ReapRequest
+from musterd.store.job import (
+    Action,
+    AttemptOutcome,
+    Caps,
+    Claim,
+    ClaimRequest,
+    Hold,
+    JobState,
+    NewJob,
+    ProgressNote,
+    ReapRule,
+)
+from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
+from musterd.store.postgres import retention, rows, selecting
+from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.phases import PostgresPhases, phases_ended
+from musterd.store.retention import Errand
+from musterd.store.selection import Selection, states_for
+from tests.contract.retention_tools import HOUR, all_after
+from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
+from tests.contract.sessions import Connection, Row, Statement, statement_of
+
+NARROW: Caps = (("narrow", 1),)
+MOST = 3
+NAMES = ("one", "two")
+IDS = range(1, 7)  # of all jobs that a scene may have
+ERROR = '{"type": "E", "message": "m"}'
+
+
+class Step(Protocol):
+    """One statement, as part of a transaction."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, conn: Connection) -> list[Row]: ...
+
+
+@attrs.frozen
+class Actor:
+    """Who does it: under which claim of job 1, and how it claims."""
+
+    node: str
+    held: Claim
+    capped: bool = False
+
+    @property
+    def targeted(self) -> bool:
+        return self.held.target is not None
+
+
+@attrs.frozen
+class Deleting:
+    """What was picked before, in the same transaction."""
+
+    picking: Statement
+    name: str = "delete_expired"
+
+    def run(self, conn: Connection) -> list[Row]:
+        ((ids, *_),) = self.picking.run(conn)
+        kept = {"hook": None, "object_ids": "{}", "archived": "{}", "told": "{}"}
+        return Statement(self.name, {"ids": numbers(ids), **kept}).run(conn) if ids else []
+
+
+@attrs.define
+class Reaping:
+    """Remembers whose targets are to be passed on."""
+
+    reaping: Statement
+    targets: set[str] = attrs.field(factory=set[str], init=False)
+    name: str = "reap"
+
+    def run(self, conn: Connection) -> list[Row]:
+        found = self.reaping.run(conn)
+        self.targets = {row[5] for row in found}
+        return found
+
+
+@attrs.frozen
+class HandingOver:
+    """What was reaped before, in the same transaction."""
+
+    reaped: Reaping
+    name: str = "hand_over"
+
+    def run(self, conn: Connection) -> list[Row]:
+        targets = texts(sorted(self.reaped.targets))
+        return Statement(self.name, {"targets": targets, "ring": True}).run(conn)
+
+
+def claiming(
+    node: str, workers: int, *, targeted: bool, capped: bool, ahead: int = 0
+) -> list[Step]:
+    idle = tuple(range(1, workers + 1))
+    caps, most = (NARROW, MOST) if capped else ((), None)
+    request = ClaimRequest(uuid4(), node, idle, ahead, LEASE_SECONDS, caps, most)
+    params = rows.claim_request(request, 100)
+    claim = Statement("claim_targets" if targeted else "claim", params)
+    before = [Statement("lock_caps", {}), Statement("unpark", params)] if capped else []
+    return [*before, claim]
+
+
+def claim(actor: Actor) -> list[Step]:
+    return claiming(actor.node, 2, targeted=actor.targeted, capped=actor.capped)
+
+
+def settling(
+    state: JobState, outcome: AttemptOutcome | None = None, **values: Any
+) -> Callable[[Actor], list[Step]]:
+    def steps(actor: Actor) -> list[Step]:
+        ends = [ending(actor.held, state, outcome, **values)]
+        settle: list[Step] = [Statement("settle", rows.settlements(ends, LOCAL))]
+        if (phases := phases_ended(ends)) is not None:
+            settle.insert(0, Statement("settle_phases", phases))
+        targets = rows.targets_of(ends)
+        if targets is None:
+            return settle
+        handing = Statement("hand_over", {"targets": targets, "ring": True})
+        return [Statement("lock_targets", {"targets": targets}), *settle, handing]
+
+    return steps
+
+
+def exchange(actor: Actor) -> list[Step]:
+    return [*settling(JobState.SUCCEEDED)(actor), *claim(actor)]
+
+
+def renew(actor: Actor) -> list[Step]:
+    hold = Hold(actor.held.id, actor.held.token, 1, LOCAL - 1)
+    return [Statement("renew", rows.holds([hold], LEASE_SECONDS, LOCAL))]
+
+
+def note_progress(actor: Actor) -> list[Step]:
+    note = ProgressNote(actor.held.id, actor.held.token, 70.0, "far", None)
+    return [Statement("note_progress", rows.progress_notes([note]))]
+
+
+def begin_phases(actor: Actor) -> list[Step]:
+    start = PhaseStart(actor.held.id, actor.held.token, 1, LOCAL - 1, NAMES)
+    return [
+        Statement("begin_phases", {
+            "ids": numbers([start.id]), "tokens": words([start.token]), "workers": numbers([1]),
+            "started_ages": numbers([1.0]), "phase_ids": numbers([start.id] * len(NAMES)),
+            "names": texts(NAMES),
+        }),
+    ]  # fmt: skip
+
+
+def advance_phases(actor: Actor) -> list[Step]:
+    step = PhaseStep(actor.held.id, actor.held.token, *(NAMES[0], None, NAMES[1]))
+    return [statement_of(lambda run: PostgresPhases(run, run).advance([step]))]
+
+
+def reap(actor: Actor) -> list[Step]:
+    request = ReapRequest({}, ReapRule("requeue", 9), 10)
+    reaping = Statement("reap", {**rows.reap_request(request), "targeted": actor.targeted})
+    if not actor.targeted:
+        return [reaping]
+    reaped = Reaping(reaping)
+    return [reaped, HandingOver(reaped)]
+
+
+def unpark(_actor: Actor) -> list[Step]:
+    return [Statement("unpark_uncapped", {"kinds": texts(["narrow"]), "batch": 100})]
+
+
+def acting(action: Action) -> Callable[[Actor], list[Step]]:
+    return lambda actor: [Statement("control", {"action": action.value, "id": actor.held.id})]
+
+
+def acting_on_all(action: Action) -> Callable[[Actor], list[Step]]:
+    def steps(_actor: Actor) -> list[Step]:
+        params = selecting.bulk(action, list(IDS), Selection(states_for(action)))
+        locking = Statement("lock_targets_of", {"ids": params["ids"]})
+        return [locking, Statement("control_many", params)]
+
+    return steps
+
+
+def mark(_actor: Actor) -> list[Step]:
+    return [Statement("mark_stale", _walk())]
+
+
+def delete(_actor: Actor) -> list[Step]:
+    return [Deleting(Statement("pick_expired", _walk()))]
+
+
+def _walk() -> rows.Params:
+    return retention._walk(Errand(all_after(HOUR), 10), None)  # pyright: ignore[reportPrivateUsage] - its values
+
+
+def enqueue(actor: Actor) -> list[Step]:
+    new = NewJob(actor.held.kind, target=actor.held.target, priority=1)
+    return [Statement("enqueue", rows.new_jobs([new]))]
+
+
+def enqueue_keyed(actor: Actor) -> list[Step]:
+    new = NewJob(actor.held.kind, target=actor.held.target, dedup_key="k")
+    return [Statement("enqueue_keyed", rows.keyed_jobs([new]))]
+
+
+FINISHED = PhaseEnd(NAMES[0], PhaseState.SUCCEEDED)
+VERBS: dict[str, Callable[[Actor], list[Step]]] = {
+    "claim": claim,
+    "renew": renew,
+    "progress": note_progress,
+    "begin phases": begin_phases,
+    "finish a phase": advance_phases,
+    "succeed": settling(JobState.SUCCEEDED),
+    "succeed and claim": exchange,
+    "fail": settling(JobState.FAILED, error=ERROR),
+    "retry": settling(JobState.QUEUED),
+    "retry in a phase": settling(JobState.QUEUED, phase=FINISHED),
+    "give back": settling(JobState.QUEUED, AttemptOutcome.RELEASED, forgive=True),
+    "pause itself": settling(JobState.PAUSED, forgive=True),
+    "reap": reap,
+    "unpark": unpark,
+    **{action.value: acting(action) for action in Action},
+    "cancel all": acting_on_all(Action.CANCEL),
+    "resume all": acting_on_all(Action.RESUME),
+    "mark": mark,
+    "delete": delete,
+    "enqueue": enqueue,
+    "enqueue with a key": enqueue_keyed,
+}
+# A worker sends these once it has heard that its phases have begun.
+IN_PHASES = {"finish a phase", "retry in a phase"}
+# These pass by what somebody else is writing to, and do the rest.
+PASSING = {
+    "claim", "succeed and claim", "reap", "unpark", "cancel all", "resume all", "mark", "delete",
+}  # fmt: skip
+
+
+def statements(steps: Sequence[Step]) -> set[str]:
+    return {step.name for step in steps} | ({"pick_expired"} if _deletes(steps) else set())
+
+
+def _deletes(steps: Sequence[Step]) -> bool:
+    return any(isinstance(step, Deleting) for step in steps)

@@ -1,0 +1,104 @@
+"""Any two statements that write to jobs, at once, in both orders: on one job, of one target, of one
+kind with a cap. One stands in its open transaction while the other waits or passes; then it commits
+or takes all back. It must come to what they come to one after the other.
+"""
+
+import re
+from collections.abc import Generator
+
+import psycopg
+import pytest
+import trio
+
+from musterd.store.postgres import migrating
+from musterd.store.sqlfiles import load_statements
+from tests.contract.pair_programs import PASSING, statements
+from tests.contract.pair_scenes import EAST, SCENES, WEST, Outcome, Part, Stage
+from tests.contract.rigs import SCHEMA, PostgresRig, opened
+from tests.contract.sessions import sessions
+from tests.fix_postgres import FreshDatabase
+from tests.support.empty_schema import emptying
+
+LOCKS = re.compile(
+    r"(update|insert into|delete from) \{schema\}\.(job_rows|job_phases|target_holders)\b"
+    r"|for (no key )?update|_lock\(|control_job\(|hand_over\(|enqueue_keyed\("
+)
+# They lock, and never a job: nodes, counts, the log, messages.
+OTHERS = {
+    "beat", "fold_counts", "forget_leftovers", "resend_webhooks", "settle_webhooks",
+    "take_webhooks", "trim_events",
+}  # fmt: skip
+
+
+@pytest.fixture
+def stage(fresh_database: FreshDatabase) -> Generator[Stage]:
+    rig = PostgresRig(fresh_database())
+    trio.run(_migrate, rig)
+    with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, 2) as nodes:
+        main.execute(f"set search_path = {SCHEMA}".encode())
+        yield Stage(main, nodes, emptying(main, SCHEMA))
+
+
+async def _migrate(rig: PostgresRig) -> None:
+    async with opened(rig):
+        pass
+
+
+def test_no_statement_that_locks_a_job_is_left_out(stage: Stage) -> None:
+    locking = {
+        name for name, text in load_statements(migrating.PACKAGE).items() if LOCKS.search(text)
+    }
+    met: set[str] = set()
+    for name in SCENES:
+        stage.set(name)
+        for what in SCENES[name].verbs:
+            met |= statements(stage.program(name, (WEST, what)))
+    assert met == locking - OTHERS
+    assert locking > OTHERS
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_every_pair_comes_to_what_one_after_the_other_does(stage: Stage, name: str) -> None:
+    untouched = stage.serially(name)
+    verbs = SCENES[name].verbs
+    effective = [what for what in verbs if stage.serially(name, (WEST, what)) != untouched]
+    met = 0
+    for what in effective:
+        for other in verbs:
+            met += meet(stage, name, ((WEST, what), (EAST, other)))
+    assert met > 50
+
+
+def meet(stage: Stage, name: str, parts: tuple[Part, Part]) -> int:
+    """All the ways in which these two may meet; says how many there were."""
+    first, second = parts
+    passes = second[1] in PASSING
+    in_order = [stage.serially(name, first, second), stage.serially(name, second, first)]
+    alone = [stage.serially(name, first)] if passes else []
+    stops = range(1, len(stage.program(name, first)) + 1)
+    for stop in stops:
+        found, waited = stage.at_once(name, parts, stop, commits=True)
+        said = f"{name}: {parts}, commits after {stop}, waited: {waited}"
+        check(found, [*in_order, *alone], piecemeal=passes, said=said)
+    by_itself = [stage.serially(name, second)]
+    nothing = [stage.serially(name)] if passes else []
+    found, waited = stage.at_once(name, parts, stops[-1], commits=False)
+    said = f"{name}: {parts}, takes all back, waited: {waited}"
+    check(found, [*by_itself, *nothing], piecemeal=passes, said=said)
+    return len(stops) + 1
+
+
+def check(found: Outcome, allowed: list[Outcome], *, piecemeal: bool, said: str) -> None:
+    """`piecemeal`: who passes some jobs by may have done the rest of its work."""
+    if found in allowed:
+        return
+    strange = [row for row in found.seen if all(row not in one.seen for one in allowed)]
+    assert piecemeal, told(said, found, allowed)
+    assert not strange, told(said, found, allowed)
+
+
+def told(said: str, found: Outcome, allowed: list[Outcome]) -> str:
+    lines = [said, *(f"  found {row}" for row in found.seen), f"  then {found.afterwards}"]
+    for number, one in enumerate(allowed):
+        lines += [f"  or {number}: {row}" for row in one.seen] + [f"  then {one.afterwards}"]
+    return "\n".join(lines)
