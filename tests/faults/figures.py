@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import attrs
 
 from tests.checker.facts import Record
+from tests.faults.recording import records
 
 CLAIMS = frozenset({"job.assigned", "job.started"})
 SETTLED = frozenset({"job.succeeded", "job.failed", "job.retrying", "job.canceled"})
@@ -110,9 +110,3 @@ def is_over(fault: Record) -> bool:
 
 def moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
-
-
-def records(file: Path) -> Iterable[Record]:
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)

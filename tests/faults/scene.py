@@ -51,6 +51,7 @@ class Scene:
     watch: Watch
     workload: Workload
     home: Home
+    options: tuple[str, ...]
     tag: str
 
     @property
@@ -95,7 +96,9 @@ def opened(folder: Path, seed: int, sizes: Sizes, ground: Ground) -> Generator[S
             notebook.recorder, ground.clients_url, seed, sizes.jobs_a_second, hook.url
         )
         stack.enter_context(workload)
-        yield Scene(sizes, notebook, ground, fleet, watch, workload, home, tag)
+        yield Scene(
+            sizes, notebook, ground, fleet, watch, workload, home, options_of(config, {}), tag
+        )
 
 
 @contextlib.contextmanager
