@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import psycopg
 
-from tests.checker.facts import Record
+from tests.checker.facts import ENDED, Record
 from tests.checker.verdict import Judgement, judge
 from tests.faults import figures
 from tests.faults.figures import Spread
@@ -176,6 +176,7 @@ def header_of(scene: Scene) -> dict[str, Any]:
         "budgets": {"": BUDGET},
         "schedules": True,
         "grace_seconds": 20,
+        "retention": dict.fromkeys(ENDED, sizes.keep_seconds),
         "bounds": {"end": 40, "drain": 30, "tell": 3},
     }
 

@@ -53,6 +53,7 @@ class Scene:
     home: Home
     options: tuple[str, ...]
     tag: str
+    spared: frozenset[str] = frozenset()  # nodes that are neither killed nor frozen
 
     @property
     def recorder(self) -> Recorder:
@@ -92,9 +93,7 @@ def opened(folder: Path, seed: int, sizes: Sizes, ground: Ground) -> Generator[S
         fleet = Fleet(notebook.recorder, seats_of(folder, config, ground), notebook.witness, tag)
         stack.enter_context(fleet)
         fleet.wait_until_ready()
-        workload = Workload(
-            notebook.recorder, ground.clients_url, seed, sizes.jobs_a_second, hook.url
-        )
+        workload = Workload(notebook.recorder, ground.clients_url, seed, sizes.mix, hook.url)
         stack.enter_context(workload)
         yield Scene(
             sizes, notebook, ground, fleet, watch, workload, home, options_of(config, {}), tag
@@ -148,7 +147,7 @@ def configured(folder: Path, sizes: Sizes) -> Path:
             "retry_max_seconds": 2,
         },
         "http": {"listen": "127.0.0.1:0"},
-        "retention": {"stale_after_hours": 0, "delete_after_hours": 0},
+        "retention": {"stale_after_hours": 0, "delete_after_hours": sizes.keep_seconds / 3600},
         "catalog": {"paths": [str(USER / "kinds.toml")], "python_path": [str(ROOT)]},
         "schedules.second": {"kind": "tick", "every_seconds": 1, "payload": {"ms": 30}},
     }
