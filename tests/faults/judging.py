@@ -48,7 +48,8 @@ class Judged:
     history: Path
     judgement: Judgement
     tally: Mapping[str, int]
-    jobs: int
+    jobs: int  # that the store holds in the end
+    asked: int  # that some client was told of
     lost_jobs: int  # that some client was told of
     recoveries: Mapping[str, Spread]
     seconds: float
@@ -86,8 +87,8 @@ def judged(scene: Scene, seed: int, began: float) -> Judged:
         judgement = judge(lines)
     story = figures.read(path)
     return Judged(
-        seed, path, judgement, Counter(scene.notebook.tally), jobs, figures.lost_jobs(story),
-        figures.recoveries(story), time.monotonic() - began, tuple(left),
+        seed, path, judgement, Counter(scene.notebook.tally), jobs, len(story.acknowledged),
+        figures.lost_jobs(story), figures.recoveries(story), time.monotonic() - began, tuple(left),
     )  # fmt: skip
 
 

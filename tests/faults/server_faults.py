@@ -91,11 +91,8 @@ class ServerFaults:
     def snapshot(self, dice: Random) -> bool:
         """Somebody looks at the jobs, and forgets to end his transaction."""
         self._scene.recorder.fault("snapshot")
-        with self._session() as session:
-            session.execute("begin isolation level repeatable read")
-            session.execute("select count(*) from musterd.jobs")
+        with self._session() as session, held_snapshot(session):
             time.sleep(dice.uniform(*HELD_SECONDS))
-            session.execute("rollback")
         self._scene.recorder.fault("snapshot_over")
         return True
 
@@ -139,6 +136,15 @@ class ServerFaults:
     def _session(self) -> Generator[Session]:
         with self._connect() as session:
             yield session
+
+
+@contextlib.contextmanager
+def held_snapshot(session: Session) -> Generator[None]:
+    """While the block lasts nothing that is deleted or changed can be cleared away."""
+    session.execute("begin isolation level repeatable read")
+    session.execute("select count(*) from musterd.jobs")
+    yield
+    session.execute("rollback")
 
 
 def fill(file: Path) -> None:
