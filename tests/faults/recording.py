@@ -18,6 +18,7 @@ import attrs
 
 from tests.checker.facts import Record
 from tests.checker.history import FORMAT
+from tests.checker.seen import data_of
 
 NODE_FIELDS = ("who", "node")
 OUT_OF_ORDER_MAX = 5000  # lines
@@ -127,7 +128,7 @@ def names_of(events: Iterable[Record], process_ids: Mapping[int, str]) -> dict[s
     """By the harness's name: the one in events, which holds the process id."""
     found: dict[str, str] = {}
     for event in events:
-        name = str((event.get("data") or {}).get("node", ""))
+        name = str(data_of(event).get("node", ""))
         told = re.search(r"-(\d+)-[0-9a-f]{6}$", name)
         if told is not None and int(told[1]) in process_ids:
             found[process_ids[int(told[1])]] = name

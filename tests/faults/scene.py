@@ -149,7 +149,7 @@ def configured(folder: Path, sizes: Sizes) -> Path:
         "http": {"listen": "127.0.0.1:0"},
         "retention": {"stale_after_hours": 0, "delete_after_hours": sizes.keep_seconds / 3600},
         "catalog": {"paths": [str(USER / "kinds.toml")], "python_path": [str(ROOT)]},
-        "schedules.second": {"kind": "tick", "every_seconds": 1, "payload": {"ms": 30}},
+        "schedules.second": {"kind": "tick", "every_seconds": 1, "payload.ms": 30},
     }
     path = folder / "musterd.toml"
     path.write_text("".join(table(name, keys) for name, keys in tables.items()))
@@ -157,12 +157,6 @@ def configured(folder: Path, sizes: Sizes) -> Path:
 
 
 def table(name: str, keys: dict[str, object]) -> str:
-    lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
+    """What is written as JSON here is TOML as well."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     return "\n".join([f"[{name}]", *lines, ""])
-
-
-def toml(value: object) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {toml(each)}" for key, each in value.items())
-        return f"{{ {inner} }}"
-    return json.dumps(value)
