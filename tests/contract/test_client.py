@@ -15,6 +15,7 @@ from musterd import (
     InputRefused,
     NoSuchJob,
     NotAllowed,
+    OutcomeUnknown,
     StoreMisconfigured,
     StoreUnavailable,
 )
@@ -218,6 +219,20 @@ async def test_a_lost_commit_makes_one_job_all_the_same(server: PostgresRig, cut
         assert proxy.commits == 3
         assert len({first, second, *many}) == 4
     assert (await server.engine.counts()).enqueued_total == 4
+
+
+async def test_an_answer_is_not_waited_for_for_ever(server: PostgresRig) -> None:
+    """Nobody knows what will come of the request. Of what comes to nothing nothing is left."""
+    with Client(server.url, answer_seconds=0.5) as client, psycopg.connect(server.url) as other:
+        job = client.enqueue("a")
+        other.execute("lock table musterd.job_rows in access exclusive mode")
+        with pytest.raises(OutcomeUnknown, match="cancel a job"):
+            client.cancel(job)
+        with pytest.raises(OutcomeUnknown, match="enqueueing"):
+            client.enqueue("b")
+        other.rollback()
+        assert client.job(job)["state"] in {"queued", "canceled"}
+    assert (await server.engine.counts()).enqueued_total == 1
 
 
 async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:

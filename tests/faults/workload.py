@@ -23,6 +23,7 @@ KEYS_MAX = 40
 RECENT = 400
 MANY = 5  # jobs in one request, now and then
 MANY_SHARE = 0.05
+ANSWER_SECONDS = 6.0
 # What halts its target, or waits for somebody to let it go on.
 HALTED = """
     select id, state from musterd.jobs where state in ('paused', 'pending')
@@ -85,9 +86,12 @@ class Workload:
             self.troubles.append(error)
             raise
 
+    def _client(self) -> Client:
+        return Client(self._url, pool_size=1, answer_seconds=ANSWER_SECONDS)
+
     def _enqueue(self, who: str, dice: Random) -> None:
         number = 0
-        with Client(self._url, pool_size=1) as client:
+        with self._client() as client:
             while not self._full.wait(dice.expovariate(1 / self._pause)):
                 number += 1
                 if self._is_crowded:
@@ -161,7 +165,7 @@ class Workload:
         self._recent.append(job_id)
 
     def _control(self, who: str, dice: Random) -> None:
-        with Client(self._url, pool_size=1) as client:
+        with self._client() as client:
             while not self._over.wait(dice.expovariate(self._mix.controls_a_second)):
                 if self._recent and not self._full.is_set() and dice.random() < 0.6:
                     action = dice.choice(("cancel", "pause", "pause", "resume"))
