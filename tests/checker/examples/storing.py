@@ -131,6 +131,14 @@ def deleted_with_a_message_still_to_be_sent(h: History) -> None:
     message(h, "m1", 1, "job.succeeded", "waiting")
 
 
+@legal(retention={"succeeded": 60})
+def deleted_a_minute_after_work_that_could_be_told_of_only_later(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("job.started", 1, attempt=1, node="north", at=1)
+    h.event("job.succeeded", 1, attempt=1, at=10)  # it had ended at 2, when the store was away
+    h.event("job.deleted", 1, state="succeeded", at=62)
+
+
 @legal(retention={"succeeded": 60, "failed": 60})
 def deleted_in_time(h: History) -> None:
     ran(h, 1)
