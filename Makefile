@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz nightly dashboards fmt lock clean
+.PHONY: help run test check bench fuzz nightly proof dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -64,6 +64,9 @@ fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## 50,000 inputs for the HTTP side, half
 nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted for real, images built (root, Debian)
 	@MUSTERD_TEST_NIGHTLY=1 $(BIN)/pytest --timeout 1800 \
 		-o faulthandler_timeout=600 tests/nightly $(ARGS)
+
+proof: .venv/dev.stamp  ## before a release: ten times the faults, 100,000 simulated clusters, an hour under load
+	@$(BIN)/python -m tests.proof $(ARGS)
 
 dashboards: .venv/dev.stamp  ## deploy/grafana/dashboards anew from deploy/grafana/source
 	@$(BIN)/python -m deploy.grafana.source

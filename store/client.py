@@ -43,6 +43,7 @@ class Client:
 
     `tenant`: the one whose jobs they are, by the naming of a node's own tenants: in PostgreSQL its
     schema is `schema` and the name, embedded its file is NAME.db beside the given one.
+    `answer_seconds`: a server that keeps silent for longer is given up, as if the line had broken.
 
     Every method raises `StoreUnavailable` if the store is away (nothing was written),
     `StoreMisconfigured` where waiting will not help, `InputRefused` for values no job can have.
@@ -55,12 +56,13 @@ class Client:
         schema: str = "musterd",
         pool_size: int = 4,
         tenant: str = DEFAULT_TENANT,
+        answer_seconds: float = 60.0,
     ) -> None:
         check_name(tenant)
         self._schema = schema_of(schema, tenant)
         self._tenant = tenant
         place = beside(url, tenant) if url.startswith("sqlite:") else url
-        self._way = _way(place, self._schema, pool_size)
+        self._way = _way(place, self._schema, pool_size, answer_seconds)
 
     def enqueue(
         self, kind: str, payload: Any = None, *, connection: Any = None, **options: Any
@@ -166,14 +168,14 @@ class Client:
         return self._way.control(action, job_id)
 
 
-def _way(url: str, schema: str, pool_size: int) -> Way:
+def _way(url: str, schema: str, pool_size: int, answer_seconds: float) -> Way:
     if url.startswith("sqlite:"):
         from musterd.store.sqlite.client import SqliteWay
 
         return SqliteWay(url)
     from musterd.store.postgres.client import PostgresWay
 
-    return PostgresWay(url, schema, pool_size)
+    return PostgresWay(url, schema, pool_size, answer_seconds)
 
 
 def _through(connection: Any, schema: str, jobs: Sequence[NewJob]) -> list[int]:

@@ -20,6 +20,7 @@ from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.postgres import migrating, rows, setup
 from musterd.store.postgres.hosts import places
 from musterd.store.postgres.outbox import with_webhooks
+from musterd.store.postgres.patience import PatientConnection
 from musterd.store.postgres.records import job_records
 from musterd.store.postgres.troubles import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.sqlfiles import load_statements
@@ -56,15 +57,16 @@ class PostgresWay:
     jobs at once go faster with the right to insert.
     """
 
-    def __init__(self, url: str, schema: str, pool_size: int) -> None:
+    def __init__(self, url: str, schema: str, pool_size: int, answer_seconds: float) -> None:
         self._params = setup.connection_params(url)
         self._where = setup.address(self._params)
         # A host that keeps silent must leave time for the others.
         self._host_seconds = HOST_SECONDS if len(places(self._params)) > 1 else CONNECT_SECONDS
         self._schema = schema
         self._pool_size = pool_size
+        self._answer_seconds = answer_seconds
         self._sql = _statements(schema)
-        self._pool: ConnectionPool[Connection] | None = None
+        self._pool: ConnectionPool[PatientConnection] | None = None
         self._lock = threading.Lock()
 
     def enqueue(self, job: NewJob) -> int:
@@ -149,10 +151,12 @@ class PostgresWay:
                 self.close()  # these connections lead to a standby: the next ones are new
             raise sort_error(error, what, self._where, sent=True) from error
 
-    def _opened(self) -> ConnectionPool[Connection]:
+    def _opened(self) -> ConnectionPool[PatientConnection]:
         with self._lock:
             if self._pool is None:
                 self._pool = ConnectionPool(
+                    connection_class=PatientConnection,
+                    configure=self._limit,
                     kwargs={**self._reaching(), "autocommit": True, "prepare_threshold": None},
                     min_size=0,
                     max_size=self._pool_size,
@@ -162,6 +166,9 @@ class PostgresWay:
                     check=ConnectionPool.check_connection,
                 )
             return self._pool
+
+    def _limit(self, conn: PatientConnection) -> None:
+        conn.answer_seconds = self._answer_seconds
 
     def _reaching(self) -> ConnDict:
         return {"connect_timeout": round(self._host_seconds), **self._params}

@@ -15,13 +15,14 @@ from musterd import (
     InputRefused,
     NoSuchJob,
     NotAllowed,
+    OutcomeUnknown,
     StoreMisconfigured,
     StoreUnavailable,
 )
 from musterd.store.job import JobState
 from musterd.store.postgres.roles import apply_roles, role_names
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
-from tests.support.cutting_proxy import CuttingProxy
+from tests.support.wire_proxy import WireProxy
 
 
 def url_of(rig: Rig) -> str:
@@ -207,16 +208,31 @@ async def test_a_job_in_the_callers_transaction(server: PostgresRig) -> None:
 
 @pytest.mark.parametrize("cut", ["request", "reply"])
 async def test_a_lost_commit_makes_one_job_all_the_same(server: PostgresRig, cut: Any) -> None:
-    with CuttingProxy(server.url) as proxy, Client(proxy.url) as client:
+    with WireProxy(server.url) as proxy, Client(proxy.url) as client:
         first = client.enqueue("a")
         proxy.cuts = [cut]
         second = client.enqueue("b")
         assert client.job(second)["kind"] == "b"
         proxy.cuts = [cut]
         many = client.enqueue_many([("c", 1), ("d", 2)])
-        assert proxy.commits == (3 if cut == "reply" else 5)
+        assert proxy.made == [cut, cut]
+        assert proxy.commits == 3
         assert len({first, second, *many}) == 4
     assert (await server.engine.counts()).enqueued_total == 4
+
+
+async def test_an_answer_is_not_waited_for_for_ever(server: PostgresRig) -> None:
+    """Nobody knows what will come of the request. Of what comes to nothing nothing is left."""
+    with Client(server.url, answer_seconds=0.5) as client, psycopg.connect(server.url) as other:
+        job = client.enqueue("a")
+        other.execute("lock table musterd.job_rows in access exclusive mode")
+        with pytest.raises(OutcomeUnknown, match="cancel a job"):
+            client.cancel(job)
+        with pytest.raises(OutcomeUnknown, match="enqueueing"):
+            client.enqueue("b")
+        other.rollback()
+        assert client.job(job)["state"] in {"queued", "canceled"}
+    assert (await server.engine.counts()).enqueued_total == 1
 
 
 async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:

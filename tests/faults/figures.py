@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
-from tests.checker.facts import Record
+from tests.checker.facts import Record, moment
+from tests.checker.seen import CLAIMS, data_of, is_lost
+from tests.faults.recording import records
 
-CLAIMS = frozenset({"job.assigned", "job.started"})
 SETTLED = frozenset({"job.succeeded", "job.failed", "job.retrying", "job.canceled"})
 OVER = frozenset({"heal", "thaw", "store_back", "shipping_ends"})  # ends of faults, and none
 
@@ -64,12 +63,12 @@ def read(history: Path) -> Story:
 
 
 def _take_event(story: Story, claims: dict[int, tuple[str, float]], event: Record) -> None:
-    at, data = moment(event["at"]), event.get("data") or {}
+    at, data = moment(event["at"]), data_of(event)
     if event["type"] in CLAIMS:
         claims[event["job_id"]] = (str(data.get("node")), at)
     elif event["type"] in SETTLED:
         story.settled_at.append(at)
-    if "lost" in (data.get("outcome"), (data.get("error") or {}).get("type", "")[-4:]):
+    if is_lost(event):
         node, since = claims.get(event["job_id"], ("", at))
         story.lost.append((node, since, at))
 
@@ -106,13 +105,3 @@ def spread(seconds: Sequence[float]) -> Spread:
 
 def is_over(fault: Record) -> bool:
     return fault["what"] in OVER or fault["what"].endswith("_over")
-
-
-def moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
-
-
-def records(file: Path) -> Iterable[Record]:
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)

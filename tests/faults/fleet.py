@@ -16,7 +16,7 @@ from tests.faults.recording import Recorder
 from tests.support.command import COMMAND, Daemon, Home
 
 TAG = "FAULTS_NODE"
-GONE_SECONDS = 5.0  # the kernel may take a moment to end children, and a busy machine longer
+GONE_SECONDS = 30.0  # at once, but on a machine so busy that nobody gets his turn
 
 
 @attrs.frozen

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import attrs
 import psycopg
 
-from tests.checker.facts import Record
+from tests.checker.facts import ENDED, Record
 from tests.checker.verdict import Judgement, judge
 from tests.faults import figures
 from tests.faults.figures import Spread
 from tests.faults.fleet import left_of
 from tests.faults.ground import DATABASE
-from tests.faults.recording import Evidence, names_of, write_history
+from tests.faults.recording import Evidence, names_of, records, write_history
 from tests.faults.scene import Scene
 from tests.faults.workload import all_ended
+from tests.support.command import COMMAND
 
 END_SECONDS = 90.0
+DUMP_SECONDS = 600.0
+EVERYTHING = ("--limit", "100000")
 BUDGET = 10
 RECORDS = (
     *("clients", "handlers", "events", "faults", "processes", "deliveries"),
@@ -43,7 +48,8 @@ class Judged:
     history: Path
     judgement: Judgement
     tally: Mapping[str, int]
-    jobs: int
+    jobs: int  # that the store holds in the end
+    asked: int  # that some client was told of
     lost_jobs: int  # that some client was told of
     recoveries: Mapping[str, Spread]
     seconds: float
@@ -81,8 +87,8 @@ def judged(scene: Scene, seed: int, began: float) -> Judged:
         judgement = judge(lines)
     story = figures.read(path)
     return Judged(
-        seed, path, judgement, Counter(scene.notebook.tally), jobs, figures.lost_jobs(story),
-        figures.recoveries(story), time.monotonic() - began, tuple(left),
+        seed, path, judgement, Counter(scene.notebook.tally), jobs, len(story.acknowledged),
+        figures.lost_jobs(story), figures.recoveries(story), time.monotonic() - began, tuple(left),
     )  # fmt: skip
 
 
@@ -119,27 +125,46 @@ def leftovers(scene: Scene) -> list[str]:
 
 
 def write_down(scene: Scene, path: Path) -> int:
-    """The history of the campaign; gives how many jobs there were."""
-    call = scene.home.call
-    config = ("--config", str(scene.notebook.folder / "musterd.toml"), "--json")
-    events: list[Record] = call("events", "--since", "0", *config).lines
-    jobs = call("jobs", "--limit", "100000", *config).lines
-    messages = call("webhooks", "--limit", "100000", *config).lines
-    schedules = call("schedules", *config).lines
-    status = call("status", *config).json
-    queue = status["counts"]
-    end: list[Record] = [
-        *({"record": "event", **event} for event in events),
-        {"record": "final", "at": now_text(scene), "queue_paused": False},
-        *({"record": "final.job", **job} for job in jobs),
-        *({"record": "final.message", **message} for message in messages),
-        *({"record": "final.schedule", **schedule} for schedule in schedules),
-        {"record": "final.counts", "by_state": queue["jobs"], "enqueued": queue["enqueued_total"]},
-    ]
-    names = names_of(events, scene.fleet.process_ids)
+    """The history of the campaign; gives how many jobs the store holds."""
+    events = dumped(scene, "events", "--since", "0")
+    names = names_of(records(events), scene.fleet.process_ids)
+    jobs = dumped(scene, "jobs", *EVERYTHING)
+    end = chain(
+        ({"record": "event", **event} for event in records(events)),
+        [{"record": "final", "at": now_text(scene), "queue_paused": False}],
+        ({"record": "final.job", **job} for job in records(jobs)),
+        final("message", dumped(scene, "webhooks", *EVERYTHING)),
+        final("schedule", dumped(scene, "schedules")),
+        (counts_of(status) for status in records(dumped(scene, "status"))),
+    )
     files = (scene.notebook.harness, scene.notebook.witness)
-    write_history(Evidence(header_of(scene), files, tuple(end), names), path)
-    return len(jobs)
+    write_history(Evidence(header_of(scene), files, end, names), path)
+    return sum(1 for _ in records(jobs))
+
+
+def final(what: str, file: Path) -> Iterator[Record]:
+    return ({"record": f"final.{what}", **each} for each in records(file))
+
+
+def counts_of(status: Record) -> Record:
+    counts = status["counts"]
+    return {
+        "record": "final.counts",
+        "by_state": counts["jobs"],
+        "enqueued": counts["enqueued_total"],
+    }
+
+
+def dumped(scene: Scene, *words: str) -> Path:
+    """What the command says, as it stands; `status` calls a store without daemons unwell."""
+    path = scene.notebook.folder / f"{words[0]}.jsonl"
+    command = [*COMMAND, *words, "--json", *scene.options]
+    with path.open("wb") as file:
+        done = subprocess.run(
+            command, env=scene.home.environ(), stdout=file, timeout=DUMP_SECONDS, check=False
+        )
+    assert done.returncode == 0 or words == ("status",), f"{words}: exit {done.returncode}"
+    return path
 
 
 def header_of(scene: Scene) -> dict[str, Any]:
@@ -152,6 +177,7 @@ def header_of(scene: Scene) -> dict[str, Any]:
         "budgets": {"": BUDGET},
         "schedules": True,
         "grace_seconds": 20,
+        "retention": dict.fromkeys(ENDED, sizes.keep_seconds),
         "bounds": {"end": 40, "drain": 30, "tell": 3},
     }
 

@@ -13,6 +13,9 @@ from tests.faults.scene import Scene
 from tests.faults.watching import LOOK_SECONDS, within
 
 BUSY_SECONDS = 20.0  # so long somebody is waited for who is at work
+WORK_BETWEEN = 15  # attempts that end from one kill to the next, if they do within
+WORK_SECONDS = 4.0
+LAST_SHARE = 0.15  # of the kills that don't care whether another node is left
 WHOLE_SHARE = 0.4  # of the freezes that stop the handlers' children too
 
 
@@ -21,11 +24,17 @@ class NodeFaults:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._taken: set[str] = set()
+        self._taken: set[str] = set(scene.spared)
+        self._ended_at_kill = 0
         self._lock = threading.Lock()
 
     def kill(self, dice: Random) -> bool:
-        """Counts if something was in its hand."""
+        """Counts if something was in its hand. Some work is let pass since the one before."""
+        enough = self._ended_at_kill + WORK_BETWEEN
+        within(WORK_SECONDS, lambda: self._scene.watch.ended >= enough)
+        self._ended_at_kill = self._scene.watch.ended
+        if dice.random() > LAST_SHARE:
+            within(BUSY_SECONDS, lambda: self._ready() > 1)
         node = self._take_busy(dice)
         if node is None:
             return False
@@ -81,6 +90,10 @@ class NodeFaults:
         was_there = os.path.exists(f"/proc/{child}")  # noqa: PTH110 - a plain question
         send(child, signal.SIGKILL)
         return was_there
+
+    def _ready(self) -> int:
+        nodes = self._scene.fleet.nodes
+        return sum(one.is_alive() and one.is_ready() and not one.is_frozen for one in nodes)
 
     def _take_busy(self, dice: Random) -> Node | None:
         taken: list[Node] = []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import re
 import threading
 import time
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,10 @@ import attrs
 
 from tests.checker.facts import Record
 from tests.checker.history import FORMAT
+from tests.checker.seen import data_of
 
 NODE_FIELDS = ("who", "node")
+OUT_OF_ORDER_MAX = 5000  # lines
 
 
 class Recorder:
@@ -59,33 +64,48 @@ class Evidence:
 
     header: Mapping[str, Any]
     files: tuple[Path, ...]  # of lines with `t`: the harness's own, and what handlers wrote
-    end: tuple[Record, ...]  # events and the final state of the store
+    end: Iterable[Record]  # events and the final state of the store
     names: Mapping[str, str]
 
 
 def write_history(evidence: Evidence, path: Path) -> None:
     """Lines by their time; events and the end follow, as they are."""
-    lines = [record for file in evidence.files for record in _lines_of(file)]
-    lines.sort(key=lambda record: record["t"])
-    first = lines[0]["t"] if lines else 0.0
+    lines = heapq.merge(*map(_in_order, evidence.files), key=_time)
     with path.open("w", encoding="utf-8") as history:
         _write(history, {"record": "header", "format": FORMAT, **evidence.header})
-        for seq, record in enumerate(_placed(lines), start=1):
-            record["t"] = round(record["t"] - first, 6)
-            _write(history, _named({**record, "seq": seq}, evidence.names))
+        for record in _placed(lines):
+            _write(history, _named(record, evidence.names))
         for record in evidence.end:
             _write(history, record)
 
 
 def _placed(lines: Iterable[Record]) -> Iterator[Record]:
-    """A failover says when what may be lost began: as a time, which becomes a place."""
-    times: list[float] = []
-    for record in lines:
+    """Each gets its number. A failover says when what may be lost began: as a time, which becomes
+    a number as well.
+    """
+    times = array("d")
+    for seq, record in enumerate(lines, start=1):
+        times.append(record["t"])
         since = record.pop("lost_since_t", None)
         if since is not None:
-            record["lost_since"] = 1 + sum(1 for t in times if t < since)
-        times.append(record["t"])
-        yield record
+            record["lost_since"] = 1 + bisect_left(times, since)
+        yield {**record, "seq": seq, "t": round(record["t"] - times[0], 6)}
+
+
+def _in_order(file: Path) -> Iterator[Record]:
+    """Of several who write at the same moment the later one may have been first."""
+    kept: list[tuple[float, int, Record]] = []
+    for number, record in enumerate(records(file)):
+        heapq.heappush(kept, (record["t"], number, record))
+        if len(kept) > OUT_OF_ORDER_MAX:
+            yield heapq.heappop(kept)[2]
+    while kept:
+        yield heapq.heappop(kept)[2]
+
+
+def _time(record: Record) -> float:
+    t: float = record["t"]
+    return t
 
 
 def _named(record: Record, names: Mapping[str, str]) -> Record:
@@ -98,9 +118,7 @@ def _named(record: Record, names: Mapping[str, str]) -> Record:
     return record
 
 
-def _lines_of(file: Path) -> Iterator[Record]:
-    if not file.exists():
-        return
+def records(file: Path) -> Iterator[Record]:
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
@@ -110,7 +128,7 @@ def names_of(events: Iterable[Record], process_ids: Mapping[int, str]) -> dict[s
     """By the harness's name: the one in events, which holds the process id."""
     found: dict[str, str] = {}
     for event in events:
-        name = str((event.get("data") or {}).get("node", ""))
+        name = str(data_of(event).get("node", ""))
         told = re.search(r"-(\d+)-[0-9a-f]{6}$", name)
         if told is not None and int(told[1]) in process_ids:
             found[process_ids[int(told[1])]] = name

@@ -51,7 +51,9 @@ class Scene:
     watch: Watch
     workload: Workload
     home: Home
+    options: tuple[str, ...]
     tag: str
+    spared: frozenset[str] = frozenset()  # nodes that are neither killed nor frozen
 
     @property
     def recorder(self) -> Recorder:
@@ -91,11 +93,11 @@ def opened(folder: Path, seed: int, sizes: Sizes, ground: Ground) -> Generator[S
         fleet = Fleet(notebook.recorder, seats_of(folder, config, ground), notebook.witness, tag)
         stack.enter_context(fleet)
         fleet.wait_until_ready()
-        workload = Workload(
-            notebook.recorder, ground.clients_url, seed, sizes.jobs_a_second, hook.url
-        )
+        workload = Workload(notebook.recorder, ground.clients_url, seed, sizes.mix, hook.url)
         stack.enter_context(workload)
-        yield Scene(sizes, notebook, ground, fleet, watch, workload, home, tag)
+        yield Scene(
+            sizes, notebook, ground, fleet, watch, workload, home, options_of(config, {}), tag
+        )
 
 
 @contextlib.contextmanager
@@ -145,9 +147,9 @@ def configured(folder: Path, sizes: Sizes) -> Path:
             "retry_max_seconds": 2,
         },
         "http": {"listen": "127.0.0.1:0"},
-        "retention": {"stale_after_hours": 0, "delete_after_hours": 0},
+        "retention": {"stale_after_hours": 0, "delete_after_hours": sizes.keep_seconds / 3600},
         "catalog": {"paths": [str(USER / "kinds.toml")], "python_path": [str(ROOT)]},
-        "schedules.second": {"kind": "tick", "every_seconds": 1, "payload": {"ms": 30}},
+        "schedules.second": {"kind": "tick", "every_seconds": 1, "payload.ms": 30},
     }
     path = folder / "musterd.toml"
     path.write_text("".join(table(name, keys) for name, keys in tables.items()))
@@ -155,12 +157,6 @@ def configured(folder: Path, sizes: Sizes) -> Path:
 
 
 def table(name: str, keys: dict[str, object]) -> str:
-    lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
+    """What is written as JSON here is TOML as well."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     return "\n".join([f"[{name}]", *lines, ""])
-
-
-def toml(value: object) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {toml(each)}" for key, each in value.items())
-        return f"{{ {inner} }}"
-    return json.dumps(value)

@@ -5,6 +5,7 @@ transaction that holds back its vacuum.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -25,6 +26,7 @@ RECOVERY_SECONDS = 30.0
 FULL_SECONDS = (2.0, 4.0)
 HELD_SECONDS = (3.0, 6.0)
 CHUNK = 1 << 20
+PAGE = 4096
 BACKENDS = """
     select pid from pg_stat_activity where backend_type = 'client backend' and datname = %s
     and pid <> pg_backend_pid() order by pid
@@ -70,32 +72,23 @@ class ServerFaults:
     def connections(self, dice: Random) -> bool:
         """All are taken by somebody else; who loses his can't have another."""
         self._scene.recorder.fault("connections")
-        taken: list[Session] = []
-        was_full = False
         until = time.monotonic() + dice.uniform(*SQUEEZED_SECONDS)
-        try:
-            with self._session() as session:
-                while time.monotonic() < until:
-                    was_full = self._take_all(taken) or was_full
-                    backends = _pids(session)
-                    own = {one.info.backend_pid for one in taken}
-                    others = [pid for pid in backends if pid not in own]
-                    if others:
-                        session.execute("select pg_terminate_backend(%s)", [dice.choice(others)])
-                    time.sleep(0.05)
-        finally:
-            for one in taken:
-                one.close()
+        with self._session() as session, contextlib.ExitStack() as taken:
+            own = {session.info.backend_pid}
+            was_full = False
+            while time.monotonic() < until:
+                was_full = self._take_all(taken, own) or was_full
+                others = [pid for pid in _pids(session) if pid not in own]
+                if others:
+                    session.execute("select pg_terminate_backend(%s)", [dice.choice(others)])
+                time.sleep(0.05)
         return was_full
 
     def snapshot(self, dice: Random) -> bool:
         """Somebody looks at the jobs, and forgets to end his transaction."""
         self._scene.recorder.fault("snapshot")
-        with self._session() as session:
-            session.execute("begin isolation level repeatable read")
-            session.execute("select count(*) from musterd.jobs")
+        with self._session() as session, held_snapshot(session):
             time.sleep(dice.uniform(*HELD_SECONDS))
-            session.execute("rollback")
         self._scene.recorder.fault("snapshot_over")
         return True
 
@@ -124,13 +117,14 @@ class ServerFaults:
         except psycopg.OperationalError:
             return False
 
-    def _take_all(self, taken: list[Session]) -> bool:
+    def _take_all(self, taken: contextlib.ExitStack, own: set[int]) -> bool:
         """Whether none is left."""
         while True:
             try:
-                taken.append(self._connect())
+                session = taken.enter_context(contextlib.closing(self._connect()))
             except psycopg.OperationalError as error:
                 return "too many clients" in str(error)
+            own.add(session.info.backend_pid)
 
     def _connect(self) -> Session:
         return psycopg.connect(self._server.dsn(DATABASE), autocommit=True, connect_timeout=5)
@@ -141,15 +135,30 @@ class ServerFaults:
             yield session
 
 
+@contextlib.contextmanager
+def held_snapshot(session: Session) -> Generator[None]:
+    """While the block lasts nothing that is deleted or changed can be cleared away."""
+    session.execute("begin isolation level repeatable read")
+    session.execute("select count(*) from musterd.jobs")
+    yield
+    session.execute("rollback")
+
+
 def fill(file: Path) -> None:
     """Until nothing more fits, not even a page."""
     with file.open("ab", buffering=0) as filler:
-        for size in (CHUNK, 4096):
-            while True:
-                try:
-                    os.write(filler.fileno(), b"\0" * size)
-                except OSError:
-                    break
+        for size in (CHUNK, PAGE):
+            while _fits(filler.fileno(), size):
+                pass
+
+
+def _fits(file: int, size: int) -> bool:
+    try:
+        return os.write(file, bytes(size)) > 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
 
 
 def _answers(session: Session) -> bool:

@@ -43,16 +43,32 @@ CAMPAIGN: Mapping[str, int] = MappingProxyType(
 
 
 @attrs.frozen
+class Mix:
+    """What clients ask for. `crowd`: while more jobs have not ended, nobody asks for another.
+    `batch`: jobs in one request, always; 1 = mostly one.
+    """
+
+    jobs_a_second: float = 30.0
+    kinds: tuple[str, ...] = ("work", "work", "work", "beside", "beside", "capped")
+    milliseconds: tuple[int, ...] = (0, 30, 60, 150, 400)
+    slow_share: float = 0.02  # of jobs that take three seconds
+    controls_a_second: float = 4.0
+    crowd: int = 200
+    batch: int = 1
+
+
+@attrs.frozen
 class Sizes:
     """Of one campaign. `faults`: how many of each have to have happened."""
 
     faults: Mapping[str, int] = CAMPAIGN
-    jobs_a_second: float = 30.0
+    mix: Mix = Mix()
     nodes: int = 3
     workers_max: int = 6
     lease_seconds: float = 4.0
     margin_seconds: float = 1.0
     memory_mb: int = 256  # of the disk that is filled up
+    keep_seconds: float = 0.0  # from a job's end until it is deleted; 0 = never
 
     def scaled(self, factor: float) -> Sizes:
         """At least one of each kind."""

@@ -16,14 +16,14 @@ import psycopg
 from musterd import Client
 from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
 from tests.faults.recording import Recorder
+from tests.faults.sizes import Mix
 
-KINDS = ("work", "work", "work", "beside", "beside", "capped")
 TARGETS = 8
 KEYS_MAX = 40
 RECENT = 400
 MANY = 5  # jobs in one request, now and then
-CROWD = 200  # jobs that have not ended: while there are more, nobody asks for another
-CONTROLS_A_SECOND = 4.0
+MANY_SHARE = 0.05
+ANSWER_SECONDS = 6.0
 # What halts its target, or waits for somebody to let it go on.
 HALTED = """
     select id, state from musterd.jobs where state in ('paused', 'pending')
@@ -42,11 +42,10 @@ LEFT = """
 class Workload:
     """Enqueues at a steady rate while the block lasts, or until `stop_enqueueing`."""
 
-    def __init__(
-        self, recorder: Recorder, url: str, seed: int, jobs_a_second: float, hook: str
-    ) -> None:
+    def __init__(self, recorder: Recorder, url: str, seed: int, mix: Mix, hook: str) -> None:
         self._recorder = recorder
         self._url = url
+        self._mix = mix
         self._hook = hook
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._known: set[tuple[int, str]] = set()  # a job and its key, as some client was told
@@ -55,7 +54,7 @@ class Workload:
         self._is_crowded = False
         self._over = threading.Event()
         self.troubles: list[BaseException] = []
-        self._pause = 2 / jobs_a_second  # of each of the two that enqueue
+        self._pause = 2 * mix.batch / mix.jobs_a_second  # of each of the two that enqueue
         works = (self._enqueue, self._enqueue, self._control)
         self._threads = [
             threading.Thread(
@@ -87,33 +86,33 @@ class Workload:
             self.troubles.append(error)
             raise
 
+    def _client(self) -> Client:
+        return Client(self._url, pool_size=1, answer_seconds=ANSWER_SECONDS)
+
     def _enqueue(self, who: str, dice: Random) -> None:
         number = 0
-        with Client(self._url, pool_size=1) as client:
+        with self._client() as client:
             while not self._full.wait(dice.expovariate(1 / self._pause)):
                 number += 1
                 if self._is_crowded:
                     continue
-                if dice.random() < 0.05:
-                    self._ask_many(
-                        client, who, [self._drawn(dice, who, number + i / 10) for i in range(MANY)]
-                    )
-                else:
-                    self._ask(client, who, self._drawn(dice, who, number))
+                if self._mix.batch == 1 and dice.random() > MANY_SHARE:
+                    self._ask(client, who, self._drawn(dice, f"{who}-{number}"))
+                    continue
+                count = max(MANY, self._mix.batch)
+                jobs = [self._drawn(dice, f"{who}-{number}.{one}") for one in range(count)]
+                self._ask_many(client, who, jobs)
 
-    def _drawn(self, dice: Random, who: str, number: float) -> dict[str, Any]:
+    def _drawn(self, dice: Random, name: str) -> dict[str, Any]:
         """A job, as the options of `enqueue` say it."""
         if self._keys and dice.random() < 0.08:
             return dict(dice.choice(list(self._keys))[1])
-        payload: dict[str, Any] = {
-            "n": f"{who}-{number:g}",
-            "ms": dice.choice((0, 30, 60, 150, 400)),
-        }
-        if dice.random() < 0.02:
+        payload: dict[str, Any] = {"n": name, "ms": dice.choice(self._mix.milliseconds)}
+        if dice.random() < self._mix.slow_share:
             payload["ms"] = 3000
         if dice.random() < 0.15:
             payload["fails"] = dice.choice((1, 1, 2, 9, 20))
-        job: dict[str, Any] = {"kind": dice.choice(KINDS), "payload": payload}
+        job: dict[str, Any] = {"kind": dice.choice(self._mix.kinds), "payload": payload}
         if dice.random() < 0.15:
             job["target"] = f"t{dice.randrange(TARGETS)}"
         if dice.random() < 0.3:
@@ -125,7 +124,7 @@ class Workload:
         if dice.random() < 0.05:
             job["webhook"] = self._hook
         if dice.random() < 0.1:
-            job["dedup_key"] = f"k-{who}-{number:g}"
+            job["dedup_key"] = f"k-{name}"
             job["dedup_scope"] = dice.choice(("until_finished", "forever"))
             self._keys.append((job["dedup_key"], job))
         return job
@@ -166,8 +165,8 @@ class Workload:
         self._recent.append(job_id)
 
     def _control(self, who: str, dice: Random) -> None:
-        with Client(self._url, pool_size=1) as client:
-            while not self._over.wait(dice.expovariate(CONTROLS_A_SECOND)):
+        with self._client() as client:
+            while not self._over.wait(dice.expovariate(self._mix.controls_a_second)):
                 if self._recent and not self._full.is_set() and dice.random() < 0.6:
                     action = dice.choice(("cancel", "pause", "pause", "resume"))
                     self._act(client, who, action, self._chosen(dice))
@@ -187,7 +186,7 @@ class Workload:
                 crowd = session.execute(UNFINISHED).fetchone()
         except psycopg.Error:
             return  # the store is away: at the next time
-        self._is_crowded = crowd is not None and crowd[0] > CROWD
+        self._is_crowded = crowd is not None and crowd[0] > self._mix.crowd
         share = 1.0 if self._full.is_set() else 0.3
         for job_id, state in found:
             if dice.random() < share and not self._over.is_set():

@@ -154,6 +154,14 @@ def the_id_of_a_job_with_a_webhook_is_that_of_another_after_a_failover(h: Histor
     row(h, 1, "succeeded")
 
 
+@legal(retention={"succeeded": 60})
+def deleted_a_minute_after_work_that_could_be_told_of_only_later(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("job.started", 1, attempt=1, node="north", at=1)
+    h.event("job.succeeded", 1, attempt=1, at=10)  # it had ended at 2, when the store was away
+    h.event("job.deleted", 1, state="succeeded", at=62)
+
+
 @legal(retention={"succeeded": 60, "failed": 60})
 def deleted_in_time(h: History) -> None:
     ran(h, 1)

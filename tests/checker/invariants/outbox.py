@@ -192,8 +192,9 @@ class KeptSeen(Invariant):
         self.cases += 1
         self._gone[seen.id] = line
         keep = self.world.header["retention"].get(seen.state, 0)
-        # Its work has ended at some time after it was claimed, and before that was written.
-        age = moment(record["at"]) - (seen.claimed_at or seen.since) + self.world.slack
+        # An end counts from when the work ended; while the store was away nobody could tell.
+        since = min(seen.since, seen.claimed_at or seen.since)
+        age = moment(record["at"]) - since + self.world.slack
         if seen.state not in ENDED:
             self.accuse(seen.id, (seen.line, line), f"job {seen.id} was deleted: {seen.state}")
         elif not keep or (age < keep and not self.world.stepped):

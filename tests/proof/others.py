@@ -1,0 +1,45 @@
+"""What other packages do by themselves, at a larger size."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.proof.ledger import Line, Plan
+
+ROOT = Path(__file__).parents[2]
+STATEFUL = ROOT / "tests" / "stateful"
+TIMEOUT = ("--timeout", "36000", "-o", "faulthandler_timeout=36000")
+
+
+def simulate(plan: Plan) -> Line:
+    """Each seed a cluster; a violated one is printed, and can be run again by itself."""
+    words = ["--seeds", f"{plan.seed}:{plan.seeds}", "--jobs", str(os.cpu_count() or 1), "--json"]
+    count = violated = 0
+    command = [sys.executable, "-m", "tests.simulation", *words]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = json.loads(line)
+            count += 1
+            if found.get("violated"):
+                violated += 1
+                print(line.rstrip(), flush=True)
+    failed = process.returncode != 0 and not violated
+    what = f"{count:,} of {plan.seeds:,} seeds from {plan.seed}"
+    return Line("simulation", what, violated + failed)
+
+
+def stateful(plan: Plan) -> Line:
+    command = [sys.executable, "-m", "pytest", "-n", "auto", *TIMEOUT, str(STATEFUL)]
+    environ = os.environ | {"MUSTERD_TEST_SCALE": f"{plan.scale:g}"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=False
+    )
+    last = done.stdout.strip().rpartition("\n")[2]
+    if done.returncode:
+        print(done.stdout, flush=True)
+    return Line("stateful", f"{plan.scale:g} times the examples: {last}", int(done.returncode != 0))
