@@ -36,7 +36,7 @@ def line(dice: Random, position: int) -> str:
 @attrs.frozen
 class Logs:
     name: str = "logs"
-    share: int = 10
+    share: int = 8
 
     def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
         count = dice.randint(1, 12)

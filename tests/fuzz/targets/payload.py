@@ -79,7 +79,7 @@ def json_text(dice: Random, depth: int) -> str:
 @attrs.frozen
 class Payloads:
     name: str = "payload"
-    share: int = 30
+    share: int = 40
 
     def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
         whole = json_text(dice, dice.randint(0, DEPTH_MAX)).encode("utf-8", "surrogatepass")
