@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any, cast
 
 import attrs
@@ -15,6 +17,9 @@ from musterd.store.errors import InputRefused
 PATH_LENGTH_MAX = 120
 SHOWN_LENGTH_MAX = 30
 DIGITS_MAX = 310  # more than the largest double has before its point
+LARGEST = 17976931348623157 * 10**292  # of numbers: the largest double as it is written
+PLACES_MAX = 16_383  # behind the point
+EXPONENT_DIGITS_MAX = 9
 TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Without any of these JSON holds no NUL, no lone surrogate and no number that needs a second look.
@@ -84,23 +89,51 @@ class _NoDouble:
 
 
 def _parse(text: str) -> Any:
-    return json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_NoDouble)
+    return json.loads(
+        text,
+        parse_int=_integer,
+        parse_float=_real,
+        parse_constant=_NoDouble,
+        object_pairs_hook=_object,
+    )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that comes twice the last value counts, unless one before it is at fault: the store
+    is handed the text with all of them.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        faulty = ((key, value) for key, value in pairs if _first_fault(value) is not None)
+        found |= dict([one]) if (one := next(faulty, None)) else {}
+    return found
 
 
 def _integer(text: str) -> int | _NoDouble:
     if len(text) > DIGITS_MAX:
         return _NoDouble(text)
     number = int(text)
-    try:
-        float(number)
-    except OverflowError:
-        return _NoDouble(text)
-    return number
+    return number if -LARGEST <= number <= LARGEST else _NoDouble(text)
 
 
 def _real(text: str) -> float | _NoDouble:
     number = float(text)
-    return number if math.isfinite(number) else _NoDouble(text)
+    if _is_too_fine(text):
+        return _NoDouble(text)
+    if abs(number) < sys.float_info.max:
+        return number
+    # What rounds to the largest double may lie beyond what PostgreSQL is told to take.
+    return number if math.isfinite(number) and abs(Decimal(text)) <= LARGEST else _NoDouble(text)
+
+
+def _is_too_fine(text: str) -> bool:
+    """Whether PostgreSQL would not keep all of its places, or could not read its exponent."""
+    if len(text) <= PLACES_MAX and "e" not in text and "E" not in text:
+        return False
+    mantissa, _, exponent = text.lower().partition("e")
+    if len(exponent.lstrip("+-0")) > EXPONENT_DIGITS_MAX:
+        return True
+    return len(mantissa.partition(".")[2]) - int(exponent or 0) > PLACES_MAX
 
 
 def _not_json(error: ValueError | RecursionError) -> str:

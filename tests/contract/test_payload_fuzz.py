@@ -1,5 +1,5 @@
-"""Payloads and results by lot, through both engines: what is taken comes out as it went in, and what
-is not is refused before anything is written.
+"""Payloads and results by lot, through both engines: what is taken comes out as it went in, what is
+not is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from musterd.store.job import NewJob
 from musterd.store.payload import check_payload, decode_payload
 from tests.contract.rigs import Rig, ending, settle, take
 from tests.fuzz.target import corpus_of
-from tests.fuzz.targets.payload import DEPTH_MAX, LIMITS, json_text, text_of, why_refused
+from tests.fuzz.targets.payload import (
+    DEPTH_MAX,
+    LIMITS,
+    as_floats,
+    json_text,
+    text_of,
+    why_refused,
+)
 
 COUNT = 2_500
 BATCH = 250
@@ -43,14 +50,15 @@ async def _there_and_back(rig: Rig, batch: Sequence[str]) -> None:
     claims = await take(rig.engine, workers=len(batch))
     assert [claim.id for claim in claims] == ids
     for claim, text in zip(claims, batch, strict=True):
-        assert decode_payload(claim.payload) == json.loads(text), text
+        assert as_floats(decode_payload(claim.payload)) == as_floats(json.loads(text)), text
     settled = [ending(one, result=text) for one, text in zip(claims, batch, strict=True)]
     assert not (await settle(rig.engine, *settled)).rejected
     for job_id, text in zip(ids[::25], batch[::25], strict=True):
         record = await rig.engine.job(job_id)
         assert record is not None
         assert record.result is not None
-        assert decode_payload(record.payload) == decode_payload(record.result) == json.loads(text)
+        assert as_floats(decode_payload(record.payload)) == as_floats(json.loads(text))
+        assert as_floats(decode_payload(record.result)) == as_floats(json.loads(text))
 
 
 async def test_what_is_not_taken_is_refused_before_it_reaches_the_store(rig: Rig) -> None:
