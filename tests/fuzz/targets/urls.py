@@ -21,6 +21,7 @@ from tests.fuzz.mutating import changed, crossed
 from tests.fuzz.target import Wrong
 
 PLAIN = re.compile(r"https://[1-9][0-9]?(\.[1-9][0-9]?){3}(/[a-z0-9/?=]*)?")
+PORT = re.compile(r"https?://[a-z0-9.]+:([0-9]{6,}|[0-9]*[^0-9/?][^/?]*)?([/?]|$)")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 PRIVATE_V4 = ("127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.9.9", "169.254.169.254", "0.0.0.0",
               "100.64.0.1", "224.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.0.170",
@@ -112,7 +113,9 @@ def plain_url(dice: Random) -> str:
 
 
 def odd_url(dice: Random) -> str:
-    port = dice.choice(("", "", ":443", ":0", ":65536", ":", ":x", ":00443"))
+    port = dice.choice(
+        ("", "", ":443", ":0", ":65536", ":", ":x", ":00443", ":000443", ":0000000443")
+    )
     user = dice.choice(("", "", "", "u@", "u:p@", "127.0.0.1@", "example.com@"))
     scheme = dice.choice(("https://", "https://", "http://", "HTTPS://", "https:/", "//", ""))
     return f"{scheme}{user}{host(dice)}{port}{dice.choice(TAILS)}"
@@ -145,8 +148,10 @@ def _called(url: str, policy: UrlPolicy, found: tuple[list[str], list[str]]) -> 
     """Where a request to this URL would go."""
     try:
         origin, _ = address_of(url)
-    except NotSendable:
-        return  # told as what it is, and nothing is sent
+    except NotSendable:  # told as what it is, and nothing is sent
+        if PORT.search(url):
+            raise Wrong("a port that cannot be called is taken") from None
+        return
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
         raise Wrong("a URL with user or password is taken")
