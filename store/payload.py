@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -57,10 +58,10 @@ def check_payload(text: str, limits: PayloadLimits) -> None:
             f" {limits.max_depth} ([limits] max_payload_depth)"
         )
     try:
-        value = _parse(text)
+        value, hidden = _parse(text)
     except (ValueError, RecursionError) as error:
         raise InputRefused(f"payload: {_not_json(error)}, wanted one JSON value") from None
-    fault = _first_fault(value)
+    fault = _first_fault(value) or _first_hidden(hidden)
     if fault is not None:
         raise InputRefused(f"payload at {fault}")
 
@@ -72,10 +73,10 @@ def decode_payload(text: str, what: str = "payload") -> object:
     try:
         if not SUSPECT.search(text):
             return json.loads(text)
-        value = _parse(text)
+        value, hidden = _parse(text)
     except (ValueError, RecursionError) as error:
         raise PayloadInvalid(f"{what}: {_not_json(error)}, wanted one JSON value") from None
-    fault = _first_fault(value)
+    fault = _first_fault(value) or _first_hidden(hidden)
     if fault is not None:
         raise PayloadInvalid(f"{what} at {fault}")
     return value
@@ -88,24 +89,31 @@ class _NoDouble:
     text: str
 
 
-def _parse(text: str) -> Any:
-    return json.loads(
+def _parse(text: str) -> tuple[Any, Sequence[tuple[str, Any]]]:
+    """The value, and those that others of the same key are in the way of, with their keys."""
+    hidden: list[tuple[str, Any]] = []
+    value = json.loads(
         text,
         parse_int=_integer,
         parse_float=_real,
         parse_constant=_NoDouble,
-        object_pairs_hook=_object,
+        object_pairs_hook=partial(_object, hidden),
     )
+    return value, hidden
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a key that comes twice the last value counts, unless one before it is at fault: the store
-    is handed the text with all of them.
+def _object(hidden: list[tuple[str, Any]], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that comes twice the last value counts; the others, which the store is handed too,
+    go into `hidden`.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
-        faulty = ((key, value) for key, value in pairs if _first_fault(value) is not None)
-        found |= dict([one]) if (one := next(faulty, None)) else {}
+        left = set(found)
+        for key, value in reversed(pairs):
+            if key in left:
+                left.remove(key)
+            else:
+                hidden.append((key, value))
     return found
 
 
@@ -162,6 +170,15 @@ def _first_fault(value: Any) -> str | None:
         within = _items(inner)
         if within is not None:
             open_ones.append(within)
+    return None
+
+
+def _first_hidden(hidden: Sequence[tuple[str, Any]]) -> str | None:
+    """The same of these; nobody knows the way to them any more."""
+    for key, value in hidden:
+        fault = _first_fault(value)
+        if fault is not None:
+            return f"$…{_step_text(key)}{fault.removeprefix('$')}"
     return None
 
 

@@ -35,7 +35,7 @@ async def test_both_say_the_same_in_the_same_words(postgres_rig: PostgresRig, se
         connection.execute(f"set search_path = {SCHEMA}".encode())
         connection.execute(VERDICT)
         asked = "select url, pg_temp.verdict(url) from unnest(%s::text[]) url"
-        found = dict(connection.execute(asked, [urls]).fetchall())
+        found: dict[str, str | None] = dict(connection.execute(asked, [urls]).fetchall())
     assert len(found) == len(urls)
     wrong = {url: (ours(url), found[url]) for url in urls if not agree(ours(url), found[url])}
     assert wrong == {}
