@@ -58,7 +58,7 @@ check-config: .venv/dev.stamp
 bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare database
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## 50,000 inputs for the HTTP side, half an hour
+fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## some 450,000 inputs for whatever takes any, an hour; ARGS="cron --inputs 1000000": one target
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted for real, images built (root, Debian)

@@ -6,6 +6,7 @@ a time that comes twice fires the first time. One whose hours are `*` goes by el
 fires at each moment at which the clock shows a fitting time, and none is made up for.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -31,6 +32,15 @@ _LONGEST_SHIFT = timedelta(hours=26)
 _HOUR = timedelta(hours=1)
 _EXAMPLE = 'five or six fields, as in "*/5 8-18 * * MON-FRI", or @daily'
 _HOURS_FIELD = -4
+_STEPPED = re.compile(r"(?<![^\s,])(\w+)-(\w+)(/0*[1-9][0-9]*)(?![^\s,])", re.ASCII)
+_NAMED = {
+    name: str(number)
+    for names, first in (
+        ("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1),
+        ("SUN MON TUE WED THU FRI SAT", 0),
+    )
+    for number, name in enumerate(names.split(), start=first)
+}
 
 
 @frozen
@@ -98,7 +108,7 @@ def read_zone(name: str) -> ZoneInfo:
 
 def read_cron(text: str, zone: ZoneInfo) -> Cron:
     """Raises Unfit for what cron would not take, and for what never fires."""
-    fields = NICKNAMES.get(text.strip().lower(), text)
+    fields = NICKNAMES.get(text.strip().lower()) or _STEPPED.sub(_step_of_one, text)
     if fields.startswith("@"):
         raise Unfit(_EXAMPLE, did_you_mean(fields, NICKNAMES))
     try:
@@ -110,6 +120,12 @@ def read_cron(text: str, zone: ZoneInfo) -> Cron:
     if first is None:
         raise Unfit("a time that comes", "no date fits all of its fields")
     return Cron(text, zone, fields)
+
+
+def _step_of_one(found: re.Match[str]) -> str:
+    """A range of one number is that number, whatever its step; CronSim goes on to the end."""
+    first, last = (_NAMED.get(one.upper(), one).lstrip("0") for one in found.group(1, 2))
+    return found[1] if first == last else found[0]
 
 
 def _times(fields: str, after: datetime) -> Iterator[datetime]:

@@ -11,6 +11,7 @@ from musterd.config.faults import Unfit
 
 LENGTH_MAX = 2000
 _PORT_MAX = 65_535
+_PORT_DIGITS_MAX = 5  # with zeros before it too: a database's own check takes no more
 _SCHEME = re.compile(r"https?://")
 _AUTHORITY = re.compile(r"https?://([^/?#]*)")
 _HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]*))?")
@@ -41,7 +42,9 @@ def check_webhook_url(url: object) -> None:
     host, port = _host_and_port(url)
     if not host:
         raise Unfit("a URL with a host")
-    if port is not None and not (port.isdigit() and 1 <= int(port[:6]) <= _PORT_MAX):
+    if port is not None and not (
+        1 <= len(port) <= _PORT_DIGITS_MAX and 1 <= int(port) <= _PORT_MAX
+    ):
         raise Unfit(f"a port of 1 to {_PORT_MAX}")
     if "#" in url:
         raise Unfit("a URL without #", "what follows # is never sent")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -15,6 +18,9 @@ from musterd.store.errors import InputRefused
 PATH_LENGTH_MAX = 120
 SHOWN_LENGTH_MAX = 30
 DIGITS_MAX = 310  # more than the largest double has before its point
+LARGEST = 17976931348623157 * 10**292  # of numbers: the largest double as it is written
+PLACES_MAX = 16_383  # behind the point
+EXPONENT_DIGITS_MAX = 9
 TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Without any of these JSON holds no NUL, no lone surrogate and no number that needs a second look.
@@ -52,10 +58,10 @@ def check_payload(text: str, limits: PayloadLimits) -> None:
             f" {limits.max_depth} ([limits] max_payload_depth)"
         )
     try:
-        value = _parse(text)
+        value, hidden = _parse(text)
     except (ValueError, RecursionError) as error:
         raise InputRefused(f"payload: {_not_json(error)}, wanted one JSON value") from None
-    fault = _first_fault(value)
+    fault = _first_fault(value) or _first_hidden(hidden)
     if fault is not None:
         raise InputRefused(f"payload at {fault}")
 
@@ -67,10 +73,10 @@ def decode_payload(text: str, what: str = "payload") -> object:
     try:
         if not SUSPECT.search(text):
             return json.loads(text)
-        value = _parse(text)
+        value, hidden = _parse(text)
     except (ValueError, RecursionError) as error:
         raise PayloadInvalid(f"{what}: {_not_json(error)}, wanted one JSON value") from None
-    fault = _first_fault(value)
+    fault = _first_fault(value) or _first_hidden(hidden)
     if fault is not None:
         raise PayloadInvalid(f"{what} at {fault}")
     return value
@@ -83,24 +89,59 @@ class _NoDouble:
     text: str
 
 
-def _parse(text: str) -> Any:
-    return json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_NoDouble)
+def _parse(text: str) -> tuple[Any, Sequence[tuple[str, Any]]]:
+    """The value, and those that others of the same key are in the way of, with their keys."""
+    hidden: list[tuple[str, Any]] = []
+    value = json.loads(
+        text,
+        parse_int=_integer,
+        parse_float=_real,
+        parse_constant=_NoDouble,
+        object_pairs_hook=partial(_object, hidden),
+    )
+    return value, hidden
+
+
+def _object(hidden: list[tuple[str, Any]], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that comes twice the last value counts; the others, which the store is handed too,
+    go into `hidden`.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        left = set(found)
+        for key, value in reversed(pairs):
+            if key in left:
+                left.remove(key)
+            else:
+                hidden.append((key, value))
+    return found
 
 
 def _integer(text: str) -> int | _NoDouble:
     if len(text) > DIGITS_MAX:
         return _NoDouble(text)
     number = int(text)
-    try:
-        float(number)
-    except OverflowError:
-        return _NoDouble(text)
-    return number
+    return number if -LARGEST <= number <= LARGEST else _NoDouble(text)
 
 
 def _real(text: str) -> float | _NoDouble:
     number = float(text)
-    return number if math.isfinite(number) else _NoDouble(text)
+    if _is_too_fine(text):
+        return _NoDouble(text)
+    if abs(number) < sys.float_info.max:
+        return number
+    # What rounds to the largest double may lie beyond what PostgreSQL is told to take.
+    return number if math.isfinite(number) and abs(Decimal(text)) <= LARGEST else _NoDouble(text)
+
+
+def _is_too_fine(text: str) -> bool:
+    """Whether PostgreSQL would not keep all of its places, or could not read its exponent."""
+    if len(text) <= PLACES_MAX and "e" not in text and "E" not in text:
+        return False
+    mantissa, _, exponent = text.lower().partition("e")
+    if len(exponent.lstrip("+-0")) > EXPONENT_DIGITS_MAX:
+        return True
+    return len(mantissa.partition(".")[2]) - int(exponent or 0) > PLACES_MAX
 
 
 def _not_json(error: ValueError | RecursionError) -> str:
@@ -129,6 +170,15 @@ def _first_fault(value: Any) -> str | None:
         within = _items(inner)
         if within is not None:
             open_ones.append(within)
+    return None
+
+
+def _first_hidden(hidden: Sequence[tuple[str, Any]]) -> str | None:
+    """The same of these; nobody knows the way to them any more."""
+    for key, value in hidden:
+        fault = _first_fault(value)
+        if fault is not None:
+            return f"$…{_step_text(key)}{fault.removeprefix('$')}"
     return None
 
 

@@ -188,7 +188,7 @@ def test_both_engines_have_the_same_statements() -> None:
 
 @each_file
 def test_a_file_names_no_host_and_no_machine(path: Path) -> None:
-    lines = path.read_text().splitlines()
+    lines = path.read_text(errors="replace").splitlines()
     report(
         f"{name_of(path)}:{number}: {what}: {found.group()}"
         for number, line in enumerate(lines, start=1)

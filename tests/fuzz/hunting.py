@@ -70,7 +70,7 @@ def tried(target: Target, whole: bytes) -> tuple[str | None, float]:
         start = time.process_time()
         try:
             target.check(whole)
-        except Exception as error:  # whatever it is, it should not be
+        except Exception as error:  # noqa: BLE001 - whatever it is, it should not be
             return _told(error), time.process_time() - start
         seconds = min(seconds, took := time.process_time() - start)
         if took < SECONDS_MAX:

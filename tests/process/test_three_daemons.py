@@ -77,6 +77,8 @@ def cluster(tmp_path: Path, fresh_database: FreshDatabase) -> Generator[Cluster]
         eventually(lambda: set(found.holders()) == set(DUTIES), 20)
         eventually(lambda: conn.execute("select from musterd.jobs").fetchone() is not None)
         yield found
+        verified = home.call("verify", *options, "--json")
+        assert verified.code == 0, verified.out
 
 
 def gauges(daemon: Daemon) -> list[str]:

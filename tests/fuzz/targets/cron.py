@@ -43,7 +43,7 @@ class Crons:
     """An input is an expression, a zone and a moment, a line each."""
 
     name: str = "cron"
-    share: int = 12
+    share: int = 10
 
     def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
         fields = " ".join(field(dice, place) for place in range(5)).encode()

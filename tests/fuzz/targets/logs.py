@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import attrs
 
@@ -15,7 +16,23 @@ from musterd.store.event_types import EVENTS
 from tests.fuzz.mutating import changed, crossed
 
 TYPES = tuple(EVENTS)
-VALUES = (None, 0, 1, 2, -1, 2**70, 1.5, "", "a", "queued", "running", [], {}, True, "9999-12-31")
+VALUES: tuple[Any, ...] = (
+    None,
+    0,
+    1,
+    2,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "a",
+    "queued",
+    "running",
+    [],
+    {},
+    True,
+    "9999-12-31",
+)
 PIECES = (
     *(b"null", b"NaN", b"1e999", b'"', b"{", b"}", b"[" * 3000, b"\n", b"\0", b"\xff", b"\\ud800"),
     *(b"9" * 5000, b"-", b"0001-01-01T00:00:00+14:00", b"9999-12-31T23:59:59-14:00", b",", b":"),
@@ -36,7 +53,7 @@ def line(dice: Random, position: int) -> str:
 @attrs.frozen
 class Logs:
     name: str = "logs"
-    share: int = 10
+    share: int = 8
 
     def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
         count = dice.randint(1, 12)

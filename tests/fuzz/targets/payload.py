@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from random import Random
 from typing import Any
 
@@ -16,10 +17,14 @@ from musterd.store.payload import PayloadInvalid, PayloadLimits, check_payload, 
 from tests.fuzz.mutating import changed, crossed
 from tests.fuzz.target import Wrong
 
+LARGEST = Decimal("1.7976931348623157e308")  # of PostgreSQL's own check
 LIMITS = PayloadLimits(max_bytes=4_000, max_depth=12)
+PLACES_MAX = 16_383  # of a numeric of PostgreSQL
 DEPTH_MAX = 14
 SCALARS = (
     *("0", "-0", "1", "-1", "1.5", "1e308", "1e309", "-1e400", "1e-400", "5e-324", "0.1", "1E5"),
+    *("1e-20000", "5e-3248429148198608349", "0e99999", "0E-99999999999", "1" + "0" * 400 + "e-400"),
+    *("0." + "0" * 400 + "1", "1e-16383", "1e-16384", "0." + "1" * 400),
     *(
         "9" * 15,
         "9" * 16,
@@ -79,7 +84,7 @@ def json_text(dice: Random, depth: int) -> str:
 @attrs.frozen
 class Payloads:
     name: str = "payload"
-    share: int = 30
+    share: int = 40
 
     def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
         whole = json_text(dice, dice.randint(0, DEPTH_MAX)).encode("utf-8", "surrogatepass")
@@ -124,15 +129,28 @@ def text_of(whole: bytes) -> str:
         return whole.decode("utf-8", "replace")
 
 
+class Pairs(list[tuple[str, Any]]):
+    """An object, also with the values of which a later one of the same key is in the way."""
+
+
 def why_refused(text: str) -> str | None:
     """By the rules, and the parser of the standard library; None = it is to be taken."""
     if len(text.encode("utf-8", "surrogatepass")) > LIMITS.max_bytes:
         return "too large"
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=Pairs, parse_float=exact)
     except (ValueError, RecursionError):
         return "no JSON"
     return _why_value(value, LIMITS.max_depth)
+
+
+def exact(text: str) -> Decimal | float:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits
+        return math.nan
+    places = -int(number.as_tuple().exponent)
+    return number if -(10**9) < places <= PLACES_MAX else math.nan
 
 
 def _why_value(value: Any, depth_left: int) -> str | None:
@@ -140,20 +158,29 @@ def _why_value(value: Any, depth_left: int) -> str | None:
         bad = re.search("[\0\ud800-\udfff]", value)
         return f"the character {bad[0]!r}" if bad else None
     if isinstance(value, float):
-        return None if math.isfinite(value) else "a number that is none"
-    if isinstance(value, int):
-        return "a number beyond a double" if abs(value) >= 2**1024 - 2**970 else None
-    if not isinstance(value, dict | list):
-        return None
+        return "a number that is none, or finer than a store keeps it"
+    if isinstance(value, int | Decimal):
+        return None if -LARGEST <= value <= LARGEST else "a number beyond a double"
+    if isinstance(value, Pairs):
+        return _why_list([one for pair in value for one in pair], depth_left)
+    return _why_list(value, depth_left) if isinstance(value, list) else None  # pyright: ignore[reportUnknownArgumentType] - JSON
+
+
+def _why_list(values: Sequence[Any], depth_left: int) -> str | None:
     if depth_left == 0:
         return "nested too deep"
-    inner = [*value, *value.values()] if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
-    found = (
-        _why_value(one, depth_left - 1 if isinstance(one, dict | list) else 1) for one in inner
-    )  # pyright: ignore[reportUnknownVariableType] - JSON
-    return next((why for why in found if why), None)
+    return next((why for one in values if (why := _why_value(one, depth_left - 1))), None)
 
 
 def same(one: Any, other: Any) -> bool:
     """Equal, and of the same types, down to the sign of zero."""
     return repr(one) == repr(other)
+
+
+def as_floats(value: Any) -> Any:
+    """With all numbers as doubles: PostgreSQL writes `1e308` with all of its digits."""
+    if isinstance(value, dict):
+        return {key: as_floats(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType] - JSON
+    if isinstance(value, list):
+        return [as_floats(one) for one in value]  # pyright: ignore[reportUnknownVariableType] - JSON
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

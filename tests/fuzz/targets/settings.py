@@ -165,6 +165,6 @@ def files(dice: Random) -> bytes:
     return toml_file(dice) if dice.random() < 0.7 else some_shipped(dice)
 
 
-FILES = Settings("config_file", 8, files, of_file)
-ENVIRONMENT = Settings("environment", 6, variables, of_environment)
-ARGUMENTS = Settings("arguments", 6, arguments, of_arguments)
+FILES = Settings("config_file", 5, files, of_file)
+ENVIRONMENT = Settings("environment", 4, variables, of_environment)
+ARGUMENTS = Settings("arguments", 4, arguments, of_arguments)

@@ -5,6 +5,7 @@ oracle that knows the networks by heart of its own.
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
@@ -19,6 +20,8 @@ from musterd.workers.runners.http_connection import NotSendable, address_of
 from tests.fuzz.mutating import changed, crossed
 from tests.fuzz.target import Wrong
 
+PLAIN = re.compile(r"https://[1-9][0-9]?(\.[1-9][0-9]?){3}(/[a-z0-9/?=]*)?")
+PORT = re.compile(r"https?://[a-z0-9.]+:([0-9]{6,}|[0-9]*[^0-9/?][^/?]*)?([/?]|$)")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 PRIVATE_V4 = ("127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.9.9", "169.254.169.254", "0.0.0.0",
               "100.64.0.1", "224.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.0.170",
@@ -75,16 +78,13 @@ class Urls:
     """An input is a URL, and what its name is found to lead to, then and at the next question."""
 
     name: str = "urls"
-    share: int = 20
+    share: int = 25
 
     def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        port = dice.choice(("", "", ":443", ":8443", ":0", ":65536", ":", ":x", ":00443"))
-        user = dice.choice(("", "", "", "u@", "u:p@", "127.0.0.1@", "example.com@"))
-        scheme = dice.choice(("https://", "https://", "http://", "HTTPS://", "https:/", "//", ""))
-        url = f"{scheme}{user}{host(dice)}{port}{dice.choice(TAILS)}".encode()
+        url = (plain_url if dice.random() < 0.6 else odd_url)(dice).encode()
         if dice.random() < 0.1 and corpus:
             url = crossed(dice, url, dice.choice(corpus).split(b"|")[0])
-        if dice.random() < 0.4:
+        if dice.random() < 0.3:
             url = changed(dice, url, PIECES, 3)
         return b"|".join((url, b",".join(answers(dice)), b",".join(answers(dice))))
 
@@ -97,12 +97,28 @@ class Urls:
                 check_webhook_url(text)
                 check_allowed(text, policy)
             except Unfit as unfit:
-                str(unfit).encode()
+                if PLAIN.fullmatch(text) and is_public(ipaddress.ip_address(text.split("/")[2])):
+                    raise Wrong(f"refused without reason: {unfit}") from None
                 continue
             _called(text, policy, found)
 
 
 URLS = Urls()
+
+
+def plain_url(dice: Random) -> str:
+    """Nothing is wrong with it but, perhaps, where it leads."""
+    where = dice.choice(NAMES) if dice.random() < 0.5 else host(dice)
+    return f"https://{where}{dice.choice(('', ':443', ':8443'))}{dice.choice(('', '/', '/x?y=z'))}"
+
+
+def odd_url(dice: Random) -> str:
+    port = dice.choice(
+        ("", "", ":443", ":0", ":65536", ":", ":x", ":00443", ":000443", ":0000000443")
+    )
+    user = dice.choice(("", "", "", "u@", "u:p@", "127.0.0.1@", "example.com@"))
+    scheme = dice.choice(("https://", "https://", "http://", "HTTPS://", "https:/", "//", ""))
+    return f"{scheme}{user}{host(dice)}{port}{dice.choice(TAILS)}"
 
 
 def answers(dice: Random) -> list[bytes]:
@@ -132,8 +148,10 @@ def _called(url: str, policy: UrlPolicy, found: tuple[list[str], list[str]]) -> 
     """Where a request to this URL would go."""
     try:
         origin, _ = address_of(url)
-    except NotSendable:
-        return  # told as what it is, and nothing is sent
+    except NotSendable:  # told as what it is, and nothing is sent
+        if PORT.search(url):
+            raise Wrong("a port that cannot be called is taken") from None
+        return
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
         raise Wrong("a URL with user or password is taken")

@@ -57,6 +57,26 @@ def test_seconds_and_names_and_nicknames() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("0 0 1 8-8/4 *", "0 0 1 8 *"),
+        ("0 0 1 AUG-08/4 *", "0 0 1 8 *"),
+        ("0 0 * * mon-MON/2", "0 0 * * MON"),
+        ("00-0/7 12-12/1,3 * * *", "0 3,12 * * *"),
+        ("0 0 1 2-8/4 *", "0 0 1 2,6 *"),
+    ],
+)
+def test_a_range_of_one_number_is_that_number_whatever_its_step(text: str, plain: str) -> None:
+    assert slots(text, SPRING, 5) == slots(plain, SPRING, 5)
+
+
+@pytest.mark.parametrize("text", ["0 0 1 8-8/0 *", "0 0 1 8-8/x *", "0 0 1 99-99/2 *"])
+def test_a_step_that_is_none_is_refused_there_too(text: str) -> None:
+    with pytest.raises(Unfit):
+        read_cron(text, NEW_YORK)
+
+
+@pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("61 * * * *", "minute"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from musterd.manager.cli.exits import Exit
 from musterd.manager.verify.docket import KEPT_MAX
@@ -32,7 +33,6 @@ def test_figures_are_those_of_the_code() -> None:
 
 def test_each_key_of_the_object_is_named() -> None:
     told = verdict_object(Judge(), None)
-    rules = told["rules"]
-    assert isinstance(rules, list)
+    rules: Any = told["rules"]
     for key in (*told, *rules[0]):
         assert f"`{key}`" in PAGE, key

@@ -25,6 +25,9 @@ GOOD = [
     "-" + "9" * 308,
     "1.7976931348623157e308",
     "1e-999",
+    "[1e-16383, 0e99999, -1.7976931348623157e+308, 1e-0000000000001]",
+    "17976931348623157" + "0" * 292,
+    '{"a": 1, "a": 2, "b": [], "b": {}}',
     '{"": ""}',
 ]
 
@@ -61,6 +64,27 @@ BAD = {
 def test_a_good_payload_is_accepted_and_read_as_json_says(text: str) -> None:
     check_payload(text, LIMITS)
     assert decode_payload(text) == json.loads(text)
+
+
+FOUND_BY_FUZZING = {
+    '{"a": NaN, "a": 1}': "$….a: found NaN",
+    '[{"a": {"b": "\\ud800"}, "\\u0061": 1, "c": 2}]': "$….a.b: found a lone surrogate",
+    '{"a": ["\\u0000"], "a": []}': "$….a[0]: found the character NUL",
+    "1.7976931348623157081e308": "$: found 1.7976931348623157081e308",
+    "17976931348623157" + "0" * 291 + "1": "$: found a number of 309 digits",
+    "1e-20000": "$: found 1e-20000",
+    "0e-99999999999": "$: found 0e-99999999999",
+    "[0e9999999999]": "$[0]: found 0e9999999999",
+}
+
+
+@pytest.mark.parametrize("text", FOUND_BY_FUZZING)
+def test_what_no_store_could_keep_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(InputRefused) as refused:
+        check_payload(text, LIMITS)
+    assert str(refused.value).startswith(f"payload at {FOUND_BY_FUZZING[text]}")
+    with pytest.raises(PayloadInvalid):
+        decode_payload(text)
 
 
 @pytest.mark.parametrize("text", BAD, ids=ascii)
@@ -100,6 +124,14 @@ def test_a_limit_of_depth_beyond_the_parsers_own_is_refused_all_the_same() -> No
     boundless = PayloadLimits(max_bytes=10**7, max_depth=10**6)
     with pytest.raises(InputRefused, match="too deep to be read"):
         check_payload("[" * 100_000 + "]" * 100_000, boundless)
+
+
+def test_keys_that_come_twice_within_each_other_are_looked_at_once() -> None:
+    inner = f"[{','.join(['1'] * 400_000)}]"
+    text = '{"a":1,"a":' * 60 + inner + "}" * 60
+    began = time.process_time()
+    check_payload(text, PayloadLimits(max_bytes=10**6, max_depth=64))
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("piece", ['"\\"', "\\", '"', '"a', "[", "{,", '"\\\\', "]["])

@@ -22,6 +22,13 @@ def test_a_good_one_is_taken(url: str) -> None:
     assert new_job("report", None, {"webhook": url}).webhook == url
 
 
+@pytest.mark.parametrize("port", ["000443", "0000000", "000443111111111111", "00000065536"])
+def test_zeros_before_a_port_hide_nothing(port: str) -> None:
+    check_webhook_url("https://example.com:00443/")
+    with pytest.raises(Unfit, match="a port of 1 to 65535"):
+        check_webhook_url(f"https://example.com:{port}/")
+
+
 @pytest.mark.parametrize(("url", "wanted"), REFUSED)
 def test_others_are_refused_without_being_shown(url: object, wanted: str) -> None:
     with pytest.raises(InputRefused) as refused:
