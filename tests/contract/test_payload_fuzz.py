@@ -61,7 +61,7 @@ async def _there_and_back(rig: Rig, batch: Sequence[str]) -> None:
         assert as_floats(decode_payload(record.result)) == as_floats(json.loads(text))
 
 
-async def test_what_is_not_taken_is_refused_before_it_reaches_the_store(rig: Rig) -> None:
+def test_what_is_not_taken_is_refused_before_it_reaches_a_store() -> None:
     bad = [text for text in texts(3) if why_refused(text) is not None]
     assert len(bad) > COUNT / 10
     for text in bad:

@@ -29,7 +29,7 @@ end $$
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_both_say_the_same_in_the_same_words(postgres_rig: PostgresRig, seed: int) -> None:
+async def test_both_say_the_same_in_the_same_words(postgres_rig: PostgresRig, seed: int) -> None:  # noqa: ASYNC124 - its fixture waits
     urls = sorted(set(drawn(seed)))
     with psycopg.connect(postgres_rig.url, autocommit=True) as connection:
         connection.execute(f"set search_path = {SCHEMA}".encode())
