@@ -67,6 +67,7 @@ def test_no_statement_that_locks_a_job_is_left_out(stage: Stage) -> None:
     assert locking > OTHERS
 
 
+@pytest.mark.timeout(400)  # on a busy machine
 @pytest.mark.parametrize("name", SCENES)
 def test_every_pair_comes_to_what_one_after_the_other_does(stage: Stage, name: str) -> None:
     untouched = stage.serially(name)
@@ -76,13 +77,18 @@ def test_every_pair_comes_to_what_one_after_the_other_does(stage: Stage, name: s
     for what in effective:
         for other in verbs:
             met += meet(stage, name, ((WEST, what), (EAST, other)))
-    assert met > 50
+    assert met > 20
 
 
 def meet(stage: Stage, name: str, parts: tuple[Part, Part]) -> int:
-    """All the ways in which these two may meet; says how many there were."""
+    """All the ways in which these two may meet; says how many there were. Who changes nothing, with
+    the other or without, is left out.
+    """
     first, second = parts
     passes = second[1] in PASSING
+    idle = stage.serially(name, second) == stage.serially(name)
+    if idle and stage.serially(name, first, second) == stage.serially(name, first):
+        return 0
     in_order = [stage.serially(name, first, second), stage.serially(name, second, first)]
     alone = [stage.serially(name, first)] if passes else []
     stops = range(1, len(stage.program(name, first)) + 1)
