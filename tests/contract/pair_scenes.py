@@ -5,7 +5,7 @@ can be seen of it afterwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import attrs
@@ -246,4 +246,7 @@ class Stage:
 
 
 def _fixed(value: Any) -> Any:
-    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    values: list[Any] = value
+    return tuple(values)

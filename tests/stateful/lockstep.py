@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import attrs
@@ -215,7 +215,8 @@ def _differing(one: Any, other: Any) -> list[tuple[Any, Any]]:
     """Of two lists those parts of which they are made up otherwise."""
     if not isinstance(one, list):
         return [(one, other)]
-    both = itertools.zip_longest(cast("list[Any]", one), other)
+    ones: list[Any] = one
+    both = itertools.zip_longest(ones, other)
     return [(mine, others) for mine, others in both if mine != others]
 
 
