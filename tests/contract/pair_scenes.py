@@ -37,6 +37,7 @@ LOOK = """
                  where told.job_id = job.id order by told.type)
     from job_rows job order by job.id
 """
+ARRAYS = 3  # its last columns
 THERE = "select state, count(*) from job_rows where lease_expires_at is null group by state"
 COUNTED = """
     select 'pending', sum(pending), 'queued', sum(queued), 'paused', sum(paused),
@@ -229,7 +230,10 @@ class Stage:
         found = self.raw(LOOK)
         new = [row[0] for row in found if row[0] > self.first_ones]
         numbers = {job_id: self.first_ones + place for place, job_id in enumerate(new, start=1)}
-        return tuple((numbers.get(row[0], row[0]), *map(_fixed, row[1:])) for row in found)
+        return tuple(
+            (numbers.get(row[0], row[0]), *row[1:-ARRAYS], *map(tuple, row[-ARRAYS:]))
+            for row in found
+        )
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         return self.main.execute(sql.encode()).fetchall()
@@ -243,10 +247,3 @@ class Stage:
             self.raw(THERE)
         )
         assert not scene.is_capped or self.raw(LEASED)[0][0] <= NARROW[0][1]
-
-
-def _fixed(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    values: list[Any] = value
-    return tuple(values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID, uuid4
 
 import attrs
@@ -211,12 +211,15 @@ class Lockstep:
         return self.both[place].engine.name
 
 
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
 def _differing(one: Any, other: Any) -> list[tuple[Any, Any]]:
     """Of two lists those parts of which they are made up otherwise."""
-    if not isinstance(one, list):
+    if not _is_list(one):
         return [(one, other)]
-    ones: list[Any] = one
-    both = itertools.zip_longest(ones, other)
+    both = itertools.zip_longest(one, other)
     return [(mine, others) for mine, others in both if mine != others]
 
 
