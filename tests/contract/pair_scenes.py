@@ -37,6 +37,7 @@ LOOK = """
                  where told.job_id = job.id order by told.type)
     from job_rows job order by job.id
 """
+ARRAYS = 3  # its last columns
 THERE = "select state, count(*) from job_rows where lease_expires_at is null group by state"
 COUNTED = """
     select 'pending', sum(pending), 'queued', sum(queued), 'paused', sum(paused),
@@ -206,13 +207,21 @@ class Stage:
     def look(self, name: str) -> Outcome:
         seen = self._look()
         self._check(SCENES[name])
-        for _ in range(3):
-            self.main.execute(b"begin")
-            capped = SCENES[name].is_capped
-            self.run(self.main, claiming("later", 9, targeted=True, capped=capped))
-            self.main.execute(b"commit")
+        while self._claims_all(SCENES[name]):
+            pass
         self._check(SCENES[name])
         return Outcome(seen, tuple(row[:3] for row in self._look()))
+
+    def _claims_all(self, scene: Scene) -> bool:
+        """Whether something was in the way of a claim, and more may lie behind it."""
+        targeted = scene.target is not None
+        self.main.execute(b"begin")
+        (*_, claim) = steps = claiming("later", 9, targeted=targeted, capped=scene.is_capped)
+        *_, found = self.run(self.main, steps)
+        self.main.execute(b"commit")
+        assert isinstance(claim, Statement)
+        _, aside, *_ = rows.claims_and_rest(found, claim.params["token"])
+        return aside > 0
 
     def _look(self) -> tuple[Any, ...]:
         """What is new is numbered on from the others: a transaction that was taken back leaves a
@@ -221,7 +230,10 @@ class Stage:
         found = self.raw(LOOK)
         new = [row[0] for row in found if row[0] > self.first_ones]
         numbers = {job_id: self.first_ones + place for place, job_id in enumerate(new, start=1)}
-        return tuple((numbers.get(row[0], row[0]), *map(_fixed, row[1:])) for row in found)
+        return tuple(
+            (numbers.get(row[0], row[0]), *row[1:-ARRAYS], *map(tuple, row[-ARRAYS:]))
+            for row in found
+        )
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         return self.main.execute(sql.encode()).fetchall()
@@ -235,7 +247,3 @@ class Stage:
             self.raw(THERE)
         )
         assert not scene.is_capped or self.raw(LEASED)[0][0] <= NARROW[0][1]
-
-
-def _fixed(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

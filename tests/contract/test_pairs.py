@@ -5,17 +5,19 @@ or takes all back. It must come to what they come to one after the other.
 
 import re
 from collections.abc import Generator
+from typing import Any
 
 import psycopg
 import pytest
 import trio
 
 from musterd.store.postgres import migrating
+from musterd.store.postgres.setup import PLANNER
 from musterd.store.sqlfiles import load_statements
 from tests.contract.pair_programs import PASSING, statements
 from tests.contract.pair_scenes import EAST, SCENES, WEST, Outcome, Part, Stage
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
-from tests.contract.sessions import sessions
+from tests.contract.sessions import Connection, sessions
 from tests.fix_postgres import FreshDatabase
 from tests.support.empty_schema import emptying
 
@@ -36,7 +38,15 @@ def stage(fresh_database: FreshDatabase) -> Generator[Stage]:
     trio.run(_migrate, rig)
     with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, 2) as nodes:
         main.execute(f"set search_path = {SCHEMA}".encode())
+        for conn in (main, *nodes):
+            plan_as_the_product(conn)
         yield Stage(main, nodes, emptying(main, SCHEMA))
+
+
+def plan_as_the_product(conn: Connection) -> None:
+    for setting in {**PLANNER, "jit": "off"}.items():
+        conn.execute(b"select set_config(%s, %s, false)", setting)
+    conn.commit()
 
 
 async def _migrate(rig: PostgresRig) -> None:
@@ -57,6 +67,7 @@ def test_no_statement_that_locks_a_job_is_left_out(stage: Stage) -> None:
     assert locking > OTHERS
 
 
+@pytest.mark.timeout(400)  # on a busy machine
 @pytest.mark.parametrize("name", SCENES)
 def test_every_pair_comes_to_what_one_after_the_other_does(stage: Stage, name: str) -> None:
     untouched = stage.serially(name)
@@ -66,13 +77,18 @@ def test_every_pair_comes_to_what_one_after_the_other_does(stage: Stage, name: s
     for what in effective:
         for other in verbs:
             met += meet(stage, name, ((WEST, what), (EAST, other)))
-    assert met > 50
+    assert met > 20
 
 
 def meet(stage: Stage, name: str, parts: tuple[Part, Part]) -> int:
-    """All the ways in which these two may meet; says how many there were."""
+    """All the ways in which these two may meet; says how many there were. Who changes nothing, with
+    the other or without, is left out.
+    """
     first, second = parts
     passes = second[1] in PASSING
+    idle = stage.serially(name, second) == stage.serially(name)
+    if idle and stage.serially(name, first, second) == stage.serially(name, first):
+        return 0
     in_order = [stage.serially(name, first, second), stage.serially(name, second, first)]
     alone = [stage.serially(name, first)] if passes else []
     stops = range(1, len(stage.program(name, first)) + 1)
@@ -92,9 +108,18 @@ def check(found: Outcome, allowed: list[Outcome], *, piecemeal: bool, said: str)
     """`piecemeal`: who passes some jobs by may have done the rest of its work."""
     if found in allowed:
         return
-    strange = [row for row in found.seen if all(row not in one.seen for one in allowed)]
+    strange = [
+        row for row in found.seen
+        if all(row not in one.seen for one in allowed) and not is_claimed_instead(row)
+    ]  # fmt: skip
     assert piecemeal, told(said, found, allowed)
     assert not strange, told(said, found, allowed)
+
+
+def is_claimed_instead(row: tuple[Any, ...]) -> bool:
+    """Of a claim that passed another by; that no cap is broken is looked at elsewhere."""
+    _, state, request, attempt, *_ = row
+    return (state, request, attempt) == ("running", None, 1) and row[7] in (WEST, EAST)
 
 
 def told(said: str, found: Outcome, allowed: list[Outcome]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID, uuid4
 
 import attrs
@@ -200,19 +200,27 @@ class Lockstep:
 
     async def ask(self, what: str, call: Callable[[Asked], Awaitable[Any]]) -> Any:
         one, other = [await call(each) for each in self.both]
-        if one != other:
-            pairs = [(one, other)]
-            if isinstance(one, list) and isinstance(other, list):
-                both = itertools.zip_longest(one, other)
-                pairs = [(mine, others) for mine, others in both if mine != others]
-            told = [
-                f"  {self._name(0)} {mine}\n  {self._name(1)} {others}" for mine, others in pairs
-            ]
-            raise AssertionError("\n".join([f"{what}:", *told]))
+        told = [
+            f"  {self._name(0)} {mine}\n  {self._name(1)} {others}"
+            for mine, others in _differing(one, other)
+        ]
+        assert one == other, "\n".join([f"{what}:", *told])
         return one
 
     def _name(self, place: int) -> str:
         return self.both[place].engine.name
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _differing(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """Of two lists those parts of which they are made up otherwise."""
+    if not _is_list(one):
+        return [(one, other)]
+    both = itertools.zip_longest(one, other)
+    return [(mine, others) for mine, others in both if mine != others]
 
 
 def _new(wanted: Wanted) -> NewJob:

@@ -8,13 +8,7 @@ from uuid import uuid4
 
 import trio
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from musterd.store.job import Action, ClaimRequest, JobState
 from musterd.store.selection import Selection, states_for
@@ -59,6 +53,7 @@ VERDICTS = st.sampled_from((
 NTH = st.integers(0, 11)  # which of those that there are, the live ones first
 FORGED = st.sampled_from((False, False, False, True))  # under a token that nobody was given
 ACTIONS = st.sampled_from(Action)
+ON_LOST = st.sampled_from(("requeue", "fail", "pause"))
 CAPS = st.sampled_from(({}, {"narrow": 1}, {"narrow": 2}, {"narrow": 1, "plain": 2}))
 
 
@@ -216,8 +211,10 @@ class Machine(RuleBasedStateMachine):
             expected = self.model.advance(held, rest[0])
             self.expect(expected, "phase finished", lambda one: one.advance(held, rest[0], rest[1]))
 
-    @rule(on_lost=st.sampled_from(("requeue", "fail", "pause")), budget=st.sampled_from((2, 9)))
-    def reap(self, on_lost: str, budget: int) -> None:
+    @rule(on_lost=ON_LOST, budget=st.sampled_from((1, 2, 9)), is_late=st.booleans())
+    def reap(self, on_lost: str, budget: int, is_late: bool = False) -> None:
+        if is_late:
+            self.pass_time(LEASE_SECONDS)
         expected = self.model.reap(on_lost, budget, 1000)
         capped = frozenset(self.model.caps)
         self.expect(expected, "reap", lambda one: one.reap(on_lost, budget, capped, KINDS))
