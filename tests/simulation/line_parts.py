@@ -62,15 +62,16 @@ class DutiesLine:
 
     async def take(self, duties: Sequence[str], holder: Holder) -> frozenset[str]:
         told = operations.take_duties(duties, holder)
-        taken = await self._line.ask("duties_take", lambda: self._engine.take(duties, holder), told)
+        taken: frozenset[str] = await self._line.ask("duties_take", lambda: self._engine.take(duties, holder), told)
         self._terms |= dict.fromkeys(sorted(taken), holder.term)
         return taken
 
     async def renew(self, reports: Sequence[DutyReport], lease_seconds: float) -> frozenset[str]:
         told = operations.renew_duties(reports, lease_seconds)
-        return await self._line.ask(
+        kept: frozenset[str] = await self._line.ask(
             "duties_renew", lambda: self._engine.renew(reports, lease_seconds), told
         )
+        return kept
 
     async def release(self, reports: Sequence[DutyReport]) -> None:
         terms: dict[str, bytes] = {}
@@ -124,7 +125,7 @@ class RetentionLine:
         line.watched_duties.act("retention")
 
         async def call() -> Strides:
-            done = await self._engine.delete(errand, after)
+            done: Strides = await self._engine.delete(errand, after)
             deleted.extend(line.ground.store.take_deleted())
             return done
 
