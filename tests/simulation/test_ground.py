@@ -13,6 +13,7 @@ import trio
 
 from musterd.store.job import NewJob
 from musterd.workers.desk import Desk
+from musterd.workers.held import Held
 from tests.simulation import deeds
 from tests.simulation.plan import Deed, Scenario, draw
 from tests.simulation.process import Process
@@ -31,7 +32,12 @@ def quiet(**changes: Any) -> Scenario:
     tables = ("schedules", "retention")
     drawn = draw(1).knobs.items()
     knobs = {name: value for name, value in drawn if not name.startswith(tables)} | own
-    fields = {"nodes": ("n1",), "faults": frozenset[str](), "deeds": (), "lag_seconds": 0.0}
+    fields: dict[str, Any] = {
+        "nodes": ("n1",),
+        "faults": frozenset[str](),
+        "deeds": (),
+        "lag_seconds": 0.0,
+    }
     return attrs.evolve(draw(1), knobs=knobs, **fields, **changes)
 
 
@@ -124,7 +130,11 @@ def test_a_lossy_failover_loses_what_was_committed_last_and_gives_its_id_away() 
 
 def test_a_seeded_bug_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that goes on with what it may have lost."""
-    monkeypatch.setattr(Desk, "lose", lambda *_: None)
+
+    def keep(desk: Desk, held: Held) -> None:
+        del desk, held
+
+    monkeypatch.setattr(Desk, "lose", keep)
     failed = next(one for seed in range(1, 100) if "S16" in (one := run(draw(seed))).violated)
     shrunk = shrink(failed, seconds=10)
     assert "S16" in shrunk.run.violated
