@@ -15,7 +15,13 @@ from psycopg.abc import ConnDict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from musterd.store.asking import Asked, as_options, new_jobs
-from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
+from musterd.store.errors import (
+    InputRefused,
+    NoSuchJob,
+    NotAllowed,
+    OutcomeUnknown,
+    StoreUnavailable,
+)
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.postgres import migrating, rows, setup
 from musterd.store.postgres.hosts import places
@@ -138,6 +144,8 @@ class PostgresWay:
                     status, found = conn.execute(STATUS, [transaction_id]).fetchall()[0]
             except StoreUnavailable:
                 pass  # asked again until the time is over
+            except InputRefused:
+                return False  # an id that it has yet to give: it has forgotten the transaction
             else:
                 if status == "committed" and found != run:
                     status = "unknown, for the server has crashed or is another one"

@@ -231,8 +231,8 @@ def test_a_crashed_server_that_gives_a_transaction_id_again_can_not_tell() -> No
         def crash(_: Cut) -> None:
             crashing.stop_hard()
             with psycopg.connect(url, autocommit=True) as other:
-                for _ in range(20):
-                    other.execute("select musterd.enqueue('another')")
+                for number in range(20):
+                    other.execute("select musterd.enqueue('another', to_jsonb(%s))", [number])
 
         with WireProxy(url) as proxy, Client(proxy.url) as client:
             proxy.cuts.append("request")
@@ -243,6 +243,19 @@ def test_a_crashed_server_that_gives_a_transaction_id_again_can_not_tell() -> No
             with psycopg.connect(url) as look:
                 lost = look.execute("select from musterd.jobs where kind = 'lost'").fetchall()
             assert lost == []
+
+
+def test_a_transaction_that_a_crashed_server_has_forgotten_is_made_again() -> None:
+    """Its id is one that the server has yet to give to somebody."""
+    with PostgresServer(wal_writer_delay="10s") as crashing:
+        url = crashing.create_database("crashing")
+        trio.run(migrated, url)
+        with WireProxy(url) as proxy, Client(proxy.url) as client:
+            proxy.cuts.append("request")
+            proxy.on_cut = lambda _: crashing.stop_hard()
+            assert client.job(client.enqueue("a"))["kind"] == "a"
+        with psycopg.connect(url) as look:
+            assert len(look.execute("select from musterd.jobs").fetchall()) == 1
 
 
 async def migrated(url: str) -> None:
