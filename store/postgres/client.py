@@ -15,7 +15,13 @@ from psycopg.abc import ConnDict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from musterd.store.asking import Asked, as_options, new_jobs
-from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
+from musterd.store.errors import (
+    InputRefused,
+    NoSuchJob,
+    NotAllowed,
+    OutcomeUnknown,
+    StoreUnavailable,
+)
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.postgres import migrating, rows, setup
 from musterd.store.postgres.hosts import places
@@ -48,8 +54,11 @@ COPY = (
 )
 COPY_JOBS = 500
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-TRANSACTION = "select pg_current_xact_id()::text"
-STATUS = "select pg_xact_status(%s::text::xid8)"
+# A server that has crashed gives ids of transactions again that it had not yet written to disk. It
+# is another run of the server then, whose start or whose loss of statistics tells it apart.
+RUN = "concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())"
+TRANSACTION = f"select pg_current_xact_id()::text, {RUN}"
+STATUS = f"select pg_xact_status(%s::text::xid8), {RUN}"
 
 
 class PostgresWay:
@@ -117,24 +126,32 @@ class PostgresWay:
                     return transaction.run(conn, work)
             except OutcomeUnknown:
                 # Without an id it had not come as far as its commit: nothing was kept.
-                if transaction.id is not None and self._was_kept(transaction.id):
+                if transaction.id is not None and self._was_kept(*transaction.id):
                     return transaction.result
                 tries += 1
                 if tries == TRIES:
                     raise
 
-    def _was_kept(self, transaction_id: str) -> bool:
-        """Whether this transaction was committed. Raises `OutcomeUnknown` where nobody can tell."""
+    def _was_kept(self, transaction_id: str, run: str) -> bool:
+        """Whether this transaction of that run of the server was committed. Raises `OutcomeUnknown`
+        where nobody can tell.
+        """
         deadline = time.monotonic() + ASK_SECONDS
         status = "in progress"
         while time.monotonic() < deadline:
             try:
                 with self._connection("asking for a commit") as conn:
-                    status = conn.execute(STATUS, [transaction_id]).fetchall()[0][0]
+                    status, found = conn.execute(STATUS, [transaction_id]).fetchall()[0]
             except StoreUnavailable:
                 pass  # asked again until the time is over
-            if status in ("committed", "aborted"):
-                return status == "committed"
+            except InputRefused:
+                return False  # an id that it has yet to give: it has forgotten the transaction
+            else:
+                if status == "committed" and found != run:
+                    status = "unknown, for the server has crashed or is another one"
+                    break
+                if status in ("committed", "aborted"):
+                    return bool(status == "committed")
             time.sleep(ASK_PAUSE_SECONDS)
         message = f"enqueueing: {self._where}: the reply was lost, and the commit is {status}"
         raise OutcomeUnknown(message, "unreachable")
@@ -184,15 +201,15 @@ class PostgresWay:
 
 
 class _Transaction(Generic[T]):
-    """One try. `id` is set once only the commit is left."""
+    """One try. `id`, with the run of the server, is set once only the commit is left."""
 
-    id: str | None = None
+    id: tuple[str, str] | None = None
     result: T
 
     def run(self, conn: Connection, work: Callable[[Connection], T]) -> T:
         with conn.transaction():
             self.result = work(conn)
-            self.id = conn.execute(TRANSACTION).fetchall()[0][0]
+            self.id = conn.execute(TRANSACTION).fetchall()[0]
         return self.result
 
 

@@ -22,7 +22,8 @@ from musterd import (
 from musterd.store.job import JobState
 from musterd.store.postgres.roles import apply_roles, role_names
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
-from tests.support.wire_proxy import WireProxy
+from tests.support.postgres_server import PostgresServer
+from tests.support.wire_proxy import Cut, WireProxy
 
 
 def url_of(rig: Rig) -> str:
@@ -219,6 +220,47 @@ async def test_a_lost_commit_makes_one_job_all_the_same(server: PostgresRig, cut
         assert proxy.commits == 3
         assert len({first, second, *many}) == 4
     assert (await server.engine.counts()).enqueued_total == 4
+
+
+def test_a_crashed_server_that_gives_a_transaction_id_again_can_not_tell() -> None:
+    """What it says is of another transaction: the job is not there, and is not said to be."""
+    with PostgresServer(wal_writer_delay="10s") as crashing:
+        url = crashing.create_database("crashing")
+        trio.run(migrated, url)
+
+        def crash(_: Cut) -> None:
+            crashing.stop_hard()
+            with psycopg.connect(url, autocommit=True) as other:
+                for number in range(20):
+                    other.execute("select musterd.enqueue('another', to_jsonb(%s))", [number])
+
+        with WireProxy(url) as proxy, Client(proxy.url) as client:
+            proxy.cuts.append("request")
+            proxy.on_cut = crash
+            with pytest.raises(OutcomeUnknown, match="crashed"):
+                client.enqueue("lost")
+            assert client.job(client.enqueue("b"))["kind"] == "b"
+            with psycopg.connect(url) as look:
+                lost = look.execute("select from musterd.jobs where kind = 'lost'").fetchall()
+            assert lost == []
+
+
+def test_a_transaction_that_a_crashed_server_has_forgotten_is_made_again() -> None:
+    """Its id is one that the server has yet to give to somebody."""
+    with PostgresServer(wal_writer_delay="10s") as crashing:
+        url = crashing.create_database("crashing")
+        trio.run(migrated, url)
+        with WireProxy(url) as proxy, Client(proxy.url) as client:
+            proxy.cuts.append("request")
+            proxy.on_cut = lambda _: crashing.stop_hard()
+            assert client.job(client.enqueue("a"))["kind"] == "a"
+        with psycopg.connect(url) as look:
+            assert len(look.execute("select from musterd.jobs").fetchall()) == 1
+
+
+async def migrated(url: str) -> None:
+    async with opened(PostgresRig(url)):
+        await trio.lowlevel.checkpoint()
 
 
 async def test_an_answer_is_not_waited_for_for_ever(server: PostgresRig) -> None:

@@ -83,7 +83,7 @@ def opened(folder: Path, seed: int, sizes: Sizes, ground: Ground) -> Generator[S
     """Daemons are ready, and clients ask. All that was started has ended after the block."""
     with contextlib.ExitStack() as stack:
         notebook = stack.enter_context(notes_in(folder))
-        hook = stack.enter_context(hooked(receiver=Told([], recorder=notebook.recorder)))
+        hook = stack.enter_context(hooked(own=Told([], recorder=notebook.recorder)))
         config = configured(folder, sizes)
         home = Home(folder / "state", ground.url)
         migrated = home.call("db", "migrate", *options_of(config, {}))

@@ -60,10 +60,10 @@ class Hooked:
 
 @contextmanager
 def hooked(
-    script: Sequence[Say] = (), port: int = 0, receiver: Hooked | None = None
+    script: Sequence[Say] = (), port: int = 0, own: Hooked | None = None
 ) -> Generator[Hooked]:
-    """Listens while the block lasts; at `port` if that is given."""
-    receiver = receiver or Hooked(list(script))
+    """Listens while the block lasts; at `port` if that is given. `own`: one that does more."""
+    receiver = own or Hooked(list(script))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
