@@ -20,6 +20,7 @@ from tests.simulation.scheduling import Between, outside_of_all
 from tests.simulation.store import Store
 from tests.simulation.weather import Weather
 
+READ_BACK_SECONDS = 2.5  # the longest pause of a carrier, and a little
 REST_SECONDS = 20.0  # for what no setting tells: looks of duties, retries of the store
 
 
@@ -152,6 +153,7 @@ def header_of(world: World) -> dict[str, object]:
             + shutdown.dismiss_seconds
             + shutdown.abandon_seconds
             + REST_SECONDS,
+            "read_back": READ_BACK_SECONDS,
             "tell": 2 * leases.heartbeat_seconds + 5.0,
         },
     }
