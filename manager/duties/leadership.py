@@ -168,8 +168,11 @@ class Leadership:
         me = self.me
         holder = Holder(me.node, me.node_id, term, pace.lease_seconds, me.tenant)
         taken = sorted(await self.store.take(wanted, holder))
+        trusted_until = sent + pace.lease_seconds - pace.margin_seconds
+        if self.boottime() >= trusted_until:  # the reply came late: they may be another's by now
+            self._left_behind |= dict.fromkeys(taken, term)
+            return
         for name in taken:
-            trusted_until = sent + pace.lease_seconds - pace.margin_seconds
             held = self._held[name] = _Held(duties[name], term, trusted_until)
             nursery.start_soon(self._serve, held)
         if taken:

@@ -17,7 +17,7 @@ from musterd.manager.duties.leadership import Identity, Leadership, Pace
 from musterd.manager.duties.turns import fair_share
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.beats import live_node
-from tests.support.faulty_engine import FaultyEngine
+from tests.support.faulty_engine import Fault, FaultyEngine
 
 NAMES = ("events", "metrics", "reaping", "retention", "schedules", "statistics", "webhooks")
 PACE = Pace(lease_seconds=10.0, heartbeat_seconds=2.0)
@@ -148,6 +148,19 @@ async def test_a_node_that_joins_gets_its_share(autojump_clock: trio.testing.Moc
         assert all_held(first, second) == sorted(NAMES)
         assert len(second.leadership.held) >= len(NAMES) // 2
         assert not scene.overlaps
+
+
+async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with on_a_store() as scene:
+        first = await scene.node(1)
+        first.engine.faults["duties_take"].append(Fault("slow_reply", 25))
+        await trio.sleep(5)
+        second = await scene.node(2)
+        await trio.sleep(60)
+        assert not scene.overlaps
+        assert all_held(first, second) == sorted(NAMES)
 
 
 async def test_what_a_draining_node_did_others_do_soon(

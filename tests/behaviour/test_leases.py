@@ -62,9 +62,9 @@ async def test_renewals_that_hang_end_trust_as_those_that_fail(stage: Stage) -> 
 
 
 async def test_a_claim_whose_reply_comes_after_its_lease_is_not_begun(stage: Stage) -> None:
+    job_id = await stage.put_one("noop")
     stage.store.faults["claim"].append(Fault("slow_reply", 5))
     node = await stage.start("north", workers__lease_timeout_seconds=5)
-    job_id = await stage.put_one("report")
     await until(lambda: node.events.named("lease lost, job stopped here"))
     assert settlements_of(stage.store.history, job_id) == []
     await stage.all_ended()

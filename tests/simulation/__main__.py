@@ -8,14 +8,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.simulation.batch import REPLAY, Result, Tally, results
+from tests.simulation.batch import Tally, results
 from tests.simulation.plan import draw
-from tests.simulation.running import Run, run
-from tests.simulation.sometimes import SEEDS_MIN, WANTED, never
+from tests.simulation.running import run
+from tests.simulation.showing import small, story, summary, told
+from tests.simulation.shrinking import numbers_of, shrink, without
+from tests.simulation.sometimes import SEEDS_MIN, never
 
-HOLDS, VIOLATED, USAGE = 0, 1, 2
-SHOWN_MAX = 3
-LINE_MAX = 240
+HOLDS, VIOLATED = 0, 1  # and 2 for a command line that nobody understands
+SHRINK_SECONDS = 120.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,11 +28,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--stop-at-first", action="store_true", help="end with the first violation")
     parser.add_argument("--json", action="store_true", help="one object a line for each seed")
     parser.add_argument("--history", type=Path, metavar="FILE", help="write its history there")
+    parser.add_argument(
+        "--without", type=numbers_of, default=frozenset[int](), metavar="NUMBERS",
+        help="leave these deeds out, as 0-4,7",
+    )  # fmt: skip
     parser.add_argument("--shrink", action="store_true", help="leave out what it does not need")
     options = parser.parse_args(arguments)
     if options.seeds is not None:
-        if options.history or options.shrink:
-            parser.error("--history and --shrink are for one --seed")
+        if options.history or options.shrink or options.without:
+            parser.error("--history, --shrink and --without are for one --seed")
         return many(options)
     return one(options)
 
@@ -65,42 +70,14 @@ def many(options: argparse.Namespace) -> int:
     return VIOLATED if tally.failed or missing else HOLDS
 
 
-def told(result: Result) -> str:
-    ids = " ".join(result.violated)
-    return f"seed {result.seed}: {ids}\n{result.story}\n  {REPLAY.format(seed=result.seed)}"
-
-
-def summary(tally: Tally, missing: Sequence[str]) -> str:
-    each = tally.cpu_seconds / max(1, tally.seeds)
-    rows = [
-        f"{tally.seeds} seeds, {len(tally.failed)} violated; {each:.2f} processor seconds and "
-        f"{tally.virtual_seconds / max(1, tally.seeds):.0f} virtual ones each",
-        f"met: {sum(1 for one in WANTED if tally.hit.get(one))} of {len(WANTED)} faults and steps",
-    ]
-    rows += [f"never met: {one}" for one in missing]
-    return "\n".join(rows)
-
-
 def one(options: argparse.Namespace) -> int:
-    done = run(draw(options.seed))
+    done = run(without(draw(options.seed), options.without))
     if options.history is not None:
         options.history.write_text("\n".join(done.lines) + "\n", encoding="utf-8")
     sys.stdout.write(f"{story(done)}\n")
+    if options.shrink and done.violated:
+        sys.stdout.write(f"{small(shrink(done, SHRINK_SECONDS))}\n")
     return VIOLATED if done.violated else HOLDS
-
-
-def story(done: Run) -> str:
-    rows = [
-        f"seed {done.scenario.seed}: {' '.join(done.violated) or 'all hold'}",
-        f"hash {done.hash}, {len(done.lines)} lines, {done.virtual_seconds:.1f} virtual seconds",
-        f"faults: {dict(sorted(done.counts.items()))}",
-    ]
-    for finding in done.findings:
-        rows += ["", f"{finding.what}: {finding.story}"]
-    for violation in done.judgement.violations[:SHOWN_MAX]:
-        rows += ["", f"{violation.invariant}: {violation.story}"]
-        rows += [f"  {line}: {done.lines[line - 1][:LINE_MAX]}" for line in violation.lines]
-    return "\n".join(rows)
 
 
 if __name__ == "__main__":

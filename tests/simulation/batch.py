@@ -15,9 +15,6 @@ from tests.simulation.plan import draw
 from tests.simulation.running import Run, run
 from tests.simulation.sometimes import edges_of
 
-REPLAY = "python -m tests.simulation --seed {seed} --shrink"
-
-
 @attrs.frozen
 class Result:
     """Of one seed; small enough to be handed from process to process. `edges`: what its history

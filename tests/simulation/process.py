@@ -112,6 +112,11 @@ class Process:
     async def _run(self) -> None:
         try:
             await self.daemon.run()
+        except BaseExceptionGroup as errors:
+            self.place.crashed(self.line.who, errors)
+            cancelled = errors.subgroup(trio.Cancelled)
+            if cancelled is not None:
+                raise cancelled from None
         except Exception as error:  # noqa: BLE001 - whatever gets out of a daemon is a finding
             self.place.crashed(self.line.who, error)
         self._note_end()

@@ -217,6 +217,23 @@ def a_job_that_had_its_target_before_a_failover(h: History) -> None:
     claim(h, 1, "b", 2)
 
 
+@legal(commits=(True,))
+def the_id_of_a_job_that_waited_is_that_of_another_after_a_failover(h: History) -> None:
+    make(h, 1, target="shop")
+    h.note("fault", what="failover", lost_since=1)
+    make(h, 1)
+    make(h, 2, target="shop")
+    claim(h, 2, "a")
+
+
+@legal()
+def the_clock_of_the_store_decides_what_was_made_first(h: History) -> None:
+    make(h, 1, target="shop")
+    h.note("fault", what="clock", who="store", seconds=-60)
+    make(h, 2, target="shop")
+    claim(h, 2, "a")
+
+
 @breaks("S14")
 def a_node_that_drains_asks_for_work(h: History) -> None:
     make(h, 1)

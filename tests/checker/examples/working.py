@@ -91,6 +91,14 @@ def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: History) ->
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
+@legal()
+def the_clock_of_the_store_ends_a_lease_early(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="clock", who="store", seconds=30)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    handler(h, "effect", 1, "a")
+
+
 @breaks("S16", stop_seconds=8)
 def a_handler_that_takes_too_long_to_stop(h: History) -> None:
     handler(h, "begin", 1, "a")

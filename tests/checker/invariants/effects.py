@@ -90,11 +90,13 @@ class OneHandlerAtATime(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._latest: dict[int, tuple[int, str, float, int]] = {}
+        self._forward: dict[tuple[int, int], float] = {}  # the store's clock, when it was begun
         self._excused: set[tuple[int, int]] = set()
 
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
         attempt, latest = record["attempt"], self._latest.get(record["job"])
+        self._forward.setdefault((record["job"], attempt), self.world.forward)
         if latest is None or attempt > latest[0]:
             given = (attempt, record["who"], self.world.now.t, line)
             self._latest[record["job"]] = given
@@ -117,6 +119,8 @@ class OneHandlerAtATime(Invariant):
         stopping = self.world.header.get("stop_seconds", 0.0)
         if stopping and record["record"] == "end" and self.world.now.t <= latest[2] + stopping:
             return  # it was told to stop before that, and took its time
+        if self.world.forward > self._forward.get(once, self.world.forward):
+            return  # the lease ended early, by a clock that nobody but the store goes by
         if frozen and (record["record"] == "end" or once not in self._excused):
             self._excused.add(once)
             return

@@ -24,6 +24,10 @@ class Targets(Invariant):
         if target is not None and plain and is_new and job.attempt == 0:
             self._waiting.setdefault(target, {})[job.id] = job
 
+    def fault(self, line: int, record: Record) -> None:
+        if record["what"] == "failover" and record.get("lost_since") is not None:
+            self._waiting.clear()  # their ids may be those of other jobs by now
+
     def asked(self, op: Op) -> None:
         if "job" in op.call and op.name in {"cancel", "pause", "resume", "release"}:
             self._forget(self.world.job(op.call["job"]))
@@ -53,8 +57,8 @@ class Targets(Invariant):
                 self.accuse(job.id, (*other.op.lines, *claim.op.lines), story)
 
     def _judge_order(self, claim: Claim, job: Job, waiting: dict[int, Job]) -> None:
-        if self.world.unsure_claims - {claim.token}:
-            return  # one of them may have taken what seems to wait
+        if self.world.stepped or self.world.unsure_claims - {claim.token}:
+            return  # by the store's clock the order may be another; or what seems to wait is taken
         made, rank = job.made, priority(job)
         for other in waiting.values():
             first = other.made
