@@ -48,6 +48,8 @@ async def heal(world: World) -> None:
             world.start(name)
     while not await patiently(world, lambda line: line.resume_queue()):
         await trio.sleep(LOOK_SECONDS)
+    for name in world.settings.schedules:
+        await patiently(world, lambda line, name=name: line.schedules.steer("pause", name))
 
 
 async def come_to_rest(world: World) -> None:
@@ -92,11 +94,14 @@ async def write_final(world: World) -> None:
         shown = job_object(record, DEFAULT_TENANT, budgets[""])
         del shown["payload"]
         recorder.final("job", **shown, **payload_fields(record.payload))
-    for number, one in enumerate(await engine.outbox.messages(MessageFilter(limit=EVERYTHING))):
+    messages = await engine.outbox.messages(MessageFilter(limit=EVERYTHING))
+    for one in sorted(messages, key=lambda message: message.id):
         recorder.final(
-            "message", webhook_id=f"m{number}", job_id=one.job_id, type=one.type,
-            state=one.state, attempts=one.tries,
+            "message", webhook_id=world.receivers.alias(one.message_id), job_id=one.job_id,
+            type=one.type, state=one.state, attempts=one.tries,
         )  # fmt: skip
+    for schedule in await engine.schedules.know(sorted(world.settings.schedules)):
+        recorder.final("schedule", name=schedule.name, fired=schedule.fired)
     for duty in await engine.duties.duties():
         recorder.final("duty", duty=duty.duty, node=duty.node, hand_overs=duty.hand_overs,
                        acquired_at=time_text(duty.acquired_at))  # fmt: skip

@@ -32,6 +32,7 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.phases import PhaseStart, PhaseStep, Results
+from musterd.store.retention import Errand, Place, Strides
 from musterd.store.schedules import Fired, Firing
 from tests.simulation import operations
 from tests.simulation.operations import Operations
@@ -111,6 +112,7 @@ class Line(FaultyEngine):
         self.duties = cast(Any, self.watched_duties)
         self.phases = cast(Any, _Phases(self))
         self.schedules = cast(Any, _Schedules(self))
+        self.retention = cast(Any, _Retention(self))
         self.events = cast(Any, _Events(self))
 
     # -- requests
@@ -356,6 +358,27 @@ class _Schedules:
     async def fire(self, firing: Firing) -> Fired:
         told = operations.fire(firing)
         return await self._line.ask("schedules_fire", lambda: self._engine.fire(firing), told)
+
+
+class _Retention:
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine.retention
+        self._rest = facet(self._engine, "retention", line._through)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+    async def delete(self, errand: Errand, after: Place | None) -> Strides:
+        deleted: list[int] = []
+
+        async def call() -> Strides:
+            store = self._line._ground.store
+            store.deleted.clear()
+            done = await self._engine.delete(errand, after)
+            deleted.extend(store.deleted)
+            return done
+
+        return await self._line.ask("retention_delete", call, operations.delete(deleted))
 
 
 class _Events:

@@ -229,6 +229,15 @@ def release_duties(reports: Sequence[DutyReport], terms: Mapping[str, bytes]) ->
     return Operations(asked, told)
 
 
+def delete(deleted: Sequence[int]) -> Operations:
+    """`deleted` is what was, once it is."""
+
+    def told(_: object) -> list[Told]:
+        return [Told("ok", {"jobs": list(deleted)})]
+
+    return Operations([Asked("delete", {})], told)
+
+
 def fire(firing: Firing) -> Operations:
     slot = None if firing.slot is None else firing.slot.isoformat()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from tests.simulation import users
+from tests.simulation import background, users
 from tests.simulation.troubles import TROUBLES
 
 JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
@@ -51,8 +51,10 @@ def draw(seed: int) -> Scenario:
     density = dice.choice((0.08, 0.15, 0.3, 0.5))
     kinds = [*TROUBLES, *JOB_FAULTS]
     faults = frozenset(what for what in kinds if dice.random() < density)
-    knobs = draw_knobs(dice)
-    deeds = [*users.draw(dice, seconds, faults), *_troubles(dice, seconds, faults, nodes, knobs)]
+    aside = random.Random(f"background {seed}")
+    knobs = {**draw_knobs(dice), **background.draw_knobs(aside)}
+    wanted = background.with_receivers(aside, users.draw(dice, seconds, faults))
+    deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
     return Scenario(
         seed=seed,
         nodes=nodes,

@@ -22,7 +22,8 @@ from tests.simulation.world import Finding, World
 
 EVIDENCE = (
     *("clients", "claims", "duties", "schedules", "retention", "handlers", "events", "edges"),
-    *("faults", "processes", "jobs", "messages", "duty_rows", "counts"),
+    *("faults", "processes", "crews", "deliveries", "jobs", "messages", "duty_rows"),
+    *("schedule_rows", "counts"),
 )
 CPU_SECONDS_MAX = 60.0
 

@@ -28,6 +28,8 @@ create trigger simulated_birth after insert on job_rows
 begin select note_edge(new.id, null, new.state); end;
 create trigger simulated_step after update of state on job_rows when old.state <> new.state
 begin select note_edge(new.id, old.state, new.state); end;
+create trigger simulated_end after delete on job_rows
+begin select note_deleted(old.id); end;
 """
 
 
@@ -59,6 +61,7 @@ class Store:
         )
         self._statement = ""  # that runs, while somebody is impatient
         self._edges: list[tuple[int, str | None, str]] = []
+        self.deleted: list[int] = []  # jobs, since somebody emptied this
 
     def wall_clock(self) -> float:
         return EPOCH + self._now() + self.step_seconds
@@ -69,6 +72,7 @@ class Store:
         self.engine._hints.ring = self._ring
         self.restore(template())
         self.connection.create_function("note_edge", 3, self._note_edge)
+        self.connection.create_function("note_deleted", 1, lambda job: self.deleted.append(job))
 
     async def close(self) -> None:
         await self.engine.close()

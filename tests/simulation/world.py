@@ -11,15 +11,18 @@ import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.store.job import Hint
+from tests.simulation import background
 from tests.simulation.kinds import catalog_of, settings_of
 from tests.simulation.line import Line
 from tests.simulation.plan import Scenario
 from tests.simulation.process import Process
+from tests.simulation.receiving import Receivers
 from tests.simulation.recording import Recorder
 from tests.simulation.scheduling import Between, outside_of_all
 from tests.simulation.store import Store
 from tests.simulation.weather import Weather
 
+REACT_SECONDS = 10.0  # of a crew that is too small
 READ_BACK_SECONDS = 2.5  # the longest pause of a carrier, and a little
 REST_SECONDS = 20.0  # for what no setting tells: looks of duties, retries of the store
 
@@ -46,6 +49,7 @@ class World:
         self.recorder = Recorder(self.now, **header_of(self))
         self.store = Store(self.now, self.recorder, self._hint)
         self.weather = Weather(self.now, self.dice("weather"), scenario.lag_seconds, self.counts)
+        self.receivers = Receivers(self.recorder, self.dice("receivers"), self.befallen)
         self.processes: dict[str, Process] = {}  # the latest of each name
         self.started: list[Process] = []  # all that there ever were
         self.clients: dict[str, Line] = {}
@@ -143,6 +147,7 @@ def header_of(world: World) -> dict[str, object]:
         "stop_seconds": STOP_SECONDS_MAX + look if "hung_handler" in scenario.faults else 0.0,
         "caps": caps,
         "budgets": {"": retry.max_retries + 1},
+        **background.header_of(settings),
         "duty_trust_seconds": 0.07 * duty,
         "grace_seconds": grace,
         "bounds": {
@@ -154,6 +159,7 @@ def header_of(world: World) -> dict[str, object]:
             + shutdown.abandon_seconds
             + REST_SECONDS,
             "read_back": READ_BACK_SECONDS,
+            "react": REACT_SECONDS,
             "tell": 2 * leases.heartbeat_seconds + 5.0,
         },
     }
