@@ -236,6 +236,9 @@ class Carrier:
     def _fire(self, op: Op) -> None:
         for hook in self._tell.hooks("fired"):
             hook(op)
+        job = op.result.get("job")
+        if job is not None:
+            self._world.job(job).made = None  # an earlier one of that id was lost in a failover
 
     def _trust(self, op: Op) -> None:
         """The node knows that it has a lease, and from when at the latest it runs."""

@@ -110,7 +110,9 @@ class World:
 
     def frozen_seconds(self, node: str, since: float, until: float) -> float:
         """For how long of that time the node was frozen."""
-        spans = self.freezes.get(node, [])
+        spans = list(self.freezes.get(node, []))
+        if node in self.away_since:
+            spans.append((self.away_since[node].t, self.now.t))
         return sum(max(0.0, min(end, until) - max(start, since)) for start, end in spans)
 
     def befall(self, record: Record) -> None:

@@ -52,8 +52,8 @@ class History:
         self.header: Record = {"record": "header", "format": FORMAT, "commits": commits, **header}
         self.body: list[Record] = []
         self.t = 0.0
-        self._seq = 0
-        self._ids = 0
+        self._seq: int = 0
+        self._ids: int = 0
         self._position = 0
         self._calls: dict[int, Record] = {}
         self._committed: set[int] = set()

@@ -15,6 +15,7 @@ from tests.simulation.plan import draw
 from tests.simulation.running import Run, run
 from tests.simulation.sometimes import edges_of
 
+
 @attrs.frozen
 class Result:
     """Of one seed; small enough to be handed from process to process. `edges`: what its history

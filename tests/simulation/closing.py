@@ -5,6 +5,7 @@ store then holds is written down.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import trio
@@ -16,6 +17,7 @@ from musterd.store.outbox import MessageFilter
 from musterd.store.report import job_object
 from musterd.store.shown import time_text
 from tests.simulation.deeds import patiently
+from tests.simulation.line import Line
 from tests.simulation.operations import payload_fields
 from tests.simulation.world import World
 
@@ -46,7 +48,9 @@ async def heal(world: World) -> None:
     for name in world.scenario.nodes:
         if not world.processes[name].is_up:
             world.start(name)
-    while not await patiently(world, lambda line: line.resume_queue()):
+    while True:
+        if await patiently(world, lambda line: line.resume_queue()):
+            return
         await trio.sleep(LOOK_SECONDS)
     for name in world.settings.schedules:
         await patiently(world, lambda line, name=name: line.schedules.steer("pause", name))
@@ -70,7 +74,11 @@ async def _let_go_on(world: World) -> None:
     dice = world.dice("resuming")
     for (job,) in world.store.raw("select id from job_rows where state = 'paused' order by id"):
         if dice.random() < 0.5:
-            await patiently(world, lambda line, job=job: line.control(Action.RESUME, job))
+            await patiently(world, partial(_resume, job))
+
+
+async def _resume(job: int, line: Line) -> None:
+    await line.control(Action.RESUME, job)
 
 
 async def end_all(world: World) -> None:

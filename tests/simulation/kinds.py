@@ -41,9 +41,7 @@ def catalog_of(settings: Settings, caps: Mapping[str, int]) -> Catalog:
         source="simulation:1",
         grace_seconds=1.0,
     )
-    phases = tuple(
-        Phase(name, attrs.evolve(plain, name="pipeline", phase=name)) for name in PHASES
-    )
+    phases = tuple(Phase(name, attrs.evolve(plain, name="pipeline", phase=name)) for name in PHASES)
     return Catalog(
         [
             plain,

@@ -14,8 +14,8 @@ import trio
 from musterd.manager.facets import facet
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.engine import ReapRequest
-from musterd.store.events import NewEvent
 from musterd.store.errors import OutcomeUnknown, StoreError
+from musterd.store.events import NewEvent
 from musterd.store.job import (
     Action,
     Claim,
@@ -43,7 +43,7 @@ from tests.simulation.weather import CALM, Fate, Weather, refused, unknown
 from tests.support.faulty_engine import FaultyEngine
 
 T = TypeVar("T")
-NOTHING = Operations((), lambda _: ())
+NOTHING = Operations((), operations.nothing)
 # Their callers may hear that nobody knows, and their requests may come late.
 CHANGES = frozenset(
     {
@@ -101,7 +101,7 @@ class Line(FaultyEngine):
     def __init__(self, ground: Ground, who: str) -> None:
         engine = ground.store.engine
         super().__init__(engine, ground.nursery)
-        self._ground, self.who = ground, who
+        self.ground, self.who = ground, who
         node = who.removeprefix("node:")
         self._node = node if node != who else None
         self.under_way: dict[int, Request] = {}
@@ -118,11 +118,15 @@ class Line(FaultyEngine):
     # -- requests
 
     async def _through(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
+        return await self.pass_on(operation, call)
+
+    async def pass_on(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
+        """What nobody writes down."""
         return await self.ask(operation, call, NOTHING)
 
     async def ask(self, operation: str, call: Callable[[], Awaitable[T]], told: Operations) -> T:
         """Sends it, and waits for what its sender hears of it."""
-        ground, changes = self._ground, operation in CHANGES
+        ground, changes = self.ground, operation in CHANGES
         if ground.is_over:
             await trio.lowlevel.checkpoint()
             raise refused(operation, "unreachable")
@@ -141,22 +145,22 @@ class Line(FaultyEngine):
         except trio.Cancelled:
             self._unheard(ids)
             raise
-        return self._heard(request)
+        return cast(T, self._heard(request))
 
     async def _heard_at_once(
         self, call: Callable[[], Awaitable[T]], ids: list[int], told: Operations
     ) -> T:
         result = await call()
         for one, (status, fields) in zip(ids, told.told(result), strict=True):
-            self._ground.recorder.reply(one, status, **fields)
+            self.ground.recorder.reply(one, status, **fields)
         return result
 
     def _unheard(self, ids: list[int]) -> None:
         for one in ids:
-            self._ground.recorder.reply(one, "unknown")
+            self.ground.recorder.reply(one, "unknown")
 
     def _heard(self, request: Request) -> Any:
-        recorder, error = self._ground.recorder, request.error
+        recorder, error = self.ground.recorder, request.error
         if error is not None:
             status = "unknown" if isinstance(error, OutcomeUnknown) else "refused"
             for one in request.ids:
@@ -170,7 +174,7 @@ class Line(FaultyEngine):
         """Nobody's task: it goes on whatever becomes of the sender."""
         fate = request.fate
         if fate.gives_up is not None:
-            outside_of_all(self._ground.nursery.start_soon, self._give_up, request, fate.gives_up)
+            outside_of_all(self.ground.nursery.start_soon, self._give_up, request, fate.gives_up)
         if fate.there:
             await trio.sleep(fate.there)
         if fate.refusal is not None:
@@ -184,13 +188,13 @@ class Line(FaultyEngine):
         self.under_way.pop(number, None)
 
     def _arrives(self, request: Request) -> bool:
-        if self._ground.is_over or request.timeline != self._ground.store.timeline:
+        if self.ground.is_over or request.timeline != self.ground.store.timeline:
             request.fail(unknown(request.operation))
             return False
         return True
 
     async def _carry_out(self, request: Request) -> Any:
-        store, steps = self._ground.store, request.fate.interrupted
+        store, steps = self.ground.store, request.fate.interrupted
         try:
             if steps is not None:
                 store.interrupt_after(steps)
@@ -199,7 +203,7 @@ class Line(FaultyEngine):
             request.fail(error)
             return None
         except Exception as error:  # noqa: BLE001 - a fault of the engine: its caller would meet it
-            self._ground.crashed(self.who, error)
+            self.ground.crashed(self.who, error)
             request.fail(error)
             return None
         finally:
@@ -207,9 +211,9 @@ class Line(FaultyEngine):
                 store.be_patient()
         for one, told in zip(request.ids, request.told.told(result), strict=True):
             if told.status == "ok" and request.operation != "claims_under":
-                self._ground.recorder.commit(one, **told.result)
+                self.ground.recorder.commit(one, **told.result)
         if request.operation == "duties_release":
-            self._ground.duties_free(self.who)
+            self.ground.duties_free(self.who)
         return result
 
     async def _give_up(self, request: Request, seconds: float) -> None:
@@ -217,7 +221,7 @@ class Line(FaultyEngine):
         request.fail(unknown(request.operation))
 
     def drop(self, may_arrive: Callable[[], bool]) -> int:
-        """The connection breaks: whoever waits for an answer gets none. Gives how many those are."""
+        """The connection breaks: whoever waits for an answer gets none. Gives how many did."""
         waiting = [one for one in self.under_way.values() if not one.done]
         for request in waiting:
             if not may_arrive():
@@ -235,9 +239,9 @@ class Line(FaultyEngine):
         self._rung.set()
 
     async def wait_for_hint(self) -> Hint:
-        if self._ground.is_over:
+        if self.ground.is_over:
             await trio.sleep_forever()
-        if self._ground.weather.is_deaf("hints_broken", self._node):
+        if self.ground.weather.is_deaf("hints_broken", self._node):
             await trio.lowlevel.checkpoint()
             raise refused("hint", "unreachable")
         await self._rung.wait()
@@ -297,7 +301,7 @@ class _Duties:
 
     def __init__(self, line: Line) -> None:
         self._line, self._engine = line, line.engine.duties
-        self._rest = facet(self._engine, "duties", line._through)
+        self._rest = facet(self._engine, "duties", line.pass_on)
         self._terms: dict[str, UUID] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -306,13 +310,11 @@ class _Duties:
     def act(self, duty: str) -> None:
         term = self._terms.get(duty)
         if term is not None:
-            self._line._ground.recorder.note("act", duty=duty, term=str(term))
+            self._line.ground.recorder.note("act", duty=duty, term=str(term))
 
     async def take(self, duties: Sequence[str], holder: Holder) -> frozenset[str]:
         told = operations.take_duties(duties, holder)
-        taken = await self._line.ask(
-            "duties_take", lambda: self._engine.take(duties, holder), told
-        )
+        taken = await self._line.ask("duties_take", lambda: self._engine.take(duties, holder), told)
         self._terms |= dict.fromkeys(sorted(taken), holder.term)
         return taken
 
@@ -326,8 +328,8 @@ class _Duties:
         terms: dict[str, bytes] = {}
 
         async def call() -> None:
-            self._line._ground.store.be_patient()
-            terms.update(self._line._ground.store.terms())
+            self._line.ground.store.be_patient()
+            terms.update(self._line.ground.store.terms())
             await self._engine.release(reports)
 
         await self._line.ask("duties_release", call, operations.release_duties(reports, terms))
@@ -338,7 +340,7 @@ class _Phases:
         self._line, self._engine = line, line.engine.phases
 
     async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
-        return await self._line._through(
+        return await self._line.pass_on(
             "phases_begin", lambda: self._engine.begin(starts, now_local)
         )
 
@@ -350,7 +352,7 @@ class _Phases:
 class _Schedules:
     def __init__(self, line: Line) -> None:
         self._line, self._engine = line, line.engine.schedules
-        self._rest = facet(self._engine, "schedules", line._through)
+        self._rest = facet(self._engine, "schedules", line.pass_on)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rest, name)
@@ -363,7 +365,7 @@ class _Schedules:
 class _Retention:
     def __init__(self, line: Line) -> None:
         self._line, self._engine = line, line.engine.retention
-        self._rest = facet(self._engine, "retention", line._through)
+        self._rest = facet(self._engine, "retention", line.pass_on)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rest, name)
@@ -372,7 +374,7 @@ class _Retention:
         deleted: list[int] = []
 
         async def call() -> Strides:
-            store = self._line._ground.store
+            store = self._line.ground.store
             store.deleted.clear()
             done = await self._engine.delete(errand, after)
             deleted.extend(store.deleted)
@@ -386,7 +388,7 @@ class _Events:
 
     def __init__(self, line: Line) -> None:
         self._line, self._engine = line, line.engine.events
-        self._rest = facet(self._engine, "events", line._through)
+        self._rest = facet(self._engine, "events", line.pass_on)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rest, name)
@@ -395,5 +397,5 @@ class _Events:
         line = self._line
         if any(one.type == "node.draining" for one in events):
             node = line.who.removeprefix("node:")
-            line._ground.recorder.note("process", what="draining", node=node)
-        await line._through("events_tell", lambda: self._engine.tell(events))
+            line.ground.recorder.note("process", what="draining", node=node)
+        await line.pass_on("events_tell", lambda: self._engine.tell(events))

@@ -183,7 +183,16 @@ def control(action: Action, job_id: int) -> Operations:
 
 
 def queue(op: str) -> Operations:
-    return Operations([Asked(op, {})], lambda _: [DONE])
+    return Operations([Asked(op, {})], _done)
+
+
+def _done(_: object) -> list[Told]:
+    return [DONE]
+
+
+def nothing(_: object) -> list[Told]:
+    """Of a request that nobody writes down."""
+    return []
 
 
 def reap() -> Operations:

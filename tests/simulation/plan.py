@@ -1,5 +1,5 @@
-"""What a seed wants: the cluster, what users and operators do, and what goes wrong, and when. All of
-it is drawn before anything runs, so a part can be left out and the rest stays as it is.
+"""What a seed wants: the cluster, what users and operators do, and what goes wrong, and when. All
+of it is drawn before anything runs, so a part can be left out and the rest stays as it is.
 """
 
 from __future__ import annotations

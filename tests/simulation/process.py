@@ -59,8 +59,9 @@ class Silent(logging.Handler):
 
 
 def silent_log() -> logging.Logger:
-    log = logging.Logger("musterd.simulated", logging.CRITICAL)
-    log.addHandler(Silent())
+    log = logging.getLogger("musterd.simulated")
+    log.handlers, log.propagate = [Silent()], False
+    log.setLevel(logging.CRITICAL)
     return log
 
 
@@ -109,7 +110,7 @@ class Process:
 
     def _reread(self) -> tuple[Settings, Catalog]:
         if self.fresh is None:
-            raise ConfigError([Fault("workers", "no such number")])
+            raise ConfigError([Fault("simulation", found="no such number")])
         return self.fresh, self.place.catalog
 
     # -- its life

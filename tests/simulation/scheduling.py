@@ -13,6 +13,7 @@ from typing import Any
 import trio
 
 _RUNS: Any = importlib.import_module("trio._core._run")  # its dice and its queue have no other door
+_THREADS: Any = trio.to_thread
 
 
 class Gate:
@@ -68,20 +69,20 @@ class Between(trio.abc.Instrument):
 @contextmanager
 def one_order(seed: int) -> Generator[None]:
     """Within it a run of Trio is the same each time, gates work, and threads are not used."""
-    run, runner, thread = _RUNS, _RUNS.Runner, trio.to_thread
+    run, runner, thread = _RUNS, _RUNS.Runner, _THREADS
     before = run._ALLOW_DETERMINISTIC_SCHEDULING, run._r.getstate()
     reschedule, run_sync = runner.reschedule, thread.run_sync
     run._ALLOW_DETERMINISTIC_SCHEDULING = True
     run._r.seed(seed)
     runner.reschedule = _gated(reschedule)
-    setattr(thread, "run_sync", _at_once)
+    thread.run_sync = _at_once
     try:
         yield
     finally:
         run._ALLOW_DETERMINISTIC_SCHEDULING = before[0]
         run._r.setstate(before[1])
         runner.reschedule = reschedule
-        setattr(thread, "run_sync", run_sync)
+        thread.run_sync = run_sync
 
 
 def _gated(reschedule: Callable[..., None]) -> Callable[..., None]:

@@ -22,10 +22,12 @@ def told(result: Result) -> str:
 
 def summary(tally: Tally, missing: Sequence[str]) -> str:
     seeds = max(1, tally.seeds)
+    met = sum(1 for one in WANTED if tally.hit.get(one))
+    cpu, virtual = tally.cpu_seconds / seeds, tally.virtual_seconds / seeds
     rows = [
-        f"{tally.seeds} seeds, {len(tally.failed)} violated; {tally.cpu_seconds / seeds:.2f} "
-        f"processor seconds and {tally.virtual_seconds / seeds:.0f} virtual ones each",
-        f"met: {sum(1 for one in WANTED if tally.hit.get(one))} of {len(WANTED)} faults and steps",
+        f"{tally.seeds} seeds, {len(tally.failed)} violated",
+        f"{cpu:.2f} processor seconds and {virtual:.0f} virtual ones each",
+        f"met {met} of {len(WANTED)} faults and steps",
     ]
     rows += [f"never met: {one}" for one in missing]
     return "\n".join(rows)
@@ -34,8 +36,8 @@ def summary(tally: Tally, missing: Sequence[str]) -> str:
 def story(done: Run) -> str:
     rows = [
         f"seed {done.scenario.seed}: {' '.join(done.violated) or 'all hold'}",
-        f"hash {done.hash}, {len(done.lines)} lines, {done.virtual_seconds:.1f} virtual seconds, "
-        f"{done.cpu_seconds:.2f} of the processor",
+        f"hash {done.hash}, {len(done.lines)} lines, {done.virtual_seconds:.1f} virtual seconds",
+        f"{done.cpu_seconds:.2f} processor seconds",
         f"faults: {dict(sorted(done.counts.items()))}",
     ]
     for finding in done.findings:

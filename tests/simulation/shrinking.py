@@ -20,7 +20,7 @@ ANYBODY = frozenset({"fault", "process"})
 
 @attrs.frozen
 class Shrunk:
-    """`left_out` are the numbers of the deeds that are not needed; `tries` how many runs it took."""
+    """`left_out`: numbers of the deeds that it does not need. `tries`: how many runs it took."""
 
     run: Run
     left_out: frozenset[int]
@@ -101,9 +101,7 @@ def numbers_text(numbers: Iterable[int]) -> str:
             spans[-1].append(number)
         else:
             spans.append([number])
-    return ",".join(
-        f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans
-    )
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans)
 
 
 def numbers_of(text: str) -> frozenset[int]:

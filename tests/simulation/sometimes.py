@@ -55,6 +55,8 @@ def edges_of(lines: Iterable[str]) -> Counter[str]:
                 found.update(_answer(str(calls[record["id"]]["op"]), record))
             case "end":
                 found[f"handler {record['outcome']}"] += 1
+            case _:
+                pass
     return found
 
 

@@ -57,16 +57,12 @@ def _job(dice: random.Random, number: int, faults: frozenset[str]) -> dict[str, 
     return job
 
 
-def _payload(
-    dice: random.Random, number: int, kind: str, faults: frozenset[str]
-) -> dict[str, Any]:
+def _payload(dice: random.Random, number: int, kind: str, faults: frozenset[str]) -> dict[str, Any]:
     steps = dice.choice(((0.02,), (0.3,), (0.1, 0.1, 0.1), (1.0, 0.5), (2.5,), (0.2, 4.0)))
     payload: dict[str, Any] = {"n": number, "steps": list(steps)}
     if kind == "brief":
         payload["steps"] = []
-    payload["end"] = dice.choice(
-        ("success",) * 12 + ("retry", "fatal", "cancel", "snooze")
-    )
+    payload["end"] = dice.choice(("success",) * 12 + ("retry", "fatal", "cancel", "snooze"))
     if dice.random() < 0.15:
         payload["fail_first"] = dice.choice((1, 2))
     if dice.random() < 0.3:

@@ -154,10 +154,7 @@ def header_of(world: World) -> dict[str, object]:
             "end": end_bound(scenario),
             "reclaim": leases.lease_seconds + duty + REST_SECONDS,
             "duty": duty + REST_SECONDS,
-            "drain": grace
-            + shutdown.dismiss_seconds
-            + shutdown.abandon_seconds
-            + REST_SECONDS,
+            "drain": grace + shutdown.dismiss_seconds + shutdown.abandon_seconds + REST_SECONDS,
             "read_back": READ_BACK_SECONDS,
             "react": REACT_SECONDS,
             "tell": 2 * leases.heartbeat_seconds + 5.0,
@@ -172,4 +169,3 @@ def end_bound(scenario: Scenario) -> float:
     """By then every job has ended, were there but one worker."""
     jobs = sum(len(deed.values["jobs"]) for deed in scenario.deeds if deed.what == "enqueue")
     return 60.0 + jobs * (5.0 + scenario.lease_seconds)
-

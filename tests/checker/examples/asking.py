@@ -94,6 +94,17 @@ def a_job_that_was_to_be_canceled_fails(h: History) -> None:
     row(h, 1, "queued")
 
 
+@legal(bounds={"tell": 3})
+def the_handler_died_before_its_job_was_canceled(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="kill", node="north")
+    h.note("fault", what="heal")
+    control(h, "cancel", 1, "running", asked=True)
+    h.wait(9)
+
+
 @breaks("S15")
 def a_success_is_turned_into_a_cancel(h: History) -> None:
     make(h, 1)

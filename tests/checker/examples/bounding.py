@@ -267,6 +267,19 @@ def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: History) -> None:
 
 
 @legal()
+def events_tell_of_a_claim_that_came_late(h: History) -> None:
+    make(h, 1)
+    h.event("job.enqueued", 1)
+    early = h.call("claim", NORTH, token="a", lease_seconds=30)
+    h.note("process", what="draining", node="north")
+    h.event("node.draining", None, node="north")
+    h.wait(5)
+    h.reply(early, jobs=[{"job": 1, "attempt": 1}])
+    h.event("job.started", 1, attempt=1, node="north")
+    h.event("node.stopped", None, node="north")
+
+
+@legal()
 def a_node_says_that_it_has_started_again_after_its_first_claim(h: History) -> None:
     h.event("job.enqueued", 1)
     h.event("job.enqueued", 2)

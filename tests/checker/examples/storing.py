@@ -7,6 +7,7 @@ from tests.checker.examples.telling import (
     breaks,
     claim,
     control,
+    handler,
     legal,
     make,
     ran,
@@ -129,6 +130,40 @@ def deleted_with_a_message_still_to_be_sent(h: History) -> None:
     h.event("job.deleted", 1, state="succeeded")
     h.end()
     message(h, "m1", 1, "job.succeeded", "waiting")
+
+
+@breaks("S19", retention={"succeeded": 60})
+def deleted_before_its_receiver_was_told(h: History) -> None:
+    make(h, 1, webhook=True)
+    ran(h, 1)
+    h.wait(70)
+    h.event("job.deleted", 1, state="succeeded")
+
+
+@legal(retention={"succeeded": 60, "failed": 60})
+def deleted_after_its_receivers_were_told_or_given_up(h: History) -> None:
+    for job, how in ((1, "delivered"), (2, "failed")):
+        make(h, job, webhook=True)
+        ran(h, job)
+        h.event(f"job.webhook_{how}", job)
+        h.wait(70)
+        h.event("job.deleted", job, state="succeeded")
+
+
+@legal(retention={"succeeded": 60})
+def its_end_was_long_past_when_it_could_be_written(h: History) -> None:
+    make(h, 1)
+    h.event("job.enqueued", 1)
+    claim(h, 1, "a")
+    h.event("job.started", 1, attempt=1, node="north", worker=1)
+    handler(h, "begin", 1, "a")
+    handler(h, "end", 1, "a", outcome="success")
+    h.wait(25)
+    settle(h, 1, "a")
+    h.event("job.succeeded", 1, attempt=1)
+    h.wait(40)
+    h.do("delete", NORTH, {"jobs": [1]})
+    h.event("job.deleted", 1, state="succeeded")
 
 
 @legal(retention={"succeeded": 60, "failed": 60})

@@ -91,6 +91,30 @@ def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: History) ->
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
+@legal(**MARGIN)
+def one_effect_in_each_of_two_freezes_that_the_lease_survived(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    for _ in range(2):
+        h.note("fault", what="freeze", node="north")
+        h.wait(31)
+        h.note("fault", what="thaw", node="north")
+        handler(h, "effect", 1, "a")
+        renew(h, 1, "a")
+
+
+@legal()
+def one_effect_right_after_a_freeze_in_which_the_lease_ran_out(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(60)
+    h.note("fault", what="thaw", node="north")
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    handler(h, "effect", 1, "a")
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+
 @legal()
 def the_clock_of_the_store_ends_a_lease_early(h: History) -> None:
     handler(h, "begin", 1, "a")

@@ -60,6 +60,7 @@ class AskedOfHandlers(Invariant):
         super().__init__(world)
         self._canceled: dict[int, Op] = {}
         self._running: dict[int, int] = {}  # line of the begin, by job
+        self._places: dict[int, str] = {}  # who runs it
         self._unheard: dict[int, Op] = {}
         self._resumed: set[int] = set()
         self._begun: dict[int, int] = {}  # the latest attempt, by job
@@ -89,9 +90,14 @@ class AskedOfHandlers(Invariant):
             self._stopping.clear()
         if record["what"] not in CALM_FAULTS:
             self._unheard.clear()  # the bound is for calm ground
+        if record["what"] == "kill":  # its handlers hear nothing, and say nothing
+            dead = f"node:{record.get('node')}"
+            for job_id in [one for one, who in self._places.items() if who == dead]:
+                self._running.pop(job_id, None)
 
     def begin(self, line: int, record: Record) -> None:
         self._running[record["job"]] = line
+        self._places[record["job"]] = record["who"]
         self._judge_forgotten(line, record)
         self._begun[record["job"]] = record["attempt"]
         op = self._canceled.get(record["job"])

@@ -17,7 +17,7 @@ class InsideTheLease(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._excused: set[tuple[int, int]] = set()
+        self._excused: set[tuple[int, int, float]] = set()
 
     def begin(self, line: int, record: Record) -> None:
         self._judge_right(line, record)
@@ -70,12 +70,14 @@ class InsideTheLease(Invariant):
         return None
 
     def _is_excused(self, claim: Claim, deadline: float, record: Record) -> bool:
-        """One step that was under way when its node was frozen, and its end."""
+        """One step that was under way when its node was frozen, and its end. Where the lease stood
+        all the same and was renewed, it may happen again.
+        """
         if not self.world.straddles(claim.node, deadline, self.world.now.t):
             return False
         if record["record"] == "end":
             return True
-        once = (claim.job, claim.attempt)
+        once = (claim.job, claim.attempt, deadline)
         if once in self._excused:
             return False
         self._excused.add(once)
@@ -90,13 +92,15 @@ class OneHandlerAtATime(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._latest: dict[int, tuple[int, str, float, int]] = {}
-        self._forward: dict[tuple[int, int], float] = {}  # the store's clock, when it was begun
+        # When each was begun: on the recorder's clock, and how far the store's was put forward.
+        self._begun: dict[tuple[int, int], tuple[float, float]] = {}
         self._excused: set[tuple[int, int]] = set()
 
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
         attempt, latest = record["attempt"], self._latest.get(record["job"])
-        self._forward.setdefault((record["job"], attempt), self.world.forward)
+        begun = (self.world.now.t, self.world.forward)
+        self._begun.setdefault((record["job"], attempt), begun)
         if latest is None or attempt > latest[0]:
             given = (attempt, record["who"], self.world.now.t, line)
             self._latest[record["job"]] = given
@@ -115,11 +119,12 @@ class OneHandlerAtATime(Invariant):
             return
         node = str(record["who"]).removeprefix("node:")
         once = (record["job"], attempt)
-        frozen = self.world.straddles(node, latest[2], self.world.now.t)
+        begun, forward = self._begun.get(once, (self.world.now.t, self.world.forward))
+        frozen = self.world.frozen_seconds(node, begun, latest[2]) > 0
         stopping = self.world.header.get("stop_seconds", 0.0)
         if stopping and record["record"] == "end" and self.world.now.t <= latest[2] + stopping:
             return  # it was told to stop before that, and took its time
-        if self.world.forward > self._forward.get(once, self.world.forward):
+        if self.world.forward > forward:
             return  # the lease ended early, by a clock that nobody but the store goes by
         if frozen and (record["record"] == "end" or once not in self._excused):
             self._excused.add(once)

@@ -100,6 +100,7 @@ class NoInvention(Invariant):
     def fired(self, op: Op) -> None:
         if op.result.get("job") is not None:
             self._scheduled.add(op.result["job"])
+            self._digests.pop(op.result["job"], None)
 
     def begin(self, line: int, record: Record) -> None:
         self._compare(line, record["job"], record.get("digest"), "its handler was given")

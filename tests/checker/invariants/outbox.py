@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.checker.facts import ENDED, Job, Op, Record, moment
+from tests.checker.facts import ENDED, Claim, End, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen
 from tests.checker.world import World
@@ -12,6 +12,7 @@ from tests.checker.world import World
 SAYS_TOLD = "each end of a job that is to be told has one message, with an id of its own"
 SAYS_KEPT = "only jobs that ended long enough ago, with nothing left to tell, are deleted"
 ENDS = frozenset({"job.succeeded", "job.failed", "job.canceled"})
+TOLD = frozenset({"job.webhook_delivered", "job.webhook_failed"})
 ANSWER_OK = range(200, 300)
 
 
@@ -34,8 +35,15 @@ class OneMessage(Invariant):
             self._resumed.add(op.call["job"])
 
     def made(self, op: Op, job: Job) -> None:
-        if op.call.get("webhook") and op.result.get("new") is not False:
+        if op.result.get("new") is False:
+            return
+        if op.call.get("webhook"):
             self._wanted.add(job.id)
+        else:
+            self._wanted.discard(job.id)  # an earlier one of that id was lost in a failover
+
+    def fired(self, op: Op) -> None:
+        self._wanted.discard(op.result.get("job") or 0)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] in ENDS:
@@ -131,6 +139,24 @@ class Kept(Invariant):
     needs = frozenset({"retention", "claims", "clients"})
     wants = ("retention",)
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._stopped: dict[tuple[int, str], float] = {}
+        self._ended: dict[int, float] = {}
+
+    def stopped(self, line: int, record: Record) -> None:
+        self._stopped[record["job"], str(record.get("token"))] = self.world.now.t
+
+    def ended(self, claim: Claim | None, end: End, job: Job) -> None:
+        """It counts from when the work ended, which may be long before that was written."""
+        since = end.op.lo.t
+        if end.how == "settle" and claim is not None:
+            since = self._stopped.get((job.id, claim.token), claim.op.lo.t)
+        self._ended[job.id] = since
+
+    def controlled(self, op: Op, job: Job) -> None:
+        self._ended[job.id] = op.lo.t
+
     def deleted(self, op: Op, job: Job) -> None:
         self.cases += 1
         keep = self.world.header["retention"].get(job.last_state, 0)
@@ -141,7 +167,8 @@ class Kept(Invariant):
             if self._surely_lives(job):
                 self.accuse(job.id, op.lines, f"job {job.id} was deleted and had not ended")
             return
-        age = op.hi.t - last.lo.t + self.world.forward + self.world.slack
+        since = self._ended.get(job.id, last.lo.t)
+        age = op.hi.t - since + self.world.forward + self.world.slack
         if not keep or age < keep:
             story = f"job {job.id} ({job.last_state}) was deleted {age:.3f} s after its end"
             self.accuse(job.id, (*last.lines, *op.lines), story)
@@ -155,6 +182,32 @@ class Kept(Invariant):
         return job.claim is not None and not self.world.may_have_ended(job.claim)
 
 
+class ToldBeforeGone(Invariant):
+    """By events: whoever was to be told of the end of a job has been, or never will be."""
+
+    name = "S19"
+    says = SAYS_KEPT
+    needs = frozenset({"events", "clients"})
+    wants = ("retention",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._left: Counter[int] = Counter()
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        job = self.world.jobs.get(seen.id)
+        if job is None or job.made is None or not job.made.call.get("webhook"):
+            return
+        if record["type"] in ENDS:
+            self.cases += 1
+            self._left[seen.id] += 1
+        elif record["type"] in TOLD:
+            self._left[seen.id] -= 1
+        elif record["type"] == "job.deleted" and self._left[seen.id] > 0 and not job.maybe_lost:
+            story = f"job {seen.id} was deleted before its end was told"
+            self.accuse(seen.id, (*job.made.lines, seen.line, line), story)
+
+
 class KeptSeen(Invariant):
     name = "S19"
     says = SAYS_KEPT
@@ -164,14 +217,19 @@ class KeptSeen(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._gone: dict[int, int] = {}
+        self._since: dict[int, float] = {}
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
+        if record["type"] in ENDS:
+            # It counts from when the work ended, which may be long before that was told.
+            at = moment(record["at"])
+            self._since[seen.id] = seen.claimed_at if seen.in_hand else at
         if record["type"] != "job.deleted":
             return
         self.cases += 1
         self._gone[seen.id] = line
         keep = self.world.header["retention"].get(seen.state, 0)
-        age = moment(record["at"]) - seen.since + self.world.slack
+        age = moment(record["at"]) - self._since.get(seen.id, seen.since) + self.world.slack
         if seen.state not in ENDED:
             self.accuse(seen.id, (seen.line, line), f"job {seen.id} was deleted: {seen.state}")
         elif not keep or (age < keep and not self.world.stepped):

@@ -157,8 +157,15 @@ class StillSeen(Invariant):
         elif seen.is_claim(record):
             self.cases += 1
             since = self._draining.get(node)
-            if since and moment(record["at"]) > since[0] + self.world.event_slack:
+            late = since and moment(record["at"]) > since[0] + self.world.event_slack
+            if since and late and not self._was_asked(record, seen):
                 self._suspected.setdefault(node, []).append((seen.id, since[1], line))
+
+    def _was_asked(self, record: Record, seen: Seen) -> bool:
+        """Whether it is known when it was asked for, and judged by that: a claim may come late."""
+        job = self.world.jobs.get(seen.id)
+        known = job is not None and job.claim_of(data_of(record).get("attempt", 0)) is not None
+        return known and "processes" in self.world.header["records"]
 
     def close(self) -> None:
         for node in sorted(self._suspected):
