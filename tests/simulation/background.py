@@ -45,6 +45,25 @@ def draw_knobs(dice: random.Random) -> dict[str, Any]:
     return knobs
 
 
+def draw_mix(dice: random.Random) -> str | None:
+    """A kind of which this seed wants most jobs; None = all kinds alike."""
+    return dice.choice((None, None, "pipeline", "pipeline", "capped", "once", "rest"))
+
+
+def with_mix(kind: str | None, deeds: Iterable[Drawn]) -> list[Drawn]:
+    """The same, with that kind in the place of plain jobs."""
+    return [
+        (at, what, {**values, "jobs": [_mixed(kind, job) for job in values["jobs"]]})
+        if what == "enqueue"
+        else (at, what, values)
+        for at, what, values in deeds
+    ]
+
+
+def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
+    return {**job, "kind": kind} if kind and job["kind"] == "plain" else dict(job)
+
+
 def with_receivers(dice: random.Random, deeds: Iterable[Drawn]) -> list[Drawn]:
     """The same, with a webhook at some of the jobs."""
     share = dice.choice((0.0, 0.2, 0.6))

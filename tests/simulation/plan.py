@@ -13,6 +13,7 @@ import attrs
 from tests.simulation import background, users
 from tests.simulation.troubles import TROUBLES
 
+HINTLESS = 0.15  # so many seeds
 JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
 
 
@@ -37,6 +38,7 @@ class Scenario:
     seconds: float  # for which things go wrong
     faults: frozenset[str]
     deeds: tuple[Deed, ...]
+    hintless: bool = False  # no hint ever arrives: whatever is to be found is found by looking
     embedded: bool = False
 
     @property
@@ -53,7 +55,10 @@ def draw(seed: int) -> Scenario:
     faults = frozenset(what for what in kinds if dice.random() < density)
     aside = random.Random(f"background {seed}")
     knobs = {**draw_knobs(dice), **background.draw_knobs(aside)}
-    wanted = background.with_receivers(aside, users.draw(dice, seconds, faults))
+    wanted = background.with_mix(
+        background.draw_mix(aside),
+        background.with_receivers(aside, users.draw(dice, seconds, faults)),
+    )
     deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
     return Scenario(
         seed=seed,
@@ -63,6 +68,7 @@ def draw(seed: int) -> Scenario:
         lag_seconds=dice.choice((0.0, 0.002, 0.02, 0.1)),
         seconds=seconds,
         faults=faults,
+        hintless=aside.random() < HINTLESS,
         deeds=tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at)),
     )
 

@@ -99,11 +99,15 @@ class World:
     # -- wake-ups
 
     def _hint(self, hint: Hint) -> None:
+        if self.scenario.hintless:
+            return
         for process in self.processes.values():
             if process.is_up:
                 self._hint_one(process.line, process.name, hint)
 
     def duties_free(self, who: str) -> None:
+        if self.scenario.hintless:
+            return
         hint = Hint(False, frozenset(), duties=True)
         for process in self.processes.values():
             if process.is_up and process.line.who != who:

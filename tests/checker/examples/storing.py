@@ -7,6 +7,7 @@ from tests.checker.examples.telling import (
     breaks,
     claim,
     control,
+    ending,
     handler,
     legal,
     make,
@@ -148,6 +149,17 @@ def deleted_after_its_receivers_were_told_or_given_up(h: History) -> None:
         h.event(f"job.webhook_{how}", job)
         h.wait(70)
         h.event("job.deleted", job, state="succeeded")
+
+
+@legal(retention={"failed": 60})
+def cleared_and_deleted_at_its_time(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a", **ending("failed"))
+    h.wait(50)
+    control(h, "clear", 1, "failed")
+    h.wait(11)
+    h.do("delete", NORTH, {"jobs": [1]})
 
 
 @legal(retention={"succeeded": 60})

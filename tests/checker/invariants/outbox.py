@@ -155,7 +155,8 @@ class Kept(Invariant):
         self._ended[job.id] = since
 
     def controlled(self, op: Op, job: Job) -> None:
-        self._ended[job.id] = op.lo.t
+        if op.result.get("state") == "canceled":
+            self._ended[job.id] = op.lo.t
 
     def deleted(self, op: Op, job: Job) -> None:
         self.cases += 1
