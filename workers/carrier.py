@@ -95,11 +95,21 @@ class Carrier:
 
     def _load(self) -> tuple[list[Ended], ClaimRequest | None]:
         ended = self.desk.take_ended()
+        if self._uncertain:
+            ended = self._one_of_each_job(ended)
         if not self._alone:
             return ended, self.desk.request()
         self._alone -= 1
         self.desk.put_back(ended[1:])
         return ended[:1], None
+
+    def _one_of_each_job(self, ended: list[Ended]) -> list[Ended]:
+        """What comes back names jobs. An end whose reply was lost may be followed by that of the
+        next claim of the same job: that one goes with the next visit.
+        """
+        first = {one.settlement.id: one for one in reversed(ended)}
+        self.desk.put_back([one for one in ended if first[one.settlement.id] is not one])
+        return [one for one in ended if first[one.settlement.id] is one]
 
     def _book_claims(self, exchange: Exchange, request: ClaimRequest, sent_boottime: float) -> None:
         appetite, claims = self.desk.appetite, exchange.claims

@@ -11,7 +11,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Sequence
-from uuid import uuid4
+from uuid import UUID
 
 import attrs
 import trio
@@ -146,7 +146,8 @@ class Postman:
         self._troubled = False
         wanted = self._free
         hold_seconds = self.webhooks().timeout_seconds + HOLD_MARGIN_SECONDS
-        taken = await self.outbox.take(uuid4(), wanted, hold_seconds)
+        token = UUID(int=self.dice.getrandbits(128), version=4)
+        taken = await self.outbox.take(token, wanted, hold_seconds)
         self._is_due = len(taken) == wanted
         if not taken:
             self._look_local = trio.current_time() + BUSY_SECONDS

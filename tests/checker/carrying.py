@@ -234,11 +234,11 @@ class Carrier:
             hook(op)
 
     def _fire(self, op: Op) -> None:
+        job_id = op.result.get("job")
+        if job_id is not None:  # of a failover that lost one, this may be its id
+            self._world.rename(self._world.job(job_id), op)
         for hook in self._tell.hooks("fired"):
             hook(op)
-        job = op.result.get("job")
-        if job is not None:
-            self._world.job(job).made = None  # an earlier one of that id was lost in a failover
 
     def _trust(self, op: Op) -> None:
         """The node knows that it has a lease, and from when at the latest it runs."""

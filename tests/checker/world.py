@@ -16,6 +16,7 @@ class World:
         self.header = header
         self.commits = bool(header.get("commits"))
         self.slack: float = header.get("slack_seconds", 0.001)
+        self.look: float = header.get("look_seconds", 0.0)
         self.event_slack: float = header.get("event_slack_seconds", 2.0)
         self.now: Point = NEVER
         self.jobs: dict[int, Job] = {}
@@ -102,11 +103,16 @@ class World:
             self.hold(held)
 
     def straddles(self, node: str, deadline: float, t: float) -> bool:
-        """Whether the node was frozen somewhere from before the deadline until shortly before."""
+        """Whether the node was frozen somewhere from before the deadline until shortly before, or
+        thawed so late that it had not looked again.
+        """
         frozen = self.away_since.get(node)
         if frozen is not None and frozen.t <= deadline:
             return True
-        return any(start <= deadline <= end <= t for start, end in self.freezes.get(node, []))
+        late = deadline - self.look
+        return any(
+            start <= deadline and late <= end <= t for start, end in self.freezes.get(node, [])
+        )
 
     def frozen_seconds(self, node: str, since: float, until: float) -> float:
         """For how long of that time the node was frozen."""

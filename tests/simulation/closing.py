@@ -52,8 +52,6 @@ async def heal(world: World) -> None:
         if await patiently(world, lambda line: line.resume_queue()):
             return
         await trio.sleep(LOOK_SECONDS)
-    for name in world.settings.schedules:
-        await patiently(world, lambda line, name=name: line.schedules.steer("pause", name))
 
 
 async def come_to_rest(world: World) -> None:
@@ -103,16 +101,17 @@ async def write_final(world: World) -> None:
         del shown["payload"]
         recorder.final("job", **shown, **payload_fields(record.payload))
     messages = await engine.outbox.messages(MessageFilter(limit=EVERYTHING))
-    for one in sorted(messages, key=lambda message: message.id):
-        recorder.final(
-            "message", webhook_id=world.receivers.alias(one.message_id), job_id=one.job_id,
-            type=one.type, state=one.state, attempts=one.tries,
-        )  # fmt: skip
-    for schedule in await engine.schedules.know(sorted(world.settings.schedules)):
-        recorder.final("schedule", name=schedule.name, fired=schedule.fired)
+    for one in sorted(messages, key=lambda one: one.id):
+        name = world.receiver.name_of(one.message_id)
+        fields = {"job_id": one.job_id, "type": one.type, "state": one.state}
+        recorder.final("message", webhook_id=name, **fields, attempts=one.tries)
     for duty in await engine.duties.duties():
-        recorder.final("duty", duty=duty.duty, node=duty.node, hand_overs=duty.hand_overs,
-                       acquired_at=time_text(duty.acquired_at))  # fmt: skip
+        acquired_at = time_text(duty.acquired_at)
+        fields = {"node": duty.node, "hand_overs": duty.hand_overs, "acquired_at": acquired_at}
+        recorder.final("duty", duty=duty.duty, **fields)
+    names = sorted(world.settings.schedules)
+    for schedule in await engine.schedules.know(names):
+        recorder.final("schedule", name=schedule.name, fired=schedule.fired)
     counts = await engine.counts()
     by_state = {state.value: counts.by_state.get(state, 0) for state in JobState}
     recorder.final("counts", by_state=by_state, enqueued=counts.enqueued_total)

@@ -12,7 +12,7 @@ from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.job import Action, NewJob
 from tests.simulation.kinds import settings_of
 from tests.simulation.process import Process
-from tests.simulation.troubles import SPELLS_OF_HINTS
+from tests.simulation.troubles import OTHER_SPELLS
 from tests.simulation.weather import SPELLS, Spell
 from tests.simulation.world import World
 
@@ -22,7 +22,7 @@ TRIES_MAX = 4
 
 
 async def do(world: World, what: str, values: Values) -> None:
-    if what in SPELLS or what in SPELLS_OF_HINTS:
+    if what in SPELLS or what in OTHER_SPELLS:
         _spell(world, what, values)
     else:
         await _DOES[what](world, values)

@@ -112,8 +112,8 @@ class Line(FaultyEngine):
         self.duties = cast(Any, self.watched_duties)
         self.phases = cast(Any, _Phases(self))
         self.schedules = cast(Any, _Schedules(self))
-        self.retention = cast(Any, _Retention(self))
         self.events = cast(Any, _Events(self))
+        self.retention = cast(Any, _Retention(self))
 
     # -- requests
 
@@ -358,6 +358,7 @@ class _Schedules:
         return getattr(self._rest, name)
 
     async def fire(self, firing: Firing) -> Fired:
+        self._line.watched_duties.act("schedules")
         told = operations.fire(firing)
         return await self._line.ask("schedules_fire", lambda: self._engine.fire(firing), told)
 
@@ -371,16 +372,15 @@ class _Retention:
         return getattr(self._rest, name)
 
     async def delete(self, errand: Errand, after: Place | None) -> Strides:
-        deleted: list[int] = []
+        line, deleted = self._line, list[int]()
+        line.watched_duties.act("retention")
 
         async def call() -> Strides:
-            store = self._line.ground.store
-            store.deleted.clear()
             done = await self._engine.delete(errand, after)
-            deleted.extend(store.deleted)
+            deleted.extend(line.ground.store.take_deleted())
             return done
 
-        return await self._line.ask("retention_delete", call, operations.delete(deleted))
+        return await line.ask("retention_delete", call, operations.delete(deleted))
 
 
 class _Events:

@@ -203,6 +203,15 @@ def reap() -> Operations:
     return Operations([Asked("reap", {})], told)
 
 
+def delete(deleted: Sequence[int]) -> Operations:
+    """`deleted`: which jobs those are is known once it was carried out."""
+
+    def told(_: object) -> list[Told]:
+        return [Told("ok", {"jobs": list(deleted)})]
+
+    return Operations([Asked("delete", {})], told)
+
+
 def take_duties(duties: Sequence[str], holder: Holder) -> Operations:
     def told(taken: frozenset[str]) -> list[Told]:
         return [_taken(duty in taken) for duty in duties]
@@ -238,19 +247,11 @@ def release_duties(reports: Sequence[DutyReport], terms: Mapping[str, bytes]) ->
     return Operations(asked, told)
 
 
-def delete(deleted: Sequence[int]) -> Operations:
-    """`deleted` is what was, once it is."""
-
-    def told(_: object) -> list[Told]:
-        return [Told("ok", {"jobs": list(deleted)})]
-
-    return Operations([Asked("delete", {})], told)
-
-
 def fire(firing: Firing) -> Operations:
     slot = None if firing.slot is None else firing.slot.isoformat()
 
     def told(fired: Fired) -> list[Told]:
         return [Told("ok", {"job": fired.job_id}) if fired.taken else STALE]
 
-    return Operations([Asked("fire", {"schedule": firing.schedule, "slot": slot})], told)
+    fields = {"schedule": firing.schedule, "slot": slot, "kind": firing.kind}
+    return Operations([Asked("fire", fields)], told)

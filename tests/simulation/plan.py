@@ -13,8 +13,23 @@ import attrs
 from tests.simulation import background, users
 from tests.simulation.troubles import TROUBLES
 
-HINTLESS = 0.15  # so many seeds
 JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
+
+
+SCHEDULED = {
+    "schedules__tick__kind": "plain",
+    "schedules__tick__every_seconds": 3,
+    "schedules__tick__missed": "all",
+    "schedules__tock__kind": "brief",
+    "schedules__tock__every_seconds": 5,
+    "schedules__tock__overlap": "skip",
+}
+KEEP_SECONDS = 8.0  # then a job is deleted, where jobs are deleted at all
+FORGETFUL = {
+    "retention__stale_after_hours": KEEP_SECONDS / 2 / 3600,
+    "retention__delete_after_hours": KEEP_SECONDS / 3600,
+    "retention__interval_seconds": 2,
+}
 
 
 @attrs.frozen
@@ -38,7 +53,7 @@ class Scenario:
     seconds: float  # for which things go wrong
     faults: frozenset[str]
     deeds: tuple[Deed, ...]
-    hintless: bool = False  # no hint ever arrives: whatever is to be found is found by looking
+    hintless: bool = False
     embedded: bool = False
 
     @property
@@ -53,12 +68,10 @@ def draw(seed: int) -> Scenario:
     density = dice.choice((0.08, 0.15, 0.3, 0.5))
     kinds = [*TROUBLES, *JOB_FAULTS]
     faults = frozenset(what for what in kinds if dice.random() < density)
+    knobs = draw_knobs(dice)
     aside = random.Random(f"background {seed}")
-    knobs = {**draw_knobs(dice), **background.draw_knobs(aside)}
-    wanted = background.with_mix(
-        background.draw_mix(aside),
-        background.with_receivers(aside, users.draw(dice, seconds, faults)),
-    )
+    wanted = users.draw(dice, seconds, faults)
+    wanted = background.with_favourite(background.draw_favourite(aside), wanted)
     deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
     return Scenario(
         seed=seed,
@@ -68,7 +81,7 @@ def draw(seed: int) -> Scenario:
         lag_seconds=dice.choice((0.0, 0.002, 0.02, 0.1)),
         seconds=seconds,
         faults=faults,
-        hintless=aside.random() < HINTLESS,
+        hintless=background.draw_hintless(aside),
         deeds=tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at)),
     )
 
@@ -97,7 +110,12 @@ def draw_knobs(dice: random.Random) -> dict[str, Any]:
         "retry__max_seconds": 4,
         "retry__max_retries": dice.choice((1, 2, 3)),
         "retry__jitter": dice.choice(("full", "none")),
+        "webhooks__retry_base_seconds": 0.5,
+        "webhooks__retry_max_seconds": 3,
+        "webhooks__timeout_seconds": 2,
         "http__listen": "",
+        **dice.choice(({}, {}, SCHEDULED)),
+        **dice.choice(({}, {}, FORGETFUL)),
     }
 
 

@@ -20,7 +20,7 @@ from musterd.manager.watched import WatchedEngine
 from musterd.workers.context import JobContext
 from tests.simulation.handlers import HOST
 from tests.simulation.line import Ground, Line
-from tests.simulation.receiving import Receivers
+from tests.simulation.receiving import Receiver
 from tests.simulation.scheduling import GATE, Between, Gate, outside_of_all
 
 
@@ -29,7 +29,7 @@ class Place(Ground, Protocol):
 
     between: Between
     catalog: Catalog
-    receivers: Receivers
+    receiver: Receiver
 
     def now(self) -> float: ...
     def befallen(self, what: str) -> None: ...
@@ -103,9 +103,9 @@ class Process:
             boottime=lambda: place.now() + origin,
             wall_clock=lambda: place.store.wall_clock() + self.skew_seconds,
             reread=self._reread,
+            post=place.receiver.post,
             load=lambda: 0.5,
             abandon=self.leave_behind,
-            post=place.receivers.post,
         )
 
     def _reread(self) -> tuple[Settings, Catalog]:

@@ -6,7 +6,7 @@ import hashlib
 import signal
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
 import attrs
@@ -22,8 +22,8 @@ from tests.simulation.world import Finding, World
 
 EVIDENCE = (
     *("clients", "claims", "duties", "schedules", "retention", "handlers", "events", "edges"),
-    *("faults", "processes", "crews", "deliveries", "jobs", "messages", "duty_rows"),
-    *("schedule_rows", "counts"),
+    *("faults", "processes", "crews", "deliveries"),
+    *("jobs", "messages", "duty_rows", "schedule_rows", "counts"),
 )
 CPU_SECONDS_MAX = 60.0
 
@@ -54,47 +54,56 @@ class Run:
 
 
 def run(scenario: Scenario) -> Run:
-    template()
     started = time.process_time()
-    between = Between()
-    worlds: list[World] = []
-    findings: list[Finding] = []
-    with one_order(scenario.seed), _handlers_kept(), _bounded():
-        try:
-            trio.run(
-                _live, scenario, between, worlds,
-                clock=MockClock(autojump_threshold=0), instruments=[between],
-            )  # fmt: skip
-        except Stuck:
-            findings.append(Finding("stuck", "the processor's time is up, and the clock stands"))
-    (world,) = worlds
+    world = live(scenario, live_through)
     lines = world.recorder.lines()
     judgement = judge(lines)
     return Run(
         scenario,
         lines,
         judgement,
-        (*findings, *world.findings),
+        tuple(world.findings),
         world.counts,
         world.recorder.t,
         time.process_time() - started,
     )
 
 
-async def _live(scenario: Scenario, between: Between, worlds: list[World]) -> None:
+def live(scenario: Scenario, story: Callable[[World], Awaitable[None]]) -> World:
+    """A world in which `story` takes place. Gives it when all is over."""
+    template()
+    between, worlds = Between(), list[World]()
+    with one_order(scenario.seed), _handlers_kept(), _bounded():
+        try:
+            trio.run(
+                _live, scenario, between, worlds, story,
+                clock=MockClock(autojump_threshold=0), instruments=[between],
+            )  # fmt: skip
+        except Stuck:
+            worlds[0].findings.append(Finding("stuck", "the clock stands, the processor does not"))
+    return worlds[0]
+
+
+async def _live(
+    scenario: Scenario,
+    between: Between,
+    worlds: list[World],
+    story: Callable[[World], Awaitable[None]],
+) -> None:
     async with trio.open_nursery() as nursery:
         world = World(scenario, nursery, between)
         worlds.append(world)
         world.recorder.header["records"] = sorted(EVIDENCE)
         await world.store.open()
         try:
-            await _live_through(world)
+            await story(world)
         finally:
             _end_everything(world)
     await world.store.close()
 
 
-async def _live_through(world: World) -> None:
+async def live_through(world: World) -> None:
+    """What its scenario wants, then the healing, and the end."""
     for name in world.scenario.nodes:
         world.start(name)
     async with trio.open_nursery() as doing:

@@ -89,8 +89,9 @@ def relevant(lines: Sequence[str], violation: Violation) -> list[int]:
 
 
 def _jobs_of(record: dict[str, Any]) -> set[object]:
-    several = record.get("jobs") or ()
-    return {record.get("job"), record.get("job_id"), *(one["job"] for one in several)}
+    several: list[Any] = record.get("jobs") or []
+    named = {one["job"] if isinstance(one, dict) else one for one in several}
+    return {record.get("job"), record.get("job_id"), *named}
 
 
 def numbers_text(numbers: Iterable[int]) -> str:

@@ -32,11 +32,12 @@ ANSWERS = (
     *("resume ok", "release ok", "clear ok", "pause_queue ok", "resume_queue ok"),
     *("take_duty ok", "take_duty stale", "renew_duty ok", "renew_duty stale", "release_duty ok"),
 )
+OTHERS = ("told 204", "told 503", "fire ok", "fire found", "delete found")
 HANDLERS = (
     *("handler success", "handler stopped", "handler retry", "handler fatal", "handler cancel"),
     *("handler snooze", "handler broken"),
 )
-WANTED = (*TROUBLES, *JOB_FAULTS, *STEPS, *ANSWERS, *HANDLERS)
+WANTED = (*TROUBLES, *JOB_FAULTS, *STEPS, *ANSWERS, *OTHERS, *HANDLERS)
 
 
 def edges_of(lines: Iterable[str]) -> Counter[str]:
@@ -55,6 +56,8 @@ def edges_of(lines: Iterable[str]) -> Counter[str]:
                 found.update(_answer(str(calls[record["id"]]["op"]), record))
             case "end":
                 found[f"handler {record['outcome']}"] += 1
+            case "delivery":
+                found[f"told {record['status']}"] += 1
             case _:
                 pass
     return found
@@ -64,7 +67,7 @@ def _answer(op: str, reply: Mapping[str, object]) -> list[str]:
     told = [f"{op} {reply['status']}"]
     if reply["status"] != "ok":
         return told
-    if reply.get("jobs"):
+    if reply.get("jobs") or (op == "fire" and reply.get("job")):
         told.append(f"{op} found")
     if reply.get("asked"):
         told.append(f"{op} asked")

@@ -29,7 +29,7 @@ begin select note_edge(new.id, null, new.state); end;
 create trigger simulated_step after update of state on job_rows when old.state <> new.state
 begin select note_edge(new.id, old.state, new.state); end;
 create trigger simulated_end after delete on job_rows
-begin select note_deleted(old.id); end;
+begin select note_edge(old.id, old.state, null); end;
 """
 
 
@@ -60,8 +60,7 @@ class Store:
             ":memory:", self.wall_clock, inline=True, busy_timeout_seconds=BUSY_SECONDS
         )
         self._statement = ""  # that runs, while somebody is impatient
-        self._edges: list[tuple[int, str | None, str]] = []
-        self.deleted: list[int] = []  # jobs, since somebody emptied this
+        self._edges: list[tuple[int, str | None, str | None]] = []
 
     def wall_clock(self) -> float:
         return EPOCH + self._now() + self.step_seconds
@@ -72,7 +71,6 @@ class Store:
         self.engine._hints.ring = self._ring
         self.restore(template())
         self.connection.create_function("note_edge", 3, self._note_edge)
-        self.connection.create_function("note_deleted", 1, lambda job: self.deleted.append(job))
 
     async def close(self) -> None:
         await self.engine.close()
@@ -87,7 +85,13 @@ class Store:
             self._recorder.note("edge", job=job, **{"from": before, "to": after})
         return done
 
-    def _note_edge(self, job: int, before: str | None, after: str) -> None:
+    def take_deleted(self) -> list[int]:
+        """The jobs that what is just being carried out has deleted."""
+        deleted = [job for job, _, after in self._edges if after is None]
+        self._edges = [edge for edge in self._edges if edge[2] is not None]
+        return deleted
+
+    def _note_edge(self, job: int, before: str | None, after: str | None) -> None:
         self._edges.append((job, before, after))
 
     def _ring(self, job_id: int | None = None) -> None:

@@ -20,6 +20,10 @@ def _spell(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str,
     }
 
 
+def _anybody(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    return {**_spell(dice, nodes, lease), "node": None}
+
+
 def _outage(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     return {**_spell(dice, nodes, lease), "node": None, "chance": 1.0}
 
@@ -91,6 +95,7 @@ TROUBLES: dict[str, Draw] = {
         ),
         _spell,
     ),
+    **dict.fromkeys(("hook_silent", "hook_refuses", "hook_unheard"), _anybody),
     "store_away": _outage,
     "line_cut": _cut,
     "connections_dropped": _node,
@@ -109,4 +114,10 @@ TROUBLES: dict[str, Draw] = {
     "failover": _failover,
     "lossy_failover": _failover,
 }
-SPELLS_OF_HINTS = frozenset({"hints_lost", "hints_doubled", "hints_late", "hints_broken"})
+# Weather that befalls something else than requests.
+OTHER_SPELLS = frozenset(
+    {
+        *("hints_lost", "hints_doubled", "hints_late", "hints_broken"),
+        *("hook_silent", "hook_refuses", "hook_unheard"),
+    }
+)

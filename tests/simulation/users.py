@@ -52,6 +52,8 @@ def _job(dice: random.Random, number: int, faults: frozenset[str]) -> dict[str, 
     if dice.random() < 0.25:
         job["dedup_key"] = f"key{dice.randrange(6)}" if dice.random() < 0.4 else f"own{number}"
         job["dedup_scope"] = dice.choice(("until_finished", "forever"))
+    if dice.random() < 0.3:
+        job["webhook"] = "https://shop.example/hook"
     if dice.random() < 0.1:
         job["max_attempts"] = dice.choice((1, 2))
     return job

@@ -10,18 +10,19 @@ import attrs
 import trio
 
 from musterd.config.leasing import lease_plan
+from musterd.config.settings import Settings
 from musterd.store.job import Hint
-from tests.simulation import background
 from tests.simulation.kinds import catalog_of, settings_of
 from tests.simulation.line import Line
 from tests.simulation.plan import Scenario
 from tests.simulation.process import Process
-from tests.simulation.receiving import Receivers
+from tests.simulation.receiving import Receiver
 from tests.simulation.recording import Recorder
 from tests.simulation.scheduling import Between, outside_of_all
 from tests.simulation.store import Store
 from tests.simulation.weather import Weather
 
+HOUR_SECONDS = 3600.0
 REACT_SECONDS = 10.0  # of a crew that is too small
 READ_BACK_SECONDS = 2.5  # the longest pause of a carrier, and a little
 REST_SECONDS = 20.0  # for what no setting tells: looks of duties, retries of the store
@@ -49,7 +50,7 @@ class World:
         self.recorder = Recorder(self.now, **header_of(self))
         self.store = Store(self.now, self.recorder, self._hint)
         self.weather = Weather(self.now, self.dice("weather"), scenario.lag_seconds, self.counts)
-        self.receivers = Receivers(self.recorder, self.dice("receivers"), self.befallen)
+        self.receiver = Receiver(self.recorder, self.weather)
         self.processes: dict[str, Process] = {}  # the latest of each name
         self.started: list[Process] = []  # all that there ever were
         self.clients: dict[str, Line] = {}
@@ -148,12 +149,14 @@ def header_of(world: World) -> dict[str, object]:
     return {
         "lease_seconds": leases.lease_seconds,
         "margin_seconds": leases.margin_seconds - look - 0.01,
+        "look_seconds": look,
         "stop_seconds": STOP_SECONDS_MAX + look if "hung_handler" in scenario.faults else 0.0,
         "caps": caps,
         "budgets": {"": retry.max_retries + 1},
-        **background.header_of(settings),
         "duty_trust_seconds": 0.07 * duty,
         "grace_seconds": grace,
+        "schedules": bool(settings.schedules),
+        **retention_of(settings),
         "bounds": {
             "end": end_bound(scenario),
             "reclaim": leases.lease_seconds + duty + REST_SECONDS,
@@ -164,6 +167,13 @@ def header_of(world: World) -> dict[str, object]:
             "tell": 2 * leases.heartbeat_seconds + 5.0,
         },
     }
+
+
+def retention_of(settings: Settings) -> dict[str, object]:
+    hours = settings.retention.delete_after_hours
+    if hours * 3600 > HOUR_SECONDS:
+        return {}  # longer than any simulation
+    return {"retention": dict.fromkeys(("succeeded", "failed", "canceled"), hours * 3600)}
 
 
 STOP_SECONDS_MAX = 8.1  # a handler that does not go at once goes after this long

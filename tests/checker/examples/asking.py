@@ -105,6 +105,17 @@ def the_handler_died_before_its_job_was_canceled(h: History) -> None:
     h.wait(9)
 
 
+@legal(bounds={"tell": 3})
+def a_handler_that_had_been_told_to_stop_is_canceled(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.note("told", job=1, attempt=1)
+    control(h, "cancel", 1, "running", asked=True)
+    h.wait(9)
+    handler(h, "end", 1, "a", outcome="stopped")
+
+
 @breaks("S15")
 def a_success_is_turned_into_a_cancel(h: History) -> None:
     make(h, 1)

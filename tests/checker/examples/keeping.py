@@ -187,3 +187,14 @@ def the_key_may_be_free_while_the_end_is_under_way(h: History) -> None:
     h.commit(end)
     make(h, 2, dedup_key="order-7")
     h.reply(end)
+
+
+@legal(commits=(True,), schedules=True)
+def the_id_of_a_lost_job_is_that_of_a_scheduled_one_after_a_failover(h: History) -> None:
+    make(h, 1)
+    h.note("fault", what="failover", lost_since=1)
+    h.do("fire", NORTH, {"job": 1}, schedule="nightly", slot="2030-01-01T00:00:00+00:00")
+    claim(h, 1, "a")
+    h.note("begin", job=1, attempt=1, who=NORTH, token="a", digest="0" * 64)
+    h.end()
+    h.final("job", id=1, state="running", payload={})

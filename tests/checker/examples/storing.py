@@ -7,8 +7,6 @@ from tests.checker.examples.telling import (
     breaks,
     claim,
     control,
-    ending,
-    handler,
     legal,
     make,
     ran,
@@ -102,7 +100,7 @@ def deleted_too_early(h: History) -> None:
 @breaks("S19", retention={"succeeded": 60}, commits=(True,))
 def deleted_before_it_had_ended(h: History) -> None:
     make(h, 1)
-    make(h, 2, priority=1)
+    make(h, 2)
     claim(h, 2, "a")
     h.wait(100)
     h.do("delete", NORTH, {"jobs": [1]})
@@ -133,6 +131,29 @@ def deleted_with_a_message_still_to_be_sent(h: History) -> None:
     message(h, "m1", 1, "job.succeeded", "waiting")
 
 
+@legal(retention={"succeeded": 60})
+def deleted_in_time_though_its_end_was_written_late(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    h.note("begin", job=1, attempt=1, who=NORTH, token="a")
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
+    h.wait(20)
+    settle(h, 1, "a")
+    h.wait(41)
+    h.do("delete", NORTH, {"jobs": [1]})
+
+
+@legal(commits=(True,))
+def the_id_of_a_job_with_a_webhook_is_that_of_another_after_a_failover(h: History) -> None:
+    make(h, 1, webhook=True)
+    h.note("fault", what="failover", lost_since=1)
+    make(h, 1)
+    claim(h, 1, "a")
+    settle(h, 1, "a")
+    h.end()
+    row(h, 1, "succeeded")
+
+
 @breaks("S19", retention={"succeeded": 60})
 def deleted_before_its_receiver_was_told(h: History) -> None:
     make(h, 1, webhook=True)
@@ -141,7 +162,7 @@ def deleted_before_its_receiver_was_told(h: History) -> None:
     h.event("job.deleted", 1, state="succeeded")
 
 
-@legal(retention={"succeeded": 60, "failed": 60})
+@legal(retention={"succeeded": 60})
 def deleted_after_its_receivers_were_told_or_given_up(h: History) -> None:
     for job, how in ((1, "delivered"), (2, "failed")):
         make(h, job, webhook=True)
@@ -149,33 +170,6 @@ def deleted_after_its_receivers_were_told_or_given_up(h: History) -> None:
         h.event(f"job.webhook_{how}", job)
         h.wait(70)
         h.event("job.deleted", job, state="succeeded")
-
-
-@legal(retention={"failed": 60})
-def cleared_and_deleted_at_its_time(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    settle(h, 1, "a", **ending("failed"))
-    h.wait(50)
-    control(h, "clear", 1, "failed")
-    h.wait(11)
-    h.do("delete", NORTH, {"jobs": [1]})
-
-
-@legal(retention={"succeeded": 60})
-def its_end_was_long_past_when_it_could_be_written(h: History) -> None:
-    make(h, 1)
-    h.event("job.enqueued", 1)
-    claim(h, 1, "a")
-    h.event("job.started", 1, attempt=1, node="north", worker=1)
-    handler(h, "begin", 1, "a")
-    handler(h, "end", 1, "a", outcome="success")
-    h.wait(25)
-    settle(h, 1, "a")
-    h.event("job.succeeded", 1, attempt=1)
-    h.wait(40)
-    h.do("delete", NORTH, {"jobs": [1]})
-    h.event("job.deleted", 1, state="succeeded")
 
 
 @legal(retention={"succeeded": 60, "failed": 60})

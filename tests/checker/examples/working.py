@@ -104,6 +104,18 @@ def one_effect_in_each_of_two_freezes_that_the_lease_survived(h: History) -> Non
         renew(h, 1, "a")
 
 
+@legal(look_seconds=1, **MARGIN)
+def one_effect_of_a_node_that_has_not_looked_again_since_a_freeze(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(27.5)
+    h.note("fault", what="thaw", node="north")
+    h.wait(0.7)
+    handler(h, "effect", 1, "a")
+
+
 @legal()
 def one_effect_right_after_a_freeze_in_which_the_lease_ran_out(h: History) -> None:
     handler(h, "begin", 1, "a")

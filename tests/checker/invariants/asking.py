@@ -117,6 +117,7 @@ class AskedOfHandlers(Invariant):
 
     def told(self, line: int, record: Record) -> None:
         self._heard(line, record)
+        self._running.pop(record["job"], None)  # it stops, and need not be told again
 
     def stopped(self, line: int, record: Record) -> None:
         self._heard(line, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.checker.facts import ENDED, Claim, End, Job, Op, Record, moment
+from tests.checker.facts import ENDED, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen
 from tests.checker.world import World
@@ -37,13 +37,12 @@ class OneMessage(Invariant):
     def made(self, op: Op, job: Job) -> None:
         if op.result.get("new") is False:
             return
+        self._wanted.discard(job.id)  # of one that was lost, whose id this is now
         if op.call.get("webhook"):
             self._wanted.add(job.id)
-        else:
-            self._wanted.discard(job.id)  # an earlier one of that id was lost in a failover
 
     def fired(self, op: Op) -> None:
-        self._wanted.discard(op.result.get("job") or 0)
+        self._wanted.discard(op.result.get("job", 0))
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] in ENDS:
@@ -141,22 +140,17 @@ class Kept(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._stopped: dict[tuple[int, str], float] = {}
-        self._ended: dict[int, float] = {}
+        self._stopped: dict[tuple[int, int], float] = {}  # when a handler did, by job and attempt
 
     def stopped(self, line: int, record: Record) -> None:
-        self._stopped[record["job"], str(record.get("token"))] = self.world.now.t
+        self._stopped[record["job"], record["attempt"]] = self.world.now.t
 
-    def ended(self, claim: Claim | None, end: End, job: Job) -> None:
-        """It counts from when the work ended, which may be long before that was written."""
-        since = end.op.lo.t
-        if end.how == "settle" and claim is not None:
-            since = self._stopped.get((job.id, claim.token), claim.op.lo.t)
-        self._ended[job.id] = since
-
-    def controlled(self, op: Op, job: Job) -> None:
-        if op.result.get("state") == "canceled":
-            self._ended[job.id] = op.lo.t
+    def _ended(self, last: Op, job: Job) -> float:
+        """A job ends when its work does, which may be long before that is written."""
+        if last.name != "settle" or job.claim is None:
+            return last.lo.t
+        key = (job.id, last.call.get("attempt", job.claim.attempt))
+        return self._stopped.get(key, job.claim.op.lo.t)
 
     def deleted(self, op: Op, job: Job) -> None:
         self.cases += 1
@@ -168,8 +162,7 @@ class Kept(Invariant):
             if self._surely_lives(job):
                 self.accuse(job.id, op.lines, f"job {job.id} was deleted and had not ended")
             return
-        since = self._ended.get(job.id, last.lo.t)
-        age = op.hi.t - since + self.world.forward + self.world.slack
+        age = op.hi.t - self._ended(last, job) + self.world.forward + self.world.slack
         if not keep or age < keep:
             story = f"job {job.id} ({job.last_state}) was deleted {age:.3f} s after its end"
             self.accuse(job.id, (*last.lines, *op.lines), story)
@@ -218,19 +211,15 @@ class KeptSeen(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._gone: dict[int, int] = {}
-        self._since: dict[int, float] = {}
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
-        if record["type"] in ENDS:
-            # It counts from when the work ended, which may be long before that was told.
-            at = moment(record["at"])
-            self._since[seen.id] = seen.claimed_at if seen.in_hand else at
         if record["type"] != "job.deleted":
             return
         self.cases += 1
         self._gone[seen.id] = line
         keep = self.world.header["retention"].get(seen.state, 0)
-        age = moment(record["at"]) - self._since.get(seen.id, seen.since) + self.world.slack
+        # Its work has ended at some time after it was claimed, and before that was written.
+        age = moment(record["at"]) - (seen.claimed_at or seen.since) + self.world.slack
         if seen.state not in ENDED:
             self.accuse(seen.id, (seen.line, line), f"job {seen.id} was deleted: {seen.state}")
         elif not keep or (age < keep and not self.world.stepped):
