@@ -100,7 +100,7 @@ def deleted_too_early(h: History) -> None:
 @breaks("S19", retention={"succeeded": 60}, commits=(True,))
 def deleted_before_it_had_ended(h: History) -> None:
     make(h, 1)
-    make(h, 2)
+    make(h, 2, priority=1)
     claim(h, 2, "a")
     h.wait(100)
     h.do("delete", NORTH, {"jobs": [1]})
