@@ -34,7 +34,13 @@ from tests.checker.invariants.leaving import NothingLeft, UnknownClaims
 from tests.checker.invariants.liveness import AllEnd, DutyHadAgain, Reclaimed
 from tests.checker.invariants.load import NobodyWaitsLong, PoisonIsContained, RateComesBack
 from tests.checker.invariants.ordering import InOrder
-from tests.checker.invariants.outbox import Delivered, Kept, KeptSeen, OneMessage
+from tests.checker.invariants.outbox import (
+    Delivered,
+    Kept,
+    KeptSeen,
+    OneMessage,
+    ToldBeforeGone,
+)
 from tests.checker.invariants.owning import Fencing, FreshTokens, NoEarlySteal, OneOwner
 from tests.checker.invariants.owning_seen import (
     FencingSeen,
@@ -72,7 +78,7 @@ ALL: tuple[type[Invariant], ...] = (
     *(InsideTheLease, OneHandlerAtATime),
     *(OneHolder, OneJobASlot, CountedSlots),
     *(OneMessage, Delivered),
-    *(Kept, KeptSeen),
+    *(Kept, KeptSeen, ToldBeforeGone),
     *(CountsAndTable, CountsAndEvents, EventsAndTable, EdgesAndTable),
     *(CrewSize, NobodyDismissedEarly),
     *(AllEnd,),

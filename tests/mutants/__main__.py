@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.mutants.kept import Caught, keep, kept, median
 from tests.mutants.mutant import Mutant, mutants
+from tests.mutants.page import write_table
 from tests.mutants.trying import Finding, NotRun, try_out
 
 FIRST_SEED = 1
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--seeds-max", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--keep", action="store_true", help="writes caught.toml")
+    parser.add_argument("--keep", action="store_true", help="writes caught.toml and the page")
     asked = parser.parse_args(arguments)
     known = mutants()
     if unknown := set(asked.names) - known.keys():
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         suspicious = list(_control(caught, pool))
     if asked.keep:
         keep(kept() | caught, known)
+        write_table(known, kept())
     for line in suspicious:
         _say(line)
     _say(_summary(wanted, caught))

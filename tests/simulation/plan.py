@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from tests.simulation import users
+from tests.simulation import background, users
 from tests.simulation.troubles import TROUBLES
 
 JOB_FAULTS = ("hung_handler", "crashing_handler", "bad_payload", "blocked_loop", "poison")
@@ -53,6 +53,7 @@ class Scenario:
     seconds: float  # for which things go wrong
     faults: frozenset[str]
     deeds: tuple[Deed, ...]
+    hintless: bool = False
     embedded: bool = False
 
     @property
@@ -68,7 +69,10 @@ def draw(seed: int) -> Scenario:
     kinds = [*TROUBLES, *JOB_FAULTS]
     faults = frozenset(what for what in kinds if dice.random() < density)
     knobs = draw_knobs(dice)
-    deeds = [*users.draw(dice, seconds, faults), *_troubles(dice, seconds, faults, nodes, knobs)]
+    aside = random.Random(f"background {seed}")
+    wanted = users.draw(dice, seconds, faults)
+    wanted = background.with_favourite(background.draw_favourite(aside), wanted)
+    deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
     return Scenario(
         seed=seed,
         nodes=nodes,
@@ -77,6 +81,7 @@ def draw(seed: int) -> Scenario:
         lag_seconds=dice.choice((0.0, 0.002, 0.02, 0.1)),
         seconds=seconds,
         faults=faults,
+        hintless=background.draw_hintless(aside),
         deeds=tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at)),
     )
 

@@ -13,6 +13,7 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.settings import Settings
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.daemon import Daemon, DaemonPlan
 from musterd.manager.metrics import Metrics
 from musterd.manager.watched import WatchedEngine
@@ -33,6 +34,21 @@ class Place(Ground, Protocol):
     def now(self) -> float: ...
     def befallen(self, what: str) -> None: ...
     def dice(self, name: str) -> random.Random: ...
+
+
+class Watched(Metrics):
+    """What it is told of the crew is in the history."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.settings.metrics, "1")
+        self._process = process
+        self._size = -1
+
+    def crew(self, idle: int, busy: int, retiring: int, tenant: str = DEFAULT_TENANT) -> None:
+        super().crew(idle, busy, retiring, tenant)
+        if idle + busy != self._size:
+            self._size = idle + busy
+            self._process.tell_crew(self._size)
 
 
 class Silent(logging.Handler):
@@ -74,7 +90,7 @@ class Process:
         self.daemon = Daemon(self._plan())
 
     def _plan(self) -> DaemonPlan:
-        place, metrics, log = self.place, Metrics(self.settings.metrics, "1"), silent_log()
+        place, metrics, log = self.place, Watched(self), silent_log()
         origin = 1000.0 * self.incarnation  # no two machines have been up for equally long
         return DaemonPlan(
             settings=self.settings,
@@ -183,6 +199,11 @@ class Process:
         """As SIGHUP, with this in its file by now."""
         self.fresh = fresh
         self.daemon.reload_soon()
+
+    def tell_crew(self, size: int) -> None:
+        status = self.daemon.status().tenants[0]
+        bounds = {"min": status.default_count, "max": status.max_count}
+        self.place.recorder.note("crew", node=self.name, size=size, **bounds)
 
     # -- what its handlers do
 

@@ -22,7 +22,7 @@ from tests.simulation.world import Finding, World
 
 EVIDENCE = (
     *("clients", "claims", "duties", "schedules", "retention", "handlers", "events", "edges"),
-    *("faults", "processes", "deliveries"),
+    *("faults", "processes", "crews", "deliveries"),
     *("jobs", "messages", "duty_rows", "schedule_rows", "counts"),
 )
 CPU_SECONDS_MAX = 60.0

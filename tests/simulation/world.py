@@ -23,6 +23,8 @@ from tests.simulation.store import Store
 from tests.simulation.weather import Weather
 
 HOUR_SECONDS = 3600.0
+REACT_SECONDS = 10.0  # of a crew that is too small
+READ_BACK_SECONDS = 2.5  # the longest pause of a carrier, and a little
 REST_SECONDS = 20.0  # for what no setting tells: looks of duties, retries of the store
 
 
@@ -98,11 +100,15 @@ class World:
     # -- wake-ups
 
     def _hint(self, hint: Hint) -> None:
+        if self.scenario.hintless:
+            return
         for process in self.processes.values():
             if process.is_up:
                 self._hint_one(process.line, process.name, hint)
 
     def duties_free(self, who: str) -> None:
+        if self.scenario.hintless:
+            return
         hint = Hint(False, frozenset(), duties=True)
         for process in self.processes.values():
             if process.is_up and process.line.who != who:
@@ -156,6 +162,8 @@ def header_of(world: World) -> dict[str, object]:
             "reclaim": leases.lease_seconds + duty + REST_SECONDS,
             "duty": duty + REST_SECONDS,
             "drain": grace + shutdown.dismiss_seconds + shutdown.abandon_seconds + REST_SECONDS,
+            "read_back": READ_BACK_SECONDS,
+            "react": REACT_SECONDS,
             "tell": 2 * leases.heartbeat_seconds + 5.0,
         },
     }

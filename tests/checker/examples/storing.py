@@ -162,6 +162,24 @@ def deleted_a_minute_after_work_that_could_be_told_of_only_later(h: History) -> 
     h.event("job.deleted", 1, state="succeeded", at=62)
 
 
+@breaks("S19", retention={"succeeded": 60})
+def deleted_before_its_receiver_was_told(h: History) -> None:
+    make(h, 1, webhook=True)
+    ran(h, 1)
+    h.wait(70)
+    h.event("job.deleted", 1, state="succeeded")
+
+
+@legal(retention={"succeeded": 60})
+def deleted_after_its_receivers_were_told_or_given_up(h: History) -> None:
+    for job, how in ((1, "delivered"), (2, "failed")):
+        make(h, job, webhook=True)
+        ran(h, job)
+        h.event(f"job.webhook_{how}", job)
+        h.wait(70)
+        h.event("job.deleted", job, state="succeeded")
+
+
 @legal(retention={"succeeded": 60, "failed": 60})
 def deleted_in_time(h: History) -> None:
     ran(h, 1)

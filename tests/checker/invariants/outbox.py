@@ -12,6 +12,7 @@ from tests.checker.world import World
 SAYS_TOLD = "each end of a job that is to be told has one message, with an id of its own"
 SAYS_KEPT = "only jobs that ended long enough ago, with nothing left to tell, are deleted"
 ENDS = frozenset({"job.succeeded", "job.failed", "job.canceled"})
+TOLD = frozenset({"job.webhook_delivered", "job.webhook_failed"})
 ANSWER_OK = range(200, 300)
 
 
@@ -174,6 +175,32 @@ class Kept(Invariant):
         if self.world.commits:
             return True
         return job.claim is not None and not self.world.may_have_ended(job.claim)
+
+
+class ToldBeforeGone(Invariant):
+    """By events: whoever was to be told of the end of a job has been, or never will be."""
+
+    name = "S19"
+    says = SAYS_KEPT
+    needs = frozenset({"events", "clients"})
+    wants = ("retention",)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._left: Counter[int] = Counter()
+
+    def event(self, line: int, record: Record, seen: Seen) -> None:
+        job = self.world.jobs.get(seen.id)
+        if job is None or job.made is None or not job.made.call.get("webhook"):
+            return
+        if record["type"] in ENDS:
+            self.cases += 1
+            self._left[seen.id] += 1
+        elif record["type"] in TOLD:
+            self._left[seen.id] -= 1
+        elif record["type"] == "job.deleted" and self._left[seen.id] > 0 and not job.maybe_lost:
+            story = f"job {seen.id} was deleted before its end was told"
+            self.accuse(seen.id, (*job.made.lines, seen.line, line), story)
 
 
 class KeptSeen(Invariant):

@@ -1,0 +1,34 @@
+"""The alarm works: a few mistakes are made for real, and the simulation notices each of them. All the
+others are for `make mutants`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.mutant import CANARY, mutants
+from tests.mutants.trying import try_out
+
+SEEDS = 60  # many times what each of these needs
+# Of different sorts: a claim, a write, a lease, a request, a duty.
+HANDFUL = (
+    "claims-before-due",
+    "settle-without-guard",
+    "no-local-deadline",
+    "cancel-of-the-waiting-only-told",
+    "duty-taken-from-its-holder",
+)
+
+
+@pytest.mark.parametrize("name", [CANARY, *HANDFUL])
+def test_a_mistake_is_noticed(name: str) -> None:
+    mutant = mutants()[name]
+    found = try_out(mutant.edits, 1, SEEDS)
+    assert found.seed is not None, f"{name}: no seed up to {SEEDS} noticed it: is the alarm dead?"
+    assert found.catches(mutant), f"seed {found.seed}: {sorted(found.violated)}"
+
+
+def test_nothing_is_noticed_where_there_is_no_mistake() -> None:
+    found = try_out((), 1, 5)
+    assert found.seeds == 5
+    assert not found.violated
