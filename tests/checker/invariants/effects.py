@@ -112,8 +112,9 @@ class OneHandlerAtATime(Invariant):
             return
         node = str(record["who"]).removeprefix("node:")
         once = (record["job"], attempt)
-        frozen = self.world.straddles(node, latest[2], self.world.now.t)
-        if frozen and (record["record"] == "end" or once not in self._excused):
+        if self._was_frozen(node, latest[2]) and (
+            record["record"] == "end" or once not in self._excused
+        ):
             self._excused.add(once)
             return
         story = (
@@ -121,6 +122,12 @@ class OneHandlerAtATime(Invariant):
             f"attempt {latest[0]} had begun"
         )
         self.accuse(record["job"], (latest[3], line), story)
+
+    def _was_frozen(self, node: str, begun: float) -> bool:
+        """When the later attempt began, or so shortly before that it is still waking up."""
+        waking = begun - self.world.header.get("stop_seconds", 0.0)
+        now = self.world.now.t
+        return self.world.straddles(node, begun, now) or self.world.straddles(node, waking, now)
 
 
 class FinishedWork(Invariant):
