@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import ConnDict
@@ -24,6 +24,7 @@ from musterd.store.errors import (
 )
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.postgres import migrating, rows, setup
+from musterd.store.postgres.fate import STATUS, Transaction
 from musterd.store.postgres.hosts import places
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.patience import PatientConnection
@@ -54,11 +55,6 @@ COPY = (
 )
 COPY_JOBS = 500
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-# A server that has crashed gives ids of transactions again that it had not yet written to disk. It
-# is another run of the server then, whose start or whose loss of statistics tells it apart.
-RUN = "concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())"
-TRANSACTION = f"select pg_current_xact_id()::text, {RUN}"
-STATUS = f"select pg_xact_status(%s::text::xid8), {RUN}"
 
 
 class PostgresWay:
@@ -120,7 +116,7 @@ class PostgresWay:
         """
         tries = 0
         while True:
-            transaction = _Transaction[T]()
+            transaction = Transaction[T]()
             try:
                 with self._connection("enqueueing") as conn:
                     return transaction.run(conn, work)
@@ -198,19 +194,6 @@ class PostgresWay:
             return sort_connect_error(error, self._where)
         said = f"{self._where}: no connection was free within {CONNECT_SECONDS:g} s"
         return StoreUnavailable(said, "too_many_connections")
-
-
-class _Transaction(Generic[T]):
-    """One try. `id`, with the run of the server, is set once only the commit is left."""
-
-    id: tuple[str, str] | None = None
-    result: T
-
-    def run(self, conn: Connection, work: Callable[[Connection], T]) -> T:
-        with conn.transaction():
-            self.result = work(conn)
-            self.id = conn.execute(TRANSACTION).fetchall()[0]
-        return self.result
 
 
 def enqueue_through(conn: Connection, schema: str, jobs: Sequence[NewJob]) -> list[int]:

@@ -15,15 +15,12 @@ from musterd import (
     InputRefused,
     NoSuchJob,
     NotAllowed,
-    OutcomeUnknown,
     StoreMisconfigured,
     StoreUnavailable,
 )
 from musterd.store.job import JobState
 from musterd.store.postgres.roles import apply_roles, role_names
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
-from tests.support.postgres_server import PostgresServer
-from tests.support.wire_proxy import Cut, WireProxy
 
 
 def url_of(rig: Rig) -> str:
@@ -204,76 +201,6 @@ async def test_a_job_in_the_callers_transaction(server: PostgresRig) -> None:
         kept = client.enqueue("c", connection=connection)
         connection.commit()
         assert client.job(kept)["kind"] == "c"
-    assert (await server.engine.counts()).enqueued_total == 1
-
-
-@pytest.mark.parametrize("cut", ["request", "reply"])
-async def test_a_lost_commit_makes_one_job_all_the_same(server: PostgresRig, cut: Any) -> None:
-    with WireProxy(server.url) as proxy, Client(proxy.url) as client:
-        first = client.enqueue("a")
-        proxy.cuts = [cut]
-        second = client.enqueue("b")
-        assert client.job(second)["kind"] == "b"
-        proxy.cuts = [cut]
-        many = client.enqueue_many([("c", 1), ("d", 2)])
-        assert proxy.made == [cut, cut]
-        assert proxy.commits == 3
-        assert len({first, second, *many}) == 4
-    assert (await server.engine.counts()).enqueued_total == 4
-
-
-def test_a_crashed_server_that_gives_a_transaction_id_again_can_not_tell() -> None:
-    """What it says is of another transaction: the job is not there, and is not said to be."""
-    with PostgresServer(wal_writer_delay="10s") as crashing:
-        url = crashing.create_database("crashing")
-        trio.run(migrated, url)
-
-        def crash(_: Cut) -> None:
-            crashing.stop_hard()
-            with psycopg.connect(url, autocommit=True) as other:
-                for number in range(20):
-                    other.execute("select musterd.enqueue('another', to_jsonb(%s))", [number])
-
-        with WireProxy(url) as proxy, Client(proxy.url) as client:
-            proxy.cuts.append("request")
-            proxy.on_cut = crash
-            with pytest.raises(OutcomeUnknown, match="crashed"):
-                client.enqueue("lost")
-            assert client.job(client.enqueue("b"))["kind"] == "b"
-            with psycopg.connect(url) as look:
-                lost = look.execute("select from musterd.jobs where kind = 'lost'").fetchall()
-            assert lost == []
-
-
-def test_a_transaction_that_a_crashed_server_has_forgotten_is_made_again() -> None:
-    """Its id is one that the server has yet to give to somebody."""
-    with PostgresServer(wal_writer_delay="10s") as crashing:
-        url = crashing.create_database("crashing")
-        trio.run(migrated, url)
-        with WireProxy(url) as proxy, Client(proxy.url) as client:
-            proxy.cuts.append("request")
-            proxy.on_cut = lambda _: crashing.stop_hard()
-            assert client.job(client.enqueue("a"))["kind"] == "a"
-        with psycopg.connect(url) as look:
-            assert len(look.execute("select from musterd.jobs").fetchall()) == 1
-
-
-async def migrated(url: str) -> None:
-    async with opened(PostgresRig(url)):
-        await trio.lowlevel.checkpoint()
-
-
-async def test_an_answer_is_not_waited_for_for_ever(server: PostgresRig) -> None:
-    """Nobody knows what will come of the request. Of what comes to nothing nothing is left."""
-    with Client(server.url, answer_seconds=0.5) as client, psycopg.connect(server.url) as other:
-        job = client.enqueue("a")
-        other.execute("lock table musterd.job_rows in access exclusive mode")
-        with pytest.raises(OutcomeUnknown, match="cancel a job"):
-            client.cancel(job)
-        with pytest.raises(OutcomeUnknown, match="enqueueing"):
-            client.enqueue("b")
-        other.rollback()
-        assert client.job(job)["state"] in {"queued", "canceled"}
     assert (await server.engine.counts()).enqueued_total == 1
 
 

@@ -29,6 +29,7 @@ END_SECONDS = 90.0
 DUMP_SECONDS = 600.0
 EVERYTHING = ("--limit", "100000")
 BUDGET = 10
+STOP_SECONDS = 1.0  # a daemon that was frozen wakes up, and tells its handlers
 RECORDS = (
     *("clients", "handlers", "events", "faults", "processes", "deliveries"),
     *("jobs", "messages", "schedule_rows", "counts"),
@@ -173,6 +174,7 @@ def header_of(scene: Scene) -> dict[str, Any]:
         "records": RECORDS,
         "lease_seconds": sizes.lease_seconds,
         "margin_seconds": sizes.margin_seconds,
+        "stop_seconds": STOP_SECONDS,
         "caps": {"capped": 3},
         "budgets": {"": BUDGET},
         "schedules": True,

@@ -161,6 +161,18 @@ def one_effect_that_was_under_way_in_a_freeze(h: History) -> None:
     settle(h, 1, "b", SOUTH, **ending(attempt=2))
 
 
+@legal(stop_seconds=1)
+def a_handler_is_told_just_after_its_node_wakes_up(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(31)
+    h.note("fault", what="thaw", node="north")
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    handler(h, "told", 1, "a")
+    handler(h, "end", 1, "a", outcome="canceled")
+    handler(h, "end", 1, "b", 2, who=SOUTH, outcome="success")
+
+
 @legal(**MARGIN)
 def a_handler_that_stops_before_the_margin(h: History) -> None:
     make(h, 1)
