@@ -12,6 +12,9 @@ PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python
 # One more than there are cores: many tests wait for daemons.
 TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 
+# What `make prove` simulates: first seed, how many.
+PROVE_SEEDS ?= 1:1000
+
 BIN := .venv/bin
 FOLDERS := config catalog store workers manager
 # What takes a task_status: flake8-async then finds a start_soon where a start was meant.
@@ -21,7 +24,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench simulate fuzz nightly proof dashboards fmt lock clean
+.PHONY: help run test check bench simulate prove fuzz nightly proof dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -61,6 +64,10 @@ bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare dat
 
 simulate: .venv/dev.stamp  ## whole clusters with faults, from seeds: SEEDS=1:1000, or SEED=7 once more
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+
+prove: .venv/dev.stamp  ## what every build proves: 1,000 simulated clusters; daemons and servers under real faults
+	@$(BIN)/python -m tests.simulation --seeds $(PROVE_SEEDS)
+	@MUSTERD_TEST_PROVE=1 $(BIN)/pytest tests/faults $(ARGS)
 
 fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## some 450,000 inputs for whatever takes any, an hour; ARGS="cron --inputs 1000000": one target
 	@$(BIN)/python -m tests.fuzz $(ARGS)

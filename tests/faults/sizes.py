@@ -21,7 +21,7 @@ SERVER = (
 )
 TRACKS = (NODE_KILLS, NODE_FREEZES, LINES, SERVER)
 
-# A campaign of `make test`.
+# A campaign of `make prove`.
 CAMPAIGN: Mapping[str, int] = MappingProxyType(
     {
         "kill": 50,

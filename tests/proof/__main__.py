@@ -28,7 +28,7 @@ HEAD = "| commit | date | part | what | violations |\n|---|---|---|---|---|"
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make proof", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--scale", type=float, default=10.0, help="times what `make test` does")
+    parser.add_argument("--scale", type=float, default=10.0, help="times what a build does")
     parser.add_argument("--seeds", type=int, default=100_000, help="simulated clusters")
     parser.add_argument("--minutes", type=float, default=60.0, help="of the soak")
     parser.add_argument("--jobs-a-second", type=float, default=320.0, help="of the soak")
