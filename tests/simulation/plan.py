@@ -53,7 +53,6 @@ class Scenario:
     seconds: float  # for which things go wrong
     faults: frozenset[str]
     deeds: tuple[Deed, ...]
-    embedded: bool = False
 
     @property
     def lease_seconds(self) -> float:
