@@ -161,7 +161,7 @@ def test_an_error_that_gets_out_of_a_node_is_a_finding(monkeypatch: pytest.Monke
 
 def test_time_that_does_not_go_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     async def turn(_: Supervisor) -> None:
-        for _ in itertools.count():
+        for _number in itertools.count():
             await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Supervisor, "run", turn)
