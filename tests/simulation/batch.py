@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from tests.simulation.plan import draw
-from tests.simulation.running import Run, run
+from tests.simulation.running import Run, run, warm_up
 from tests.simulation.sometimes import edges_of
 
 
@@ -63,9 +63,10 @@ def _result(done: Run) -> Result:
 def results(seeds: Iterable[int], jobs: int) -> Iterator[Result]:
     """In the order of the seeds."""
     if jobs <= 1:
+        warm_up()
         yield from map(result_of, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, warm_up) as pool:
         yield from pool.imap(result_of, seeds, chunksize=4)
 
 

@@ -92,6 +92,7 @@ async def patiently(world: World, ask: Callable[[Any], Awaitable[object]]) -> bo
 
 
 async def _connections_dropped(world: World, values: Values) -> None:
+    await trio.lowlevel.checkpoint()
     process = _process(world, values)
     if process is not None and process.line.under_way:
         world.announce("connections_dropped", node=process.name)

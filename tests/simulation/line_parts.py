@@ -62,7 +62,9 @@ class DutiesLine:
 
     async def take(self, duties: Sequence[str], holder: Holder) -> frozenset[str]:
         told = operations.take_duties(duties, holder)
-        taken: frozenset[str] = await self._line.ask("duties_take", lambda: self._engine.take(duties, holder), told)
+        taken: frozenset[str] = await self._line.ask(
+            "duties_take", lambda: self._engine.take(duties, holder), told
+        )
         self._terms |= dict.fromkeys(sorted(taken), holder.term)
         return taken
 

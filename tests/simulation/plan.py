@@ -54,7 +54,6 @@ class Scenario:
     faults: frozenset[str]
     deeds: tuple[Deed, ...]
     hintless: bool = False
-    embedded: bool = False
 
     @property
     def lease_seconds(self) -> float:

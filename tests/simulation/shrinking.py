@@ -89,7 +89,7 @@ def relevant(lines: Sequence[str], violation: Violation) -> list[int]:
 
 
 def _jobs_of(record: dict[str, Any]) -> set[object]:
-    found = {record.get("job"), record.get("job_id")}
+    found: set[object] = {record.get("job"), record.get("job_id")}
     for one in record.get("jobs") or ():
         found.add(one if isinstance(one, int) else one["job"])
     return found

@@ -4,6 +4,7 @@ is made small.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import attrs
 import pytest
 import trio
 
+from musterd.manager.supervisor import Supervisor
 from musterd.store.job import NewJob
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
@@ -143,6 +145,33 @@ def test_a_seeded_bug_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -
     assert again.hash == shrunk.run.hash
     (violation, *_) = shrunk.run.judgement.violations
     assert set(violation.lines) <= set(relevant(shrunk.run.lines, violation))
+
+
+def test_an_error_that_gets_out_of_a_node_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def break_down(_: Supervisor) -> None:
+        await trio.sleep(1)
+        raise ZeroDivisionError("a fault of the product")
+
+    monkeypatch.setattr(Supervisor, "run", break_down)
+    world = live(quiet(), one_node_for_a_while)
+    (finding,) = world.findings
+    assert finding.what == "crash"
+    assert "a fault of the product" in finding.story
+
+
+def test_time_that_does_not_go_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def turn(_: Supervisor) -> None:
+        for _number in itertools.count():
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Supervisor, "run", turn)
+    world = live(quiet(), one_node_for_a_while)
+    assert [one.what for one in world.findings] == ["stuck"]
+
+
+async def one_node_for_a_while(world: World) -> None:
+    await one_node(world)
+    await trio.sleep(5)
 
 
 def test_what_a_failure_does_not_need_is_left_out() -> None:

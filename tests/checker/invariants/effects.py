@@ -120,7 +120,8 @@ class OneHandlerAtATime(Invariant):
         node = str(record["who"]).removeprefix("node:")
         once = (record["job"], attempt)
         begun, forward = self._begun.get(once, (self.world.now.t, self.world.forward))
-        frozen = self.world.frozen_seconds(node, begun, latest[2]) > 0
+        frozen = self.world.straddles(node, latest[2], self.world.now.t)
+        frozen = frozen or self.world.frozen_seconds(node, begun, latest[2]) > 0
         stopping = self.world.header.get("stop_seconds", 0.0)
         if stopping and record["record"] == "end" and self.world.now.t <= latest[2] + stopping:
             return  # it was told to stop before that, and took its time
