@@ -1,5 +1,5 @@
-"""`make mutants`: tries every mutant, seed after seed, until the simulation notices it. Exit 1 if one
-survives, is noticed for a wrong reason, or by a seed that finds fault with the product itself.
+"""`make mutants`: tries every mutant, seed after seed, until the simulation notices it. Exit 1 if
+one survives, is noticed for a wrong reason, or by a seed that finds fault with the product itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""caught.toml: what caught each mutant when all were tried last. CI tries some of them again, and the
-page about mutants says the same.
+"""caught.toml: what caught each mutant when all were tried last. The page about mutants says the
+same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import tomli
 from tests.mutants.mutant import HERE
 
 FILE = HERE / "caught.toml"
-HEAD = "# Written by `make mutants ARGS=--keep`: the first seed from 1 on that noticed each mutant.\n"
+HEAD = (
+    "# Written by `make mutants ARGS=--keep`: the first seed from 1 on that noticed each mutant.\n"
+)
 
 
 @attrs.frozen

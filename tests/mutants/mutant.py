@@ -1,5 +1,5 @@
-"""What a mutant is: a decision of the product undone, as an exact change of its text. Data only; the
-mutants themselves stand in data/*.toml.
+"""What a mutant is: a decision of the product undone, as an exact change of its text. Data only;
+the mutants themselves stand in data/*.toml.
 """
 
 from __future__ import annotations

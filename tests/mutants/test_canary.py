@@ -1,5 +1,5 @@
-"""The alarm works: a few mistakes are made for real, and the simulation notices each of them. All the
-others are for `make mutants`.
+"""The alarm works: a few mistakes are made for real, and the simulation notices each of them. All
+the others are for `make mutants`.
 """
 
 from __future__ import annotations

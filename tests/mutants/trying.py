@@ -26,8 +26,8 @@ class NotRun(Exception):
 
 @attrs.frozen
 class Finding:
-    """`seeds` were tried, in their order; `seed` was the last, and violated these invariants. None =
-    no seed violated anything.
+    """`seeds` were tried, in their order; `seed` was the last, and violated these invariants.
+    None = no seed violated anything.
     """
 
     seeds: int

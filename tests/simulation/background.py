@@ -1,5 +1,5 @@
-"""What a seed wants beside its troubles, drawn by dice of its own: whether it has a favourite kind of
-jobs, and whether it must do without hints.
+"""What a seed wants beside its troubles, drawn by dice of its own: whether it has a favourite kind
+of jobs, and whether it must do without hints.
 """
 
 from __future__ import annotations
