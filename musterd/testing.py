@@ -226,7 +226,7 @@ class _Inline:
 
 
 class _NobodyListens:
-    def claimed(self, kind: str, waited_seconds: float) -> None:
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         del kind, waited_seconds
 
     def settled(self, reports: Sequence[Report]) -> None:

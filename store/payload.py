@@ -66,7 +66,7 @@ def decode_payload(text: str, what: str = "payload") -> object:
     """
     try:
         if not SUSPECT.search(text):
-            return json.loads(text)
+            return _plain_value(text)
         value = _parse(text)
     except (ValueError, RecursionError) as error:
         raise PayloadInvalid(f"{what}: {_not_json(error)}, wanted one JSON value") from None
@@ -74,6 +74,18 @@ def decode_payload(text: str, what: str = "payload") -> object:
     if fault is not None:
         raise PayloadInvalid(f"{what} at {fault}")
     return value
+
+
+# json.loads looks for blanks at both ends each time: what a store returns has none.
+_scan = json.JSONDecoder().scan_once
+
+
+def _plain_value(text: str) -> object:
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:  # json.loads says where
+        return json.loads(text)
+    return value if end == len(text) else json.loads(text)
 
 
 @attrs.frozen

@@ -7,6 +7,8 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 import attrs
@@ -62,7 +64,8 @@ class Desk:
         """The next claim that lies ready, if there is one."""
         if seat.retiring or not self._ready:
             return None
-        return self._start(seat, self._ready.popleft())
+        free_since, seat.free_since_local = seat.free_since_local, None
+        return self._start(seat, self._ready.popleft(), free_since)
 
     async def wait_for_claim(self, seat: Seat) -> Held | None:
         """The next claim; None = the worker is to leave."""
@@ -90,29 +93,25 @@ class Desk:
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
         """Takes the end of an attempt; it is in the store a visit later."""
         now = trio.current_time()
-        claim, started = held.claim, held.started_local
+        claim, worker, started = held.claim, held.worker, held.started_local
         run_seconds = 0.0
         if started is not None:
             run_seconds = now - started
             self.appetite.note_service(run_seconds)
         if seat is not None:
             seat.held = seat.given = None
+            seat.free_since_local = now
         held.settling = True
-        what = (claim.id, claim.token, claim.attempt, held.worker, verdict.state, verdict.outcome)
-        delay, result, error, reason, forgive, log, spent, percent, note, phase = verdict[2:]
-        self._ended.append(
-            Ended(
-                Settlement(
-                    *what, started, now, delay, result, error, reason, forgive, log, spent,
-                    claim.target, percent, note, phase,
-                ),
-                Report(
-                    claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,
-                    verdict.state, run_seconds, verdict.error,
-                ),
-                held,
-            )
+        state, outcome, delay, result, error, reason, forgive, log, spent, *rest = verdict
+        percent, note, phase = rest
+        settlement = Settlement(
+            claim.id, claim.token, claim.attempt, worker, state, outcome, started, now, delay,
+            result, error, reason, forgive, log, spent, claim.target, percent, note, phase,
         )  # fmt: skip
+        report = Report(
+            claim.id, claim.kind, claim.attempt, worker, outcome, state, run_seconds, error
+        )
+        self._ended.append(Ended(settlement, report, held))
         self.cause.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
@@ -120,8 +119,9 @@ class Desk:
         seat.held = None
         self._forget(held)
 
-    def _start(self, seat: Seat, held: Held) -> Held:
-        held.worker, held.started_local = seat.worker, trio.current_time()
+    def _start(self, seat: Seat, held: Held, now_local: float | None = None) -> Held:
+        held.worker = seat.worker
+        held.started_local = trio.current_time() if now_local is None else now_local
         seat.held = held
         return held
 
@@ -165,8 +165,8 @@ class Desk:
         """The lease of this claim is gone. An attempt under way is cancelled; nothing more is
         written for it.
         """
-        if held.lost or held.settling:
-            return  # a settlement on its way finds out by itself
+        if held.lost or held.settling:  # a settlement on its way finds out by itself
+            return
         held.lose()
         if held.started_local is None:
             self._forget(held)
@@ -235,15 +235,16 @@ class Desk:
         if claims:
             self.claimed.set()
             self.on_work()
-        now = trio.current_time()
-        trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
+        plan, now = self.plan, trio.current_time()
+        trusted_until = sent_boottime + plan.lease_seconds - plan.margin_seconds
+        for kind, alike in groupby(claims, key=attrgetter("kind")):
+            self._listener.claimed(kind, [claim.waited_seconds for claim in alike])
         for claim in claims:
             before = self.held.get(claim.id)
             if before is not None:
                 self.lose(before)  # the store has just given its job to this claim
             held = self.held[claim.id] = Held(claim, now, trusted_until)
             held.start_written = claim.worker is not None
-            self._listener.claimed(claim.kind, claim.waited_seconds)
             seat = self._waiting.pop(claim.worker, None) if claim.worker is not None else None
             if seat is None:
                 self._ready.append(held)

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 import trio
 
-from musterd.catalog.kinds import Catalog
+from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.workers.attempt import attempt
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
@@ -64,11 +64,20 @@ async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
         jobs += 1
         if jobs % JOBS_A_TURN == 0:
             await trio.lowlevel.checkpoint()
+            seat.free_since_local = None
 
 
 async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> None:
+    kind = rules.catalog().get(held.claim.kind)
+    verdict = _without_work(held, kind)
     try:
-        verdict = await _verdict(held, rules, box)
+        if verdict is None and kind is not None:
+            if box.is_outdated:
+                await box.renew()
+            outcome = await attempt(held, kind, box, rules.phases)
+            if outcome is not None and not held.lost:
+                judging = held.judged_by or kind
+                verdict = judge(outcome, held.claim, judging, rules.error_bytes_max())
     except trio.Cancelled:
         if held.lost:
             desk.drop(seat, held)
@@ -81,17 +90,12 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> 
         desk.settle(seat, held, so_far(held, verdict))
 
 
-async def _verdict(held: Held, rules: Rules, box: Box) -> Verdict | None:
-    if held.request is not None:  # asked for before it started
+def _without_work(held: Held, kind: WorkKind | None) -> Verdict | None:
+    """The end of a job that is not to begin, or cannot; None = it can."""
+    if held.request is not None:
         return requested(held.request)
-    kind = rules.catalog().get(held.claim.kind)
     if kind is None:
         return unknown_kind(held.claim)
     if kind.broken is not None:
         return broken_kind(held.claim, kind.broken)
-    if box.is_outdated:
-        await box.renew()
-    outcome = await attempt(held, kind, box, rules.phases)
-    if outcome is None or held.lost:
-        return None
-    return judge(outcome, held.claim, held.judged_by or kind, rules.error_bytes_max())
+    return None

@@ -34,7 +34,7 @@ from musterd.store.job import (
 )
 from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
-from musterd.store.postgres import migrating, rows, selecting, setup, standing
+from musterd.store.postgres import ends, migrating, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.board import PostgresBoard
 from musterd.store.postgres.connection import TrioConnection
@@ -142,7 +142,7 @@ class PostgresEngine:
         return rows.claims(found, token)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        found = await self._run("settled_already", rows.settled_keys(settlements), self._exchange)
+        found = await self._run("settled_already", ends.settled_keys(settlements), self._exchange)
         return frozenset(row[0] for row in found)
 
     async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:

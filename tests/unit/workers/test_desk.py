@@ -23,7 +23,7 @@ class Heard:
         self.stale = 0
         self.ended: list[Report] = []
 
-    def claimed(self, kind: str, waited_seconds: float) -> None: ...
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
 
     def settled(self, reports: Sequence[Report]) -> None:
         self.ended += reports
