@@ -7,33 +7,19 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from uuid import UUID
 
-import attrs
 import trio
 
-from musterd.store.job import Caps, Claim, ClaimRequest, Request, Settlement
+from musterd.store.job import Claim, ClaimRequest, Request
 from musterd.workers.appetite import Appetite
-from musterd.workers.held import Ended, Held
-from musterd.workers.listener import Listener, Report
+from musterd.workers.desk_plan import DeskPlan
+from musterd.workers.held import Ended, Held, ending
+from musterd.workers.listener import Listener
 from musterd.workers.outcome import Verdict, released, requested
 from musterd.workers.seat import Seat
-
-
-@attrs.frozen
-class DeskPlan:
-    """The desk's bounds and pace."""
-
-    node: str
-    lease_seconds: float
-    margin_seconds: float
-    poll_seconds: float
-    batch_max: int
-    ahead_seconds: float  # how much work may lie ready, measured in the crew's time; 0 = none
-    # Of the moment: caps of kinds, and of all kinds together, on all nodes.
-    bounds: Callable[[], tuple[Caps, int | None]] = lambda: ((), None)
 
 
 class Desk:
@@ -72,9 +58,24 @@ class Desk:
         while not seat.retiring:
             await self._sit(seat)
             held, seat.given = seat.given, None
+            if held is None and self._ready and not seat.retiring:
+                held = self._ready.popleft()
             if held is not None and not held.lost:
+                self._call_one()  # before it begins: it may wait
                 return self._start(seat, held)
+        self._call_one()  # it may have been called
         return None
+
+    async def take_turns(self, seat: Seat) -> Held | None:
+        """As `take`, after all other tasks had their turn. If another worker is idle, that one goes
+        on with what lies ready.
+        """
+        seat.free_since_local = None
+        if self._ready and self._waiting:  # it is last in line
+            self._call_one()
+            return await self.wait_for_claim(seat)
+        await trio.lowlevel.checkpoint()
+        return self.take(seat)
 
     async def _sit(self, seat: Seat) -> None:
         seat.bell = trio.Event()
@@ -93,7 +94,7 @@ class Desk:
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
         """Takes the end of an attempt; it is in the store a visit later."""
         now = trio.current_time()
-        claim, worker, started = held.claim, held.worker, held.started_local
+        started = held.started_local
         run_seconds = 0.0
         if started is not None:
             run_seconds = now - started
@@ -102,16 +103,7 @@ class Desk:
             seat.held = seat.given = None
             seat.free_since_local = now
         held.settling = True
-        state, outcome, delay, result, error, reason, forgive, log, spent, *rest = verdict
-        percent, note, phase = rest
-        settlement = Settlement(
-            claim.id, claim.token, claim.attempt, worker, state, outcome, started, now, delay,
-            result, error, reason, forgive, log, spent, claim.target, percent, note, phase,
-        )  # fmt: skip
-        report = Report(
-            claim.id, claim.kind, claim.attempt, worker, outcome, state, run_seconds, error
-        )
-        self._ended.append(Ended(settlement, report, held))
+        self._ended.append(ending(held, verdict, now, run_seconds))
         self.cause.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
@@ -220,7 +212,7 @@ class Desk:
         """A call for work for all idle workers, and for those that soon will be."""
         if not self.claiming:
             return None
-        idle = tuple(self._waiting)[: self.plan.batch_max]
+        idle = self._idle()
         ahead = min(self._room_ahead(), self.plan.batch_max - len(idle))
         if not idle and not ahead:
             return None
@@ -249,9 +241,10 @@ class Desk:
             if seat is None:
                 self._ready.append(held)
             else:
-                _hand(seat, held)
-        while self._waiting and self._ready:
-            _hand(self._waiting.pop(next(iter(self._waiting))), self._ready.popleft())
+                seat.hand(held)
+        while self._waiting and self._ready and not self.appetite.is_brisk:
+            self._waiting.pop(next(iter(self._waiting))).hand(self._ready.popleft())
+        self._call_one()
         if not self.claiming:
             self.stop_claiming()
 
@@ -283,8 +276,24 @@ class Desk:
         return (
             self.claiming
             and self.appetite.hungry
-            and (bool(self._waiting) or self._room_ahead() > 0)
+            and (bool(self._idle()) or self._room_ahead() > 0)
         )
+
+    def _idle(self) -> tuple[int, ...]:
+        """The workers that work is asked for. Of brisk jobs one worker does many before another
+        could begin: what lies ready is enough.
+        """
+        count = self.plan.batch_max
+        if self.appetite.is_brisk:
+            count = 0 if self._ready else 1
+        return tuple(islice(self._waiting, count))
+
+    def _call_one(self) -> None:
+        """Has the worker that has waited longest come for what lies ready. It calls the next one:
+        so there is always one to go on, and no more than needed, be jobs ever so short.
+        """
+        if self._ready and self._waiting:
+            next(iter(self._waiting.values())).ring()
 
     def _room_ahead(self) -> int:
         if not self.appetite.hungry:
@@ -294,8 +303,3 @@ class Desk:
             not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values()
         )
         return self.appetite.room_ahead(hands, len(self._ready))
-
-
-def _hand(seat: Seat, held: Held) -> None:
-    seat.given = held
-    seat.ring()

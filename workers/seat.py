@@ -29,6 +29,10 @@ class Seat:
         if self.bell is not None:
             self.bell.set()
 
+    def hand(self, held: Held) -> None:
+        self.given = held
+        self.ring()
+
     def is_stuck(self, now_local: float, seconds: float) -> bool:
         """Whether its present job has taken longer than that already."""
         started = self.held.started_local if self.held else None

@@ -25,7 +25,7 @@ from musterd.workers.progress import so_far
 from musterd.workers.seat import Seat
 from musterd.workers.toolbox import Box
 
-JOBS_A_TURN = 4  # jobs that never wait are done in a row before the other tasks get theirs
+JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
 
 
 CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
@@ -59,12 +59,11 @@ async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
 
 async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
     jobs = 0
-    while (held := desk.take(seat) or await desk.wait_for_claim(seat)) is not None:
+    held = desk.take(seat)
+    while held or (held := await desk.wait_for_claim(seat)):
         await _serve(seat, held, desk, rules, box)
         jobs += 1
-        if jobs % JOBS_A_TURN == 0:
-            await trio.lowlevel.checkpoint()
-            seat.free_since_local = None
+        held = desk.take(seat) if jobs % JOBS_A_TURN else await desk.take_turns(seat)
 
 
 async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> None:

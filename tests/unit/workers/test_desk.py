@@ -9,7 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
-from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.desk import Desk
+from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.listener import Ignored, Report
 from musterd.workers.outcome import Verdict, released
 from musterd.workers.seat import Seat
