@@ -76,14 +76,13 @@ def decode_payload(text: str, what: str = "payload") -> object:
     return value
 
 
-# json.loads looks for blanks at both ends each time: what a store returns has none.
-_scan = json.JSONDecoder().scan_once
+_read = json.JSONDecoder().raw_decode  # json.loads also looks for blanks at both ends
 
 
 def _plain_value(text: str) -> object:
     try:
-        value, end = _scan(text, 0)
-    except StopIteration:  # json.loads says where
+        value, end = _read(text)
+    except ValueError:
         return json.loads(text)
     return value if end == len(text) else json.loads(text)
 

@@ -79,12 +79,11 @@ class Ended(NamedTuple):
 
 def ending(held: Held, verdict: Verdict, ended_local: float, run_seconds: float) -> Ended:
     claim, worker = held.claim, held.worker
-    state, outcome, delay, result, error, reason, forgive, log, spent, *how_far = verdict
-    percent, note, phase = how_far
+    state, outcome, delay, result, error, reason, forgive, log, spent, far, note, phase = verdict
     settlement = Settlement(
         claim.id, claim.token, claim.attempt, worker, state, outcome, held.started_local,
-        ended_local, delay, result, error, reason, forgive, log, spent, claim.target, percent,
-        note, phase,
+        ended_local, delay, result, error, reason, forgive, log, spent, claim.target, far, note,
+        phase,
     )  # fmt: skip
     report = Report(claim.id, claim.kind, claim.attempt, worker, outcome, state, run_seconds, error)
     return Ended(settlement, report, held)

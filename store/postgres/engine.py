@@ -34,7 +34,7 @@ from musterd.store.job import (
 )
 from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
-from musterd.store.postgres import ends, migrating, rows, selecting, setup, standing
+from musterd.store.postgres import ends, migrating, numbered, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.board import PostgresBoard
 from musterd.store.postgres.connection import TrioConnection
@@ -82,7 +82,7 @@ class PostgresEngine:
         self._options = options
         self.where = f"{hub.where}, schema {schema}"
         self._sql = {
-            name: migrating.fill(text, schema).encode()
+            name: numbered.numbered(migrating.fill(text, schema))
             for name, text in load_statements("musterd.store.postgres").items()
         }
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
@@ -291,7 +291,7 @@ class PostgresEngine:
     async def _send(
         self, conn: TrioConnection, name: str, params: rows.Params
     ) -> psycopg.AsyncCursor[rows.Row]:
-        return await conn.cursor(binary=True).execute(self._sql[name], params)
+        return await numbered.send(conn, self._sql[name], params)
 
 
 def _beyond_bound(counts: Counts, waiting: int) -> Counts:

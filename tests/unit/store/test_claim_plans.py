@@ -144,13 +144,11 @@ def _request() -> ClaimRequest:
 
 def _ends(claims: list[Claim]) -> Any:
     state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
-    return ends.settlements(
-        [Settlement(*_named(claim), state, outcome, 1.0, 2.0) for claim in claims], 3.0
-    )
-
-
-def _named(claim: Claim) -> tuple[Any, ...]:
-    return claim.id, claim.token, claim.attempt, claim.worker
+    settled = [
+        Settlement(one.id, one.token, one.attempt, one.worker, state, outcome, 1.0, 2.0)
+        for one in claims
+    ]
+    return ends.settlements(settled, 3.0)
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -161,5 +159,6 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _rows(scan: dict[str, Any]) -> int:
     seen = ("Rows Removed by Filter", "Rows Removed by Index Recheck", "Heap Fetches")
-    each = scan["Actual Rows"] + sum(scan.get(name, 0) for name in seen)
-    return round(each * scan["Actual Loops"])
+    each: float = scan["Actual Rows"] + sum(scan.get(name, 0) for name in seen)
+    loops: int = scan["Actual Loops"]
+    return round(each * loops)
