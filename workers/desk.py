@@ -67,9 +67,7 @@ class Desk:
         return None
 
     async def take_turns(self, seat: Seat) -> Held | None:
-        """As `take`, after all other tasks had their turn. If another worker is idle, that one goes
-        on with what lies ready.
-        """
+        """As `take`, after all other tasks. An idle worker goes on with what lies ready."""
         seat.free_since_local = None
         if self._ready and self._waiting:  # it is last in line
             self._call_one()
@@ -280,18 +278,14 @@ class Desk:
         )
 
     def _idle(self) -> tuple[int, ...]:
-        """The workers that work is asked for. Of brisk jobs one worker does many before another
-        could begin: what lies ready is enough.
-        """
+        """The workers that work is asked for. Of brisk jobs one does many before another begins."""
         count = self.plan.batch_max
         if self.appetite.is_brisk:
             count = 0 if self._ready else 1
         return tuple(islice(self._waiting, count))
 
     def _call_one(self) -> None:
-        """Has the worker that has waited longest come for what lies ready. It calls the next one:
-        so there is always one to go on, and no more than needed, be jobs ever so short.
-        """
+        """Has the worker that has waited longest come for what lies ready. It calls the next."""
         if self._ready and self._waiting:
             next(iter(self._waiting.values())).ring()
 

@@ -15,8 +15,9 @@ import pytest
 import trio
 
 from musterd.store.job import Action, Claim, ClaimRequest, JobState, NewJob, Settlement
-from musterd.store.postgres import ends, migrating, rows
+from musterd.store.postgres import migrating, rows
 from musterd.store.postgres.arrays import texts
+from musterd.store.postgres.ends import settlements
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
 from tests.contract.target_tools import check, rule
@@ -129,7 +130,7 @@ def settling(ended: Sequence[Settlement]) -> list[Step]:
     targets = {"targets": TARGETS}
     return [
         lambda conn: run(conn, "lock_targets", targets),
-        lambda conn: run(conn, "settle", ends.settlements(ended, LOCAL)),
+        lambda conn: run(conn, "settle", settlements(ended, LOCAL)),
         lambda conn: run(conn, "hand_over", {**targets, "ring": False}),
     ]
 
