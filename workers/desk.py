@@ -278,9 +278,9 @@ class Desk:
         )
 
     def _idle(self) -> tuple[int, ...]:
-        """The workers that work is asked for. Of brisk jobs one does many before another begins."""
+        """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
         count = self.plan.batch_max
-        if self.appetite.is_brisk:
+        if self.held and self.appetite.is_brisk:
             count = 0 if self._ready else 1
         return tuple(islice(self._waiting, count))
 

@@ -88,27 +88,35 @@ async def test_work_is_asked_for_one_worker_and_for_nobody_while_some_lies_ready
     desk = make_desk()
     be_brisk(desk)
     async with crew(desk, 10, waits=lambda _: True):
+        lay_ready(desk, 1)
+        await wait_all_tasks_blocked()
         request = desk.request()
         assert request is not None
-        assert (request.workers, request.batch) == ((1,), 500)
+        assert (request.workers, request.batch) == ((2,), 500)
         lay_ready(desk, 20)
         again = desk.request()
         assert again is not None
         assert again.workers == ()
 
 
-@pytest.mark.parametrize("brisk", [True, False])
-async def test_without_claims_ahead_work_is_asked_for_all(
-    mock_clock: MockClock, *, brisk: bool
+@pytest.mark.parametrize(
+    ("ahead_seconds", "runs", "in_hand"),
+    [(0.0, 1_000, 1), (0.02, 0, 1), (0.02, 1_000, 0)],
+    ids=["nothing is claimed ahead", "jobs take their time", "nothing is in hand"],
+)
+async def test_else_work_is_asked_for_all_who_are_idle(
+    mock_clock: MockClock, ahead_seconds: float, runs: int, in_hand: int
 ) -> None:
     del mock_clock
-    desk = make_desk(ahead_seconds=0.0 if brisk else 0.02)
-    for _ in range(1_000 if brisk else 0):
+    desk = make_desk(ahead_seconds)
+    for _ in range(runs):
         desk.appetite.note_service(0.0)
-    async with crew(desk, 10):
+    async with crew(desk, 10, waits=lambda _: True):
+        lay_ready(desk, in_hand)
+        await wait_all_tasks_blocked()
         request = desk.request()
         assert request is not None
-        assert request.workers == tuple(range(1, 11))
+        assert request.workers == tuple(range(1 + in_hand, 11))
 
 
 async def test_jobs_that_never_wait_are_done_in_order_by_one_after_the_other(
