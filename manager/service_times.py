@@ -36,12 +36,9 @@ class ServiceTimes:
     _spells: dict[str, _Spell] = field(factory=dict[str, _Spell], init=False)
 
     def note(self, reports: Iterable[Report]) -> None:
-        for kind, alike in groupby(reports, key=attrgetter("kind")):
-            self._add(kind, [
-                report.run_seconds
-                for report in alike
-                if report.outcome is not AttemptOutcome.RELEASED
-            ])  # fmt: skip
+        for (kind, outcome), alike in groupby(reports, key=attrgetter("kind", "outcome")):
+            if outcome is not AttemptOutcome.RELEASED:
+                self._add(kind, [report.run_seconds for report in alike])
 
     def standing(self, kind: str, broken: str | None, max_running: int | None) -> KindStanding:
         """The kind, and what was measured of it."""
@@ -60,5 +57,4 @@ class ServiceTimes:
             away = seconds - mean
             mean += weight * away
             variance = (1 - weight) * (variance + weight * away * away)
-        if runs > spell.runs:
-            self._spells[kind] = _Spell(runs, mean, variance)
+        self._spells[kind] = _Spell(runs, mean, variance)

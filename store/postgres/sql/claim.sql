@@ -36,7 +36,9 @@ met as materialized (
     select *, row_number() over (order by priority desc, run_at, id) as place
     from (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end) first_ones
 ),
-targeted as materialized (select min(place) as first_place, (select count(*) from met) - min(place) + 1 as beyond from met where target is not null),
+targeted as materialized (  -- where the first of them stands, and how many are not before it
+    select min(place) as first_place, (select count(*) from met) - min(place) + 1 as beyond from met where target is not null
+),
 picked as materialized (select * from met where place < coalesce((select first_place from targeted), %(scan)s + 1)),
 ranked as (
     select picked.id, cap.most - coalesce(leased.number, 0) as free,
@@ -82,7 +84,7 @@ select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worke
     select * from claimed
   union all  -- how many were parked, whether there are jobs with a target, and whether no more may be leased
     select null, null, null, null, aside, beyond, is_full, null, null, null, null from (
-        select (select count(*) from parked)::int as aside, (select beyond from targeted) as beyond,
+        select (select count(*) from parked)::int as aside, (select coalesce(beyond, 0)::int from targeted) as beyond,
                coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full) rest
     where aside > 0 or beyond > 0 or is_full > 0) found
 order by place
