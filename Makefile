@@ -4,6 +4,7 @@
 ARGS ?=
 SEEDS ?= 1:200
 LOCK ?=
+PEERS_FOLDER ?=
 # The newest Python here that the locked requirements are known to fit; PYTHON=... overrules.
 PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -24,12 +25,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench simulate prove fuzz nightly proof dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate prove fuzz nightly proof dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*  ## /  make \1	/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1	/p' Makefile | expand -t 20
 
 run: .venv/run.stamp  ## the daemon, on the embedded engine unless told otherwise
 	@exec $(BIN)/musterd run $(ARGS)
@@ -61,6 +62,9 @@ check-config: .venv/dev.stamp
 
 bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare database
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+bench-peers: .venv/dev.stamp  ## beside other job queues: PEERS_FOLDER=/path/to/their/benchmark
+	@$(BIN)/python -m tests.bench.peers "$(PEERS_FOLDER)" $(ARGS)
 
 simulate: .venv/dev.stamp  ## whole clusters with faults, from seeds: SEEDS=1:1000, or SEED=7 once more
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)

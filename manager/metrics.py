@@ -12,6 +12,8 @@ import platform
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from prometheus_client import (
     CollectorRegistry,
@@ -38,6 +40,7 @@ from musterd.store.lifecycle import ENDED
 from musterd.workers.listener import Ignored, Report
 
 LAGS_KEPT = 30
+_how_it_ended = attrgetter("kind", "outcome", "state")
 
 
 class Metrics:
@@ -68,19 +71,20 @@ class Metrics:
 
     # -- told by the desk and the workers -------------------------------------------------------
 
-    def claimed(self, kind: str, waited_seconds: float) -> None:
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         self._jobs.of(kind).waited.observe(waited_seconds)
 
     def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
         jobs = self._jobs
-        for report in reports:
-            tally = jobs.of(report.kind)
-            if report.state in ENDED:
-                key = (tenant, report.state)
-                tally.finished[key] = tally.finished.get(key, 0) + 1
-            elif report.outcome is AttemptOutcome.RETRYING:
-                tally.retries += 1
-            jobs.ran(tally, report.outcome).observe(report.run_seconds)
+        for (kind, outcome, state), alike in groupby(reports, key=_how_it_ended):
+            run_seconds = [report.run_seconds for report in alike]
+            tally, count = jobs.of(kind), len(run_seconds)
+            if state in ENDED:
+                key = (tenant, state)
+                tally.finished[key] = tally.finished.get(key, 0) + count
+            elif outcome is AttemptOutcome.RETRYING:
+                tally.retries += count
+            jobs.ran(tally, outcome).observe(run_seconds)
 
     def stale_writes(self, count: int) -> None:
         self._stale_writes.inc(count)

@@ -21,7 +21,8 @@ from musterd.manager.metrics import Metrics
 from musterd.manager.view import Configured
 from musterd.manager.watched import WatchedEngine
 from musterd.manager.webhooks.courier import Post
-from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.desk import Desk
+from musterd.workers.desk_plan import DeskPlan
 
 
 def boottime() -> float:

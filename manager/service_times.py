@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from musterd.store.job import AttemptOutcome
 from musterd.store.nodes import KindStanding
@@ -17,11 +19,14 @@ WEIGHT = 0.05  # of the latest run, once there are many
 RUNS_MAX = 1000  # as told to others: beyond it more runs say nothing new
 
 
-@define
+@frozen
 class _Spell:
     runs: int = 0
     mean: float = 0.0
     variance: float = 0.0
+
+
+_NEVER_RUN = _Spell()
 
 
 @define(eq=False)
@@ -31,9 +36,9 @@ class ServiceTimes:
     _spells: dict[str, _Spell] = field(factory=dict[str, _Spell], init=False)
 
     def note(self, reports: Iterable[Report]) -> None:
-        for report in reports:
-            if report.outcome is not AttemptOutcome.RELEASED:
-                self._add(report.kind, report.run_seconds)
+        for (kind, outcome), alike in groupby(reports, key=attrgetter("kind", "outcome")):
+            if outcome is not AttemptOutcome.RELEASED:
+                self._add(kind, [report.run_seconds for report in alike])
 
     def standing(self, kind: str, broken: str | None, max_running: int | None) -> KindStanding:
         """The kind, and what was measured of it."""
@@ -43,12 +48,13 @@ class ServiceTimes:
         runs, deviation = min(spell.runs, RUNS_MAX), math.sqrt(spell.variance)
         return KindStanding(broken, max_running, runs, spell.mean, deviation)
 
-    def _add(self, kind: str, seconds: float) -> None:
-        spell = self._spells.get(kind)
-        if spell is None:
-            spell = self._spells[kind] = _Spell()
-        spell.runs += 1
-        weight = max(WEIGHT, 1 / spell.runs)
-        away = seconds - spell.mean
-        spell.mean += weight * away
-        spell.variance = (1 - weight) * (spell.variance + weight * away * away)
+    def _add(self, kind: str, run_seconds: Iterable[float]) -> None:
+        spell = self._spells.get(kind, _NEVER_RUN)
+        runs, mean, variance = spell.runs, spell.mean, spell.variance
+        for seconds in run_seconds:
+            runs += 1
+            weight = WEIGHT if runs * WEIGHT > 1 else 1 / runs
+            away = seconds - mean
+            mean += weight * away
+            variance = (1 - weight) * (variance + weight * away * away)
+        self._spells[kind] = _Spell(runs, mean, variance)

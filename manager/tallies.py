@@ -28,10 +28,14 @@ class Spread:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, value: float) -> None:
-        value = max(value, 0.0)  # two clocks may differ by a little
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+    def observe(self, values: Sequence[float]) -> None:
+        """What is below 0 counts as 0: two clocks may differ by a little."""
+        if max(values) <= self.bounds[0]:
+            self.counts[0] += len(values)
+        else:
+            for value in values:
+                self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += sum([value for value in values if value > 0])
 
     def buckets(self) -> list[tuple[str, float]]:
         """Cumulated, as Prometheus wants them; the last is `+Inf`."""

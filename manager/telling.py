@@ -39,10 +39,11 @@ class Telling:
         self._metrics.settled(reports, self._tenant)
         self.service_times.note(reports)
         self.on_settled(reports)
+        failed, tells_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
         for report in reports:
-            if report.state is JobState.FAILED:
+            if report.state is failed:
                 self._tell(logging.WARNING, "job failed", report)
-            elif self._log.isEnabledFor(logging.DEBUG):
+            elif tells_all:
                 self._tell(logging.DEBUG, "attempt settled", report)
 
     def stale_writes(self, count: int) -> None:

@@ -27,7 +27,8 @@ from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.carrier import Carrier
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
-from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.desk import Desk
+from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.listener import Ignored, Report
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
@@ -226,7 +227,7 @@ class _Inline:
 
 
 class _NobodyListens:
-    def claimed(self, kind: str, waited_seconds: float) -> None:
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         del kind, waited_seconds
 
     def settled(self, reports: Sequence[Report]) -> None:

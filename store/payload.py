@@ -72,7 +72,7 @@ def decode_payload(text: str, what: str = "payload") -> object:
     """
     try:
         if not SUSPECT.search(text):
-            return json.loads(text)
+            return _plain_value(text)
         value, hidden = _parse(text)
     except (ValueError, RecursionError) as error:
         raise PayloadInvalid(f"{what}: {_not_json(error)}, wanted one JSON value") from None
@@ -80,6 +80,17 @@ def decode_payload(text: str, what: str = "payload") -> object:
     if fault is not None:
         raise PayloadInvalid(f"{what} at {fault}")
     return value
+
+
+_read = json.JSONDecoder().raw_decode  # json.loads also looks for blanks at both ends
+
+
+def _plain_value(text: str) -> object:
+    try:
+        value, end = _read(text)
+    except ValueError:
+        return json.loads(text)
+    return value if end == len(text) else json.loads(text)
 
 
 @attrs.frozen

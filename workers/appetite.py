@@ -11,6 +11,7 @@ import trio
 ECHO_SECONDS = 0.01
 ECHO_FACTOR = 4.0
 SERVICE_WEIGHT = 0.02  # how much one job moves the measured service time
+BRISK_SECONDS = 0.001
 
 
 @attrs.define(eq=False)
@@ -64,6 +65,11 @@ class Appetite:
         self._echo_seconds = min(self._echo_seconds * ECHO_FACTOR, 3600.0)
         self.next_poll_local = now + pause * self.dice.uniform(0.9, 1.1)
         return ran_dry
+
+    @property
+    def is_brisk(self) -> bool:
+        """Whether a job takes, as measured, hardly longer than to wake another worker for it."""
+        return self._service_seconds < BRISK_SECONDS and self.ahead_seconds > 0
 
     def room_ahead(self, hands: int, ready: int) -> int:
         """How many more claims may lie ready: what so many hands start within `ahead_seconds`, as

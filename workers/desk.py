@@ -7,31 +7,19 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby, islice
+from operator import attrgetter
 from uuid import UUID
 
-import attrs
 import trio
 
-from musterd.store.job import Caps, Claim, ClaimRequest, Request, Settlement
+from musterd.store.job import Claim, ClaimRequest, Request
 from musterd.workers.appetite import Appetite
-from musterd.workers.held import Ended, Held
-from musterd.workers.listener import Listener, Report
+from musterd.workers.desk_plan import DeskPlan
+from musterd.workers.held import Ended, Held, ending
+from musterd.workers.listener import Listener
 from musterd.workers.outcome import Verdict, released, requested
 from musterd.workers.seat import Seat
-
-
-@attrs.frozen
-class DeskPlan:
-    """The desk's bounds and pace."""
-
-    node: str
-    lease_seconds: float
-    margin_seconds: float
-    poll_seconds: float
-    batch_max: int
-    ahead_seconds: float  # how much work may lie ready, measured in the crew's time; 0 = none
-    # Of the moment: caps of kinds, and of all kinds together, on all nodes.
-    bounds: Callable[[], tuple[Caps, int | None]] = lambda: ((), None)
 
 
 class Desk:
@@ -62,16 +50,30 @@ class Desk:
         """The next claim that lies ready, if there is one."""
         if seat.retiring or not self._ready:
             return None
-        return self._start(seat, self._ready.popleft())
+        free_since, seat.free_since_local = seat.free_since_local, None
+        return self._start(seat, self._ready.popleft(), free_since)
 
     async def wait_for_claim(self, seat: Seat) -> Held | None:
         """The next claim; None = the worker is to leave."""
         while not seat.retiring:
             await self._sit(seat)
             held, seat.given = seat.given, None
+            if held is None and self._ready and not seat.retiring:
+                held = self._ready.popleft()
             if held is not None and not held.lost:
+                self._call_one()  # before it begins: it may wait
                 return self._start(seat, held)
+        self._call_one()  # it may have been called
         return None
+
+    async def take_turns(self, seat: Seat) -> Held | None:
+        """As `take`, after all other tasks. An idle worker goes on with what lies ready."""
+        seat.free_since_local = None
+        if self._ready and self._waiting:  # it is last in line
+            self._call_one()
+            return await self.wait_for_claim(seat)
+        await trio.lowlevel.checkpoint()
+        return self.take(seat)
 
     async def _sit(self, seat: Seat) -> None:
         seat.bell = trio.Event()
@@ -90,29 +92,16 @@ class Desk:
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
         """Takes the end of an attempt; it is in the store a visit later."""
         now = trio.current_time()
-        claim, started = held.claim, held.started_local
+        started = held.started_local
         run_seconds = 0.0
         if started is not None:
             run_seconds = now - started
             self.appetite.note_service(run_seconds)
         if seat is not None:
             seat.held = seat.given = None
+            seat.free_since_local = now
         held.settling = True
-        what = (claim.id, claim.token, claim.attempt, held.worker, verdict.state, verdict.outcome)
-        delay, result, error, reason, forgive, log, spent, percent, note, phase = verdict[2:]
-        self._ended.append(
-            Ended(
-                Settlement(
-                    *what, started, now, delay, result, error, reason, forgive, log, spent,
-                    claim.target, percent, note, phase,
-                ),
-                Report(
-                    claim.id, claim.kind, claim.attempt, held.worker, verdict.outcome,
-                    verdict.state, run_seconds, verdict.error,
-                ),
-                held,
-            )
-        )  # fmt: skip
+        self._ended.append(ending(held, verdict, now, run_seconds))
         self.cause.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
@@ -120,8 +109,9 @@ class Desk:
         seat.held = None
         self._forget(held)
 
-    def _start(self, seat: Seat, held: Held) -> Held:
-        held.worker, held.started_local = seat.worker, trio.current_time()
+    def _start(self, seat: Seat, held: Held, now_local: float | None = None) -> Held:
+        held.worker = seat.worker
+        held.started_local = trio.current_time() if now_local is None else now_local
         seat.held = held
         return held
 
@@ -165,8 +155,8 @@ class Desk:
         """The lease of this claim is gone. An attempt under way is cancelled; nothing more is
         written for it.
         """
-        if held.lost or held.settling:
-            return  # a settlement on its way finds out by itself
+        if held.lost or held.settling:  # a settlement on its way finds out by itself
+            return
         held.lose()
         if held.started_local is None:
             self._forget(held)
@@ -220,7 +210,7 @@ class Desk:
         """A call for work for all idle workers, and for those that soon will be."""
         if not self.claiming:
             return None
-        idle = tuple(self._waiting)[: self.plan.batch_max]
+        idle = self._idle()
         ahead = min(self._room_ahead(), self.plan.batch_max - len(idle))
         if not idle and not ahead:
             return None
@@ -235,22 +225,24 @@ class Desk:
         if claims:
             self.claimed.set()
             self.on_work()
-        now = trio.current_time()
-        trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
+        plan, now = self.plan, trio.current_time()
+        trusted_until = sent_boottime + plan.lease_seconds - plan.margin_seconds
+        for kind, alike in groupby(claims, key=attrgetter("kind")):
+            self._listener.claimed(kind, [claim.waited_seconds for claim in alike])
         for claim in claims:
             before = self.held.get(claim.id)
             if before is not None:
                 self.lose(before)  # the store has just given its job to this claim
             held = self.held[claim.id] = Held(claim, now, trusted_until)
             held.start_written = claim.worker is not None
-            self._listener.claimed(claim.kind, claim.waited_seconds)
             seat = self._waiting.pop(claim.worker, None) if claim.worker is not None else None
             if seat is None:
                 self._ready.append(held)
             else:
-                _hand(seat, held)
-        while self._waiting and self._ready:
-            _hand(self._waiting.pop(next(iter(self._waiting))), self._ready.popleft())
+                seat.hand(held)
+        while self._waiting and self._ready and not self.appetite.is_brisk:
+            self._waiting.pop(next(iter(self._waiting))).hand(self._ready.popleft())
+        self._call_one()
         if not self.claiming:
             self.stop_claiming()
 
@@ -282,8 +274,20 @@ class Desk:
         return (
             self.claiming
             and self.appetite.hungry
-            and (bool(self._waiting) or self._room_ahead() > 0)
+            and (bool(self._idle()) or self._room_ahead() > 0)
         )
+
+    def _idle(self) -> tuple[int, ...]:
+        """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
+        count = self.plan.batch_max
+        if self.held and self.appetite.is_brisk:
+            count = 0 if self._ready else 1
+        return tuple(islice(self._waiting, count))
+
+    def _call_one(self) -> None:
+        """Has the worker that has waited longest come for what lies ready. It calls the next."""
+        if self._ready and self._waiting:
+            next(iter(self._waiting.values())).ring()
 
     def _room_ahead(self) -> int:
         if not self.appetite.hungry:
@@ -293,8 +297,3 @@ class Desk:
             not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values()
         )
         return self.appetite.room_ahead(hands, len(self._ready))
-
-
-def _hand(seat: Seat, held: Held) -> None:
-    seat.given = held
-    seat.ring()

@@ -44,7 +44,9 @@ def turned_report(report: Report, state: JobState) -> Report:
 class Listener(Protocol):
     """All methods return at once and never raise."""
 
-    def claimed(self, kind: str, waited_seconds: float) -> None: ...
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
+        """Jobs of this kind came into this node's hands; how long each had waited."""
+        ...
 
     def settled(self, reports: Sequence[Report]) -> None:
         """These attempts are in the store."""

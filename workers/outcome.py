@@ -49,6 +49,9 @@ class Verdict(NamedTuple):
     phase: PhaseEnd | None = None  # the phase that it ended in
 
 
+_SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+
+
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     """Success, cancel, snooze, another try after a delay, or the end."""
     verdict = _judge(outcome, claim, kind, error_bytes_max)
@@ -59,7 +62,8 @@ def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) 
 
 def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     if outcome.ended == "success":
-        return Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED, result=outcome.result)
+        result = outcome.result
+        return _SUCCEEDED if result is None else Verdict(*_SUCCEEDED[:3], result)
     if outcome.ended == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
     if outcome.ended == "pause":

@@ -18,6 +18,7 @@ class Seat:
     held: Held | None = None
     retiring: bool = False
     given: Held | None = None  # handed over while it waited, not yet taken in hand
+    free_since_local: float | None = None  # its last job ended then, and no other task ran since
     bell: trio.Event | None = None  # set = come and look; there while it waits
 
     @property
@@ -27,6 +28,10 @@ class Seat:
     def ring(self) -> None:
         if self.bell is not None:
             self.bell.set()
+
+    def hand(self, held: Held) -> None:
+        self.given = held
+        self.ring()
 
     def is_stuck(self, now_local: float, seconds: float) -> bool:
         """Whether its present job has taken longer than that already."""

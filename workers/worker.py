@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 import trio
 
-from musterd.catalog.kinds import Catalog
+from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.workers.attempt import attempt
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held
@@ -25,7 +25,7 @@ from musterd.workers.progress import so_far
 from musterd.workers.seat import Seat
 from musterd.workers.toolbox import Box
 
-JOBS_A_TURN = 4  # jobs that never wait are done in a row before the other tasks get theirs
+JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
 
 
 CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
@@ -59,11 +59,11 @@ async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
 
 async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
     jobs = 0
-    while (held := desk.take(seat) or await desk.wait_for_claim(seat)) is not None:
+    held = desk.take(seat)
+    while held or (held := await desk.wait_for_claim(seat)):
         await _serve(seat, held, desk, rules, box)
         jobs += 1
-        if jobs % JOBS_A_TURN == 0:
-            await trio.lowlevel.checkpoint()
+        held = desk.take(seat) if jobs % JOBS_A_TURN else await desk.take_turns(seat)
 
 
 async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> None:
@@ -72,8 +72,16 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> 
         desk.lose(held)
         desk.drop(seat, held)
         return
+    kind = rules.catalog().get(held.claim.kind)
+    verdict = _without_work(held, kind)
     try:
-        verdict = await _verdict(held, rules, box)
+        if verdict is None and kind is not None:
+            if box.is_outdated:
+                await box.renew()
+            outcome = await attempt(held, kind, box, rules.phases)
+            if outcome is not None and not held.lost:
+                judging = held.judged_by or kind
+                verdict = judge(outcome, held.claim, judging, rules.error_bytes_max())
     except trio.Cancelled:
         if held.lost:
             desk.drop(seat, held)
@@ -86,17 +94,12 @@ async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> 
         desk.settle(seat, held, so_far(held, verdict))
 
 
-async def _verdict(held: Held, rules: Rules, box: Box) -> Verdict | None:
-    if held.request is not None:  # asked for before it started
+def _without_work(held: Held, kind: WorkKind | None) -> Verdict | None:
+    """The end of a job that is not to begin, or cannot; None = it can."""
+    if held.request is not None:
         return requested(held.request)
-    kind = rules.catalog().get(held.claim.kind)
     if kind is None:
         return unknown_kind(held.claim)
     if kind.broken is not None:
         return broken_kind(held.claim, kind.broken)
-    if box.is_outdated:
-        await box.renew()
-    outcome = await attempt(held, kind, box, rules.phases)
-    if outcome is None or held.lost:
-        return None
-    return judge(outcome, held.claim, held.judged_by or kind, rules.error_bytes_max())
+    return None

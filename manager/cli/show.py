@@ -42,10 +42,10 @@ class Notes(Metrics):
         self.outcomes: Counter[str] = Counter()
         self.retries = 0
 
-    def claimed(self, kind: str, waited_seconds: float) -> None:
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         super().claimed(kind, waited_seconds)
         if kind == PROBE:
-            self.pickups_seconds.append(max(0.0, waited_seconds))
+            self.pickups_seconds += [max(0.0, seconds) for seconds in waited_seconds]
 
     def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
         super().settled(reports, tenant)

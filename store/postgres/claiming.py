@@ -33,7 +33,7 @@ class Claiming:
     async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Cursor:
         """Sends what is to be sent; `conn` may be in a pipeline."""
         params = rows.claim_request(claim, self._scan)
-        if claim.caps or claim.leased_max is not None:
+        if not is_one_statement(claim):
             await self.send(conn, "lock_caps", {})  # before the statements that count
         if claim.caps:
             await self.send(conn, "unpark", params)
@@ -71,6 +71,11 @@ class Claiming:
         except psycopg.Error as error:
             conn.discard()
             raise OutcomeUnknown(f"claiming: {first_line(error)}", "unreachable") from error
+
+
+def is_one_statement(claim: ClaimRequest) -> bool:
+    """Whether nothing has to be locked, or counted, before it."""
+    return not claim.caps and claim.leased_max is None
 
 
 def _rest(claim: ClaimRequest, claims: list[Claim]) -> ClaimRequest:

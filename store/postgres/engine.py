@@ -34,7 +34,7 @@ from musterd.store.job import (
 )
 from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
-from musterd.store.postgres import migrating, rows, selecting, setup, standing
+from musterd.store.postgres import ends, migrating, numbered, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.audit import PostgresAudit
 from musterd.store.postgres.board import PostgresBoard
@@ -83,7 +83,7 @@ class PostgresEngine:
         self._options = options
         self.where = f"{hub.where}, schema {schema}"
         self._sql = {
-            name: migrating.fill(text, schema).encode()
+            name: numbered.numbered(migrating.fill(text, schema))
             for name, text in load_statements("musterd.store.postgres").items()
         }
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
@@ -144,7 +144,7 @@ class PostgresEngine:
         return rows.claims(found, token)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        found = await self._run("settled_already", rows.settled_keys(settlements), self._exchange)
+        found = await self._run("settled_already", ends.settled_keys(settlements), self._exchange)
         return frozenset(row[0] for row in found)
 
     async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
@@ -291,7 +291,7 @@ class PostgresEngine:
     async def _send(
         self, conn: TrioConnection, name: str, params: rows.Params
     ) -> psycopg.AsyncCursor[rows.Row]:
-        return await conn.cursor(binary=True).execute(self._sql[name], params)
+        return await numbered.send(conn, self._sql[name], params)
 
 
 def _beyond_bound(counts: Counts, waiting: int) -> Counts:

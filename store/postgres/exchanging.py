@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import attrs
 
 from musterd.store.errors import OutcomeUnknown, StoreError
 from musterd.store.job import ClaimRequest, Exchange, Settlement
-from musterd.store.postgres import rows
-from musterd.store.postgres.claiming import Claiming, Cursor, Send
+from musterd.store.postgres import ends, rows
+from musterd.store.postgres.claiming import Claiming, Cursor, Send, is_one_statement
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.phases import phases_ended
 from musterd.store.postgres.pool import Pool
@@ -50,7 +51,7 @@ class Exchanging:
     async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
         settling = claiming = None
         claim = visit.claim
-        async with conn.pipeline():
+        async with _one_transaction(conn, visit):
             if visit.settlements:
                 settling = await self._settle(conn, visit.settlements, visit.now_local, claim)
             if claim is not None:
@@ -73,11 +74,20 @@ class Exchanging:
         targets = rows.targets_of(settlements)
         if targets is not None:  # their holders before their jobs, as everybody does
             await self._send(conn, "lock_targets", {"targets": targets})
-        ends = phases_ended(settlements)
-        if ends is not None:  # before their jobs: their leases still stand
-            await self._send(conn, "settle_phases", ends)
-        settling = await self._send(conn, "settle", rows.settlements(settlements, now_local))
+        phases = phases_ended(settlements)
+        if phases is not None:  # before their jobs: their leases still stand
+            await self._send(conn, "settle_phases", phases)
+        settling = await self._send(conn, "settle", ends.settlements(settlements, now_local))
         if targets is not None:
             # If nobody claims in this transaction, idle nodes hear of it.
             await self._send(conn, "hand_over", {"targets": targets, "ring": claim is None})
         return settling
+
+
+def _one_transaction(
+    conn: TrioConnection, visit: _Visit
+) -> AbstractAsyncContextManager[object, bool | None]:
+    """For several statements. One by itself needs none, and a pipeline costs more than it does."""
+    claim = visit.claim
+    is_alone = not visit.settlements and claim is not None and is_one_statement(claim)
+    return nullcontext() if is_alone else conn.pipeline()

@@ -29,8 +29,8 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
-from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.telling import how_far, phases_of
+from musterd.store.postgres.arrays import ages, numbers, texts, tokens, words
+from musterd.store.postgres.telling import phases_of
 from musterd.store.queue_view import QueueView, Room
 
 Params = Mapping[str, Any]
@@ -85,70 +85,17 @@ def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], int, int
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
-    return [Claim._make((*row[:-2], token, *row[-2:])) for row in rows]
-
-
-def settlements(ended: Sequence[Settlement], now_local: float) -> Params:
-    in_order = sorted(ended, key=itemgetter(0))  # by id: two batches lock rows in the same order
-    return {
-        "ids": numbers(one.id for one in in_order),
-        "tokens": _tokens(in_order),
-        "workers": numbers([one.worker for one in in_order]),
-        "started_ages": numbers([_age(one.started_local, now_local) for one in in_order]),
-        "ended_ages": numbers([now_local - one.ended_local for one in in_order]),
-        "results": texts([one.result for one in in_order]),
-        **_beside_success(in_order),
-        **how_far(in_order),
-    }
-
-
-def _beside_success(in_order: Sequence[Settlement]) -> Params:
-    """What a plain success leaves out. Empty arrays stand for a batch of nothing else."""
-    if all(_is_plain_success(one) for one in in_order):
-        names = ("states", "outcomes", "delays", "errors", "reasons", "forgive", "logs", "spents")
-        return dict.fromkeys(names, "{}")
-    return {
-        "states": words(one.state for one in in_order),
-        "outcomes": words(one.outcome for one in in_order),
-        "delays": numbers(one.delay_seconds for one in in_order),
-        "errors": texts(one.error for one in in_order),
-        "reasons": texts(one.reason for one in in_order),
-        "forgive": numbers(one.forgive for one in in_order),
-        "logs": texts(one.log for one in in_order),
-        "spents": texts(one.spent for one in in_order),
-    }
-
-
-def _is_plain_success(one: Settlement) -> bool:
-    return (
-        one.state is JobState.SUCCEEDED
-        and one.outcome is AttemptOutcome.SUCCEEDED
-        and one.error is None
-        and one.reason is None
-        and one.delay_seconds is None
-        and not one.forgive
-        and one.log is None
-        and one.spent is None
-    )
-
-
-def settled_keys(ended: Sequence[Settlement]) -> Params:
-    return {
-        "ids": numbers(one.id for one in ended),
-        "tokens": _tokens(ended),
-        "attempts": numbers(one.attempt for one in ended),
-        "states": words(one.state for one in ended),
-        "outcomes": words(one.outcome for one in ended),
-    }
+    make = Claim._make
+    return [make((*row[:-2], token, *row[-2:])) for row in rows]
 
 
 def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:
     in_order = sorted(held, key=itemgetter(0))
     return {
         "ids": numbers(hold.id for hold in in_order),
-        "tokens": _tokens(in_order),
+        "tokens": tokens(one.token for one in in_order),
         "workers": numbers(hold.worker for hold in in_order),
-        "started_ages": numbers(_age(hold.started_local, now_local) for hold in in_order),
+        "started_ages": ages([hold.started_local for hold in in_order], now_local),
         "lease_seconds": lease_seconds,
     }
 
@@ -162,7 +109,7 @@ def progress_notes(notes: Sequence[ProgressNote]) -> Params:
     in_order = sorted(notes, key=itemgetter(0))
     return {
         "ids": numbers(note.id for note in in_order),
-        "tokens": _tokens(in_order),
+        "tokens": tokens(one.token for one in in_order),
         "percents": numbers(note.percent for note in in_order),
         "notes": texts(note.note for note in in_order),
         "spents": texts(note.spent for note in in_order),
@@ -221,18 +168,6 @@ def job_ids(found: Iterable[Row]) -> Params:
 
 def one_job(job_id: int) -> Params:
     return {**job_filter(JobFilter(limit=1)), "id": job_id}
-
-
-def _tokens(named: Sequence[Settlement] | Sequence[Hold] | Sequence[ProgressNote]) -> str:
-    """A batch holds few different tokens, and the text of one is dear."""
-    known: dict[UUID, str] = {}
-    return words(
-        [known.get(one.token) or known.setdefault(one.token, str(one.token)) for one in named]
-    )
-
-
-def _age(local: float | None, now_local: float) -> float | None:
-    return None if local is None else now_local - local
 
 
 def queue_view(row: Row) -> QueueView:

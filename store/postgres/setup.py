@@ -22,9 +22,10 @@ _QUOTED = re.compile('"([^"]*)"')
 
 # The hot statements are written for nested loops over the claim index and the primary key. These
 # keep a planner that has stale statistics (a queue's are never fresh) from reading the whole table,
-# and from planning anew each time.
+# from gathering all that is due before it takes the first, and from planning anew each time.
 PLANNER = {
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",

@@ -14,6 +14,7 @@ from musterd.store.nodes import (
     read_kinds,
 )
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.numbered import Numbered, send
 from musterd.store.standing import (
     LEASED_BOUND,
     LINE_BOUND,
@@ -37,7 +38,7 @@ Row = tuple[Any, ...]
 
 
 async def read_standing(
-    conn: TrioConnection, sql: dict[str, bytes], job_id: int
+    conn: TrioConnection, sql: dict[str, Numbered], job_id: int
 ) -> Standing | None:
     """None = there is no such job."""
     if not 0 < job_id <= ID_MAX:
@@ -46,7 +47,8 @@ async def read_standing(
     async with conn.pipeline():
         await conn.execute(SNAPSHOT)
         cursors = [
-            await conn.cursor(binary=True).execute(
+            await send(
+                conn,
                 sql[name],
                 {
                     "id": job_id,

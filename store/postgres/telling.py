@@ -14,7 +14,7 @@ NOTHING: Arrays = dict.fromkeys(("percents", "notes", "phases", "phase_percents"
 
 def how_far(in_order: Sequence[Settlement]) -> Arrays:
     """Empty arrays where no attempt says anything."""
-    if all(one.percent is None and one.phase is None for one in in_order):
+    if not any(one.percent is not None or one.phase is not None for one in in_order):
         return NOTHING
     phases = [one.phase for one in in_order]
     return {

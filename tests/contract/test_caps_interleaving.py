@@ -14,7 +14,7 @@ import trio
 
 from musterd.store.engine import ReapRequest
 from musterd.store.job import Action, Claim, ClaimRequest, Hold, JobState, NewJob, ReapRule
-from musterd.store.postgres import rows
+from musterd.store.postgres import ends, rows
 from musterd.store.postgres.arrays import texts
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
 from tests.contract.sessions import (
@@ -81,7 +81,7 @@ def claiming(workers: int, name: str) -> list[Statement]:
 
 
 def settling(claim: Claim, state: JobState) -> list[Statement]:
-    end = rows.settlements([ending(claim, state, delay_seconds=None)], LOCAL)
+    end = ends.settlements([ending(claim, state, delay_seconds=None)], LOCAL)
     return [
         Statement("lock_targets", {"targets": TARGETS}),
         Statement("settle", end),

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from musterd.store.job import Claim, ClaimRequest
-from musterd.store.postgres import rows
+from musterd.store.postgres import ends, rows
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (
     LOCAL,
@@ -147,7 +147,7 @@ class Scene:
 
     def statement(self, act: Act) -> Statement:
         if act.verb == "end":
-            return Statement("settle", rows.settlements([ending(self.held[0])], LOCAL))
+            return Statement("settle", ends.settlements([ending(self.held[0])], LOCAL))
         if act.verb == "let go":
             params = {"name": "nightly", "up_to": act.at, "count": 1}
             return Statement("let_slots_go", params)

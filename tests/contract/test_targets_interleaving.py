@@ -17,6 +17,7 @@ import trio
 from musterd.store.job import Action, Claim, ClaimRequest, JobState, NewJob, Settlement
 from musterd.store.postgres import migrating, rows
 from musterd.store.postgres.arrays import texts
+from musterd.store.postgres.ends import settlements
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
 from tests.contract.target_tools import check, rule
@@ -125,11 +126,11 @@ def claiming(token: UUID) -> rows.Params:
     return rows.claim_request(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS), 0)
 
 
-def settling(ends: Sequence[Settlement]) -> list[Step]:
+def settling(ended: Sequence[Settlement]) -> list[Step]:
     targets = {"targets": TARGETS}
     return [
         lambda conn: run(conn, "lock_targets", targets),
-        lambda conn: run(conn, "settle", rows.settlements(ends, LOCAL)),
+        lambda conn: run(conn, "settle", settlements(ended, LOCAL)),
         lambda conn: run(conn, "hand_over", {**targets, "ring": False}),
     ]
 
@@ -140,8 +141,8 @@ def claim_steps(scene: Scene) -> list[Step]:
 
 def settle_steps(state: JobState, *, claims: bool) -> Callable[[Scene], list[Step]]:
     def steps(scene: Scene) -> list[Step]:
-        ends = [ending(one, state, delay_seconds=None) for one in scene.held.values()]
-        return settling(ends) + (claim_steps(scene) if claims else [])
+        ended = [ending(one, state, delay_seconds=None) for one in scene.held.values()]
+        return settling(ended) + (claim_steps(scene) if claims else [])
 
     return steps
 

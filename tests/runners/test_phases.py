@@ -24,7 +24,8 @@ from musterd.catalog.kinds import (
 from musterd.store.job import NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.attempt import attempt
-from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.desk import Desk
+from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.held import Held
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook

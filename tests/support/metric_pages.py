@@ -27,7 +27,7 @@ def exported() -> dict[str, tuple[str, frozenset[str]]]:
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10), "1")
     retrying, ended = AttemptOutcome.RETRYING, AttemptOutcome.SUCCEEDED
     metrics.counts(Counts({}, 0, 0, 0.0, None, None))
-    metrics.claimed("report", 0.1)
+    metrics.claimed("report", [0.1])
     metrics.settled([Report(1, "report", 1, 1, retrying, JobState.QUEUED, 0.1, None)])
     metrics.settled([Report(1, "report", 2, 1, ended, JobState.SUCCEEDED, 0.1, None)])
     metrics.scaled(Decision(0.0, "demand", 0, 0, 2, 0, 2, "min", 0, 0, 0))

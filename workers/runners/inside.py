@@ -48,8 +48,11 @@ class InsideLink:
 def context_of(assignment: Assignment, link: InsideLink) -> JobContext:
     claim, kind = assignment.claim, assignment.kind
     spent: Mapping[str, float] = json.loads(claim.spent) if claim.spent else _NOTHING
-    what = (kind.name, assignment.payload, claim.id, claim.token, claim.attempt)
-    return JobContext(Facts(*what, kind.budgets, spent, assignment.phase), link)
+    facts = Facts(
+        kind.name, assignment.payload, claim.id, claim.token, claim.attempt, kind.budgets, spent,
+        assignment.phase,
+    )  # fmt: skip
+    return JobContext(facts, link)
 
 
 def log_crash(link: InsideLink, ending: Ending, error: BaseException) -> None:

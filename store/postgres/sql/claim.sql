@@ -16,9 +16,9 @@ levels (priority) as (
     from levels where levels.priority is not null
 ),
 bounded as (
-    select due.id, due.priority, due.run_at, due.kind, due.target
+    select due.place_in_table, due.id, due.priority, due.run_at, due.kind, due.target
     from levels cross join lateral (
-        select job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
+        select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
@@ -33,13 +33,16 @@ room as materialized (  -- for jobs of any kind, until as many are leased as may
                 then greatest(0, %(most)s::int - (select coalesce(sum(number), 0)::int from leased)) end as free
 ),
 met as materialized (
-    select *, bool_or(target is not null) over (order by priority desc, run_at, id) as beyond
+    select *, row_number() over (order by priority desc, run_at, id) as place
     from (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end) first_ones
 ),
-picked as materialized (select * from met where not beyond),
+targeted as materialized (  -- where the first of them stands, and how many are not before it
+    select min(place) as first_place, (select count(*) from met) - min(place) + 1 as beyond from met where target is not null
+),
+picked as materialized (select * from met where place < coalesce((select first_place from targeted), %(scan)s + 1)),
 ranked as (
     select picked.id, cap.most - coalesce(leased.number, 0) as free,
-           row_number() over (partition by picked.kind order by picked.priority desc, picked.run_at, picked.id) as place
+           row_number() over (partition by picked.kind order by picked.place) as place
     from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
     left join leased on leased.kind = cap.kind
     join picked on picked.kind = cap.kind
@@ -49,9 +52,9 @@ parked as (
     update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
 ),
 placed as (
-    select id, run_at, row_number() over (order by priority desc, run_at, id) as place
+    select place_in_table, row_number() over (order by place) as place
     from picked where id not in (select id from excess)
-    order by priority desc, run_at, id limit least(%(batch)s, (select free from room))
+    order by picked.place limit least(%(batch)s, (select free from room))
 ),
 claimed as (
     update {schema}.job_rows job
@@ -62,7 +65,7 @@ claimed as (
         lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
         finished_at = null, last_outcome = null, result = null, log = null, progress = null, progress_note = null
     from placed, now
-    where job.id = placed.id
+    where job.ctid = placed.place_in_table  -- it is locked, so it stays where it is
     returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
               job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker,
               job.spent::text as spent, null::text as target
@@ -73,14 +76,15 @@ noted as (
 told as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, attempts, workers, common)
     select case when ahead then 'job.assigned' else 'job.started' end, cardinality(array_agg(id)), array_agg(id), array[kind],
-           array_agg(attempt), array_agg(worker), %(common)s::jsonb
+           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
+           case when ahead then array[null::int] else array_agg(worker) end, %(common)s::jsonb
     from (select *, worker is null as ahead from claimed) claimed group by ahead, kind
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
   union all  -- how many were parked, whether there are jobs with a target, and whether no more may be leased
     select null, null, null, null, aside, beyond, is_full, null, null, null, null from (
-        select (select count(*) from parked)::int as aside, (select count(*) from met where beyond)::int as beyond,
+        select (select count(*) from parked)::int as aside, (select coalesce(beyond, 0)::int from targeted) as beyond,
                coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full) rest
     where aside > 0 or beyond > 0 or is_full > 0) found
 order by place

@@ -62,7 +62,7 @@ def told_everything() -> Metrics:
     metrics = make()
     counts = Counts({JobState.QUEUED: 4}, 9, 3, 1.5, None, None)
     metrics.counts(counts)
-    metrics.claimed("report", 0.02)
+    metrics.claimed("report", [0.02])
     metrics.settled([report(), report(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
     metrics.stale_writes(2)
     metrics.reaped([Reaped(n, "report", 1, "web-1", JobState.QUEUED) for n in (1, 2, 3)])

@@ -45,7 +45,7 @@ def test_ten_thousand_kinds_have_as_many_series_as_two_hundred() -> None:
     outcomes = (AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED, AttemptOutcome.CANCELED)
     for number in range(10_000):
         kind = f"kind{number}"
-        metrics.claimed(kind, 0.0)
+        metrics.claimed(kind, [0.0])
         metrics.settled([report(kind, *end) for end in zip(outcomes, ends, strict=True)])
     a_kind = 3 + 1 + (1 + 3) * (len(BUCKETS) + 3)  # ends, retries, four histograms
     assert len(samples(metrics)) - before == 201 * a_kind
@@ -56,14 +56,14 @@ def test_ten_thousand_kinds_have_as_many_series_as_two_hundred() -> None:
 def test_a_kind_that_is_named_other_counts_with_the_others() -> None:
     metrics = make(kinds_max=1)
     for kind in ("a", "other", "b"):
-        metrics.claimed(kind, 0.0)
+        metrics.claimed(kind, [0.0])
     assert value(metrics, "job_wait_seconds_count", kind="other") == 2
 
 
 def test_kinds_beyond_the_bound_share_one_label() -> None:
     metrics = make(kinds_max=2)
     for kind in ("a", "b", "c", "d"):
-        metrics.claimed(kind, 0.0)
+        metrics.claimed(kind, [0.0])
         metrics.settled([report(kind)])
         retrying = report(kind, AttemptOutcome.RETRYING, JobState.QUEUED)
         metrics.settled([retrying])

@@ -9,7 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
-from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.desk import Desk
+from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.listener import Ignored, Report
 from musterd.workers.outcome import Verdict, released
 from musterd.workers.seat import Seat
@@ -23,7 +24,7 @@ class Heard:
         self.stale = 0
         self.ended: list[Report] = []
 
-    def claimed(self, kind: str, waited_seconds: float) -> None: ...
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
 
     def settled(self, reports: Sequence[Report]) -> None:
         self.ended += reports

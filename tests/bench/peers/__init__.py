@@ -1,0 +1,1 @@
+"""musterd as a contestant beside other job queues, in one run of the peers' benchmark."""

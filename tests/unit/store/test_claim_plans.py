@@ -1,0 +1,164 @@
+"""What a claim and a settlement read and touch, however much else there is. Rows and pages are
+counted, not time.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import trio
+
+from musterd.store.job import AttemptOutcome, Claim, ClaimRequest, JobState, Settlement
+from musterd.store.postgres import ends, rows
+from musterd.store.postgres.migrating import fill
+from musterd.store.postgres.setup import PLANNER, limits
+from musterd.store.sqlfiles import load_statements
+from tests.contract.rigs import OPTIONS, SCHEMA, PostgresRig, opened
+
+BATCH = 20
+MANY = 10_000
+# With entries that the claim before it left in the index, priority by priority.
+BATCHES_TOUCHED = 4
+PAGES_A_JOB = 30  # of tables and indexes, each as often as it is looked at
+READY = "insert into job_rows (kind) select 'ready' from generate_series(1, 2000)"
+# Rows that are put there as they would be after a long while, past what guards steps in between.
+SCENES = {
+    "nothing else": "select 1",
+    "many that are more urgent, and not yet due": """
+        insert into job_rows (kind, priority, run_at)
+        select 'later', 1 + n % 3, clock_timestamp() + interval '1 day'
+        from generate_series(1, {many}) n""",
+    "many behind a halted target": """
+        insert into job_rows (kind, priority, target, state, finished_at, last_outcome)
+        select 'broken', 1, 'halted', 'failed', clock_timestamp(), 'failed';
+        insert into target_holders (target, job_id)
+        select 'halted', id from job_rows where kind = 'broken';
+        insert into job_rows (kind, priority, target, behind)
+        select 'behind', 1, 'halted', true from generate_series(1, {many})""",
+    "many that have ended": """
+        insert into job_rows (kind, state, finished_at, last_outcome)
+        select 'ended', 'succeeded', clock_timestamp(), 'succeeded'
+        from generate_series(1, {many})""",
+    "many that are parked": """
+        insert into job_rows (kind, priority, parked)
+        select 'capped', 1, true from generate_series(1, {many})""",
+    "many that were deleted": """
+        insert into job_rows (kind, priority) select 'gone', 1 from generate_series(1, {many});
+        delete from job_rows where kind = 'gone'""",
+}
+
+
+@pytest.fixture
+async def rig(fresh_database: Callable[[], str]) -> AsyncGenerator[PostgresRig, Any]:
+    async with opened(PostgresRig(fresh_database())) as ready:
+        assert isinstance(ready, PostgresRig)
+        ready.raw("alter table job_rows set (autovacuum_enabled = off)")
+        yield ready
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("analyzed", [True, False], ids=["fresh statistics", "no statistics"])
+async def test_a_claim_touches_what_it_takes(rig: PostgresRig, scene: str, analyzed: bool) -> None:
+    await trio.lowlevel.checkpoint()
+    rig.raw(f"set session_replication_role = replica; {SCENES[scene].format(many=MANY)}")
+    rig.raw(READY)
+    if analyzed:
+        rig.raw("analyze job_rows")
+    session = Session(rig)
+    with session.conn:
+        session.claim()  # the first one after many have gone tidies up behind them
+        touched, pages = session.watched_claim()
+    assert BATCH <= touched <= BATCHES_TOUCHED * BATCH
+    assert pages <= PAGES_A_JOB * BATCH
+
+
+async def test_claims_do_not_read_past_those_that_came_before(rig: PostgresRig) -> None:
+    """Jobs in hand, and versions of rows that are dead and not yet vacuumed."""
+    await trio.lowlevel.checkpoint()
+    rig.raw(f"insert into job_rows (kind) select 'ready' from generate_series(1, {100 * BATCH})")
+    rig.raw("analyze job_rows")
+    session = Session(rig)
+    with session.conn:
+        for _ in range(30):
+            session.settle(session.claim())
+            session.claim()  # and stays in hand
+        touched, pages = session.watched_claim()
+    assert BATCH <= touched <= BATCHES_TOUCHED * BATCH
+    assert pages <= PAGES_A_JOB * BATCH
+
+
+@pytest.mark.parametrize("scene", ["nothing else", "many that have ended"])
+async def test_a_settlement_touches_what_it_ends(rig: PostgresRig, scene: str) -> None:
+    await trio.lowlevel.checkpoint()
+    rig.raw(f"set session_replication_role = replica; {SCENES[scene].format(many=MANY)}")
+    rig.raw(READY)
+    session = Session(rig)
+    with session.conn:
+        touched, pages = session.watched_settlement(session.claim())
+    assert touched == BATCH
+    assert pages <= PAGES_A_JOB * BATCH
+
+
+class Session:
+    """Asks as the daemon does."""
+
+    def __init__(self, rig: PostgresRig) -> None:
+        self.conn = psycopg.connect(rig.url, autocommit=True)
+        for name, value in (limits(OPTIONS) | PLANNER).items():
+            self.conn.execute("select set_config(%s, %s, false)", (name, value))
+        self._statements = load_statements("musterd.store.postgres")
+
+    def claim(self) -> list[Claim]:
+        request = _request()
+        found = self.conn.execute(self._text("claim"), rows.claim_request(request, 0)).fetchall()
+        return rows.claims_and_rest(found, request.token)[0]
+
+    def settle(self, claims: list[Claim]) -> None:
+        self.conn.execute(self._text("settle"), _ends(claims))
+
+    def watched_claim(self) -> tuple[int, int]:
+        return self._watched("claim", rows.claim_request(_request(), 0))
+
+    def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
+        return self._watched("settle", _ends(claims))
+
+    def _watched(self, name: str, params: Any) -> tuple[int, int]:
+        """The most rows of job_rows that one of its scans came by, and all pages looked at."""
+        asked = b"explain (analyze, buffers, format json) " + self._text(name)
+        row = self.conn.execute(asked, params).fetchone()
+        assert row is not None
+        root = row[0][0]["Plan"]
+        scans = [node for node in _nodes(root) if node.get("Relation Name") == "job_rows"]
+        touched = [_rows(node) for node in scans if "Scan" in node["Node Type"]]
+        return max(touched), root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+
+    def _text(self, name: str) -> bytes:
+        return fill(self._statements[name], SCHEMA).encode()
+
+
+def _request() -> ClaimRequest:
+    return ClaimRequest(uuid4(), "north", tuple(range(BATCH)), 0, 30.0)
+
+
+def _ends(claims: list[Claim]) -> Any:
+    state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
+    settled = [
+        Settlement(one.id, one.token, one.attempt, one.worker, state, outcome, 1.0, 2.0)
+        for one in claims
+    ]
+    return ends.settlements(settled, 3.0)
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
+
+
+def _rows(scan: dict[str, Any]) -> int:
+    seen = ("Rows Removed by Filter", "Rows Removed by Index Recheck", "Heap Fetches")
+    each: float = scan["Actual Rows"] + sum(scan.get(name, 0) for name in seen)
+    loops: int = scan["Actual Loops"]
+    return round(each * loops)
