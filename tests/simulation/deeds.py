@@ -13,6 +13,7 @@ from musterd.store.job import Action, NewJob
 from tests.simulation.kinds import settings_of
 from tests.simulation.process import Process
 from tests.simulation.troubles import OTHER_SPELLS
+from tests.simulation.users import BAD_PAYLOADS
 from tests.simulation.weather import SPELLS, Spell
 from tests.simulation.world import World
 
@@ -58,6 +59,9 @@ async def _enqueue(world: World, values: Values) -> None:
             pass
         else:
             world.jobs += [one.id for one in made]
+            for job in jobs:
+                if job.payload in BAD_PAYLOADS:
+                    world.befallen("bad_payload")
             return
         await trio.sleep(0.5 * (number + 1))
 
