@@ -59,9 +59,7 @@ async def _enqueue(world: World, values: Values) -> None:
             pass
         else:
             world.jobs += [one.id for one in made]
-            for job in jobs:
-                if job.payload in BAD_PAYLOADS:
-                    world.befallen("bad_payload")
+            world.counts["bad_payload"] += sum(job.payload in BAD_PAYLOADS for job in jobs)
             return
         await trio.sleep(0.5 * (number + 1))
 
