@@ -52,7 +52,7 @@ def _result(done: Run) -> Result:
         seed=done.scenario.seed,
         violated=done.violated,
         hash=done.hash,
-        faults=dict(sorted(done.counts.items())),
+        faults={what: count for what, count in sorted(done.counts.items()) if count},
         virtual_seconds=round(done.virtual_seconds, 3),
         cpu_seconds=round(done.cpu_seconds, 3),
         edges=dict(edges_of(done.lines)),

@@ -13,6 +13,7 @@ from musterd.store.job import Action, NewJob
 from tests.simulation.kinds import settings_of
 from tests.simulation.process import Process
 from tests.simulation.troubles import OTHER_SPELLS
+from tests.simulation.users import BAD_PAYLOADS
 from tests.simulation.weather import SPELLS, Spell
 from tests.simulation.world import World
 
@@ -58,6 +59,7 @@ async def _enqueue(world: World, values: Values) -> None:
             pass
         else:
             world.jobs += [one.id for one in made]
+            world.counts["bad_payload"] += sum(job.payload in BAD_PAYLOADS for job in jobs)
             return
         await trio.sleep(0.5 * (number + 1))
 

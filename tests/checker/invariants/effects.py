@@ -145,6 +145,7 @@ class FinishedWork(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._done: dict[int, tuple[int, int]] = {}  # job: attempt that succeeded, line
+        self._begun: dict[str, float] = {}  # when, by token
         self._successes = 0
         self._wasted: list[tuple[int, int]] = []
         self._asked: set[int] = set()
@@ -157,11 +158,15 @@ class FinishedWork(Invariant):
         if record["what"] not in CALM_FAULTS:
             self._done.clear()  # what had not been written yet may be lost with good reason
 
+    def begin(self, line: int, record: Record) -> None:
+        self._begun.setdefault(str(record.get("token")), self.world.now.t)
+
     def stopped(self, line: int, record: Record) -> None:
-        if record["outcome"] != "success" or self.world.calm_since is None:
+        calm = self.world.calm_since
+        if record["outcome"] != "success" or calm is None or record.get("phase"):
             return
-        if record.get("phase"):
-            return
+        if self._begun.get(str(record.get("token")), calm) < calm:
+            return  # its claim may be one of those that the last faults have undone
         self._successes += 1
         earlier = self._done.get(record["job"])
         if earlier is not None:
