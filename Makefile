@@ -2,6 +2,7 @@
 #   make run ARGS="--set workers.max_count=16"      make test ARGS="tests/unit -k retry"
 
 ARGS ?=
+SEEDS ?= 1:200
 LOCK ?=
 # The newest Python here that the locked requirements are known to fit; PYTHON=... overrules.
 PYTHON ?= $(shell for each in python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -20,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz nightly dashboards fmt lock clean
+.PHONY: help run test check bench simulate fuzz nightly dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -57,6 +58,9 @@ check-config: .venv/dev.stamp
 
 bench: .venv/dev.stamp  ## what it costs and how fast it is, beside the bare database
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+simulate: .venv/dev.stamp  ## whole clusters with faults, from seeds: SEEDS=1:1000, or SEED=7 once more
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
 
 fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## 50,000 inputs for the HTTP side, half an hour
 	@$(BIN)/python -m tests.fuzz $(ARGS)

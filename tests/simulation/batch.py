@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from tests.simulation.plan import draw
-from tests.simulation.running import Run, run
+from tests.simulation.running import Run, run, warm_up
 from tests.simulation.sometimes import edges_of
 
 
@@ -52,7 +52,7 @@ def _result(done: Run) -> Result:
         seed=done.scenario.seed,
         violated=done.violated,
         hash=done.hash,
-        faults=dict(sorted(done.counts.items())),
+        faults={what: count for what, count in sorted(done.counts.items()) if count},
         virtual_seconds=round(done.virtual_seconds, 3),
         cpu_seconds=round(done.cpu_seconds, 3),
         edges=dict(edges_of(done.lines)),
@@ -63,9 +63,10 @@ def _result(done: Run) -> Result:
 def results(seeds: Iterable[int], jobs: int) -> Iterator[Result]:
     """In the order of the seeds."""
     if jobs <= 1:
+        warm_up()
         yield from map(result_of, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, warm_up) as pool:
         yield from pool.imap(result_of, seeds, chunksize=4)
 
 

@@ -13,6 +13,7 @@ from musterd.store.job import Action, NewJob
 from tests.simulation.kinds import settings_of
 from tests.simulation.process import Process
 from tests.simulation.troubles import OTHER_SPELLS
+from tests.simulation.users import BAD_PAYLOADS
 from tests.simulation.weather import SPELLS, Spell
 from tests.simulation.world import World
 
@@ -58,6 +59,7 @@ async def _enqueue(world: World, values: Values) -> None:
             pass
         else:
             world.jobs += [one.id for one in made]
+            world.counts["bad_payload"] += sum(job.payload in BAD_PAYLOADS for job in jobs)
             return
         await trio.sleep(0.5 * (number + 1))
 
@@ -92,6 +94,7 @@ async def patiently(world: World, ask: Callable[[Any], Awaitable[object]]) -> bo
 
 
 async def _connections_dropped(world: World, values: Values) -> None:
+    await trio.lowlevel.checkpoint()
     process = _process(world, values)
     if process is not None and process.line.under_way:
         world.announce("connections_dropped", node=process.name)

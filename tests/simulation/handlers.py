@@ -41,7 +41,11 @@ async def work(job: JobContext) -> Any:
         _end(job, host, payload)
     except trio.Cancelled:
         host.tell("told", job)
-        await _linger(host, payload.get("deaf", 0.0))
+        seconds = payload.get("deaf", 0.0)
+        if seconds:  # it does not go at once, though it was told to
+            host.befallen("hung_handler")
+        with trio.move_on_after(seconds, shield=True):
+            await trio.sleep(seconds)
         host.tell("end", job, outcome="stopped")
         raise
     except Exception as error:
@@ -63,14 +67,6 @@ async def _do(job: JobContext, host: Host, payload: dict[str, Any]) -> None:
             await trio.lowlevel.checkpoint()
         host.tell("effect", job)
         job.progress(100 * number / len(steps), f"step {number}")
-
-
-async def _linger(host: Host, seconds: float) -> None:
-    """Does not go at once, though it was told to."""
-    if seconds:
-        host.befallen("hung_handler")
-        with trio.CancelScope(shield=True):
-            await trio.sleep(seconds)
 
 
 def _end(job: JobContext, host: Host, payload: dict[str, Any]) -> None:

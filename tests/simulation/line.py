@@ -4,18 +4,15 @@ travel, get lost, and are carried out by nobody's hand but the store's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 import attrs
 import trio
 
-from musterd.manager.facets import facet
-from musterd.store.duties import DutyReport, Holder
 from musterd.store.engine import ReapRequest
 from musterd.store.errors import OutcomeUnknown, StoreError
-from musterd.store.events import NewEvent
 from musterd.store.job import (
     Action,
     Claim,
@@ -31,10 +28,14 @@ from musterd.store.job import (
     Renewal,
     Settlement,
 )
-from musterd.store.phases import PhaseStart, PhaseStep, Results
-from musterd.store.retention import Errand, Place, Strides
-from musterd.store.schedules import Fired, Firing
 from tests.simulation import operations
+from tests.simulation.line_parts import (
+    DutiesLine,
+    EventsLine,
+    PhasesLine,
+    RetentionLine,
+    SchedulesLine,
+)
 from tests.simulation.operations import Operations
 from tests.simulation.recording import Recorder
 from tests.simulation.scheduling import outside_of_all
@@ -108,12 +109,12 @@ class Line(FaultyEngine):
         self._hint = Hint(False, frozenset())
         self._rung = trio.Event()
         self._numbers = 0
-        self.watched_duties = _Duties(self)
+        self.watched_duties = DutiesLine(self)
         self.duties = cast(Any, self.watched_duties)
-        self.phases = cast(Any, _Phases(self))
-        self.schedules = cast(Any, _Schedules(self))
-        self.events = cast(Any, _Events(self))
-        self.retention = cast(Any, _Retention(self))
+        self.phases = cast(Any, PhasesLine(self))
+        self.schedules = cast(Any, SchedulesLine(self))
+        self.events = cast(Any, EventsLine(self))
+        self.retention = cast(Any, RetentionLine(self))
 
     # -- requests
 
@@ -294,108 +295,3 @@ class Line(FaultyEngine):
     async def resume_queue(self) -> bool:
         told = operations.queue("resume_queue")
         return await self.ask("resume_queue", self.engine.resume_queue, told)
-
-
-class _Duties:
-    """The duties over a line. `act`: work of one has its effect now."""
-
-    def __init__(self, line: Line) -> None:
-        self._line, self._engine = line, line.engine.duties
-        self._rest = facet(self._engine, "duties", line.pass_on)
-        self._terms: dict[str, UUID] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rest, name)
-
-    def act(self, duty: str) -> None:
-        term = self._terms.get(duty)
-        if term is not None:
-            self._line.ground.recorder.note("act", duty=duty, term=str(term))
-
-    async def take(self, duties: Sequence[str], holder: Holder) -> frozenset[str]:
-        told = operations.take_duties(duties, holder)
-        taken = await self._line.ask("duties_take", lambda: self._engine.take(duties, holder), told)
-        self._terms |= dict.fromkeys(sorted(taken), holder.term)
-        return taken
-
-    async def renew(self, reports: Sequence[DutyReport], lease_seconds: float) -> frozenset[str]:
-        told = operations.renew_duties(reports, lease_seconds)
-        return await self._line.ask(
-            "duties_renew", lambda: self._engine.renew(reports, lease_seconds), told
-        )
-
-    async def release(self, reports: Sequence[DutyReport]) -> None:
-        terms: dict[str, bytes] = {}
-
-        async def call() -> None:
-            self._line.ground.store.be_patient()
-            terms.update(self._line.ground.store.terms())
-            await self._engine.release(reports)
-
-        await self._line.ask("duties_release", call, operations.release_duties(reports, terms))
-
-
-class _Phases:
-    def __init__(self, line: Line) -> None:
-        self._line, self._engine = line, line.engine.phases
-
-    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
-        return await self._line.pass_on(
-            "phases_begin", lambda: self._engine.begin(starts, now_local)
-        )
-
-    async def advance(self, steps: Sequence[PhaseStep]) -> frozenset[int]:
-        told = operations.phases(steps)
-        return await self._line.ask("phases_advance", lambda: self._engine.advance(steps), told)
-
-
-class _Schedules:
-    def __init__(self, line: Line) -> None:
-        self._line, self._engine = line, line.engine.schedules
-        self._rest = facet(self._engine, "schedules", line.pass_on)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rest, name)
-
-    async def fire(self, firing: Firing) -> Fired:
-        self._line.watched_duties.act("schedules")
-        told = operations.fire(firing)
-        return await self._line.ask("schedules_fire", lambda: self._engine.fire(firing), told)
-
-
-class _Retention:
-    def __init__(self, line: Line) -> None:
-        self._line, self._engine = line, line.engine.retention
-        self._rest = facet(self._engine, "retention", line.pass_on)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rest, name)
-
-    async def delete(self, errand: Errand, after: Place | None) -> Strides:
-        line, deleted = self._line, list[int]()
-        line.watched_duties.act("retention")
-
-        async def call() -> Strides:
-            done = await self._engine.delete(errand, after)
-            deleted.extend(line.ground.store.take_deleted())
-            return done
-
-        return await line.ask("retention_delete", call, operations.delete(deleted))
-
-
-class _Events:
-    """A node that says that it drains claims nothing from then on."""
-
-    def __init__(self, line: Line) -> None:
-        self._line, self._engine = line, line.engine.events
-        self._rest = facet(self._engine, "events", line.pass_on)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rest, name)
-
-    async def tell(self, events: Sequence[NewEvent]) -> None:
-        line = self._line
-        if any(one.type == "node.draining" for one in events):
-            node = line.who.removeprefix("node:")
-            line.ground.recorder.note("process", what="draining", node=node)
-        await line.pass_on("events_tell", lambda: self._engine.tell(events))

@@ -38,7 +38,7 @@ class Receiver:
         status = 503 if self.weather.is_deaf("hook_refuses", None) else 204
         said = json.loads(body)
         self.recorder.note(
-            "delivery", message=self.name_of(headers["webhook-id"]), job=said["job"]["id"],
+            "delivery", message=self.name_of(headers["webhook-id"]), job=said["data"]["id"],
             type=said["type"], status=status,
         )  # fmt: skip
         if self.weather.is_deaf("hook_unheard", None):

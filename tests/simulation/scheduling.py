@@ -16,6 +16,9 @@ _RUNS: Any = importlib.import_module("trio._core._run")  # its dice and its queu
 _THREADS: Any = trio.to_thread
 
 
+ROUNDS_MAX = 20_000  # at one moment
+
+
 class Gate:
     """Before all tasks of one process. While it is shut none of them takes a step: not one that
     could run now, not one whose wait ends meanwhile, not one that is cancelled.
@@ -51,16 +54,25 @@ GATE: ContextVar[Gate | None] = ContextVar("GATE", default=None)  # of the proce
 
 
 class Between(trio.abc.Instrument):
-    """What is to be done between two rounds, when no task is about to take its step."""
+    """What is to be done between two rounds, when no task is about to take its step. `on_stuck` is
+    called once when there is round after round and the clock stands.
+    """
 
     def __init__(self) -> None:
+        self.on_stuck: Callable[[], None] = lambda: None
         self._work: list[Callable[[], None]] = []
+        self._moment, self._rounds = -1.0, 0
 
     def soon(self, work: Callable[[], None]) -> None:
         self._work.append(work)
 
     def before_io_wait(self, timeout: float) -> None:
         del timeout
+        now = trio.current_time()
+        self._rounds = self._rounds + 1 if now == self._moment else 0
+        self._moment = now
+        if self._rounds == ROUNDS_MAX:
+            self.on_stuck()
         work, self._work = self._work, []
         for one in work:
             one()

@@ -89,9 +89,10 @@ def relevant(lines: Sequence[str], violation: Violation) -> list[int]:
 
 
 def _jobs_of(record: dict[str, Any]) -> set[object]:
-    several: list[Any] = record.get("jobs") or []
-    named = {one["job"] if isinstance(one, dict) else one for one in several}
-    return {record.get("job"), record.get("job_id"), *named}
+    found: set[object] = {record.get("job"), record.get("job_id")}
+    for one in record.get("jobs") or ():
+        found.add(one if isinstance(one, int) else one["job"])
+    return found
 
 
 def numbers_text(numbers: Iterable[int]) -> str:

@@ -27,7 +27,7 @@ ANSWERS = (
     *("claim ok", "claim unknown", "claim refused", "claim found", "read_back found"),
     *("settle ok", "settle stale", "settle unknown", "settle turned", "settle forgiven"),
     *("renew ok", "renew stale", "renew unknown", "renew asked", "reap found"),
-    *("progress ok", "progress stale", "phase ok", "phase stale"),
+    *("progress ok", "progress stale", "phase ok"),
     *("cancel ok", "cancel asked", "cancel refused", "pause ok", "pause asked"),
     *("resume ok", "release ok", "clear ok", "pause_queue ok", "resume_queue ok"),
     *("take_duty ok", "take_duty stale", "renew_duty ok", "renew_duty stale", "release_duty ok"),

@@ -4,6 +4,7 @@ is made small.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,8 +12,10 @@ import attrs
 import pytest
 import trio
 
+from musterd.manager.supervisor import Supervisor
 from musterd.store.job import NewJob
 from musterd.workers.desk import Desk
+from musterd.workers.held import Held
 from tests.simulation import deeds
 from tests.simulation.plan import Deed, Scenario, draw
 from tests.simulation.process import Process
@@ -31,7 +34,12 @@ def quiet(**changes: Any) -> Scenario:
     tables = ("schedules", "retention")
     drawn = draw(1).knobs.items()
     knobs = {name: value for name, value in drawn if not name.startswith(tables)} | own
-    fields = {"nodes": ("n1",), "faults": frozenset[str](), "deeds": (), "lag_seconds": 0.0}
+    fields: dict[str, Any] = {
+        "nodes": ("n1",),
+        "faults": frozenset[str](),
+        "deeds": (),
+        "lag_seconds": 0.0,
+    }
     return attrs.evolve(draw(1), knobs=knobs, **fields, **changes)
 
 
@@ -124,7 +132,11 @@ def test_a_lossy_failover_loses_what_was_committed_last_and_gives_its_id_away() 
 
 def test_a_seeded_bug_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that goes on with what it may have lost."""
-    monkeypatch.setattr(Desk, "lose", lambda *_: None)
+
+    def keep(desk: Desk, held: Held) -> None:
+        del desk, held
+
+    monkeypatch.setattr(Desk, "lose", keep)
     failed = next(one for seed in range(1, 100) if "S16" in (one := run(draw(seed))).violated)
     shrunk = shrink(failed, seconds=10)
     assert "S16" in shrunk.run.violated
@@ -133,6 +145,33 @@ def test_a_seeded_bug_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -
     assert again.hash == shrunk.run.hash
     (violation, *_) = shrunk.run.judgement.violations
     assert set(violation.lines) <= set(relevant(shrunk.run.lines, violation))
+
+
+def test_an_error_that_gets_out_of_a_node_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def break_down(_: Supervisor) -> None:
+        await trio.sleep(1)
+        raise ZeroDivisionError("a fault of the product")
+
+    monkeypatch.setattr(Supervisor, "run", break_down)
+    world = live(quiet(), one_node_for_a_while)
+    (finding,) = world.findings
+    assert finding.what == "crash"
+    assert "a fault of the product" in finding.story
+
+
+def test_time_that_does_not_go_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def turn(_: Supervisor) -> None:
+        for _number in itertools.count():
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Supervisor, "run", turn)
+    world = live(quiet(), one_node_for_a_while)
+    assert [one.what for one in world.findings] == ["stuck"]
+
+
+async def one_node_for_a_while(world: World) -> None:
+    await one_node(world)
+    await trio.sleep(5)
 
 
 def test_what_a_failure_does_not_need_is_left_out() -> None:

@@ -76,18 +76,25 @@ class Weather:
     def fate(self, node: str | None, *, changes: bool) -> Fate:
         """`changes`: whether the request would change anything."""
         if self.spells:
-            now = self.now()
-            self.spells = [one for one in self.spells if one.until > now]
-            for spell in self.spells:
-                if spell.what in _MAKERS and spell.befalls(node):
-                    fate = _MAKERS[spell.what](spell)
-                    if changes or not fate.lost:
-                        self.counts[spell.what] += 1
-                        return fate
+            befallen = self._befallen(node, changes)
+            if befallen is not None:
+                return befallen
         if not changes or not self.lag_seconds:
             return CALM
         lag = self.lag_seconds
         return Fate(lag * self.dice.random(), lag * self.dice.random())
+
+    def _befallen(self, node: str | None, changes: bool) -> Fate | None:
+        now = self.now()
+        self.spells = [one for one in self.spells if one.until > now]
+        for spell in self.spells:
+            if spell.what not in _MAKERS or not spell.befalls(node):
+                continue
+            fate = _MAKERS[spell.what](spell)
+            if changes or not fate.lost:
+                self.counts[spell.what] += 1
+                return fate
+        return None
 
     def is_deaf(self, what: str, node: str | None) -> bool:
         """Whether this sort of weather befalls a wake-up now."""

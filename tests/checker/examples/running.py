@@ -227,3 +227,13 @@ def a_duty_is_taken_in_time(h: History) -> None:
     heal(h)
     h.wait(14)
     take(h, "y", SOUTH)
+
+
+@legal(grace_seconds=30)
+def a_node_tells_late_that_it_drained(h: History) -> None:
+    h.event("node.started", None, node="north")
+    h.note("process", what="told", node="north")
+    h.wait(31)
+    h.event("node.draining", None, node="north")
+    h.event("worker.dismissed", None, node="north", worker=1)
+    h.note("process", what="ended", node="north", children=0)

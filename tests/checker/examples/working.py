@@ -128,6 +128,32 @@ def one_effect_right_after_a_freeze_in_which_the_lease_ran_out(h: History) -> No
 
 
 @legal()
+def a_beginning_that_was_under_way_in_a_freeze(h: History) -> None:
+    h.note("fault", what="freeze", node="north")
+    h.wait(60)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.note("fault", what="thaw", node="north")
+    handler(h, "begin", 1, "a")
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+
+@legal(commits=(True,))
+def a_success_whose_claim_a_failover_had_undone(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="failover", lost_since=2)
+    h.note("fault", what="heal")
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
+    claim(h, 1, "b", 1, SOUTH)
+    handler(h, "begin", 1, "b", 1, who=SOUTH)
+    h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
+    settle(h, 1, "b", SOUTH)
+    h.end()
+    row(h, 1, "succeeded")
+
+
+@legal()
 def the_clock_of_the_store_ends_a_lease_early(h: History) -> None:
     handler(h, "begin", 1, "a")
     h.note("fault", what="clock", who="store", seconds=30)

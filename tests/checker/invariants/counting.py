@@ -175,10 +175,21 @@ class NobodyDismissedEarly(Invariant):
         self._draining: dict[str, tuple[float, int]] = {}
         self._at_once: set[str] = set()
         self._early: list[tuple[str, tuple[int, ...], str]] = []
+        self._told: dict[str, float] = {}
+        self._patient: set[str] = set()  # took its time, so what it told it told late
 
     def process(self, line: int, record: Record) -> None:
-        if record["what"] == "told" and record.get("at_once"):
-            self._at_once.add(record["node"])
+        node, t = record["node"], self.world.now.t
+        if record["what"] == "told":
+            self._told.setdefault(node, t)
+            if record.get("at_once"):
+                self._at_once.add(node)
+        elif record["what"] == "ended":
+            since = self._told.pop(node, t)
+            if t - since >= self.world.header["grace_seconds"] - self.world.event_slack:
+                self._patient.add(node)
+        elif record["what"] == "started":
+            self._told.pop(node, None)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         node = str(data_of(record).get("node", ""))
@@ -203,5 +214,5 @@ class NobodyDismissedEarly(Invariant):
 
     def close(self) -> None:
         for node, lines, story in self._early:
-            if node not in self._at_once:
+            if node not in self._at_once | self._patient:
                 self.accuse(None, lines, story)

@@ -120,7 +120,8 @@ class OneHandlerAtATime(Invariant):
         node = str(record["who"]).removeprefix("node:")
         once = (record["job"], attempt)
         begun, forward = self._begun.get(once, (self.world.now.t, self.world.forward))
-        frozen = self.world.frozen_seconds(node, begun, latest[2]) > 0
+        frozen = self.world.straddles(node, latest[2], self.world.now.t)
+        frozen = frozen or self.world.frozen_seconds(node, begun, latest[2]) > 0
         stopping = self.world.header.get("stop_seconds", 0.0)
         if stopping and record["record"] == "end" and self.world.now.t <= latest[2] + stopping:
             return  # it was told to stop before that, and took its time
@@ -144,6 +145,7 @@ class FinishedWork(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._done: dict[int, tuple[int, int]] = {}  # job: attempt that succeeded, line
+        self._begun: dict[str, float] = {}  # when, by token
         self._successes = 0
         self._wasted: list[tuple[int, int]] = []
         self._asked: set[int] = set()
@@ -156,11 +158,15 @@ class FinishedWork(Invariant):
         if record["what"] not in CALM_FAULTS:
             self._done.clear()  # what had not been written yet may be lost with good reason
 
+    def begin(self, line: int, record: Record) -> None:
+        self._begun.setdefault(str(record.get("token")), self.world.now.t)
+
     def stopped(self, line: int, record: Record) -> None:
-        if record["outcome"] != "success" or self.world.calm_since is None:
+        calm = self.world.calm_since
+        if record["outcome"] != "success" or calm is None or record.get("phase"):
             return
-        if record.get("phase"):
-            return
+        if self._begun.get(str(record.get("token")), calm) < calm:
+            return  # its claim may be one of those that the last faults have undone
         self._successes += 1
         earlier = self._done.get(record["job"])
         if earlier is not None:
