@@ -1,5 +1,6 @@
-"""What a seed wants beside its troubles, drawn by dice of its own: a favourite kind of jobs, troubles
-that come together, business as usual once they are over, and whether it must do without hints.
+"""What a seed wants beside its troubles, drawn by dice of its own: a favourite kind of jobs,
+troubles that come together, business as usual once they are over, and whether it must do without
+hints.
 """
 
 from __future__ import annotations

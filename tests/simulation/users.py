@@ -41,9 +41,10 @@ def draw_few(dice: random.Random, seconds: float) -> list[Drawn]:
     for number in range(dice.choice((0, 2, 4, 6))):
         job = _job(dice, FEW_FROM + number, frozenset())
         found.append((dice.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
+    requests = (("cancel",), ("pause",), ("cancel", "pause"), ("pause", "cancel"))
     for _ in range(dice.choice((0, 1, 3))):
         at, pick = dice.uniform(0.2, seconds), dice.uniform(0.8, 1.0)
-        for what in dice.choice((("cancel",), ("pause",), ("cancel", "pause"), ("pause", "cancel"))):
+        for what in dice.choice(requests):
             found.append((at, "control", {"what": what, "pick": pick}))
             at += dice.uniform(0.0, 0.2)
     return found
