@@ -27,6 +27,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "autovacuum_vacuum_insert_scale_factor": "0.2",
         "autovacuum_analyze_scale_factor": "0.05",
         "autovacuum_analyze_threshold": "5000",
+        "fillfactor": "60",
     },
     "count_changes": {
         "autovacuum_vacuum_scale_factor": "0",

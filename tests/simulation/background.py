@@ -1,15 +1,26 @@
-"""What a seed wants beside its troubles, drawn by dice of its own: whether it has a favourite kind
-of jobs, and whether it must do without hints.
+"""What a seed wants beside its troubles, drawn by dice of its own: a favourite kind of jobs,
+troubles that come together, business as usual once they are over, and whether it must do without
+hints.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-Drawn = tuple[float, str, dict[str, Any]]
+from tests.simulation import users
+from tests.simulation.troubles import TROUBLES
+from tests.simulation.users import Drawn
+
 HINTLESS = 0.15  # so many seeds
+# What is worse when it befalls one node together with another of them.
+TOGETHER = (
+    *("line_cut", "freeze", "clock_skew", "slow_reply", "reply_lost", "late_apply"),
+    *("slow_store", "suspend", "lossy_failover"),
+)
+STORM_SECONDS = 1.0  # from the first of them to the last
+BUSINESS_SECONDS = 6.0
 
 
 def draw_hintless(dice: random.Random) -> bool:
@@ -34,3 +45,25 @@ def with_favourite(kind: str | None, deeds: Iterable[Drawn]) -> list[Drawn]:
 
 def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
     return {**job, "kind": kind} if kind and job["kind"] == "plain" else dict(job)
+
+
+def draw_storms(
+    dice: random.Random, seconds: float, nodes: Sequence[str], lease: float
+) -> list[Drawn]:
+    """Two or three troubles of one node at once."""
+    found: list[Drawn] = []
+    for _ in range(dice.choice((0, 0, 1, 2))):
+        node, at = dice.choice(nodes), dice.uniform(0.5, seconds)
+        for what in dice.sample(TOGETHER, dice.choice((2, 3))):
+            values = TROUBLES[what](dice, (node,), lease)
+            found.append((at + dice.uniform(0.0, STORM_SECONDS), what, values))
+    return found
+
+
+def draw_business(dice: random.Random, nodes: Sequence[str]) -> list[Drawn]:
+    """A few more jobs, what is asked of them, and a node that is told to stop meanwhile."""
+    found = users.draw_few(dice, BUSINESS_SECONDS)
+    if dice.random() < 0.4:
+        at = dice.uniform(0.5, BUSINESS_SECONDS)
+        found.append((at, "terminate", {"node": dice.choice(nodes), "back": None}))
+    return found

@@ -5,7 +5,7 @@ of it is drawn before anything runs, so a part can be left out and the rest stay
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -53,6 +53,7 @@ class Scenario:
     seconds: float  # for which things go wrong
     faults: frozenset[str]
     deeds: tuple[Deed, ...]
+    business: tuple[Deed, ...] = ()  # once nothing goes wrong any more; `at` counts from then
     hintless: bool = False
 
     @property
@@ -72,6 +73,7 @@ def draw(seed: int) -> Scenario:
     wanted = users.draw(dice, seconds, faults)
     wanted = background.with_favourite(background.draw_favourite(aside), wanted)
     deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
+    deeds += background.draw_storms(aside, seconds, nodes, knobs["workers__lease_timeout_seconds"])
     return Scenario(
         seed=seed,
         nodes=nodes,
@@ -81,8 +83,13 @@ def draw(seed: int) -> Scenario:
         seconds=seconds,
         faults=faults,
         hintless=background.draw_hintless(aside),
-        deeds=tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at)),
+        deeds=_in_order(deeds),
+        business=_in_order(background.draw_business(aside, nodes)),
     )
+
+
+def _in_order(deeds: Iterable[users.Drawn]) -> tuple[Deed, ...]:
+    return tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at))
 
 
 def draw_knobs(dice: random.Random) -> dict[str, Any]:

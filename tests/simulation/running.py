@@ -126,9 +126,18 @@ async def live_through(world: World) -> None:
         await trio.sleep_until(world.scenario.seconds)
         doing.cancel_scope.cancel()
     await closing.heal(world)
+    await _do_business(world)
     await closing.come_to_rest(world)
     await closing.end_all(world)
     await closing.write_final(world)
+
+
+async def _do_business(world: World) -> None:
+    started = trio.current_time()
+    async with trio.open_nursery() as doing:
+        for deed in world.scenario.business:
+            await trio.sleep_until(started + deed.at)
+            doing.start_soon(deeds.do, world, deed.what, deed.values)
 
 
 def _note_stuck(world: World) -> None:

@@ -10,6 +10,7 @@ Drawn = tuple[float, str, dict[str, Any]]
 
 CONTROLS = ("cancel", "pause", "resume", "release", "clear")
 BAD_PAYLOADS = ("[" * 4000 + "]" * 4000, "9" * 6000, '{"n": 1' + "0" * 400 + "}")
+FEW_FROM = 1000  # numbers of jobs that come last
 PHASES = ("fetch", "make", "send")
 
 
@@ -31,6 +32,21 @@ def draw(dice: random.Random, seconds: float, faults: frozenset[str]) -> list[Dr
         at = dice.uniform(0.0, seconds)
         found.append((at, "pause_queue", {}))
         found.append((at + dice.uniform(0.2, 6.0), "resume_queue", {}))
+    return found
+
+
+def draw_few(dice: random.Random, seconds: float) -> list[Drawn]:
+    """Some jobs, and requests about the latest of all: of one job several, one after the other."""
+    found: list[Drawn] = []
+    for number in range(dice.choice((0, 2, 4, 6))):
+        job = _job(dice, FEW_FROM + number, frozenset())
+        found.append((dice.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
+    requests = (("cancel",), ("pause",), ("cancel", "pause"), ("pause", "cancel"))
+    for _ in range(dice.choice((0, 1, 3))):
+        at, pick = dice.uniform(0.2, seconds), dice.uniform(0.8, 1.0)
+        for what in dice.choice(requests):
+            found.append((at, "control", {"what": what, "pick": pick}))
+            at += dice.uniform(0.0, 0.2)
     return found
 
 

@@ -181,5 +181,6 @@ STOP_SECONDS_MAX = 8.1  # a handler that does not go at once goes after this lon
 
 def end_bound(scenario: Scenario) -> float:
     """By then every job has ended, were there but one worker."""
-    jobs = sum(len(deed.values["jobs"]) for deed in scenario.deeds if deed.what == "enqueue")
+    deeds = [*scenario.deeds, *scenario.business]
+    jobs = sum(len(deed.values["jobs"]) for deed in deeds if deed.what == "enqueue")
     return 60.0 + jobs * (5.0 + scenario.lease_seconds)
