@@ -11,6 +11,7 @@ from musterd.store.disagreement import warnings
 from musterd.store.job import JobState
 from musterd.store.nodes import LIVE_SECONDS, NodeRecord
 from tests.support.history import claims_in_order
+from tests.support.reloading import standing_clock
 from tests.support.stage import Node, Stage, kind, until
 
 
@@ -55,7 +56,8 @@ async def reload(node: Node, *extra: str) -> None:
     """Reads the same settings, and a catalog with further kinds."""
     reloader = node.daemon._reloader  # pyright: ignore[reportPrivateUsage] - as a signal would
     catalog = Catalog([*reloader.catalog.values(), *map(kind, extra)])
-    await reloader.reload(lambda: (reloader.settings, catalog))
+    with standing_clock():
+        await reloader.reload(lambda: (reloader.settings, catalog))
 
 
 async def test_two_daemons_of_one_name_are_two_nodes(stage: Stage) -> None:

@@ -1,6 +1,12 @@
 """Giving nodes on the stage another configuration."""
 
+import math
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
+
+import trio
+from trio.testing import MockClock
 
 from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.manager.reload_outcome import Outcome
@@ -17,7 +23,20 @@ async def reload(node: Node, *kinds: WorkKind, gone: str = "", **settings: objec
     catalog = {**reloader_of(node).catalog, **{one.name: one for one in kinds}}
     catalog.pop(gone, None)
     fresh = settings_with(**settings), Catalog(catalog.values())
-    return await reloader_of(node).reload(lambda: fresh)
+    with standing_clock():
+        return await reloader_of(node).reload(lambda: fresh)
+
+
+@contextmanager
+def standing_clock() -> Generator[None, None, None]:
+    """A reload reads in threads, for whom a clock that jumps would not wait."""
+    clock = trio.lowlevel.current_clock()
+    assert isinstance(clock, MockClock)
+    before, clock.autojump_threshold = clock.autojump_threshold, math.inf
+    try:
+        yield
+    finally:
+        clock.autojump_threshold = before
 
 
 async def running(stage: Stage, name: str, **options: Any) -> int:
