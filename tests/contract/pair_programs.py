@@ -24,6 +24,7 @@ from musterd.store.job import (
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.postgres import retention, rows, selecting
 from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.ends import settlements
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.retention import Errand
 from musterd.store.selection import Selection, states_for
@@ -120,7 +121,7 @@ def settling(
 ) -> Callable[[Actor], list[Step]]:
     def steps(actor: Actor) -> list[Step]:
         ends = [ending(actor.held, state, outcome, **values)]
-        settle: list[Step] = [Statement("settle", rows.settlements(ends, LOCAL))]
+        settle: list[Step] = [Statement("settle", settlements(ends, LOCAL))]
         if (phases := phases_ended(ends)) is not None:
             settle.insert(0, Statement("settle_phases", phases))
         targets = rows.targets_of(ends)

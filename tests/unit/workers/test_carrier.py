@@ -16,7 +16,8 @@ from musterd.store.job import (
 )
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.carrier import Carrier
-from musterd.workers.desk import Desk, DeskPlan
+from musterd.workers.desk import Desk
+from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.held import Held
 from musterd.workers.outcome import Verdict, released
 from tests.support.faulty_engine import Fault, FaultyEngine
