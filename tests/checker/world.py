@@ -114,6 +114,15 @@ class World:
             start <= deadline and late <= end <= t for start, end in self.freezes.get(node, [])
         )
 
+    def has_not_looked(self, node: str, deadline: float, t: float) -> bool:
+        """Whether the node thawed so lately that its next look at its leases may be to come; it was
+        frozen from before the deadline.
+        """
+        return any(
+            start <= deadline and end <= t <= end + self.look
+            for start, end in self.freezes.get(node, [])
+        )
+
     def frozen_seconds(self, node: str, since: float, until: float) -> float:
         """For how long of that time the node was frozen."""
         spans = list(self.freezes.get(node, []))

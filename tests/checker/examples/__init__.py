@@ -5,6 +5,7 @@ right. Each can be told with commits and without, unless it says otherwise.
 from tests.checker.examples import (
     asking,
     bounding,
+    freezing,
     keeping,
     leaving,
     living,
@@ -22,6 +23,7 @@ __all__ = [
     "Example",
     "asking",
     "bounding",
+    "freezing",
     "keeping",
     "leaving",
     "living",

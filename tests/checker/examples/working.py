@@ -43,37 +43,11 @@ def a_handler_begins_without_a_claim(h: History) -> None:
     handler(h, "begin", 2, "a")
 
 
-@breaks("S16", **MARGIN)
-def two_effects_after_a_freeze(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
-    h.note("fault", what="freeze", node="north")
-    h.wait(60)
-    h.note("fault", what="thaw", node="north")
-    handler(h, "effect", 1, "a")
-    handler(h, "effect", 1, "a")
-
-
 @breaks("S16")
 def two_handlers_of_one_job(h: History) -> None:
     handler(h, "begin", 1, "a")
     handler(h, "begin", 1, "b", 2, who=SOUTH)
     handler(h, "effect", 1, "a")
-
-
-@legal(stop_seconds=8, **MARGIN)
-def a_handler_that_takes_its_time_to_stop_while_its_node_stands_still(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
-    h.wait(28)
-    h.note("told", job=1, attempt=1)
-    h.note("fault", what="freeze", node="north")
-    h.wait(20)
-    h.note("fault", what="thaw", node="north")
-    h.wait(7)
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
 @legal(stop_seconds=8, **MARGIN)
@@ -88,52 +62,6 @@ def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: History) ->
     claim(h, 1, "b", 2, SOUTH)
     handler(h, "begin", 1, "b", 2, who=SOUTH)
     h.wait(4)
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
-
-
-@legal(**MARGIN)
-def one_effect_in_each_of_two_freezes_that_the_lease_survived(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
-    for _ in range(2):
-        h.note("fault", what="freeze", node="north")
-        h.wait(31)
-        h.note("fault", what="thaw", node="north")
-        handler(h, "effect", 1, "a")
-        renew(h, 1, "a")
-
-
-@legal(look_seconds=1, **MARGIN)
-def one_effect_of_a_node_that_has_not_looked_again_since_a_freeze(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
-    h.note("fault", what="freeze", node="north")
-    h.wait(27.5)
-    h.note("fault", what="thaw", node="north")
-    h.wait(0.7)
-    handler(h, "effect", 1, "a")
-
-
-@legal()
-def one_effect_right_after_a_freeze_in_which_the_lease_ran_out(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    h.note("fault", what="freeze", node="north")
-    h.wait(60)
-    h.note("fault", what="thaw", node="north")
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    handler(h, "effect", 1, "a")
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
-
-
-@legal()
-def a_beginning_that_was_under_way_in_a_freeze(h: History) -> None:
-    h.note("fault", what="freeze", node="north")
-    h.wait(60)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    h.note("fault", what="thaw", node="north")
-    handler(h, "begin", 1, "a")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
@@ -167,36 +95,6 @@ def a_handler_that_takes_too_long_to_stop(h: History) -> None:
     handler(h, "begin", 1, "b", 2, who=SOUTH)
     h.wait(9)
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
-
-
-@legal(**MARGIN)
-def one_effect_that_was_under_way_in_a_freeze(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
-    h.note("fault", what="freeze", node="north")
-    h.wait(31)
-    reap(h, 1)
-    claim(h, 1, "b", 2, SOUTH)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    h.wait(5)
-    h.note("fault", what="thaw", node="north")
-    handler(h, "effect", 1, "a")
-    handler(h, "end", 1, "a", outcome="canceled")
-    handler(h, "end", 1, "b", 2, who=SOUTH, outcome="success")
-    settle(h, 1, "b", SOUTH, **ending(attempt=2))
-
-
-@legal(stop_seconds=1)
-def a_handler_is_told_just_after_its_node_wakes_up(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    h.note("fault", what="freeze", node="north")
-    h.wait(31)
-    h.note("fault", what="thaw", node="north")
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    handler(h, "told", 1, "a")
-    handler(h, "end", 1, "a", outcome="canceled")
-    handler(h, "end", 1, "b", 2, who=SOUTH, outcome="success")
 
 
 @legal(**MARGIN)
