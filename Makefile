@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-peers simulate prove fuzz nightly proof dashboards fmt lock clean
+.PHONY: help run test check bench bench-peers simulate prove mutants fuzz nightly proof dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -72,6 +72,9 @@ simulate: .venv/dev.stamp  ## whole clusters with faults, from seeds: SEEDS=1:10
 prove: .venv/dev.stamp  ## what every build proves: 1,000 simulated clusters; daemons and servers under real faults
 	@$(BIN)/python -m tests.simulation --seeds $(PROVE_SEEDS)
 	@MUSTERD_TEST_PROVE=1 $(BIN)/pytest tests/faults $(ARGS)
+
+mutants: .venv/dev.stamp  ## whether the simulation notices each of many decisions undone; ARGS="NAME": one
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## some 450,000 inputs for whatever takes any, an hour; ARGS="cron --inputs 1000000": one target
 	@$(BIN)/python -m tests.fuzz $(ARGS)
