@@ -17,7 +17,7 @@ HINTLESS = 0.15  # so many seeds
 # What is worse when it befalls one node together with another of them.
 TOGETHER = (
     *("line_cut", "freeze", "clock_skew", "slow_reply", "reply_lost", "late_apply"),
-    *("slow_store", "suspend", "lossy_failover"),
+    *("slow_store", "suspend", "lossy_failover", "kill"),
 )
 STORM_SECONDS = 1.0  # from the first of them to the last
 BUSINESS_SECONDS = 6.0
@@ -33,14 +33,25 @@ def draw_favourite(dice: random.Random) -> str | None:
     return dice.choice((None, None, "pipeline", "pipeline", "capped", "once", "rest"))
 
 
-def with_favourite(kind: str | None, deeds: Iterable[Drawn]) -> list[Drawn]:
-    """The same, with that kind in the place of plain jobs."""
-    return [
-        (at, what, {**values, "jobs": [_mixed(kind, job) for job in values["jobs"]]})
-        if what == "enqueue"
-        else (at, what, values)
-        for at, what, values in deeds
-    ]
+def with_favourite(
+    dice: random.Random, lease: float, kind: str | None, deeds: Iterable[Drawn]
+) -> list[Drawn]:
+    """The same, with that kind in the place of plain jobs; and in some seeds many of them take as
+    long as their lease, or longer.
+    """
+    long_share = dice.choice((0.0, 0.0, 0.3))
+    done: list[Drawn] = []
+    for at, what, values in deeds:
+        if what == "enqueue":
+            jobs = [_mixed(kind, job) for job in values["jobs"]]
+            for number, job in enumerate(jobs):
+                seconds = lease * dice.uniform(0.5, 2.0)
+                if dice.random() < long_share and job["kind"] == "plain":
+                    jobs[number] = users.with_long_work(job, seconds)
+            done.append((at, what, {**values, "jobs": jobs}))
+        else:
+            done.append((at, what, values))
+    return done
 
 
 def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
