@@ -46,12 +46,12 @@ def draw_few(dice: random.Random, seconds: float) -> list[Drawn]:
         if dice.random() < 0.4:
             job = with_long_work(job, LONG_SECONDS)
         found.append((dice.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
-    requests = (("cancel",), ("pause",), ("cancel", "pause"), ("pause", "cancel"))
-    for _ in range(dice.choice((0, 1, 3))):
-        at, pick = dice.uniform(0.2, seconds), dice.uniform(0.8, 1.0)
+    requests = (("cancel",), ("pause",), ("pause", "cancel"), ("cancel", "pause"))
+    for _ in range(dice.choice((0, 2, 4))):
+        at, pick = dice.uniform(0.2, seconds), dice.uniform(0.7, 1.0)
         for what in dice.choice(requests):
             found.append((at, "control", {"what": what, "pick": pick}))
-            at += dice.uniform(0.0, 0.2)
+            at += dice.uniform(0.0, 0.05)
     return found
 
 
