@@ -17,9 +17,18 @@ HINTLESS = 0.15  # so many seeds
 # What is worse when it befalls one node together with another of them.
 TOGETHER = (
     *("line_cut", "freeze", "clock_skew", "slow_reply", "reply_lost", "late_apply"),
-    *("slow_store", "suspend", "lossy_failover"),
+    *("slow_store", "suspend", "lossy_failover", "kill"),
 )
-STORM_SECONDS = 1.0  # from the first of them to the last
+WORST = (
+    ("clock_skew", "line_cut", "clock_skew"),  # its clock is set while it cannot renew
+    ("clock_step", "line_cut", "clock_step"),
+    ("late_apply", "kill"),  # what it had sent comes when its jobs are others'
+    ("late_apply", "line_cut"),
+    ("slow_reply", "line_cut"),
+    ("lossy_failover", "reload"),  # the store forgets that it has jobs
+    ("freeze", "late_apply"),
+)
+STORM_SECONDS = 1.0  # from one of them to the next
 BUSINESS_SECONDS = 6.0
 
 
@@ -33,14 +42,25 @@ def draw_favourite(dice: random.Random) -> str | None:
     return dice.choice((None, None, "pipeline", "pipeline", "capped", "once", "rest"))
 
 
-def with_favourite(kind: str | None, deeds: Iterable[Drawn]) -> list[Drawn]:
-    """The same, with that kind in the place of plain jobs."""
-    return [
-        (at, what, {**values, "jobs": [_mixed(kind, job) for job in values["jobs"]]})
-        if what == "enqueue"
-        else (at, what, values)
-        for at, what, values in deeds
-    ]
+def with_favourite(
+    dice: random.Random, lease: float, kind: str | None, deeds: Iterable[Drawn]
+) -> list[Drawn]:
+    """The same, with that kind in the place of plain jobs; and in some seeds many of them take as
+    long as their lease, or longer.
+    """
+    long_share = dice.choice((0.0, 0.3, 0.7))
+    done: list[Drawn] = []
+    for at, what, values in deeds:
+        if what == "enqueue":
+            jobs = [_mixed(kind, job) for job in values["jobs"]]
+            for number, job in enumerate(jobs):
+                seconds = lease * dice.uniform(0.5, 3.0)
+                if dice.random() < long_share and job["kind"] == "plain":
+                    jobs[number] = users.with_long_work(job, seconds)
+            done.append((at, what, {**values, "jobs": jobs}))
+        else:
+            done.append((at, what, values))
+    return done
 
 
 def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,14 +70,27 @@ def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
 def draw_storms(
     dice: random.Random, seconds: float, nodes: Sequence[str], lease: float
 ) -> list[Drawn]:
-    """Two or three troubles of one node at once."""
+    """Two or three troubles of one node at once: whichever they are, or such as are worst together,
+    at their worst.
+    """
     found: list[Drawn] = []
-    for _ in range(dice.choice((0, 0, 1, 2))):
+    for _ in range(dice.choice((0, 1, 1, 2))):
         node, at = dice.choice(nodes), dice.uniform(0.5, seconds)
-        for what in dice.sample(TOGETHER, dice.choice((2, 3))):
+        is_worst = dice.random() < 0.6
+        several = dice.choice(WORST) if is_worst else dice.sample(TOGETHER, dice.choice((2, 3)))
+        for what in several:
             values = TROUBLES[what](dice, (node,), lease)
-            found.append((at + dice.uniform(0.0, STORM_SECONDS), what, values))
+            if is_worst:
+                values |= _at_worst(values, lease)
+            found.append((at, what, values))
+            at += dice.uniform(0.0, STORM_SECONDS)
     return found
+
+
+def _at_worst(values: Mapping[str, Any], lease: float) -> dict[str, Any]:
+    if "chance" in values:
+        return {"chance": 1.0, "seconds": 2 * lease, "delay": 1.5 * lease}
+    return {"back": lease} if "away" in values else {}
 
 
 def draw_business(dice: random.Random, nodes: Sequence[str]) -> list[Drawn]:

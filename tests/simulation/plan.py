@@ -71,9 +71,11 @@ def draw(seed: int) -> Scenario:
     knobs = draw_knobs(dice)
     aside = random.Random(f"background {seed}")
     wanted = users.draw(dice, seconds, faults)
-    wanted = background.with_favourite(background.draw_favourite(aside), wanted)
+    lease = knobs["workers__lease_timeout_seconds"]
+    favourite = background.draw_favourite(aside)
+    wanted = background.with_favourite(aside, lease, favourite, wanted)
     deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
-    deeds += background.draw_storms(aside, seconds, nodes, knobs["workers__lease_timeout_seconds"])
+    deeds += background.draw_storms(aside, seconds, nodes, lease)
     return Scenario(
         seed=seed,
         nodes=nodes,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from typing import Any
 
 Drawn = tuple[float, str, dict[str, Any]]
 
 CONTROLS = ("cancel", "pause", "resume", "release", "clear")
 BAD_PAYLOADS = ("[" * 4000 + "]" * 4000, "9" * 6000, '{"n": 1' + "0" * 400 + "}")
+STEP_SECONDS = 0.5  # of long work
+LONG_SECONDS = 15.0  # longer than it may take to hear of a cancel
 FEW_FROM = 1000  # numbers of jobs that come last
 PHASES = ("fetch", "make", "send")
 
@@ -40,14 +43,25 @@ def draw_few(dice: random.Random, seconds: float) -> list[Drawn]:
     found: list[Drawn] = []
     for number in range(dice.choice((0, 2, 4, 6))):
         job = _job(dice, FEW_FROM + number, frozenset())
+        if dice.random() < 0.4:
+            job = with_long_work(job, LONG_SECONDS)
         found.append((dice.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
-    requests = (("cancel",), ("pause",), ("cancel", "pause"), ("pause", "cancel"))
-    for _ in range(dice.choice((0, 1, 3))):
-        at, pick = dice.uniform(0.2, seconds), dice.uniform(0.8, 1.0)
+    requests = (("cancel",), ("pause",), ("pause", "cancel"), ("cancel", "pause"))
+    for _ in range(dice.choice((0, 2, 4))):
+        at, pick = dice.uniform(0.2, seconds), dice.uniform(0.7, 1.0)
         for what in dice.choice(requests):
             found.append((at, "control", {"what": what, "pick": pick}))
-            at += dice.uniform(0.0, 0.2)
+            at += dice.uniform(0.0, 0.05)
     return found
+
+
+def with_long_work(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """The same job, but it takes so long; unless nobody can read what it is to do."""
+    if job["payload"] in BAD_PAYLOADS:
+        return dict(job)
+    payload = json.loads(job["payload"])
+    payload["steps"] = [STEP_SECONDS] * round(seconds / STEP_SECONDS)
+    return {**job, "payload": json.dumps(payload)}
 
 
 def _job(dice: random.Random, number: int, faults: frozenset[str]) -> dict[str, Any]:

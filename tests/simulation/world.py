@@ -183,4 +183,4 @@ def end_bound(scenario: Scenario) -> float:
     """By then every job has ended, were there but one worker."""
     deeds = [*scenario.deeds, *scenario.business]
     jobs = sum(len(deed.values["jobs"]) for deed in deeds if deed.what == "enqueue")
-    return 60.0 + jobs * (5.0 + scenario.lease_seconds)
+    return 60.0 + jobs * (5.0 + 2 * scenario.lease_seconds)
