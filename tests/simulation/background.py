@@ -53,14 +53,19 @@ def with_favourite(
     for at, what, values in deeds:
         if what == "enqueue":
             jobs = [_mixed(kind, job) for job in values["jobs"]]
-            for number, job in enumerate(jobs):
-                seconds = lease * dice.uniform(0.5, 3.0)
-                if dice.random() < long_share and job["kind"] == "plain":
-                    jobs[number] = users.with_long_work(job, seconds)
+            jobs = [_perhaps_long(dice, lease, long_share, job) for job in jobs]
             done.append((at, what, {**values, "jobs": jobs}))
         else:
             done.append((at, what, values))
     return done
+
+
+def _perhaps_long(
+    dice: random.Random, lease: float, long_share: float, job: dict[str, Any]
+) -> dict[str, Any]:
+    seconds = lease * dice.uniform(0.5, 3.0)
+    is_long = dice.random() < long_share and job["kind"] == "plain"
+    return users.with_long_work(job, seconds) if is_long else job
 
 
 def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
