@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench simulate fuzz nightly dashboards fmt lock clean
+.PHONY: help run test check bench simulate fuzz mutants nightly dashboards fmt lock clean
 .PHONY: check-format check-lint check-async check-mypy check-pyright check-config
 .DELETE_ON_ERROR:
 
@@ -64,6 +64,9 @@ simulate: .venv/dev.stamp  ## whole clusters with faults, from seeds: SEEDS=1:10
 
 fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## 50,000 inputs for the HTTP side, half an hour
 	@$(BIN)/python -m tests.fuzz $(ARGS)
+
+mutants: .venv/dev.stamp  ## known mistakes in copies of the tree: the simulation must notice each
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted for real, images built (root, Debian)
 	@MUSTERD_TEST_NIGHTLY=1 $(BIN)/pytest --timeout 1800 \

@@ -9,8 +9,9 @@ import ast
 import pytest
 
 from tests.checker.table import ALL
-from tests.mutants.kept import kept
+from tests.mutants.kept import kept, median
 from tests.mutants.mutant import CANARY, ROOT, Mutant, mutants
+from tests.mutants.page import PAGE, rows
 from tests.mutants.tree import copied, start
 
 MUTANTS = mutants()
@@ -44,6 +45,13 @@ def test_there_are_enough_of_them_and_a_canary() -> None:
 def test_what_is_kept_is_of_mutants_that_there_are_and_by_what_they_should_fire() -> None:
     for name, caught in kept().items():
         assert set(caught.violated) & MUTANTS[name].fires, name
+
+
+def test_all_have_been_caught_and_the_page_says_how() -> None:
+    caught = kept()
+    assert [name for name in MUTANTS if name not in caught] == [], "make mutants ARGS=--keep"
+    assert median(caught.values()) <= 200
+    assert "".join(rows(MUTANTS, caught)) in PAGE.read_text(), "make mutants ARGS=--keep"
 
 
 def test_a_copy_runs_its_own_code_and_not_what_is_installed() -> None:
