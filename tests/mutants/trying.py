@@ -52,18 +52,13 @@ def try_out(edits: Iterable[Edit], first: int, count: int) -> Finding:
 
 def _run(tree: Path, seeds: str) -> list[dict[str, Any]]:
     wanted = ("--seeds", seeds, "--jobs", "1", "--stop-at-first", "--json")
-    ran: list[dict[str, Any]] = []
-    said: list[str] = []
     with start(tree, "-m", "tests.simulation", *wanted) as process:
         try:
-            for line in _lines(process):
-                if line.startswith("{"):
-                    ran.append(json.loads(line))
-                else:
-                    said.append(line)
+            said = list(_lines(process))
             code = process.wait(SILENT_SECONDS)
         finally:
             process.kill()
+    ran: list[dict[str, Any]] = [json.loads(line) for line in said if line.startswith("{")]
     if code not in {HOLDS, VIOLATED} or not ran:
         raise NotRun(f"seeds {seeds}: it ended with {code}\n{''.join(said[-SHOWN_LINES:])}")
     return ran

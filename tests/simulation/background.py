@@ -52,19 +52,23 @@ def with_favourite(
     done: list[Drawn] = []
     for at, what, values in deeds:
         if what == "enqueue":
-            jobs = [_mixed(kind, job) for job in values["jobs"]]
-            for number, job in enumerate(jobs):
-                seconds = lease * dice.uniform(0.5, 3.0)
-                if dice.random() < long_share and job["kind"] == "plain":
-                    jobs[number] = users.with_long_work(job, seconds)
+            jobs = [_mixed(dice, job, kind, (long_share, lease)) for job in values["jobs"]]
             done.append((at, what, {**values, "jobs": jobs}))
         else:
             done.append((at, what, values))
     return done
 
 
-def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
-    return {**job, "kind": kind} if kind and job["kind"] == "plain" else dict(job)
+def _mixed(
+    dice: random.Random, job: Mapping[str, Any], kind: str | None, long: tuple[float, float]
+) -> dict[str, Any]:
+    share, lease = long
+    if kind and job["kind"] == "plain":
+        job = {**job, "kind": kind}
+    seconds = lease * dice.uniform(0.5, 3.0)
+    if dice.random() < share and job["kind"] == "plain":
+        return users.with_long_work(job, seconds)
+    return dict(job)
 
 
 def draw_storms(
