@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tests.mutants.kept import Caught, keep, kept, median
 from tests.mutants.mutant import Mutant, mutants
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     wanted = [known[name] for name in asked.names] or list(known.values())
     caught: dict[str, Caught] = {}
     with ThreadPoolExecutor(asked.jobs) as pool:
-        tries = pool.map(lambda mutant: _try(mutant, asked.seeds_max), wanted)
+        tries = pool.map(partial(_try, asked.seeds_max), wanted)
         for mutant, found in zip(wanted, tries, strict=True):
             _say(_row(mutant, found))
             if isinstance(found, Finding) and found.seed and found.catches(mutant):
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if suspicious or len(caught) < len(wanted) else 0
 
 
-def _try(mutant: Mutant, seeds_max: int) -> Finding | NotRun:
+def _try(seeds_max: int, mutant: Mutant) -> Finding | NotRun:
     try:
         return try_out(mutant.edits, FIRST_SEED, seeds_max)
     except NotRun as error:
@@ -56,9 +57,13 @@ def _try(mutant: Mutant, seeds_max: int) -> Finding | NotRun:
 def _control(caught: Mapping[str, Caught], pool: ThreadPoolExecutor) -> Iterator[str]:
     """With these very seeds there must be nothing wrong with the product as it is."""
     seeds = sorted({one.seed for one in caught.values()})
-    for seed, found in zip(seeds, pool.map(lambda seed: try_out((), seed, 1), seeds), strict=True):
+    for seed, found in zip(seeds, pool.map(_without_mutant, seeds), strict=True):
         if found.violated:
             yield f"seed {seed} violates {', '.join(sorted(found.violated))} without any mutant"
+
+
+def _without_mutant(seed: int) -> Finding:
+    return try_out((), seed, 1)
 
 
 def _row(mutant: Mutant, found: Finding | NotRun) -> str:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ LEFT_OUT = shutil.ignore_patterns("*.tmp", "node_modules", ".*")
 
 
 @contextmanager
-def copied(edits: Iterable[Edit] = ()) -> Iterator[Path]:
+def copied(edits: Iterable[Edit] = ()) -> Generator[Path]:
     """A copy with these changes, for as long as this lasts."""
     with TemporaryDirectory(prefix="musterd-mutant-") as folder:
         tree = Path(folder) / "tree"
