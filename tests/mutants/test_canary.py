@@ -10,12 +10,12 @@ from tests.mutants.mutant import CANARY, mutants
 from tests.mutants.trying import try_out
 
 SEEDS = 60  # many times what each of these needs
-# Of different sorts: a claim, a write, a lease, a request, a duty.
+# Of different sorts: a claim, a write, a lease, the budget of attempts, a duty.
 HANDFUL = (
     "claims-before-due",
-    "settle-without-guard",
-    "no-local-deadline",
-    "cancel-of-the-waiting-only-told",
+    "renewal-without-guard",
+    "reaper-looks-at-no-lease",
+    "fails-an-attempt-early",
     "duty-taken-from-its-holder",
 )
 
