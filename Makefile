@@ -35,7 +35,7 @@ help:  ## this list
 run: .venv/run.stamp  ## the daemon, on the embedded engine unless told otherwise
 	@exec $(BIN)/musterd run $(ARGS)
 
-test: .venv/dev.stamp .fuzz-venv/stamp  ## every test that fits a build machine
+test: .venv/dev.stamp .fuzz-venv/stamp  ## all tests but the minutes of real faults
 	@$(BIN)/pytest -n $(TESTERS) --maxprocesses 8 --dist worksteal $(ARGS)
 
 check: check-format check-lint check-async check-mypy check-pyright check-config  ## format, lint, types, shipped configuration
