@@ -54,6 +54,7 @@ class Mix:
     slow_share: float = 0.02  # of jobs that take three seconds
     controls_a_second: float = 4.0
     crowd: int = 200
+    targets: int = 8  # each of them does a few jobs a second, retries included
     batch: int = 1
 
 

@@ -18,7 +18,6 @@ from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUna
 from tests.faults.recording import Recorder
 from tests.faults.sizes import Mix
 
-TARGETS = 8
 KEYS_MAX = 40
 RECENT = 400
 MANY = 5  # jobs in one request, now and then
@@ -114,7 +113,7 @@ class Workload:
             payload["fails"] = dice.choice((1, 1, 2, 9, 20))
         job: dict[str, Any] = {"kind": dice.choice(self._mix.kinds), "payload": payload}
         if dice.random() < 0.15:
-            job["target"] = f"t{dice.randrange(TARGETS)}"
+            job["target"] = f"t{dice.randrange(self._mix.targets)}"
         if dice.random() < 0.3:
             job["priority"] = dice.choice((-5, 1, 9))
         if dice.random() < 0.1:

@@ -46,7 +46,7 @@ class Phases:
 def prove(plan: Plan) -> Line:
     mix = Mix(
         jobs_a_second=plan.jobs_a_second, kinds=("beside",) * 9 + ("work",),
-        milliseconds=(0, 30), slow_share=0.001, crowd=3000, batch=16,
+        milliseconds=(0, 30), slow_share=0.001, crowd=3000, targets=200, batch=16,
     )  # fmt: skip
     sizes = Sizes({}, mix, workers_max=12, memory_mb=2048, keep_seconds=90.0)
     folder = plan.folder / "soak"
