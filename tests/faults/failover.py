@@ -24,6 +24,8 @@ from tests.support.standby import Standby, caught_up, follow_closely, kill_hard
 FAULTS = {"kill": 3, "freeze": 1}  # before the failover, and again after it
 OUTAGE_SECONDS = (0.0, 3.0)
 LOST_SECONDS = (0.5, 2.0)  # of what was written last, where some is lost
+LOST_JOBS_MIN = 4  # of which clients were told: the first may have been written before
+TOLD_SECONDS = 30.0
 
 
 @attrs.frozen
@@ -54,6 +56,7 @@ def run(folder: Path, seed: int, sizes: Sizes, *, lossy: bool) -> Judged:
             caught_up(pair.primary)
             since = scene.recorder.fault("shipping_ends")
             pair.standby.follow_nobody()
+            scene.workload.wait_until_told(LOST_JOBS_MIN, TOLD_SECONDS)
             time.sleep(dice.uniform(*LOST_SECONDS))
         else:
             follow_closely(pair.primary)

@@ -53,6 +53,8 @@ class Workload:
         self._is_crowded = False
         self._over = threading.Event()
         self.troubles: list[BaseException] = []
+        self._told = 0
+        self._counting = threading.Lock()
         self._pause = 2 * mix.batch / mix.jobs_a_second  # of each of the two that enqueue
         works = (self._enqueue, self._enqueue, self._control)
         self._threads = [
@@ -162,6 +164,15 @@ class Workload:
             self._known.add((job_id, key))
         self._recorder.reply(call, "ok", job=job_id, new=is_new)
         self._recent.append(job_id)
+        with self._counting:
+            self._told += 1
+
+    def wait_until_told(self, jobs: int, at_most_seconds: float) -> None:
+        """Until clients have been told of so many more."""
+        until, wanted = time.monotonic() + at_most_seconds, self._told + jobs
+        while self._told < wanted:
+            assert time.monotonic() < until, f"{wanted - self._told} of {jobs} jobs still not told"
+            time.sleep(0.05)
 
     def _control(self, who: str, dice: Random) -> None:
         with self._client() as client:
