@@ -48,6 +48,8 @@ from musterd.store.standing import Standing
 from musterd.store.target import TargetView
 from musterd.store.vitals import Vitals
 
+EXCHANGES_AT_ONCE = 2  # that one daemon has under way
+
 
 @attrs.frozen
 class SchemaState:
@@ -156,7 +158,8 @@ class Engine(Protocol):
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
-        """Settles and claims in one transaction and one round trip.
+        """Settles and claims in one transaction and one round trip. `EXCHANGES_AT_ONCE` may be
+        under way; one does not see what another is about to claim.
 
         A settlement changes its row only while the row is leased under the settlement's token; the
         others come back as `rejected`. A settlement to `queued` puts the attempt into the history.

@@ -48,12 +48,13 @@ class Appetite:
     def note_service(self, seconds: float) -> None:
         self._service_seconds += (seconds - self._service_seconds) * SERVICE_WEIGHT
 
-    def note_claim(self, taken: int, asked: int, parked: int = 0) -> bool:
+    def note_claim(self, taken: int, asked: int, parked: int = 0, *, missed: bool = False) -> bool:
         """Says whether the queue has just run dry, after work or a hint: time to ask when the next
-        job is due. A short claim that parked jobs does not say so: there may be more behind them.
+        job is due. A short claim that parked jobs, or may have `missed` some, does not say so:
+        there may be more.
         """
         now = trio.current_time()
-        self.hungry = taken >= asked or parked > 0 or self._hinted
+        self.hungry = taken >= asked or parked > 0 or missed or self._hinted
         if self.hungry:
             self._echo_seconds = ECHO_SECONDS
             return False
@@ -75,12 +76,12 @@ class Appetite:
         """How many more claims may lie ready: what so many hands start within `ahead_seconds`, as
         measured.
 
-        Up to two batches: one is worked on while the other is fetched. 0 until half a batch is
+        Up to three batches: one is worked on while two are fetched. 0 until half a batch is
         missing, since a visit for a few costs nearly as much as one for many.
         """
         if not self.ahead_seconds:
             return 0
         soon = int(hands * self.ahead_seconds / max(self._service_seconds, 1e-6))
-        target = min(2 * self.batch_max, soon)
+        target = min(3 * self.batch_max, soon)
         room = target - ready
         return room if 2 * room >= min(target, self.batch_max) else 0

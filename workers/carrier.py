@@ -1,20 +1,23 @@
-"""Carries settlements and claims between the desk and the store, one visit after another.
+"""Carries settlements and claims between the desk and the store.
 
 What gathers during one visit goes with the next, so batches grow with the load and a single job
-waits for nobody. A failed visit loses nothing: settlements stay at the desk, and a visit whose
-reply was lost is read back by token.
+waits for nobody. Once a whole batch has gathered it need not wait for the visit under way: a second
+one goes beside it, so that the store has work while this process reads a reply. A failed visit
+loses nothing: settlements stay at the desk, and a visit whose reply was lost is read back by token.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 import attrs
 import trio
 
-from musterd.store.engine import Engine
+from musterd.store.engine import EXCHANGES_AT_ONCE, Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
@@ -30,6 +33,13 @@ PAUSE_SECONDS_MAX = 2.0
 REFUSED_BYTES_MAX = 2000
 
 
+class _Load(NamedTuple):
+    """What goes with one visit."""
+
+    ended: list[Ended]
+    request: ClaimRequest | None
+
+
 @attrs.define(eq=False)
 class Carrier:
     """Owned by the daemon. `on_delay` is called when the next due time may have changed: the queue
@@ -42,17 +52,34 @@ class Carrier:
     dice: random.Random
     on_delay: Callable[[], None]
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)  # `run` has returned
-    _uncertain: set[int] = attrs.field(factory=set[int], init=False)  # sent, and no reply came
+    # Sent, and no reply came: the job and the token of its claim.
+    _uncertain: set[tuple[int, UUID]] = attrs.field(factory=set[tuple[int, UUID]], init=False)
+    _under_way: int = attrs.field(default=0, init=False)  # visits
+    _attending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
     _failures: int = attrs.field(default=0, init=False)
     _closing: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
         """Returns after `close`, once every settlement is in the store."""
-        while not self._closing or self.desk.has_ended:
-            await self._wait_for_cause()
-            await self._visit()
+        async with trio.open_nursery() as nursery:
+            for _ in range(EXCHANGES_AT_ONCE):
+                nursery.start_soon(self._visit_again_and_again)
         self.finished.set()
+
+    async def _visit_again_and_again(self) -> None:
+        while not self._closing or self.desk.has_ended:
+            async with self._attending:  # one sees when to leave, while others are under way
+                await self._wait_for_cause()
+                load = self._load()
+                self._under_way += 1
+            try:
+                if load.ended or load.request is not None:
+                    await self._visit(*load)
+            finally:
+                self._under_way -= 1
+                self.desk.expect(load.request, -1)
+                self.desk.cause.set()  # whoever attends may go without a whole batch again
 
     def close(self) -> None:
         self._closing = True
@@ -61,17 +88,21 @@ class Carrier:
     async def _wait_for_cause(self) -> None:
         if not self.desk.has_a_load:
             await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
-        while not (self._closing or self.desk.has_cause()):
+        while not self._has_cause():
             self.desk.cause = trio.Event()
-            with trio.CancelScope(deadline=self.desk.next_poll_local) as poll:
+            self.desk.enough = self.desk.plan.batch_max if self._under_way else 1
+            deadline = math.inf if self._under_way else self.desk.next_poll_local
+            with trio.CancelScope(deadline=deadline) as poll:
                 await self.desk.cause.wait()
             if poll.cancelled_caught:
                 self.desk.appetite.poll_due()
 
-    async def _visit(self) -> None:
-        ended, request = self._load()
-        if not ended and request is None:
-            return
+    def _has_cause(self) -> bool:
+        if self._under_way:
+            return self.desk.has_a_batch
+        return self._closing or self.desk.has_cause()
+
+    async def _visit(self, ended: list[Ended], request: ClaimRequest | None) -> None:
         sent_boottime = self.boottime()
         settlements = [one.settlement for one in ended]
         try:
@@ -81,7 +112,7 @@ class Carrier:
             if not ended:  # a row that cannot be claimed as it stands
                 await self._pause()
         except OutcomeUnknown:
-            self._uncertain.update(one.id for one in settlements)
+            self._uncertain.update((one.id, one.token) for one in settlements)
             self.desk.put_back(ended)
             await self._read_back(request, sent_boottime)
         except StoreError:
@@ -93,15 +124,17 @@ class Carrier:
                 self._book_claims(exchange, request, sent_boottime)
             await self._book(_as_turned(ended, exchange.turned), exchange.rejected)
 
-    def _load(self) -> tuple[list[Ended], ClaimRequest | None]:
+    def _load(self) -> _Load:
         ended = self.desk.take_ended()
         if self._uncertain:
             ended = self._one_of_each_job(ended)
         if not self._alone:
-            return ended, self.desk.request()
+            request = self.desk.request(is_first=not self._under_way)
+            self.desk.expect(request, 1)
+            return _Load(ended, request)
         self._alone -= 1
         self.desk.put_back(ended[1:])
-        return ended[:1], None
+        return _Load(ended[:1], None)
 
     def _one_of_each_job(self, ended: list[Ended]) -> list[Ended]:
         """What comes back names jobs. An end whose reply was lost may be followed by that of the
@@ -115,7 +148,8 @@ class Carrier:
         appetite, claims = self.desk.appetite, exchange.claims
         self.desk.book_claims(claims, sent_boottime)
         appetite.no_room = exchange.full
-        if appetite.note_claim(len(claims), request.batch, exchange.parked):
+        missed = self._under_way > 1  # what another visit has in its hands is not seen by this one
+        if appetite.note_claim(len(claims), request.batch, exchange.parked, missed=missed):
             self.on_delay()
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:
@@ -128,7 +162,8 @@ class Carrier:
         if any(one.settlement.delay_seconds is not None for one in ended):
             self.on_delay()
         if self._uncertain:
-            self._uncertain.difference_update(one.settlement.id for one in ended)
+            known = ((one.settlement.id, one.settlement.token) for one in ended)
+            self._uncertain.difference_update(known)
 
     async def _written_before(
         self, ended: Sequence[Ended], rejected: frozenset[int]
@@ -137,7 +172,10 @@ class Carrier:
         reply did not.
         """
         doubtful = [
-            one.settlement for one in ended if one.settlement.id in rejected & self._uncertain
+            one.settlement
+            for one in ended
+            if one.settlement.id in rejected
+            and (one.settlement.id, one.settlement.token) in self._uncertain
         ]
         if not doubtful:
             return frozenset()

@@ -34,6 +34,7 @@ class Desk:
         self.seats: dict[int, Seat] = {}
         self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, dice)
         self.cause = trio.Event()  # set = the carrier has a reason to look
+        self.enough = 1  # so many ends are one
         self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
         self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
@@ -43,6 +44,7 @@ class Desk:
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
         self._ready: deque[Held] = deque()  # claimed ahead, state `assigned`
         self._ended: list[Ended] = []
+        self._expected = 0  # jobs that have been asked for
 
     # -- for workers
 
@@ -102,7 +104,8 @@ class Desk:
             seat.free_since_local = now
         held.settling = True
         self._ended.append(ending(held, verdict, now, run_seconds))
-        self.cause.set()
+        if len(self._ended) >= self.enough:
+            self.cause.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
         """Forgets a claim whose lease was lost: nothing is written for it."""
@@ -190,6 +193,10 @@ class Desk:
         return 2 * len(self._ended) >= self.plan.batch_max
 
     @property
+    def has_a_batch(self) -> bool:
+        return len(self._ended) >= self.plan.batch_max
+
+    @property
     def ready_count(self) -> int:
         return len(self._ready)
 
@@ -206,17 +213,24 @@ class Desk:
     def put_back(self, ended: Sequence[Ended]) -> None:
         self._ended[:0] = ended
 
-    def request(self) -> ClaimRequest | None:
-        """A call for work for all idle workers, and for those that soon will be."""
+    def request(self, *, is_first: bool = True) -> ClaimRequest | None:
+        """A call for work for all idle workers, and for those that soon will be. Where it is not
+        the first one under way, the idle have been asked for.
+        """
         if not self.claiming:
             return None
-        idle = self._idle()
+        idle = self._idle() if is_first else ()
         ahead = min(self._room_ahead(), self.plan.batch_max - len(idle))
         if not idle and not ahead:
             return None
         self.appetite.begin_look()
         plan, token = self.plan, UUID(int=self._dice.getrandbits(128), version=4)
         return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, *plan.bounds())
+
+    def expect(self, request: ClaimRequest | None, sign: int) -> None:
+        """That call is on its way, or (-1) answered."""
+        if request is not None:
+            self._expected += sign * request.batch
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie
@@ -296,4 +310,4 @@ class Desk:
         hands = sum(
             not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values()
         )
-        return self.appetite.room_ahead(hands, len(self._ready))
+        return self.appetite.room_ahead(hands, len(self._ready) + self._expected)

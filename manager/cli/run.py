@@ -82,6 +82,7 @@ async def _run(
     import trio
 
     from musterd.manager.cli.node import early_and_late_signals, make_node
+    from musterd.manager.collecting import collect_seldom
 
     settings, catalog = start
     node = make_node(settings, catalog, log, None, lambda: _reread(given, log), service_manager)
@@ -91,6 +92,7 @@ async def _run(
             _greet(address, node, log)
             if live is not None:
                 nursery.start_soon(_redraw, live, node)
+            collect_seldom()
             await node.daemon.run()
             if address:  # whoever told an idle node to drain is still being answered
                 await trio.sleep(ANSWER_SECONDS)

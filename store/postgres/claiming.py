@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import attrs
 import psycopg
@@ -20,33 +21,41 @@ Cursor = psycopg.AsyncCursor[rows.Row]
 Send = Callable[[TrioConnection, str, rows.Params], Awaitable[Cursor]]
 
 
+class Sent(NamedTuple):
+    cursor: Cursor
+    with_targets: bool  # it reckoned with them
+
+
 @attrs.define
 class Claiming:
-    """The claims of one engine, one at a time. What targets need makes a claim dearer, so it is
-    asked for only while jobs with a target are met.
+    """The claims of one engine. What targets need makes a claim dearer, so it is asked for only
+    while jobs with a target are met.
     """
 
     send: Send
     _scan: int = 0  # how many jobs the next claim looks at, beyond those that it wants
     _targets: int = 0  # how many more claims reckon with targets
 
-    async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Cursor:
+    async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Sent:
         """Sends what is to be sent; `conn` may be in a pipeline."""
         params = rows.claim_request(claim, self._scan)
         if not is_one_statement(claim):
             await self.send(conn, "lock_caps", {})  # before the statements that count
         if claim.caps:
             await self.send(conn, "unpark", params)
-        return await self.send(conn, "claim_targets" if self._targets else "claim", params)
+        with_targets = self._targets > 0
+        name = "claim_targets" if with_targets else "claim"
+        return Sent(await self.send(conn, name, params), with_targets)
 
     async def end(
-        self, conn: TrioConnection, claim: ClaimRequest, sent: Cursor
+        self, conn: TrioConnection, claim: ClaimRequest, sent: Sent
     ) -> tuple[list[Claim], int, bool]:
         """The claims, how many jobs were taken out of their way, and whether no more may be
         leased.
         """
-        claims, aside, other, is_full = rows.claims_and_rest(await sent.fetchall(), claim.token)
-        if not self._targets and other:  # it stopped at a job with a target: goes on from there
+        found = await sent.cursor.fetchall()
+        claims, aside, other, is_full = rows.claims_and_rest(found, claim.token)
+        if not sent.with_targets and other:  # it stopped at a job with a target: goes on from there
             self._targets = TARGETS_EXPECTED
             if is_full:
                 return claims, aside, is_full
@@ -54,7 +63,7 @@ class Claiming:
             return claims + more, aside + more_aside, is_full
         if self._targets:
             met = other or aside or any(one.target is not None for one in claims)
-            self._targets = TARGETS_EXPECTED if met else self._targets - 1
+            self._targets = TARGETS_EXPECTED if met else max(0, self._targets - 1)
         self._scan = ASIDE_AT_ONCE if aside or other else 0
         return claims, aside, is_full
 

@@ -26,7 +26,7 @@ class _Visit:
 
 
 class Exchanging:
-    """Of one engine; one exchange at a time."""
+    """Of one engine; exchanges may go on beside each other."""
 
     def __init__(self, pool: Pool, send: Send, limit_seconds: float) -> None:
         self._pool = pool

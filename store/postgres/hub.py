@@ -13,6 +13,7 @@ import trio
 from psycopg.abc import ConnDict
 
 from musterd.store.connections import ConnectionUse
+from musterd.store.engine import EXCHANGES_AT_ONCE
 from musterd.store.lookout import Sight
 from musterd.store.postgres import migrating, setup
 from musterd.store.postgres.connection import TrioConnection
@@ -38,7 +39,7 @@ class Hub:
         self.options = options
         self._dice = dice
         self.gate = gate = self._gate(self.params, setup.PLANNER)
-        self.exchange, self.leases = Pool(gate, 1), Pool(gate, 1)
+        self.exchange, self.leases = Pool(gate, EXCHANGES_AT_ONCE), Pool(gate, 1)
         self.shared = Pool(gate, options.pool_size)
         listening = (
             setup.connection_params(options.listen_url) if options.listen_url else self.params
@@ -64,7 +65,7 @@ class Hub:
 
     def join(self) -> None:
         self._users += 1
-        self.exchange.grow_to(min(self._users, self.options.pool_size))
+        self.exchange.grow_to(min(self._users + 1, self.options.pool_size))
         self.leases.grow_to(min(self._users, LEASES_MAX))
 
     async def leave(self) -> None:

@@ -87,7 +87,7 @@ async def test_a_hint_that_comes_during_a_look_is_not_forgotten(
         (0.0199, 8, 8, 0),
         (0.00099, 8, 0, 161),
         (0.001, 8, 10_000, 0),
-        (0.0, 8, 0, 1000),  # two batches at most
+        (0.0, 8, 0, 1500),  # three batches at most
         (0.001, 0, 0, 0),
     ],
 )

@@ -1,8 +1,10 @@
 """The carrier: what goes together on a visit to the store."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
+import attrs
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -20,6 +22,7 @@ from musterd.workers.desk import Desk
 from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.held import Held
 from musterd.workers.outcome import Verdict, released
+from musterd.workers.seat import Seat
 from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.unit.workers.test_desk import Heard
 
@@ -30,6 +33,11 @@ class Watched(FaultyEngine):
     def __init__(self, engine: SqliteEngine, nursery: trio.Nursery) -> None:
         super().__init__(engine, nursery)
         self.visits: list[list[tuple[int, int]]] = []  # of each, (job, attempt)
+
+    @property
+    def ends(self) -> list[int]:
+        """How many went with each visit that settled."""
+        return [len(visit) for visit in self.visits if visit]
 
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
@@ -68,6 +76,92 @@ async def test_two_ends_of_one_job_do_not_go_together(autojump_clock: MockClock)
     ]
     assert heard.stale == 0
     await engine.close()
+
+
+BATCH = 4
+SUCCESS = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+
+
+@attrs.frozen
+class Busy:
+    desk: Desk
+    seat: Seat
+    store: Watched
+    heard: Heard
+
+    async def end(self, jobs: int) -> None:
+        """Does so many of those that lie ready; a second later what can be written is."""
+        for _ in range(jobs):
+            held = self.desk.take(self.seat)
+            assert held is not None
+            self.desk.settle(self.seat, held, SUCCESS)
+        await trio.sleep(1)
+
+
+@pytest.fixture
+async def busy() -> AsyncGenerator[Busy]:
+    """Three batches lie ready, and the reply to the first settlement will take ten seconds."""
+    heard = Heard()
+    desk = Desk(DeskPlan("north", 30.0, 2.0, 60.0, BATCH, 1.0), heard, random.Random(1))
+    engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
+    await engine.open()
+    await engine.migrate()
+    await engine.enqueue([NewJob("k")] * 50)
+    for _ in range(1000):
+        desk.appetite.note_service(0.0)
+    async with trio.open_nursery() as nursery:
+        store = Watched(engine, nursery)
+        carrier = Carrier(desk, store, trio.current_time, random.Random(1), lambda: None)
+        seat = desk.open_seat(1)
+        nursery.start_soon(carrier.run)
+        await trio.sleep(1)
+        store.visits.clear()
+        store.faults["settle"].append(Fault("slow_reply", 10.0))
+        yield Busy(desk, seat, store, heard)
+        carrier.close()
+        await carrier.finished.wait()
+        nursery.cancel_scope.cancel()
+    await engine.close()
+
+
+async def test_a_second_visit_leaves_with_a_whole_batch(
+    autojump_clock: MockClock, busy: Busy
+) -> None:
+    del autojump_clock
+    await busy.end(1)
+    await busy.end(BATCH - 1)
+    assert busy.store.ends == [1]  # not for less
+    await busy.end(1)
+    assert busy.store.ends == [1, BATCH]
+    assert len(busy.heard.ended) == BATCH  # its reply is here, the first one's is not
+    await busy.end(BATCH)
+    assert busy.store.ends == [1, BATCH, BATCH]
+
+
+async def test_less_than_a_batch_leaves_when_the_visit_under_way_is_back(
+    autojump_clock: MockClock, busy: Busy
+) -> None:
+    del autojump_clock
+    await busy.end(1)
+    await busy.end(2)
+    await trio.sleep(7)
+    assert busy.store.ends == [1]
+    await trio.sleep(2)
+    assert busy.store.ends == [1, 2]
+    assert len(busy.heard.ended) == 3
+
+
+async def test_what_ends_while_two_visits_are_under_way_is_written_all_the_same(
+    autojump_clock: MockClock, busy: Busy
+) -> None:
+    del autojump_clock
+    busy.store.faults["settle"].append(Fault("reply_lost"))
+    await busy.end(1)
+    await busy.end(BATCH)
+    await busy.end(1)
+    await trio.sleep(60)
+    assert sorted(report.job_id for report in busy.heard.ended) == list(range(1, BATCH + 3))
+    assert busy.heard.stale == 0
 
 
 async def _next(desk: Desk) -> Held:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
@@ -142,3 +143,18 @@ async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
     assert sorted(given_back) == [5, 6]
     assert all(one.forgive and one.state is JobState.QUEUED for one in given_back.values())
     assert desk.request() is None
+
+
+async def test_a_call_beside_another_asks_for_neither_its_workers_nor_its_room(desk: Desk) -> None:
+    for _ in range(2000):
+        desk.appetite.note_service(0.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.wait_for_claim, desk.open_seat(1))
+        await trio.testing.wait_all_tasks_blocked()
+        asked = []
+        for is_first in (True, False, False, False):
+            request = desk.request(is_first=is_first)
+            desk.expect(request, 1)
+            asked.append((request.workers, request.ahead) if request else None)
+        assert asked == [((1,), 499), ((), 500), ((), 500), None]
+        nursery.cancel_scope.cancel()
