@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from musterd.store.job import AttemptOutcome, JobState, Settlement
 from musterd.store.postgres.arrays import ages, numbers, texts_if_any, tokens, words
-from musterd.store.postgres.telling import how_far
-
-_FIELDS = {name: attrgetter(name) for name in Settlement._fields}
+from musterd.store.postgres.telling import Columns, how_far
 
 
 def settlements(ended: Sequence[Settlement], now_local: float) -> Mapping[str, Any]:
@@ -18,45 +16,47 @@ def settlements(ended: Sequence[Settlement], now_local: float) -> Mapping[str, A
     for what a success has.
     """
     in_order = sorted(ended, key=itemgetter(0))  # by id: two batches lock rows in the same order
+    each = _columns(in_order)
     return {
-        "ids": numbers(_each(in_order, "id")),
-        "tokens": tokens(_each(in_order, "token")),
-        "workers": numbers(_each(in_order, "worker")),
-        "started_ages": ages(_each(in_order, "started_local"), now_local),
-        "ended_ages": ages(_each(in_order, "ended_local"), now_local),
-        "results": texts_if_any(_each(in_order, "result")),
-        "errors": texts_if_any(_each(in_order, "error")),
-        "reasons": texts_if_any(_each(in_order, "reason")),
-        "logs": texts_if_any(_each(in_order, "log")),
-        "spents": texts_if_any(_each(in_order, "spent")),
-        **_beside_success(in_order),
-        **how_far(in_order),
+        "ids": numbers(each["id"]),
+        "tokens": tokens(each["token"]),
+        "workers": numbers(each["worker"]),
+        "started_ages": ages(each["started_local"], now_local),
+        "ended_ages": ages(each["ended_local"], now_local),
+        "results": texts_if_any(each["result"]),
+        "errors": texts_if_any(each["error"]),
+        "reasons": texts_if_any(each["reason"]),
+        "logs": texts_if_any(each["log"]),
+        "spents": texts_if_any(each["spent"]),
+        **_beside_success(each),
+        **how_far(each),
     }
 
 
-def _beside_success(in_order: Sequence[Settlement]) -> Mapping[str, str]:
-    states, outcomes = _each(in_order, "state"), _each(in_order, "outcome")
-    count = len(in_order)
+def _beside_success(each: Columns) -> Mapping[str, str]:
+    states, outcomes = each["state"], each["outcome"]
+    count = len(states)
     if states.count(JobState.SUCCEEDED) == outcomes.count(AttemptOutcome.SUCCEEDED) == count:
         return dict.fromkeys(("states", "outcomes", "delays", "forgive"), "{}")
     return {
         "states": words(states),
         "outcomes": words(outcomes),
-        "delays": numbers(_each(in_order, "delay_seconds")),
-        "forgive": numbers(_each(in_order, "forgive")),
+        "delays": numbers(each["delay_seconds"]),
+        "forgive": numbers(each["forgive"]),
     }
 
 
 def settled_keys(ended: Sequence[Settlement]) -> Mapping[str, Any]:
+    each = _columns(ended)
     return {
-        "ids": numbers(_each(ended, "id")),
-        "tokens": tokens(_each(ended, "token")),
-        "attempts": numbers(_each(ended, "attempt")),
-        "states": words(_each(ended, "state")),
-        "outcomes": words(_each(ended, "outcome")),
+        "ids": numbers(each["id"]),
+        "tokens": tokens(each["token"]),
+        "attempts": numbers(each["attempt"]),
+        "states": words(each["state"]),
+        "outcomes": words(each["outcome"]),
     }
 
 
-def _each(settled: Sequence[Settlement], field: str) -> list[Any]:
-    """One field of all of them."""
-    return list(map(_FIELDS[field], settled))
+def _columns(ended: Sequence[Settlement]) -> Columns:
+    """Of at least one."""
+    return dict(zip(Settlement._fields, zip(*ended, strict=True), strict=True))

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from musterd.store.job import ProgressNote, Settlement
+from musterd.store.job import ProgressNote
 from musterd.store.postgres.arrays import numbers, texts
 
 Arrays = dict[str, str]
+Columns = Mapping[str, Sequence[Any]]  # field by field, each of all settlements in their order
 
 NOTHING: Arrays = dict.fromkeys(("percents", "notes", "phases", "phase_percents"), "{}")
 
 
-def how_far(in_order: Sequence[Settlement]) -> Arrays:
+def how_far(each: Columns) -> Arrays:
     """Empty arrays where no attempt says anything."""
-    if not any(one.percent is not None or one.phase is not None for one in in_order):
+    percents, phases = each["percent"], each["phase"]
+    if percents.count(None) == phases.count(None) == len(phases):
         return NOTHING
-    phases = [one.phase for one in in_order]
     return {
-        "percents": numbers(one.percent for one in in_order),
-        "notes": texts(one.note for one in in_order),
+        "percents": numbers(percents),
+        "notes": texts(each["note"]),
         "phases": texts(phase.name if phase else None for phase in phases),
         "phase_percents": numbers(phase.progress if phase else None for phase in phases),
     }
