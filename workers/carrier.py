@@ -86,7 +86,7 @@ class Carrier:
         self.desk.cause.set()
 
     async def _wait_for_cause(self) -> None:
-        if not self.desk.has_a_load:
+        if not self.desk.has_gathered(0.5):
             await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
         while not self._has_cause():
             self.desk.cause = trio.Event()
@@ -99,7 +99,7 @@ class Carrier:
 
     def _has_cause(self) -> bool:
         if self._under_way:
-            return self.desk.has_a_batch
+            return self.desk.has_gathered(1)
         return self._closing or self.desk.has_cause()
 
     async def _visit(self, ended: list[Ended], request: ClaimRequest | None) -> None:

@@ -19,7 +19,7 @@ from musterd.workers.desk_plan import DeskPlan
 from musterd.workers.held import Ended, Held, ending
 from musterd.workers.listener import Listener
 from musterd.workers.outcome import Verdict, released, requested
-from musterd.workers.seat import Seat
+from musterd.workers.seat import Seat, count_hands
 
 
 class Desk:
@@ -187,14 +187,9 @@ class Desk:
     def has_ended(self) -> bool:
         return bool(self._ended)
 
-    @property
-    def has_a_load(self) -> bool:
-        """Whether so much has ended that it should go at once: the workers go on meanwhile."""
-        return 2 * len(self._ended) >= self.plan.batch_max
-
-    @property
-    def has_a_batch(self) -> bool:
-        return len(self._ended) >= self.plan.batch_max
+    def has_gathered(self, batches: float) -> bool:
+        """Whether so much has ended: the workers go on meanwhile."""
+        return len(self._ended) >= batches * self.plan.batch_max
 
     @property
     def ready_count(self) -> int:
@@ -214,9 +209,7 @@ class Desk:
         self._ended[:0] = ended
 
     def request(self, *, is_first: bool = True) -> ClaimRequest | None:
-        """A call for work for all idle workers, and for those that soon will be. Where it is not
-        the first one under way, the idle have been asked for.
-        """
+        """A call for work for idle workers, unless an earlier one under way is, and for soon."""
         if not self.claiming:
             return None
         idle = self._idle() if is_first else ()
@@ -229,8 +222,7 @@ class Desk:
 
     def expect(self, request: ClaimRequest | None, sign: int) -> None:
         """That call is on its way, or (-1) answered."""
-        if request is not None:
-            self._expected += sign * request.batch
+        self._expected += 0 if request is None else sign * request.batch
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie
@@ -285,11 +277,8 @@ class Desk:
             del self.held[held.claim.id]
 
     def _wants_claims(self) -> bool:
-        return (
-            self.claiming
-            and self.appetite.hungry
-            and (bool(self._idle()) or self._room_ahead() > 0)
-        )
+        wants = self.claiming and self.appetite.hungry
+        return wants and (bool(self._idle()) or self._room_ahead() > 0)
 
     def _idle(self) -> tuple[int, ...]:
         """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
@@ -306,8 +295,5 @@ class Desk:
     def _room_ahead(self) -> int:
         if not self.appetite.hungry:
             return 0
-        now, stuck = trio.current_time(), self.plan.ahead_seconds
-        hands = sum(
-            not (seat.retiring or seat.is_stuck(now, stuck)) for seat in self.seats.values()
-        )
+        hands = count_hands(self.seats.values(), self.plan.ahead_seconds)
         return self.appetite.room_ahead(hands, len(self._ready) + self._expected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 import trio
 
@@ -37,3 +39,9 @@ class Seat:
         """Whether its present job has taken longer than that already."""
         started = self.held.started_local if self.held else None
         return started is not None and now_local - started > seconds
+
+
+def count_hands(seats: Iterable[Seat], stuck_seconds: float) -> int:
+    """Workers that will stay and may soon be free."""
+    now = trio.current_time()
+    return sum(not (seat.retiring or seat.is_stuck(now, stuck_seconds)) for seat in seats)

@@ -68,7 +68,7 @@ def judge_open_files(limit: int, settings: Settings, whose: str) -> list[Finding
 def files_wanted(settings: Settings) -> int:
     """The most that a daemon with these settings opens."""
     tenants = len(settings.tenants)
-    store = 2 * settings.store.pool_size + 3 + 3 * tenants
+    store = 2 * settings.store.pool_size + 4 + 3 * tenants
     web = OTHER_CONNECTIONS + settings.http.max_event_readers if settings.http.listen else 0
     work = settings.workers.max_count * FILES_A_WORKER
     return OWN_FILES + store + web + work + tenants * settings.webhooks.concurrency

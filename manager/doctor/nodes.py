@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from musterd.config.settings import Settings
 from musterd.manager.doctor.finding import Finding, fail, ok, warn
 from musterd.store.disagreement import warnings
+from musterd.store.engine import EXCHANGES_AT_ONCE
 from musterd.store.nodes import NodeRecord
 from musterd.store.vitals import Connections
 from musterd.store.words import cut, duration_text, one_line, plural
@@ -56,7 +57,8 @@ def judge_connections(
 def node_connections(tenants: int, settings: Settings) -> int:
     """The most that a node opens to one database: see `store.postgres.hub`."""
     pool = settings.store.pool_size
-    return pool + min(tenants, pool) + min(tenants, LEASE_CONNECTIONS_MAX) + LISTENING
+    exchanges = max(EXCHANGES_AT_ONCE, min(tenants + 1, pool))
+    return pool + exchanges + min(tenants, LEASE_CONNECTIONS_MAX) + LISTENING
 
 
 def _limit(what: str, most: int, used: int, found: Connections, wanted: int) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
@@ -58,5 +59,5 @@ def settled_keys(ended: Sequence[Settlement]) -> Mapping[str, Any]:
 
 
 def _columns(ended: Sequence[Settlement]) -> Columns:
-    """Of at least one."""
-    return dict(zip(Settlement._fields, zip(*ended, strict=True), strict=True))
+    columns = zip(*ended, strict=True) if ended else repeat(())
+    return dict(zip(Settlement._fields, columns, strict=False))

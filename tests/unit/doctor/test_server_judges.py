@@ -174,13 +174,13 @@ class TestTables:
 class TestNodes:
     def test_room_for_all_nodes(self) -> None:
         settings = settings_with()
-        assert nodes.node_connections(1, settings) == 7
+        assert nodes.node_connections(1, settings) == 8
         assert worst(nodes.judge_connections(CONNECTIONS, 3, 1, settings)) == "ok"
 
     def test_too_many_nodes_for_the_server(self) -> None:
         found = nodes.judge_connections(CONNECTIONS, 14, 1, settings_with())
         assert worst(found) == "warn"
-        assert "the nodes may open 98, others have 5" in said(found)
+        assert "the nodes may open 112, others have 5" in said(found)
 
     def test_no_room_at_all(self) -> None:
         full = attrs.evolve(CONNECTIONS, used=97)
