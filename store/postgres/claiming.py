@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import attrs
 import psycopg
-import trio
 
 from musterd.store.errors import OutcomeUnknown
 from musterd.store.job import Claim, ClaimRequest
@@ -16,8 +15,6 @@ from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.troubles import first_line
 
 ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next looks at so many
-MANY = 100  # a claim of so many that found them all is one of a drain
-FROM_FIRST_SECONDS = 0.25  # between two claims of a drain that begin with the first entry
 TARGETS_EXPECTED = 50  # so many claims after the last that met a job with a target
 
 Cursor = psycopg.AsyncCursor[rows.Row]
@@ -38,14 +35,10 @@ class Claiming:
     send: Send
     _scan: int = 0  # how many jobs the next claim looks at, beyond those that it wants
     _targets: int = 0  # how many more claims reckon with targets
-    _from_id: int | None = None  # the job with which the next claim begins; None = the first one
-    _from_first_local: float = 0.0  # when it is the first one again
 
     async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Sent:
         """Sends what is to be sent; `conn` may be in a pipeline."""
-        if trio.current_time() >= self._from_first_local:
-            self._from_id = None
-        params = rows.claim_request(claim, self._scan, self._from_id)
+        params = rows.claim_request(claim, self._scan)
         if not is_one_statement(claim):
             await self.send(conn, "lock_caps", {})  # before the statements that count
         if claim.caps:
@@ -62,7 +55,6 @@ class Claiming:
         """
         found = await sent.cursor.fetchall()
         claims, aside, other, is_full = rows.claims_and_rest(found, claim.token)
-        self._note_start(claim, claims)
         if not sent.with_targets and other:  # it stopped at a job with a target: goes on from there
             self._targets = TARGETS_EXPECTED
             if is_full:
@@ -74,18 +66,6 @@ class Claiming:
             self._targets = TARGETS_EXPECTED if met else max(0, self._targets - 1)
         self._scan = ASIDE_AT_ONCE if aside or other else 0
         return claims, aside, is_full
-
-    def _note_start(self, claim: ClaimRequest, claims: list[Claim]) -> None:
-        """While a queue is drained. Jobs that come before where a claim begins, since they were
-        queued again or written late, are met a moment later.
-        """
-        if not MANY <= claim.batch == len(claims):
-            self._from_id = None
-            return
-        now = trio.current_time()
-        if self._from_id is None:
-            self._from_first_local = now + FROM_FIRST_SECONDS
-        self._from_id = claims[0].id
 
     async def _go_on(
         self, conn: TrioConnection, rest: ClaimRequest

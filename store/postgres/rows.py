@@ -61,9 +61,8 @@ def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
     }
 
 
-def claim_request(request: ClaimRequest, scan: int, from_id: int | None = None) -> Params:
+def claim_request(request: ClaimRequest, scan: int) -> Params:
     return {
-        "from_id": from_id,
         "batch": request.batch,
         "scan": max(request.batch, scan),
         "workers": numbers(request.workers),

@@ -2,21 +2,13 @@
 -- It walks the distinct priorities of queued jobs downwards, one index probe each, so that jobs which are not yet
 -- due cost nothing, however many there are. `limit 2000` bounds what the planner expects; `batch` is what is taken.
 -- At the first job with a target it stops, and says so: what those need is asked by claim_targets.
--- Entries of jobs that were claimed stay in the index until the next vacuum. While many jobs are drained it begins behind
--- them, where the claim before began (`from_id`); of higher priorities nothing is passed over.
 with recursive now as materialized (
     select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle
 ),
-start (priority, run_at, id) as materialized (  -- a job that is queued again may have another due time: then from the first one
-    select coalesce(max(job.priority), -32769), max(job.run_at), max(job.id) from {schema}.job_rows job
-    where job.id = %(from_id)s::bigint and job.state in ('assigned', 'running', 'succeeded')
-),
 levels (priority) as (
-    (select coalesce((
-         select queued.priority from {schema}.job_rows queued
-         where queued.state = 'queued' and not queued.parked and not queued.behind and queued.priority > start.priority
-         order by queued.priority desc limit 1), start.priority)
-     from start where (select paused_at is null from {schema}.queue_state))
+    (select queued.priority from {schema}.job_rows queued
+     where queued.state = 'queued' and not queued.parked and not queued.behind and (select paused_at is null from {schema}.queue_state)
+     order by queued.priority desc limit 1)
   union all
     select (select lower.priority from {schema}.job_rows lower
             where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
@@ -25,10 +17,9 @@ levels (priority) as (
 ),
 bounded as (
     select due.place_in_table, due.id, due.priority, due.run_at, due.kind, due.target
-    from levels left join start on start.priority = levels.priority cross join lateral (
+    from levels cross join lateral (
         select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          and (job.run_at, job.id) >= (coalesce(start.run_at, '-infinity'), coalesce(start.id, 0))
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),

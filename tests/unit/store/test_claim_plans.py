@@ -22,10 +22,6 @@ MANY = 10_000
 # With entries that the claim before it left in the index, priority by priority.
 BATCHES_TOUCHED = 4
 PAGES_A_JOB = 30  # of tables and indexes, each as often as it is looked at
-ENTRIES_A_PAGE_MAX = 300
-DRAINED = """
-    update job_rows set state = 'succeeded', finished_at = clock_timestamp(),
-        last_outcome = 'succeeded' where id <= {many}"""
 READY = "insert into job_rows (kind) select 'ready' from generate_series(1, 2000)"
 # Rows that are put there as they would be after a long while, past what guards steps in between.
 SCENES = {
@@ -93,22 +89,6 @@ async def test_claims_do_not_read_past_those_that_came_before(rig: PostgresRig) 
     assert pages <= PAGES_A_JOB * BATCH
 
 
-async def test_a_claim_of_a_drain_begins_behind_what_was_drained(rig: PostgresRig) -> None:
-    """Entries of jobs that were claimed stay in the index until the next vacuum."""
-    await trio.lowlevel.checkpoint()
-    rig.raw(f"insert into job_rows (kind) select 'ready' from generate_series(1, {MANY} + 2000)")
-    drained = f"set session_replication_role = replica; {DRAINED.format(many=MANY)}"
-    rig.raw(drained)
-    rig.raw("analyze job_rows")
-    session = Session(rig)
-    with session.conn:
-        session.claim()
-        _, from_the_first_one = session.watched_claim()
-        touched, pages = session.watched_claim(from_id=MANY)
-    assert BATCH <= touched <= BATCHES_TOUCHED * BATCH
-    assert pages < from_the_first_one - MANY // ENTRIES_A_PAGE_MAX
-
-
 @pytest.mark.parametrize("scene", ["nothing else", "many that have ended"])
 async def test_a_settlement_touches_what_it_ends(rig: PostgresRig, scene: str) -> None:
     await trio.lowlevel.checkpoint()
@@ -138,8 +118,8 @@ class Session:
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
 
-    def watched_claim(self, from_id: int | None = None) -> tuple[int, int]:
-        return self._watched("claim", rows.claim_request(_request(), 0, from_id))
+    def watched_claim(self) -> tuple[int, int]:
+        return self._watched("claim", rows.claim_request(_request(), 0))
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
         return self._watched("settle", _ends(claims))
