@@ -11,8 +11,7 @@ import trio
 ECHO_SECONDS = 0.01
 ECHO_FACTOR = 4.0
 SERVICE_WEIGHT = 0.02  # how much one job moves the measured service time
-# As long as hardly any job was measured, each moves it further: every tenant begins with a guess of its own.
-FIRST_WEIGHT = 0.2
+FIRST_WEIGHT = 0.2  # the same of the first ones: each tenant begins with a guess of its own
 FIRST_JOBS = 40
 BRISK_SECONDS = 0.001
 

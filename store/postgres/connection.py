@@ -22,8 +22,8 @@ from psycopg.waiting import Ready, Wait
 
 RV = TypeVar("RV")
 
-# Kept prepared. Each tenant has a claim and a settlement of its own, which take the server 5 ms to plan; all tenants'
-# go through the same few connections. One takes the server about 0.75 MB.
+# Kept prepared. Each tenant has a claim and a settlement of its own, which take the server 5 ms to
+# plan and 0.75 MB to keep; those of all tenants go through the same few connections.
 STATEMENTS_MAX = 200
 CANCEL_SECONDS = 2.0  # how long a cancelled query may take to tell the server
 

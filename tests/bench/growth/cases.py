@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import attrs
 
@@ -100,7 +101,7 @@ def daemons(bench: Bench) -> Iterator[Row]:
             return drained(work, shared.gate(number))
 
         sizes = [
-            Size(_several(number, "daemon"), number, lambda number=number: measure(number))
+            Size(_several(number, "daemon"), number, partial(measure, number))
             for number in (1, 2, 4, 8)
         ]
         yield from in_turns("daemons", sizes, bench.rounds)
@@ -150,7 +151,7 @@ def workers(bench: Bench) -> Iterator[Row]:
             Size(
                 f"{number:,} workers",
                 number,
-                lambda number=number: measure(number),
+                partial(measure, number),
                 ideal=number / NAP_SECONDS,
             )
             for number in (8, 100, 1_000)

@@ -18,8 +18,6 @@ from tests.bench.growth.figures import Row
 from tests.bench.running import ROOT
 from tests.support.postgres_server import PostgresServer
 
-SERVER = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-
 
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.growth")
@@ -31,7 +29,7 @@ def main(words: Sequence[str]) -> None:
     if unknown := set(asked.cases) - set(CASES):
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     began = time.monotonic()
-    with PostgresServer(durable=True, **SERVER) as server:
+    with PostgresServer(durable=True, shared_buffers="1GB", max_wal_size="4GB") as server:
         bench = Bench(server, asked.scale, asked.rounds)
         for name in asked.cases or CASES:
             _run(bench, name, asked.json)
