@@ -39,12 +39,13 @@ def main(words: Sequence[str]) -> None:
 def _run(bench: Bench, name: str, path: Path | None) -> None:
     print(f"\n{name:<40} {'jobs/s':>8} {'of 1st':>7} {'daemon':>9} {'server':>9}", flush=True)
     first: Row | None = None
+    how = circumstances(bench.scale)
     for row in CASES[name](bench):
         first = first or row
         print(line(row, first), flush=True)
         if path is not None:
             with path.open("a") as file:
-                file.write(json.dumps({**circumstances(bench.scale), **attrs.asdict(row)}) + "\n")
+                file.write(json.dumps({**how, **attrs.asdict(row)}) + "\n")
 
 
 def line(row: Row, first: Row) -> str:
@@ -61,6 +62,7 @@ def line(row: Row, first: Row) -> str:
 
 def circumstances(scale: float) -> dict[str, object]:
     return {
+        "run": time.time_ns(),
         "taken": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "commit": _said("git", "rev-parse", "--short", "HEAD"),
         "machine": f"{os.cpu_count()} cores, {_processor()}",
