@@ -11,6 +11,8 @@ import trio
 ECHO_SECONDS = 0.01
 ECHO_FACTOR = 4.0
 SERVICE_WEIGHT = 0.02  # how much one job moves the measured service time
+FIRST_WEIGHT = 0.2  # the same of the first ones: each tenant begins with a guess of its own
+FIRST_JOBS = 40
 BRISK_SECONDS = 0.001
 
 
@@ -34,6 +36,7 @@ class Appetite:
     _hinted: bool = False  # since the last look was begun
     _echo_seconds: float = ECHO_SECONDS
     _service_seconds: float = 1.0
+    _first_left: int = FIRST_JOBS
 
     def hint(self) -> None:
         self.hungry = self._hinted = True
@@ -46,7 +49,11 @@ class Appetite:
         self.hungry = True
 
     def note_service(self, seconds: float) -> None:
-        self._service_seconds += (seconds - self._service_seconds) * SERVICE_WEIGHT
+        weight = SERVICE_WEIGHT
+        if self._first_left:
+            self._first_left -= 1
+            weight = FIRST_WEIGHT
+        self._service_seconds += (seconds - self._service_seconds) * weight
 
     def note_claim(self, taken: int, asked: int, parked: int = 0, *, missed: bool = False) -> bool:
         """Says whether the queue has just run dry, after work or a hint: time to ask when the next

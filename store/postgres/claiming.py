@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -12,6 +12,7 @@ from musterd.store.errors import OutcomeUnknown
 from musterd.store.job import Claim, ClaimRequest
 from musterd.store.postgres import rows
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.troubles import first_line
 
 ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next looks at so many
@@ -24,6 +25,7 @@ Send = Callable[[TrioConnection, str, rows.Params], Awaitable[Cursor]]
 class Sent(NamedTuple):
     cursor: Cursor
     with_targets: bool  # it reckoned with them
+    marks: Sequence[rows.Mark]  # where it began, if not with the first entry
 
 
 @attrs.define
@@ -35,17 +37,19 @@ class Claiming:
     send: Send
     _scan: int = 0  # how many jobs the next claim looks at, beyond those that it wants
     _targets: int = 0  # how many more claims reckon with targets
+    _marks: Marks = attrs.field(factory=Marks)
 
     async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Sent:
         """Sends what is to be sent; `conn` may be in a pipeline."""
-        params = rows.claim_request(claim, self._scan)
+        marks = self._marks.for_claim(claim, is_plain=not self._targets)
+        params = rows.claim_request(claim, self._scan, marks)
         if not is_one_statement(claim):
             await self.send(conn, "lock_caps", {})  # before the statements that count
         if claim.caps:
             await self.send(conn, "unpark", params)
         with_targets = self._targets > 0
         name = "claim_targets" if with_targets else "claim"
-        return Sent(await self.send(conn, name, params), with_targets)
+        return Sent(await self.send(conn, name, params), with_targets, marks)
 
     async def end(
         self, conn: TrioConnection, claim: ClaimRequest, sent: Sent
@@ -53,8 +57,9 @@ class Claiming:
         """The claims, how many jobs were taken out of their way, and whether no more may be
         leased.
         """
-        found = await sent.cursor.fetchall()
-        claims, aside, other, is_full = rows.claims_and_rest(found, claim.token)
+        claims, rest = rows.claims_and_rest(await sent.cursor.fetchall(), claim.token)
+        aside, other, is_full = rest.aside, rest.busy, rest.is_full
+        self._marks.note(rest, sent.marks, claim, len(claims))
         if not sent.with_targets and other:  # it stopped at a job with a target: goes on from there
             self._targets = TARGETS_EXPECTED
             if is_full:

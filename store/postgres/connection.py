@@ -22,6 +22,9 @@ from psycopg.waiting import Ready, Wait
 
 RV = TypeVar("RV")
 
+# Kept prepared. Each tenant has a claim and a settlement of its own, which take the server 5 ms to
+# plan and 0.75 MB to keep; those of all tenants go through the same few connections.
+STATEMENTS_MAX = 200
 CANCEL_SECONDS = 2.0  # how long a cancelled query may take to tell the server
 
 
@@ -50,6 +53,7 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
             ) from None
         conn._autocommit = True
         conn.prepare_threshold = 0
+        conn.prepared_max = STATEMENTS_MAX
         return conn
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import attrs
@@ -36,6 +36,10 @@ from musterd.store.queue_view import QueueView, Room
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 
+WALKED_MAX = (
+    4_000  # a claim that comes by more entries for nothing says so; they take a millisecond
+)
+DRAINS_FROM = 100  # jobs in one claim: then it says in any case where the first ones were
 FIRST_ONES = 19  # columns of a job before its attempts
 
 
@@ -61,8 +65,33 @@ def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
     }
 
 
-def claim_request(request: ClaimRequest, scan: int) -> Params:
+class Mark(NamedTuple):
+    """Where the first claimable job of a priority was: none was before it."""
+
+    priority: int
+    run_at: str
+    id: int
+
+
+class Rest(NamedTuple):
+    """What a claim says beside the jobs: how many were taken out of the way, how many others had in
+    hand, whether no more may be leased; and how many entries of the index it came by for nothing,
+    with the places of the first jobs if those were many.
+    """
+
+    aside: int = 0
+    busy: int = 0
+    is_full: bool = False
+    walked: int = 0
+    firsts: Sequence[Mark] = ()
+
+
+def claim_request(request: ClaimRequest, scan: int, marks: Sequence[Mark] = ()) -> Params:
     return {
+        "mark_priorities": numbers(mark.priority for mark in marks),
+        "mark_run_ats": texts(mark.run_at for mark in marks),
+        "mark_ids": numbers(mark.id for mark in marks),
+        "walked_max": WALKED_MAX if request.batch < DRAINS_FROM else -1,
         "batch": request.batch,
         "scan": max(request.batch, scan),
         "workers": numbers(request.workers),
@@ -76,12 +105,16 @@ def claim_request(request: ClaimRequest, scan: int) -> Params:
     }
 
 
-def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], int, int, bool]:
-    """The row without an id, if there is one, is the last. It says how many jobs were taken out of
-    the way, how many others had in hand, and whether no more may be leased.
-    """
-    aside, busy, is_full = rows.pop()[3:6] if rows and rows[-1][0] is None else (0, 0, 0)
-    return claims(rows, token), aside, busy, bool(is_full)
+def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], Rest]:
+    """The row without an id, if there is one, is the last."""
+    rest = _rest(rows.pop()) if rows and rows[-1][0] is None else Rest()
+    return claims(rows, token), rest
+
+
+def _rest(row: Row) -> Rest:
+    aside, busy, is_full, walked = row[3:7]
+    firsts = [Mark._make(first) for first in json.loads(row[8] or "[]")]
+    return Rest(aside, busy, bool(is_full), int(walked or 0), firsts)
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:

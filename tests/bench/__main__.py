@@ -1,5 +1,5 @@
 """`make bench`: prints every figure with its ratio to the bare database of the same run. ARGS:
-`quick` for a tenth of the jobs.
+`quick` for a tenth of the jobs; `growth` for what grows with the work, and nothing else.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from tests.bench import (
     tenants,
     why,
 )
+from tests.bench.growth import running
 from tests.support.postgres_server import PostgresServer
 
 
 def main(words: list[str]) -> None:
+    if words[:1] == ["growth"]:
+        running.main(words[1:])
+        return
     share = 10 if "quick" in words else 1
     with PostgresServer(durable=True) as server:
         bare = ceiling.claim_and_complete(server)

@@ -220,8 +220,8 @@ class Stage:
         *_, found = self.run(self.main, steps)
         self.main.execute(b"commit")
         assert isinstance(claim, Statement)
-        _, aside, *_ = rows.claims_and_rest(found, claim.params["token"])
-        return aside > 0
+        _, rest = rows.claims_and_rest(found, claim.params["token"])
+        return rest.aside > 0
 
     def _look(self) -> tuple[Any, ...]:
         """What is new is numbered on from the others: a transaction that was taken back leaves a

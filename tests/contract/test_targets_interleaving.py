@@ -62,11 +62,11 @@ class Scene:
         found: list[Claim] = []
         for _ in range(5):
             token = uuid4()
-            claims, aside, *_ = rows.claims_and_rest(
+            claims, rest = rows.claims_and_rest(
                 run(self.main, "claim_targets", claiming(token)).fetchall(), token
             )
             found += claims
-            if not aside:
+            if not rest.aside:
                 break
         self.held.update((one.id, one) for one in found)
         return found

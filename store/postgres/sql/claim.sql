@@ -2,24 +2,31 @@
 -- It walks the distinct priorities of queued jobs downwards, one index probe each, so that jobs which are not yet
 -- due cost nothing, however many there are. `limit 2000` bounds what the planner expects; `batch` is what is taken.
 -- At the first job with a target it stops, and says so: what those need is asked by claim_targets.
+-- Entries of jobs that are long gone stay in the index as long as somebody holds an old snapshot. If it came by many of
+-- them it says so, and where in each priority the first job was; given these marks, it begins there.
 with recursive now as materialized (
-    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle
+    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
+           pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
+),
+marks as materialized (
+    select * from unnest(%(mark_priorities)s::int[], %(mark_run_ats)s::timestamptz[], %(mark_ids)s::bigint[]) mark (priority, run_at, id)
 ),
 levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued
-     where queued.state = 'queued' and not queued.parked and not queued.behind and (select paused_at is null from {schema}.queue_state)
-     order by queued.priority desc limit 1)
+    select 32768 from now where (select paused_at is null from {schema}.queue_state)
   union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
+    select coalesce((select lower.priority::int from {schema}.job_rows lower
+                     where lower.state = 'queued' and not lower.parked and not lower.behind
+                       and lower.priority < levels.priority and lower.priority > coalesce(marked.priority, -32769)
+                     order by lower.priority desc limit 1), marked.priority)
+    from levels cross join lateral (select max(priority) as priority from marks where marks.priority < levels.priority) marked
+    where levels.priority is not null
 ),
 bounded as (
     select due.place_in_table, due.id, due.priority, due.run_at, due.kind, due.target
-    from levels cross join lateral (
+    from levels left join marks mark on mark.priority = levels.priority cross join lateral (
         select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
+          and (job.run_at, job.id) >= (coalesce(mark.run_at, '-infinity'), coalesce(mark.id, 0))
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),
@@ -82,9 +89,15 @@ told as (
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
-  union all  -- how many were parked, whether there are jobs with a target, and whether no more may be leased
-    select null, null, null, null, aside, beyond, is_full, null, null, null, null from (
+  union all  -- how many were parked, whether there are jobs with a target, whether no more may be leased, and what was come by
+    select null, null, null, null, aside, beyond, is_full, walked, null,
+           (select jsonb_agg(jsonb_build_array(priority, run_at, id))::text
+            from (select distinct on (priority) priority, run_at, id from met order by priority, run_at, id) firsts
+            where walked > %(walked_max)s or exists (select from marks)), null
+    from (
         select (select count(*) from parked)::int as aside, (select coalesce(beyond, 0)::int from targeted) as beyond,
-               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full) rest
-    where aside > 0 or beyond > 0 or is_full > 0) found
+               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full,
+               (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass)
+                - (select walked_before from now) - (select count(*) from met))::float8 as walked) rest
+    where aside > 0 or beyond > 0 or is_full > 0 or walked > %(walked_max)s or exists (select from marks)) found
 order by place

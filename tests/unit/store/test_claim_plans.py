@@ -2,7 +2,8 @@
 counted, not time.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ import trio
 
 from musterd.store.job import AttemptOutcome, Claim, ClaimRequest, JobState, Settlement
 from musterd.store.postgres import ends, rows
+from musterd.store.postgres.marks import ALL_SECONDS
 from musterd.store.postgres.migrating import fill
 from musterd.store.postgres.setup import PLANNER, limits
 from musterd.store.sqlfiles import load_statements
@@ -48,6 +50,13 @@ SCENES = {
         insert into job_rows (kind, priority) select 'gone', 1 from generate_series(1, {many});
         delete from job_rows where kind = 'gone'""",
 }
+
+# Jobs of two priorities that have just been done.
+GONE = """
+insert into job_rows (kind, priority) select 'gone', n % 2 from generate_series(1, {many}) n;
+update job_rows set state = 'succeeded', finished_at = clock_timestamp() where kind = 'gone';
+insert into job_rows (kind, priority) select 'next', 1 from generate_series(1, 50) n
+"""
 
 
 @pytest.fixture
@@ -101,6 +110,41 @@ async def test_a_settlement_touches_what_it_ends(rig: PostgresRig, scene: str) -
     assert pages <= PAGES_A_JOB * BATCH
 
 
+async def test_a_claim_begins_behind_what_nobody_can_remove_yet(rig: PostgresRig) -> None:
+    """As long as somebody holds a snapshot, entries of jobs that have gone stay in the index."""
+    await trio.lowlevel.checkpoint()
+    session = Session(rig)
+    with session.conn, held_snapshot(rig):
+        rig.raw(f"set session_replication_role = replica; {GONE.format(many=MANY)}; {READY}")
+        rig.raw("analyze job_rows")
+        first = session.look()
+        assert first.walked > rows.WALKED_MAX
+        assert session.watched_claim()[0] > MANY // 3
+        marks = session.look().firsts
+        assert sorted(mark.priority for mark in marks) == [0, 1]
+        touched, pages = session.watched_claim(marks)
+    assert touched <= BATCHES_TOUCHED * BATCH
+    assert pages <= PAGES_A_JOB * BATCH
+
+
+async def test_what_is_put_before_a_mark_is_found_a_second_later(rig: PostgresRig) -> None:
+    claims = rig.engine.exchange
+    with held_snapshot(rig):
+        rig.raw(f"set session_replication_role = replica; {GONE.format(many=MANY)}; {READY}")
+        await claims([], _request(), 0.0)
+        rig.raw(
+            "insert into job_rows (kind, priority, run_at) values ('early', 1, '2001-01-01');"
+            "insert into job_rows (kind, priority) values ('urgent', 9)"
+        )
+        at_once = await claims([], _request(), 0.0)
+        kinds = [one.kind for one in at_once.claims]
+        assert kinds[:2] == ["urgent", "next"]
+        assert "early" not in kinds
+        await trio.sleep(ALL_SECONDS)
+        later = await claims([], _request(), 0.0)
+        assert later.claims[0].kind == "early"
+
+
 class Session:
     """Asks as the daemon does."""
 
@@ -115,11 +159,18 @@ class Session:
         found = self.conn.execute(self._text("claim"), rows.claim_request(request, 0)).fetchall()
         return rows.claims_and_rest(found, request.token)[0]
 
+    def look(self) -> rows.Rest:
+        """What a claim came by."""
+        params = rows.claim_request(_request(), 0)
+        return rows.claims_and_rest(
+            self.conn.execute(self._text("claim"), params).fetchall(), uuid4()
+        )[1]
+
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
 
-    def watched_claim(self) -> tuple[int, int]:
-        return self._watched("claim", rows.claim_request(_request(), 0))
+    def watched_claim(self, marks: Sequence[rows.Mark] = ()) -> tuple[int, int]:
+        return self._watched("claim", rows.claim_request(_request(), 0, marks))
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
         return self._watched("settle", _ends(claims))
@@ -136,6 +187,14 @@ class Session:
 
     def _text(self, name: str) -> bytes:
         return fill(self._statements[name], SCHEMA).encode()
+
+
+@contextmanager
+def held_snapshot(rig: PostgresRig) -> Generator[None]:
+    with psycopg.connect(rig.url) as holder:
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select 1 from pg_class limit 1")
+        yield
 
 
 def _request() -> ClaimRequest:
@@ -158,7 +217,8 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(scan: dict[str, Any]) -> int:
-    seen = ("Rows Removed by Filter", "Rows Removed by Index Recheck", "Heap Fetches")
+    seen = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
     each: float = scan["Actual Rows"] + sum(scan.get(name, 0) for name in seen)
     loops: int = scan["Actual Loops"]
-    return round(each * loops)
+    fetched: int = scan.get("Heap Fetches", 0)  # by all loops together
+    return round(each * loops) + fetched

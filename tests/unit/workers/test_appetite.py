@@ -99,6 +99,22 @@ def test_no_more_is_claimed_ahead_than_the_hands_start_soon(
     assert appetite.room_ahead(hands, ready) == room
 
 
+def test_a_few_dozen_jobs_tell_that_they_are_brisk(appetite: Appetite) -> None:
+    for _ in range(10):
+        appetite.note_service(0.0001)
+    assert not appetite.is_brisk
+    for _ in range(30):
+        appetite.note_service(0.0001)
+    assert appetite.is_brisk
+
+
+def test_then_one_job_among_many_changes_little(appetite: Appetite) -> None:
+    for _ in range(1000):
+        appetite.note_service(0.0001)
+    appetite.note_service(0.02)
+    assert appetite.is_brisk
+
+
 def test_nothing_lies_ready_where_that_is_turned_off(appetite: Appetite) -> None:
     appetite.ahead_seconds = 0
     for _ in range(2000):

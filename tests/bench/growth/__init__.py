@@ -1,0 +1,1 @@
+"""What a job costs as the work grows: deeper queues, more daemons, tenants and workers."""

@@ -1,0 +1,138 @@
+"""Queues on PostgreSQL with much in them, as they are after a long while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import psycopg
+
+from tests.bench.growth.draining import Gate
+from tests.bench.postgres import prepared, succeeded
+from tests.bench.running import Used, daemon, used, wait_until
+from tests.support.postgres_server import PostgresServer
+
+CHUNK = 100_000
+# What there is already is not news: no events, and counts as they would be by now.
+READY = """
+insert into {schema}.job_rows (kind, payload)
+select %s, jsonb_build_object('i', i) from generate_series(1, %s) i
+"""
+COUNTED = """
+update {schema}.job_counts set enqueued = seen.all_of_them, queued = seen.queued,
+    succeeded = seen.succeeded, failed = seen.failed
+from (select count(*) as all_of_them, count(*) filter (where state = 'queued') as queued,
+             count(*) filter (where state = 'succeeded') as succeeded,
+             count(*) filter (where state = 'failed') as failed from {schema}.job_rows) seen
+"""
+FUTURE = """
+insert into musterd.job_rows (kind, payload, priority, run_at)
+select 'note', jsonb_build_object('i', i), 1 + i %% 3, clock_timestamp() + interval '1 day'
+from generate_series(1, %s) i
+"""
+# A thousand targets, each halted by a job that has failed.
+BEHIND = """
+with broken as (
+    insert into musterd.job_rows (kind, target, state, attempt, finished_at, last_outcome)
+    select 'note', 'target ' || i, 'failed', 1, clock_timestamp(), 'failed'
+    from generate_series(1, 1000) i
+    where not exists (select from musterd.target_holders) returning id, target),
+halted as (insert into musterd.target_holders (target, job_id) select target, id from broken)
+insert into musterd.job_rows (kind, payload, target, behind)
+select 'note', jsonb_build_object('i', i), 'target ' || 1 + i %% 1000, true
+from generate_series(1, %s) i
+"""
+ENDED = """
+insert into musterd.job_rows (kind, payload, state, attempt, started_at, finished_at, last_outcome,
+    claim_token, node, worker)
+select 'note', jsonb_build_object('i', i), 'succeeded', 1, clock_timestamp(), clock_timestamp(),
+       'succeeded', gen_random_uuid(), 'north', 1 from generate_series(1, %s) i
+"""
+BACKENDS = """
+select pid from pg_stat_activity
+where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+"""
+
+
+@attrs.frozen
+class Queue:
+    """One database, looked after through a connection of our own."""
+
+    url: str
+    conn: psycopg.Connection[Any]
+    schemas: Sequence[str] = ("musterd",)
+
+    def say(self, statement: str, params: Sequence[object] = ()) -> None:
+        for schema in self.schemas:
+            self.conn.execute(statement.format(schema=schema).encode(), params)
+
+    def ask(self, statement: str) -> list[int]:
+        """One number of each schema, as far as the schemas are there."""
+        there = "select to_regclass('{schema}.nodes') is not null"
+        found: list[int] = []
+        for schema in self.schemas:
+            is_there = self.conn.execute(there.format(schema=schema).encode()).fetchone()
+            known = statement.format(schema=schema) if is_there == (True,) else "select 0"
+            found += [int(row[0]) for row in self.conn.execute(known.encode())]
+        return found
+
+    def stock(self, statement: str, jobs: int, params: Sequence[object] = ()) -> None:
+        """Puts so many rows there, in chunks, past triggers."""
+        self.conn.execute("set session_replication_role = replica")
+        for first in range(0, jobs, CHUNK):
+            self.say(statement, [*params, min(CHUNK, jobs - first)])
+        self.conn.execute("set session_replication_role = origin")
+
+    def settle_down(self) -> None:
+        """As autovacuum and the checkpointer leave it."""
+        self.conn.execute("vacuum analyze")
+        self.conn.execute("checkpoint")
+
+    def gate(self, daemons: int = 1) -> Gate:
+        state = "update {schema}.queue_state set paused_at = "
+        nodes = "select count(*) from {schema}.nodes where phase = 'running'"
+        return Gate(
+            ready=lambda: all(count >= daemons for count in self.ask(nodes)),
+            open=lambda: self.say(state + "null"),
+            close=lambda: self.say(state + "clock_timestamp()"),
+            served=self.backends,
+        )
+
+    def backends(self) -> dict[int, Used]:
+        return {pid: used(pid) for (pid,) in self.conn.execute(BACKENDS)}
+
+
+@contextmanager
+def queue(
+    server: PostgresServer, name: str, tenants: Sequence[str] = (), sets: Sequence[str] = ()
+) -> Generator[Queue]:
+    """A database with the schema, or that of each tenant, and nothing in it; gone at the end."""
+    url = prepared(server, name, 0)
+    schemas = [f"musterd_{tenant}" for tenant in tenants] or ["musterd"]
+    try:
+        with psycopg.connect(url, autocommit=True) as conn:
+            made = Queue(url, conn, schemas)
+            if tenants:
+                with daemon(url, sets):
+                    wait_until(made.gate().ready)
+            yield made
+    finally:
+        server.drop_database(name)
+
+
+def topped_up(queue: Queue, depth: int) -> Callable[[], None]:
+    """Makes the queue so deep again, whatever has been done since."""
+    done_once = succeeded(queue.conn)
+    put_there = 0
+
+    def top_up() -> None:
+        nonlocal put_there
+        missing = depth + succeeded(queue.conn) - done_once - put_there
+        queue.stock(READY, missing, ["note"])
+        put_there += missing
+        queue.say("update {schema}.job_counts set queued = queued + %s", [missing])
+        queue.settle_down()
+
+    return top_up

@@ -1,0 +1,88 @@
+"""Where claims begin while the index is full of entries that nobody can remove yet."""
+
+from uuid import uuid4
+
+import attrs
+from trio.testing import MockClock
+
+from musterd.store.job import ClaimRequest
+from musterd.store.postgres.marks import ALL_SECONDS, Marks
+from musterd.store.postgres.rows import DRAINS_FROM, WALKED_MAX, Mark, Rest
+
+CLAIM = ClaimRequest(uuid4(), "north", (1, 2), 0, 30.0)
+HIGH, LOW = Mark(5, "2026-01-01T00:00:00+00:00", 7), Mark(0, "2026-01-01T00:00:00+00:00", 9)
+LATER = Mark(0, "2026-01-01T00:00:01+00:00", 10)
+MUCH = WALKED_MAX + 1
+
+
+def claimed(
+    marks: Marks,
+    rest: Rest,
+    claim: ClaimRequest = CLAIM,
+    is_plain: bool = True,
+    taken: int = CLAIM.batch,
+) -> object:
+    """The marks that a claim was given, which then came by so much."""
+    given = marks.for_claim(claim, is_plain)
+    marks.note(rest, given, claim, taken)
+    return given
+
+
+async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock) -> None:
+    del mock_clock
+    marks = Marks()
+    claimed(marks, Rest(walked=WALKED_MAX))
+    assert claimed(marks, Rest()) == ()
+
+
+async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
+    mock_clock: MockClock,
+) -> None:
+    marks = Marks()
+    assert claimed(marks, Rest(walked=MUCH, firsts=[HIGH, LOW])) == ()
+    assert claimed(marks, Rest(firsts=[LATER])) == (HIGH, LOW)
+    assert claimed(marks, Rest()) == (HIGH, LATER)
+    mock_clock.jump(ALL_SECONDS)
+    assert claimed(marks, Rest(walked=MUCH, firsts=[LOW])) == ()  # all is looked at again
+    assert claimed(marks, Rest()) == (HIGH, LOW)
+
+
+async def test_a_claim_that_comes_back_short_says_nothing_about_what_is_before_the_marks(
+    mock_clock: MockClock,
+) -> None:
+    del mock_clock
+    marks = Marks()
+    claimed(marks, Rest(walked=MUCH, firsts=[LOW]), taken=1)
+    assert claimed(marks, Rest(), taken=1) == (LOW,)
+    assert claimed(marks, Rest()) == ()
+
+
+async def test_each_claim_of_a_drain_begins_where_the_one_before_began(
+    mock_clock: MockClock,
+) -> None:
+    del mock_clock
+    marks, many = Marks(), attrs.evolve(CLAIM, ahead=DRAINS_FROM)
+    claimed(marks, Rest(firsts=[LOW]), many, taken=many.batch)
+    assert claimed(marks, Rest(firsts=[LATER]), many, taken=many.batch) == (LOW,)
+    assert claimed(marks, Rest(firsts=[LATER]), many, taken=many.batch - 1) == (LATER,)
+    assert claimed(marks, Rest()) == ()
+
+
+async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockClock) -> None:
+    marks = Marks()
+    claimed(marks, Rest(walked=MUCH, firsts=[HIGH]))
+    mock_clock.jump(ALL_SECONDS)
+    claimed(marks, Rest(walked=0))
+    assert claimed(marks, Rest()) == ()
+
+
+async def test_where_jobs_are_let_go_on_from_old_places_all_is_looked_at(
+    mock_clock: MockClock,
+) -> None:
+    del mock_clock
+    marks = Marks()
+    much = Rest(walked=MUCH, firsts=[LOW])
+    claimed(marks, much)
+    assert claimed(marks, much, attrs.evolve(CLAIM, caps=(("capped", 1),))) == ()
+    assert claimed(marks, much, is_plain=False) == ()
+    assert claimed(marks, much) == (LOW,)
