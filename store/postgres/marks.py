@@ -23,7 +23,7 @@ class Marks:
     Only for plain claims: jobs that a limit or a target lets go on have old places.
     """
 
-    _marks: dict[int, Mark] = attrs.field(factory=dict)
+    _marks: dict[int, Mark] = attrs.field(factory=dict[int, Mark])
     _all_at_local: float = float("-inf")  # when all is looked at next
     _looks_at_all: bool = True  # the claim that was sent last
 
