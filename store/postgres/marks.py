@@ -24,7 +24,7 @@ class Marks:
     Only for plain claims: jobs that a limit or a target lets go on have old places.
     """
 
-    _marks: dict[int, Mark] = attrs.field(factory=dict)
+    _marks: dict[int, Mark] = attrs.field(factory=dict[int, Mark])
     _all_at_local: float = float("-inf")  # when all is looked at next
 
     def for_claim(self, claim: ClaimRequest, is_plain: bool) -> Sequence[Mark]:

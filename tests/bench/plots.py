@@ -73,12 +73,12 @@ def plot(told: Told) -> str:
 def _panel(panel: Panel, rows: Sequence[Row], left: float) -> Iterator[str]:
     totals = [sum(size for size, _ in panel.parts(row)) for row in rows]
     scale = PANEL_WIDTH / (max(totals) or 1.0)
-    yield _text(left, 46, panel.title)
-    right = left + PANEL_WIDTH + FIGURE_WIDTH
-    for name, colour in reversed(panel.legend):
-        right -= 8 * len(name) + 18
-        yield f"<rect x='{right:.0f}' y='36' width='10' height='10' rx='2' fill='{colour}'/>"
-        yield _text(right + 14, 46, name)
+    yield _text(left, 48, panel.title)
+    at = left
+    for name, colour in panel.legend:
+        yield f"<rect x='{at:.0f}' y='8' width='10' height='10' rx='2' fill='{colour}'/>"
+        yield _text(at + 15, 18, name)
+        at += 8 * len(name) + 30
     for number, row in enumerate(rows):
         at = left
         for size, colour in panel.parts(row):

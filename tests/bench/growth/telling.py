@@ -92,7 +92,7 @@ def rates(row: Row) -> str:
     """The median, and the span if there are several."""
     if len(row.rates) == 1:
         return f"{row.rate:,.0f}"
-    return f"{row.rate:,.0f} ({min(row.rates):,.0f}–{max(row.rates):,.0f})"  # noqa: RUF001  # a span
+    return f"{row.rate:,.0f} ({min(row.rates):,.0f} to {max(row.rates):,.0f})"
 
 
 def _further(row: Row, first: Row) -> Iterator[tuple[str, str]]:
