@@ -86,7 +86,7 @@ class Carrier:
         self.desk.cause.set()
 
     async def _wait_for_cause(self) -> None:
-        if not self.desk.has_gathered(0.5):
+        if self.desk.has_ended and not self.desk.has_gathered(0.5):
             await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
         while not self._has_cause():
             self.desk.cause = trio.Event()

@@ -88,11 +88,14 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
         finally:
             self.discard()
 
-    async def hear(self) -> None:
-        """Takes what notifications the server has sent, once it has sent anything; the handlers of
-        the connection have then been told.
+    def hear(self) -> None:
+        """Takes what notifications the server has sent; the handlers of the connection have then
+        been told. For a connection on which nothing is asked meanwhile.
         """
-        await self.wait(generators.notifies(self.pgconn))
+        self.pgconn.consume_input()
+        while (said := self.pgconn.notifies()) is not None:
+            if self.pgconn.notify_handler is not None:
+                self.pgconn.notify_handler(said)
 
     async def close(self) -> None:
         self.discard()

@@ -105,7 +105,7 @@ class Hints:
             with self._reading:
                 await trio.lowlevel.wait_readable(conn.fileno())
             if not self._reading.cancelled_caught:
-                await conn.hear()
+                conn.hear()
         except psycopg.Error as error:
             self.close()
             raise sort_error(error, "listening for hints", self._gate.where, sent=False) from error
