@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 import attrs
@@ -27,8 +28,11 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()[:16]
 
 
+@cache
 def shipped(package: str) -> tuple[Migration, ...]:
-    """The migrations of an engine (`musterd.store.postgres` or `.sqlite`), in order."""
+    """The migrations of an engine (`musterd.store.postgres` or `.sqlite`), in order. Read once in a
+    process, whatever the number of its tenants.
+    """
     folder = files(package) / "migrations"
     found = [
         Migration(int(match[1]), entry.name.removesuffix(".sql"), entry.read_text("utf-8"))

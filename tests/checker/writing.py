@@ -11,6 +11,7 @@ from tests.checker.facts import Record
 from tests.checker.history import FORMAT
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
+_TO_JSON = json.JSONEncoder(separators=(",", ":"))
 STEP_SECONDS = 0.01  # from line to line, if nobody waits
 
 _CLIENTS = ("enqueue", "cancel", "pause", "resume", "release", "clear")
@@ -131,4 +132,4 @@ def stamp(seconds: float) -> str:
 
 
 def to_lines(records: Iterable[Record]) -> list[str]:
-    return [json.dumps(record, separators=(",", ":")) for record in records]
+    return [_TO_JSON.encode(record) for record in records]

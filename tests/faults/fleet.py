@@ -15,7 +15,9 @@ import attrs
 from tests.faults.recording import Recorder
 from tests.support.command import COMMAND, Daemon, Home
 
-TAG = "FAULTS_NODE"
+# In the environment of all that a campaign starts. Another campaign, at the same time on the same
+# machine, has nodes of the same names: only both together say whose a process is.
+RUN, NODE = "FAULTS_RUN", "FAULTS_NODE"
 GONE_SECONDS = 30.0  # at once, but on a machine so busy that nobody gets his turn
 
 
@@ -29,9 +31,10 @@ class Seat:
 
 @attrs.define(eq=False)
 class Node:
-    """One daemon, from its start to its end."""
+    """One daemon, from its start to its end. `marks`: see `marks_of`."""
 
     name: str
+    marks: Mapping[str, str]
     seat: Seat
     daemon: Daemon
     is_frozen: bool = False
@@ -42,6 +45,10 @@ class Node:
 
     def is_alive(self) -> bool:
         return self.daemon.process.poll() is None
+
+    def processes(self) -> list[int]:
+        """The daemon and all that it has started, its children's children too."""
+        return tagged(self.marks)
 
     def is_ready(self) -> bool:
         return any("event=ready" in line for line in list(self.daemon.log))
@@ -54,7 +61,8 @@ class Fleet:
         self.nodes: list[Node] = []
         self.process_ids: dict[int, str] = {}
         self._recorder = recorder
-        self._environ = {"FAULTS_WITNESS": str(witness), "FAULTS_RUN": tag}
+        self._environ = {"FAULTS_WITNESS": str(witness)}
+        self._tag = tag
         self._seats = seats
         self._count = 0
         self._lock = threading.Lock()
@@ -84,13 +92,13 @@ class Fleet:
         """Its own process, or the handlers' children too."""
         self._recorder.fault("freeze", node=node.name)
         node.is_frozen = True
-        for process_id in processes_of(node.name) if whole else [node.process_id]:
+        for process_id in node.processes() if whole else [node.process_id]:
             send(process_id, signal.SIGSTOP)
 
     def thaw(self, node: Node) -> None:
         self._recorder.fault("thaw", node=node.name)
         node.is_frozen = False
-        for process_id in processes_of(node.name):
+        for process_id in node.processes():
             send(process_id, signal.SIGCONT)
 
     def tell_to_leave(self, node: Node) -> None:
@@ -115,41 +123,43 @@ class Fleet:
             self._count += 1
             name = f"n{self._count:03}"
         self._recorder.note("process", what="started", node=name)
-        environ = seat.home.environ() | self._environ | {TAG: name}
+        marks = marks_of(self._tag, name)
+        environ = seat.home.environ() | self._environ | marks
         daemon = Daemon([*COMMAND, "run", *seat.options], environ)
         self.process_ids[daemon.process.pid] = name
-        return Node(name, seat, daemon)
+        return Node(name, marks, seat, daemon)
 
     def _bury(self, node: Node) -> None:
         node.daemon.process.wait()
-        left = left_of(TAG, node.name)
+        left = left_of(node.marks)
         self._recorder.note("process", what="ended", node=node.name, children=len(left))
         node.daemon.__exit__(None, None, None)
 
 
-def left_of(tag: str, value: str) -> list[int]:
-    """Who is still there with this in its environment, after a while."""
+def marks_of(tag: str, name: str) -> Mapping[str, str]:
+    """What the node of this name, in the run of this tag, and its children have around them."""
+    return {RUN: tag, NODE: name}
+
+
+def left_of(marks: Mapping[str, str]) -> list[int]:
+    """Who is still there with these in its environment, after a while."""
     deadline = time.monotonic() + GONE_SECONDS
-    while (left := tagged(tag, value)) and time.monotonic() < deadline:
+    while (left := tagged(marks)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return left
 
 
-def processes_of(name: str) -> list[int]:
-    """A node's daemon and all that it has started, its children's children too."""
-    return tagged(TAG, name)
-
-
-def tagged(tag: str, value: str) -> list[int]:
+def tagged(marks: Mapping[str, str]) -> list[int]:
+    """Who has all of these in its environment."""
     found: list[int] = []
-    wanted = f"\0{tag}={value}\0".encode()
+    wanted = [f"\0{name}={value}\0".encode() for name, value in marks.items()]
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 environ = (folder / "environ").read_bytes()
             except OSError:
                 continue  # it has ended meanwhile
-            if wanted in b"\0" + environ:
+            if all(one in b"\0" + environ for one in wanted):
                 found.append(int(folder.name))
     return found
 

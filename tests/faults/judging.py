@@ -18,7 +18,7 @@ from tests.checker.facts import ENDED, Record
 from tests.checker.verdict import Judgement, judge
 from tests.faults import figures
 from tests.faults.figures import Spread
-from tests.faults.fleet import left_of
+from tests.faults.fleet import RUN, left_of
 from tests.faults.ground import DATABASE
 from tests.faults.recording import Evidence, names_of, records, write_history
 from tests.faults.scene import Scene
@@ -111,7 +111,7 @@ def let_leave(scene: Scene) -> list[str]:
 
 def leftovers(scene: Scene) -> list[str]:
     """Processes, connections and locks that outlive the daemons."""
-    found = [f"process {each} was left behind" for each in left_of("FAULTS_RUN", scene.tag)]
+    found = [f"process {each} was left behind" for each in left_of({RUN: scene.tag})]
     if scene.ground.bouncer is not None:
         scene.ground.bouncer.stop()
     for line in scene.ground.lines:

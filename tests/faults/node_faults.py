@@ -8,7 +8,7 @@ import threading
 import time
 from random import Random
 
-from tests.faults.fleet import Node, processes_of, send
+from tests.faults.fleet import Node, send
 from tests.faults.scene import Scene
 from tests.faults.watching import LOOK_SECONDS, within
 
@@ -82,7 +82,7 @@ class NodeFaults:
         if not nodes:
             return False
         node = dice.choice(nodes)
-        children = [each for each in processes_of(node.name) if each != node.process_id]
+        children = [each for each in node.processes() if each != node.process_id]
         if not children:
             return False
         self._scene.recorder.fault("executor_kill", of=node.name)

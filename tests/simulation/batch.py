@@ -13,7 +13,6 @@ import attrs
 
 from tests.simulation.plan import draw
 from tests.simulation.running import Run, run, warm_up
-from tests.simulation.sometimes import edges_of
 
 
 @attrs.frozen
@@ -55,7 +54,7 @@ def _result(done: Run) -> Result:
         faults={what: count for what, count in sorted(done.counts.items()) if count},
         virtual_seconds=round(done.virtual_seconds, 3),
         cpu_seconds=round(done.cpu_seconds, 3),
-        edges=dict(edges_of(done.lines)),
+        edges=dict(done.edges),
         story="\n".join(stories),
     )
 

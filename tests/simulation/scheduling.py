@@ -12,6 +12,9 @@ from typing import Any
 
 import trio
 
+from tests.simulation import jumping
+from tests.simulation.jumping import JumpingClock
+
 _RUNS: Any = importlib.import_module("trio._core._run")  # its dice and its queue have no other door
 _THREADS: Any = trio.to_thread
 
@@ -53,12 +56,13 @@ class Gate:
 GATE: ContextVar[Gate | None] = ContextVar("GATE", default=None)  # of the process of this task
 
 
-class Between(trio.abc.Instrument):
+class Between:
     """What is to be done between two rounds, when no task is about to take its step. `on_stuck` is
     called once when there is round after round and the clock stands.
     """
 
     def __init__(self) -> None:
+        self.clock = JumpingClock()
         self.on_stuck: Callable[[], None] = lambda: None
         self._work: list[Callable[[], None]] = []
         self._moment, self._rounds = -1.0, 0
@@ -66,35 +70,64 @@ class Between(trio.abc.Instrument):
     def soon(self, work: Callable[[], None]) -> None:
         self._work.append(work)
 
-    def before_io_wait(self, timeout: float) -> None:
-        del timeout
-        now = trio.current_time()
+    def turn(self) -> None:
+        """Here Trio would wait for sockets. When nobody has anything to do the clock jumps."""
+        now = self.clock.current_time()
         self._rounds = self._rounds + 1 if now == self._moment else 0
         self._moment = now
         if self._rounds == ROUNDS_MAX:
             self.on_stuck()
-        work, self._work = self._work, []
-        for one in work:
-            one()
+        if self._work:
+            work, self._work = self._work, []
+            for one in work:
+                one()
+        runner = _RUNS.GLOBAL_RUN_CONTEXT.runner
+        if not runner.runq:
+            self.clock.jump(runner)
 
 
 @contextmanager
-def one_order(seed: int) -> Generator[None]:
+def one_order(seed: int, between: Between) -> Generator[None]:
     """Within it a run of Trio is the same each time, gates work, and threads are not used."""
-    run, runner, thread = _RUNS, _RUNS.Runner, _THREADS
-    before = run._ALLOW_DETERMINISTIC_SCHEDULING, run._r.getstate()
-    reschedule, run_sync = runner.reschedule, thread.run_sync
-    run._ALLOW_DETERMINISTIC_SCHEDULING = True
-    run._r.seed(seed)
-    runner.reschedule = _gated(reschedule)
-    thread.run_sync = _at_once
+    dice = _RUNS._r.getstate()
+    _RUNS._r.seed(seed)
+    runner, sockets = _RUNS.Runner, _RUNS.TheIOManager
+    with (
+        _replaced(_RUNS, _ALLOW_DETERMINISTIC_SCHEDULING=True),
+        _replaced(runner, reschedule=_gated(runner.reschedule)),
+        _replaced(sockets, get_events=_turning(sockets.get_events, between)),
+        _replaced(trio, sleep=jumping.sleep, sleep_until=jumping.sleep_until),
+        _replaced(_THREADS, run_sync=_at_once),
+    ):
+        try:
+            yield
+        finally:
+            _RUNS._r.setstate(dice)
+
+
+@contextmanager
+def _replaced(where: Any, **by: Any) -> Generator[None]:
+    before = {name: getattr(where, name) for name in by}
+    for name, one in by.items():
+        setattr(where, name, one)
     try:
         yield
     finally:
-        run._ALLOW_DETERMINISTIC_SCHEDULING = before[0]
-        run._r.setstate(before[1])
-        runner.reschedule = reschedule
-        thread.run_sync = run_sync
+        for name, one in before.items():
+            setattr(where, name, one)
+
+
+def _turning(get_events: Callable[..., Any], between: Between) -> Callable[..., Any]:
+    def turn(sockets: Any, timeout: float) -> Any:
+        del timeout
+        between.turn()
+        runner = _RUNS.GLOBAL_RUN_CONTEXT.runner
+        # Nobody knows of any socket but Trio, which has one to be woken by: by signals.
+        if len(sockets._registered) > 1 or runner.entry_queue.size():
+            return get_events(sockets, 0)
+        return ()
+
+    return turn
 
 
 def _gated(reschedule: Callable[..., None]) -> Callable[..., None]:

@@ -4,9 +4,9 @@ and its silence says nothing.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tests.simulation.plan import JOB_FAULTS
 from tests.simulation.troubles import TROUBLES
@@ -40,11 +40,11 @@ HANDLERS = (
 WANTED = (*TROUBLES, *JOB_FAULTS, *STEPS, *ANSWERS, *OTHERS, *HANDLERS)
 
 
-def edges_of(lines: Iterable[str]) -> Counter[str]:
+def edges_of(records: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Of a history's lines, as they were written."""
     found: Counter[str] = Counter()
     calls: dict[int, Mapping[str, object]] = {}
-    for text in lines:
-        record = json.loads(text)
+    for record in records:
         match record["record"]:
             case "edge":
                 found[f"{record['from'] or 'new'}>{record['to']}"] += 1
