@@ -56,7 +56,8 @@ def depth(bench: Bench) -> Iterator[Row]:
 
 def _by_bursts(bench: Bench, shallow: Queue) -> Figures:
     def fill(jobs: int) -> None:
-        shallow.say(READY, ["note", jobs])
+        shallow.stock(READY, jobs, ["note"])
+        shallow.ring()
 
     shallow.settle_down()
     return drained_by_bursts(bench.work(shallow.url), shallow.gate(), fill, BURST)
