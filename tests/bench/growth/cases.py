@@ -26,6 +26,7 @@ from tests.support.postgres_server import PostgresServer
 JOBS = 40_000
 WARM = 4_000
 BURST = 1_000
+WARM_OF_A_TENANT = 150  # each has to learn how brisk its jobs are
 CREW_OF_TENANTS = 128  # of all tenants together
 
 
@@ -56,7 +57,8 @@ def depth(bench: Bench) -> Iterator[Row]:
 
 def _by_bursts(bench: Bench, shallow: Queue) -> Figures:
     def fill(jobs: int) -> None:
-        shallow.say(READY, ["note", jobs])
+        shallow.stock(READY, jobs, ["note"])
+        shallow.ring()
 
     shallow.settle_down()
     return drained_by_bursts(bench.work(shallow.url), shallow.gate(), fill, BURST)
@@ -122,8 +124,10 @@ def tenants(bench: Bench) -> Iterator[Row]:
 
 
 def _tenants(bench: Bench, shared: Queue, sets: Sequence[str]) -> Callable[[], Figures]:
-    work = attrs.evolve(bench.work(shared.url), sets=sets)
-    each = -(-bench.count(2 * JOBS) // len(shared.schemas))
+    number = len(shared.schemas)
+    warm = max(bench.count(WARM), WARM_OF_A_TENANT * number)
+    work = attrs.evolve(bench.work(shared.url), warm=warm, sets=sets)
+    each = -(-(bench.count(2 * JOBS) + warm) // number)
 
     def measure() -> Figures:
         shared.stock(READY, each, ["note"])

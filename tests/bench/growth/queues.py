@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import psycopg
 
+from musterd.store.postgres.migrating import channel_of
 from tests.bench.growth.draining import Gate
 from tests.bench.postgres import prepared, succeeded
 from tests.bench.running import Used, daemon, used, wait_until
@@ -85,20 +86,29 @@ class Queue:
             self.say(statement, [*params, min(CHUNK, jobs - first)])
         self.conn.execute("set session_replication_role = origin")
 
+    def ring(self) -> None:
+        """Wakes idle workers, as whoever enqueues does."""
+        for schema in self.schemas:
+            self.conn.execute("select pg_notify(%s, '')", [channel_of(schema)])
+
     def settle_down(self) -> None:
         """As autovacuum and the checkpointer leave it."""
         self.conn.execute("vacuum analyze")
         self.conn.execute("checkpoint")
 
     def gate(self, daemons: int = 1) -> Gate:
-        state = "update {schema}.queue_state set paused_at = "
+        pause = "update {schema}.queue_state set paused_at = clock_timestamp()"
         nodes = "select count(*) from {schema}.nodes where phase = 'running'"
         return Gate(
             ready=lambda: all(count >= daemons for count in self.ask(nodes)),
-            open=lambda: self.say(state + "null"),
-            close=lambda: self.say(state + "clock_timestamp()"),
+            open=self._open,
+            close=lambda: self.say(pause),
             served=self.backends,
         )
+
+    def _open(self) -> None:
+        self.say("update {schema}.queue_state set paused_at = null")
+        self.ring()
 
     def backends(self) -> dict[int, Used]:
         return {pid: used(pid) for (pid,) in self.conn.execute(BACKENDS)}
