@@ -95,6 +95,7 @@ class Tenancy:
         self.background.be_watched(watched)
         own = self.settings.workers.poll_interval_ms / 1000
         self._desk.appetite.poll_seconds = math.inf if watched else own
+        self._desk.appetite.end_calm()
         if not watched:
             self.see(EVERYTHING)
 
@@ -154,7 +155,7 @@ class Tenancy:
 
     async def _serve(self) -> None:
         async with trio.open_nursery() as nursery:
-            self._services.begin(nursery, self.background.wake)
+            self._services.begin(nursery, self.background.wake, self.background.be_at_rest)
             nursery.start_soon(self._heartbeat.run)
             await self._work()
             await self.wind_up()
