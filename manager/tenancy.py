@@ -61,6 +61,7 @@ class Tenancy:
             settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
             me=plan.node_id,
         )  # fmt: skip
+        self._size_told = 0
         self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
         postman = self._services.mail.postman
         place = Workplace(plan, present, self.chronicle, self._desk, self.telling, postman)
@@ -123,6 +124,7 @@ class Tenancy:
         self._supervisor.policy = policy_of(settings)
         self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
         self._supervisor.wake()
+        self._heartbeat.wake()
         self.background.settings_changed()
 
     async def run(self) -> None:
@@ -217,7 +219,6 @@ class Tenancy:
         self._supervisor.wake()
 
     def scaled(self, decision: Decision) -> None:
-        self._heartbeat.wake()
         self._plan.metrics.scaled(decision, self.name)
         self.chronicle.scaled(decision)
 
@@ -226,6 +227,9 @@ class Tenancy:
 
     def crew(self, idle: int, busy: int, retiring: int) -> None:
         self._plan.metrics.crew(idle, busy, retiring, self.name)
+        if idle + busy != self._size_told:
+            self._size_told = idle + busy
+            self._heartbeat.wake()
 
     def _share(self) -> int | None:
         headcount = self._plan.headcount

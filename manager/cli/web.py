@@ -61,6 +61,7 @@ def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
         target=partial(_target, tenancy.engine),
         target_of=lambda record: record.target,
         feed=tenancy.chronicle.feed,
+        at_rest=lambda: tenancy.background.is_at_rest,
         webhooks=tenancy.settings.webhooks.policy,
         schedules=lambda: of_tenant(tenancy.settings.schedules, name),
     )

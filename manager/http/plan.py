@@ -52,6 +52,7 @@ class TenantDoor:
     target: Callable[[str], Awaitable[TargetSeen]]
     target_of: Callable[[JobRecord], str | None]
     feed: Feed
+    at_rest: Callable[[], bool] = lambda: False  # nothing happens in its store, as far as is known
     webhooks: UrlPolicy = STRICT  # where the end of a job may be told
     schedules: Callable[[], Mapping[str, Schedule]] = dict  # those that make jobs of this tenant
 
