@@ -1,5 +1,5 @@
-"""Looks that come again and again, at moments that they share: an idle process wakes once for all of
-those that fall on one.
+"""Looks that come again and again, at moments that they share: an idle process wakes once for all
+of those that fall on one.
 """
 
 from __future__ import annotations

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from musterd.config.credentials import resolve_http_tokens
 from musterd.config.schedules import of_tenant
 from musterd.manager.census import Census
 from musterd.manager.http.body import ENVELOPE_BYTES
@@ -22,9 +20,7 @@ if TYPE_CHECKING:
 
 
 def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
-    """Raises ConfigError where a token cannot be read."""
     census = Census(node.daemon.tenancies, node.metrics)
-    node.keys.tokens = resolve_http_tokens(settings, os.environ)
     return HttpPlan(
         listen=settings.http.listen,
         keys=node.keys,

@@ -15,7 +15,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
 from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
 
-from musterd.config.listen import listen_address
+from musterd.config.listen import TcpAddress, UnixAddress, listen_address
 from musterd.manager.http.guard import Guard
 from musterd.manager.http.lines import LINE, Line, Rooms
 from musterd.manager.http.listening import address_text, listener_at
@@ -45,17 +45,24 @@ async def serve(
     if address is None:
         task_status.started("")
         return
+    with listener_at(address) as listener:
+        task_status.started(address_text(listener))
+        await serve_at(plan, address, listener)
+
+
+async def serve_at(
+    plan: HttpPlan, address: TcpAddress | UnixAddress, listener: trio.SocketListener
+) -> None:
+    """As `serve`, where it listens already."""
     sessions, samples = Sessions(), Samples(plan)
     app = application(plan, sessions, samples)
     guarded = Guard(app, address, plan.keys, sessions, plan.node, plan.body_bytes_max)
     config = _config(plan.log)
     wrapped = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max(), "asgi")
-    with listener_at(address) as listener:
-        task_status.started(address_text(listener))
-        doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(samples.run)
-            await trio.serve_listeners(doorkeeper.receive, [listener])
+    doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(samples.run)
+        await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
 @define(eq=False)

@@ -41,8 +41,8 @@ from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.events import PostgresEvents
 from musterd.store.postgres.exchanging import Exchanging
 from musterd.store.postgres.hub import Hub
-from musterd.store.postgres.outlook import PostgresOutlooks
 from musterd.store.postgres.outbox import PostgresOutbox, with_webhooks
+from musterd.store.postgres.outlook import PostgresOutlooks
 from musterd.store.postgres.parts import Run
 from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.pool import Pool
