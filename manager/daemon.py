@@ -132,12 +132,6 @@ class Daemon:
             await self._ready.wait()
             task_status.started()
 
-    async def first_look(self) -> None:
-        """Returns when the default tenant's queue has been looked at, and its first jobs are in
-        hand.
-        """
-        await self._tenancies[DEFAULT_TENANT].first_look()
-
     async def _live(self, whole: trio.CancelScope) -> None:
         """From opening the stores to closing them; ends everything else with it."""
         async with trio.open_nursery() as homes:

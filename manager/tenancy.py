@@ -145,10 +145,6 @@ class Tenancy:
             for passed in (self.tried, self.dismissed, self.ended):
                 passed.set()
 
-    async def first_look(self) -> None:
-        """As `Daemon.first_look`."""
-        await self._desk.appetite.looked.wait()
-
     async def _open(self) -> bool:
         """Opens the store, however long it is away. False = told to stop before that."""
         opened = False

@@ -33,7 +33,6 @@ class Appetite:
     no_room: bool = False  # at the last look as many jobs ran in the whole store as may
     calm: bool = False  # no polls: there is nothing, and hints are trusted to say so when there is
     news: trio.Event = attrs.field(factory=trio.Event)  # set = a hint, a poll or work has come
-    looked: trio.Event = attrs.field(factory=trio.Event)  # set = the first look has come back
     _is_lull: trio.Event = attrs.field(factory=trio.Event)
     _trusts: bool = False
     _trusted: bool = False  # when the last look was begun
@@ -79,7 +78,6 @@ class Appetite:
         job is due. A short claim that parked jobs does not say so: there may be more behind them.
         """
         now = trio.current_time()
-        self.looked.set()
         self.hungry = taken >= asked or parked > 0 or self._hinted
         if self.hungry:
             self._echo_seconds = ECHO_SECONDS

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
-WEB_SECONDS = 0.5  # so long at most the web side waits for the first look at the queue
 
 
 @click.command(cls=Verb)
@@ -108,7 +107,7 @@ async def _run(
 
 @contextlib.contextmanager
 def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
-    """Where the web side will be; None = it is off. Who calls before it serves is kept waiting."""
+    """Where the web side is; None = it is off. Who calls is kept waiting until it serves."""
     import os
 
     from musterd.config.credentials import resolve_http_tokens
@@ -127,20 +126,25 @@ def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener 
 async def _serve(
     settings: Settings, node: Node, log: logging.Logger, listener: trio.SocketListener
 ) -> None:
-    """Loads the web side once the first jobs are in hand, beside the loop, and serves."""
+    """Serves those who call. With the first of them come the libraries that it takes: beside the
+    loop, and into the memory of no daemon that nobody calls.
+    """
     import trio
 
     from musterd.config.listen import listen_address
-
-    with trio.move_on_after(WEB_SECONDS):
-        await node.daemon.first_look()
-    await trio.to_thread.run_sync(import_module, "musterd.manager.http.serving")
     from musterd.manager.cli.web import web_plan
-    from musterd.manager.http.serving import serve_at
+    from musterd.manager.http.samples import Samples
 
-    address = listen_address(settings.http.listen)
+    plan, address = web_plan(settings, node, log), listen_address(settings.http.listen)
     assert address is not None, "somebody listens"
-    await serve_at(web_plan(settings, node, log), address, listener)
+    samples = Samples(plan)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(samples.run)
+        await trio.lowlevel.wait_readable(listener.socket)
+        await trio.to_thread.run_sync(import_module, "musterd.manager.http.serving")
+        from musterd.manager.http.serving import serve_at
+
+        await serve_at(plan, address, listener, samples)
 
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from musterd.config.schedules import of_tenant
 from musterd.manager.census import Census
-from musterd.manager.http.body import ENVELOPE_BYTES
-from musterd.manager.http.plan import HttpPlan, ReloadDoor, TargetSeen, TenantDoor
+from musterd.manager.http.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
 from musterd.store.payload import PayloadLimits
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ from musterd.store.engine import Engine
 from musterd.store.job import Counts, JobRecord, JobState
 from musterd.store.payload import PayloadLimits
 
+ENVELOPE_BYTES = 16_384  # what may stand around a payload: the other options, and white space
+
 
 class NodeView(Protocol):
     """A node as it sees itself. Each call is cheap and returns at once."""

@@ -21,7 +21,7 @@ from musterd.manager.http.lines import LINE, Line, Rooms
 from musterd.manager.http.listening import address_text, listener_at
 from musterd.manager.http.plan import HttpPlan
 from musterd.manager.http.routes import application
-from musterd.manager.http.ui.samples import Samples
+from musterd.manager.http.samples import Samples
 from musterd.manager.http.ui.sessions import Sessions
 from musterd.manager.log import event
 
@@ -47,22 +47,26 @@ async def serve(
         return
     with listener_at(address) as listener:
         task_status.started(address_text(listener))
-        await serve_at(plan, address, listener)
+        samples = Samples(plan)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(samples.run)
+            await serve_at(plan, address, listener, samples)
 
 
 async def serve_at(
-    plan: HttpPlan, address: TcpAddress | UnixAddress, listener: trio.SocketListener
+    plan: HttpPlan,
+    address: TcpAddress | UnixAddress,
+    listener: trio.SocketListener,
+    samples: Samples,
 ) -> None:
-    """As `serve`, where it listens already."""
-    sessions, samples = Sessions(), Samples(plan)
+    """As `serve`, where it listens already and samples are taken."""
+    sessions = Sessions()
     app = application(plan, sessions, samples)
     guarded = Guard(app, address, plan.keys, sessions, plan.node, plan.body_bytes_max)
     config = _config(plan.log)
     wrapped = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max(), "asgi")
     doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(samples.run)
-        await trio.serve_listeners(doorkeeper.receive, [listener])
+    await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
 @define(eq=False)
