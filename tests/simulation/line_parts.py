@@ -22,10 +22,10 @@ from tests.simulation.operations import Operations
 from tests.simulation.plan import Scenario
 from tests.simulation.recording import Recorder
 from tests.simulation.store import Store
+from tests.support.outlooks import outlook_of
 
 T = TypeVar("T")
 ANSWER_SECONDS = 1.0  # as on PostgreSQL
-IN_HAND = "select 1 from job_rows where state in ('assigned', 'running') limit 1"
 
 
 class Ground(Protocol):
@@ -104,16 +104,8 @@ class OutlookLine:
             await trio.lowlevel.checkpoint()
             return None
         with trio.move_on_after(ANSWER_SECONDS):
-            return await self._line.pass_on("outlook_look", lambda: self._see(me))
+            return await self._line.pass_on("outlook_look", lambda: outlook_of(self._engine, me))
         return None
-
-    async def _see(self, me: UUID) -> Outlook | None:
-        if all(node.id != me for node in await self._engine.nodes()):
-            return None
-        view = await self._engine.observe(1)
-        is_due = view.due > 0 and not view.paused
-        rests = not (is_due or view.parked or self._line.ground.store.raw(IN_HAND))
-        return Outlook(rests, is_due, await self._engine.next_due_seconds())
 
 
 class PhasesLine:
