@@ -41,10 +41,10 @@ class Pace:
 
     @property
     def trust_look_seconds(self) -> float:
-        """How often a holder looks at its clock: within the margin. It has to look, since waits do
-        not count the time of a suspend.
+        """How often a holder looks at its clock: well within the margin. It has to look, since
+        waits do not count the time of a suspend.
         """
-        return self.margin_seconds / 2
+        return self.margin_seconds / 4
 
 
 @attrs.frozen
