@@ -93,6 +93,7 @@ class Tenancy:
     def be_watched(self, watched: bool) -> None:
         """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
         self._supervisor.rests = self._heartbeat.rests = watched
+        self._heartbeat.wake()
         self.background.be_watched(watched)
         own = self.settings.workers.poll_interval_ms / 1000
         self._desk.appetite.poll_seconds = math.inf if watched else own
