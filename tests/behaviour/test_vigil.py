@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any, cast
 from uuid import UUID
 
 import attrs
@@ -40,7 +41,7 @@ class Hearing(Stage):
         super().__init__(store, nursery)
         self.outlooks = Outlooks(store)
         through = store._through  # pyright: ignore[reportPrivateUsage] - where calls are counted
-        store.outlooks = facet(self.outlooks, "outlook", through)
+        store.outlooks = cast(Any, facet)(self.outlooks, "outlook", through)
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ async def stage() -> AsyncGenerator[Hearing]:
         yield opened
 
 
-async def rested(stage: Hearing, **changes: object) -> Node:
+async def rested(stage: Hearing, **changes: Any) -> Node:
     node = await stage.start(**changes)
     await trio.sleep(SETTLED_SECONDS)
     return node
