@@ -58,6 +58,7 @@ class Background:
     def __init__(self, place: Workplace) -> None:
         self._place = place
         self._idle_since_local: float | None = None
+        self._is_watched = self.is_at_rest = False
         plan = place.plan
         self.counts = CountsCache(plan.engine.counts, self._tell_counts)
         self.vitals = VitalsCache(plan.engine.vitals.signs, self._tell_vitals)
@@ -104,7 +105,15 @@ class Background:
 
     def be_watched(self, watched: bool) -> None:
         """As `Tenancy.be_watched`."""
-        self._reaper.rests = watched
+        self._is_watched = watched
+        self._reaper.rests = self._is_watched or self.is_at_rest
+
+    def be_at_rest(self, at_rest: bool) -> None:
+        """Whether nothing happens in the store: nobody has anything in hand."""
+        self.is_at_rest = at_rest
+        self._reaper.rests = self._is_watched or at_rest
+        if not at_rest:
+            self._reaper.wake()
 
     def rest(self, rests: bool) -> None:
         """Whether there is nothing to do, and somebody else looks at the queue. A rest begins some

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import trio
 
+from musterd.manager.beat import next_beat
+
 LOOK_SECONDS = 0.5
 
 
 async def measure_loop_lag(tell: Callable[[float], None]) -> None:
     """Tells, for ever, how much later than asked for a sleep ended."""
     while True:
-        wanted = trio.current_time() + LOOK_SECONDS
+        wanted = next_beat(LOOK_SECONDS)
         await trio.sleep_until(wanted)
         tell(trio.current_time() - wanted)

@@ -17,8 +17,9 @@ from musterd.store.errors import StoreError
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
 
 FIRST_SECONDS = 0.1  # the crew has been hired by then
-LOOK_SECONDS = 1.0
-RESTED_LOOK_SECONDS = 5.0  # with a hundred idle tenants every look counts
+WAIT_SECONDS_MIN = 0.1
+LOOK_SECONDS = 5.0  # with a hundred idle tenants every look counts: what is new wakes it
+EARLY_SECONDS = 0.01  # so much before its time it is as good as due
 NEWS_SECONDS = 0.5  # a change of crew or pace is told, but not more often than this
 RETRY_SECONDS = 2.0
 SETTLING_SECONDS = 0.1  # whoever was hired has found work by then
@@ -62,8 +63,9 @@ class Heartbeat:
 
     async def _wait(self) -> None:
         told = self._told
-        rested = told is not None and told.pause_seconds == RESTING_SECONDS
-        with trio.move_on_after(RESTED_LOOK_SECONDS if rested else LOOK_SECONDS):
+        due_local = self._told_local + self._pause_seconds(self._beat())
+        left_seconds = min(LOOK_SECONDS, due_local - trio.current_time())
+        with trio.move_on_after(max(WAIT_SECONDS_MIN, left_seconds)):
             await self._bell.wait()
         if self._bell.is_set() and told is not None and told.phase == self.status().phase:
             await trio.sleep(SETTLING_SECONDS)
@@ -94,7 +96,7 @@ class Heartbeat:
             return 0.0
         if _gist(told) != _gist(beat):
             return NEWS_SECONDS
-        return beat.pause_seconds - LOOK_SECONDS / 2
+        return beat.pause_seconds - EARLY_SECONDS
 
     def _kinds_if_due(self, now: float) -> str | None:
         if self._kinds is not None and now - self._kinds_local < KINDS_SECONDS:

@@ -67,8 +67,10 @@ class Observer:
         return Observation(due, self._others, view.lot, overdue, view.room)
 
     def _has_run_dry(self, interval_seconds: float) -> bool:
-        """Whether a claim has just come back short."""
+        """Whether a claim has just come back short, and a hint would have told of more."""
         appetite = self.desk.appetite
+        if appetite.calm:
+            return True
         is_dry = not (appetite.hungry or appetite.no_room)
         return is_dry and trio.current_time() - appetite.short_at_local < interval_seconds
 

@@ -23,6 +23,7 @@ from musterd.workers.phase_book import PhaseBook
 from musterd.workers.progress import ProgressTeller
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import make_tools
+from musterd.workers.vigil import Vigil
 from musterd.workers.wakeups import Alarm, listen
 from musterd.workers.worker import Rules
 
@@ -55,15 +56,28 @@ class Services:
             lambda: Toolbox(self._tools, lambda: self._tools), self._phases,
         )  # fmt: skip
 
-    def begin(self, nursery: trio.Nursery, duties_free: Callable[[], None]) -> None:
-        """They run until the nursery ends. `duties_free`: somebody has given up a duty."""
+    def begin(
+        self,
+        nursery: trio.Nursery,
+        duties_free: Callable[[], None],
+        at_rest: Callable[[bool], None],
+    ) -> None:
+        """They run until the nursery ends. `duties_free`: somebody has given up a duty; `at_rest`:
+        nothing happens in the store, or no longer nothing.
+        """
         engine, desk = self._plan.engine, self._desk
         teller = ProgressTeller(desk, engine)
         for run in (self._carrier.run, self.keeper.run, teller.run, self._phases.run):
             nursery.start_soon(run)
         for run in (self._rules.run, self.mail.run, self._alarm.run, self._chronicle.run):
             nursery.start_soon(run)
+        plan = self._plan
+        vigil = Vigil(engine, desk, plan.node_id, self._lease_seconds, plan.dice, at_rest)
+        nursery.start_soon(vigil.run)
         nursery.start_soon(listen, engine, desk, self.keeper, duties_free, self._plan.dice)
+
+    def _lease_seconds(self) -> float:
+        return lease_plan(self._present()).lease_seconds
 
     def take_over(self, settings: Settings) -> None:
         """As `Tenancy.take_over`."""

@@ -61,6 +61,7 @@ class Tenancy:
             settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
             me=plan.node_id,
         )  # fmt: skip
+        self._size_told = 0
         self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
         postman = self._services.mail.postman
         place = Workplace(plan, present, self.chronicle, self._desk, self.telling, postman)
@@ -92,9 +93,11 @@ class Tenancy:
     def be_watched(self, watched: bool) -> None:
         """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
         self._supervisor.rests = self._heartbeat.rests = watched
+        self._heartbeat.wake()
         self.background.be_watched(watched)
         own = self.settings.workers.poll_interval_ms / 1000
         self._desk.appetite.poll_seconds = math.inf if watched else own
+        self._desk.appetite.end_calm()
         if not watched:
             self.see(EVERYTHING)
 
@@ -122,6 +125,7 @@ class Tenancy:
         self._supervisor.policy = policy_of(settings)
         self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
         self._supervisor.wake()
+        self._heartbeat.wake()
         self.background.settings_changed()
 
     async def run(self) -> None:
@@ -154,7 +158,7 @@ class Tenancy:
 
     async def _serve(self) -> None:
         async with trio.open_nursery() as nursery:
-            self._services.begin(nursery, self.background.wake)
+            self._services.begin(nursery, self.background.wake, self.background.be_at_rest)
             nursery.start_soon(self._heartbeat.run)
             await self._work()
             await self.wind_up()
@@ -216,7 +220,6 @@ class Tenancy:
         self._supervisor.wake()
 
     def scaled(self, decision: Decision) -> None:
-        self._heartbeat.wake()
         self._plan.metrics.scaled(decision, self.name)
         self.chronicle.scaled(decision)
 
@@ -225,6 +228,9 @@ class Tenancy:
 
     def crew(self, idle: int, busy: int, retiring: int) -> None:
         self._plan.metrics.crew(idle, busy, retiring, self.name)
+        if idle + busy != self._size_told:
+            self._size_told = idle + busy
+            self._heartbeat.wake()
 
     def _share(self) -> int | None:
         headcount = self._plan.headcount

@@ -39,6 +39,7 @@ from musterd.store.job import (
 )
 from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.outbox import Outbox
+from musterd.store.outlook import Outlooks
 from musterd.store.phases import KindRule, Phases
 from musterd.store.queue_view import QueueView
 from musterd.store.retention import Retention
@@ -95,6 +96,9 @@ class Engine(Protocol):
 
     @property
     def outbox(self) -> Outbox: ...
+
+    @property
+    def outlooks(self) -> Outlooks: ...
 
     @property
     def retention(self) -> Retention: ...
@@ -291,10 +295,8 @@ class Engine(Protocol):
         ...
 
     async def wait_for_hint(self) -> Hint:
-        """Returns when there may be new work, or a request about a leased job. A hint may be lost,
-        doubled or late: polling and renewals are the truth.
-
-        Sleeps for ever where there are no hints. Raises `StoreUnavailable` when the source of hints
-        broke; call again after a pause.
+        """Returns when there may be new work, or a request about a leased job; never where there
+        are no hints. One may be lost, doubled or late: polling and renewals are the truth. Raises
+        `StoreUnavailable` when the source of hints broke; call again after a pause.
         """
         ...

@@ -22,7 +22,7 @@ class Appetite:
     the next poll or hint.
 
     A hint can overtake the commit it speaks of, so the first polls after one follow each other
-    quickly.
+    quickly. Where hints are trusted, the last of them is the last until something is new.
     """
 
     poll_seconds: float
@@ -33,6 +33,11 @@ class Appetite:
     next_poll_local: float = 0.0
     short_at_local: float = float("-inf")  # when the queue was last seen with nothing left to claim
     no_room: bool = False  # at the last look as many jobs ran in the whole store as may
+    calm: bool = False  # no polls: there is nothing, and hints are trusted to say so when there is
+    news: trio.Event = attrs.field(factory=trio.Event)  # set = a hint, a poll or work has come
+    _is_lull: trio.Event = attrs.field(factory=trio.Event)
+    _trusts: bool = False
+    _trusted: bool = False  # when the last look was begun
     _hinted: bool = False  # since the last look was begun
     _echo_seconds: float = ECHO_SECONDS
     _service_seconds: float = 1.0
@@ -41,12 +46,32 @@ class Appetite:
     def hint(self) -> None:
         self.hungry = self._hinted = True
         self._echo_seconds = ECHO_SECONDS
+        self.end_calm()
 
     def begin_look(self) -> None:
         self._hinted = False
+        self._trusted = self._trusts
 
     def poll_due(self) -> None:
         self.hungry = True
+
+    async def lull(self) -> None:
+        """Returns when looks have become as seldom as polls, and nothing is new."""
+        await self._is_lull.wait()
+
+    def trust_hints(self) -> None:
+        """From now on, until something is new: one more look that finds nothing is the last."""
+        self._trusts = True
+
+    def end_calm(self) -> None:
+        """Something is new, or may be."""
+        if not self._is_lull.is_set():
+            return
+        if self.calm:
+            self.next_poll_local = trio.current_time()
+        self.calm = self._trusts = self._trusted = False
+        self.news.set()
+        self.news, self._is_lull = trio.Event(), trio.Event()
 
     def note_service(self, seconds: float) -> None:
         weight = SERVICE_WEIGHT
@@ -64,14 +89,21 @@ class Appetite:
         self.hungry = taken >= asked or parked > 0 or missed or self._hinted
         if self.hungry:
             self._echo_seconds = ECHO_SECONDS
+            self.end_calm()
             return False
         if taken:
             self._echo_seconds = ECHO_SECONDS
+            self.end_calm()
         ran_dry = self._echo_seconds == ECHO_SECONDS
         self.short_at_local = now
         pause = min(self.poll_seconds, self._echo_seconds)
         self._echo_seconds = min(self._echo_seconds * ECHO_FACTOR, 3600.0)
         self.next_poll_local = now + pause * self.dice.uniform(0.9, 1.1)
+        if pause == self.poll_seconds:
+            self._is_lull.set()
+            self.calm = self._trusted
+        if self.calm:
+            self.next_poll_local = float("inf")
         return ran_dry
 
     @property

@@ -136,6 +136,7 @@ class Desk:
     def poll(self) -> None:
         """It is time to look, as when the poll interval has passed."""
         self.appetite.poll_due()
+        self.appetite.end_calm()
         self.cause.set()
         self.on_work()
 

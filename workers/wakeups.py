@@ -31,6 +31,7 @@ async def listen(
         try:
             hint = await engine.wait_for_hint()
         except StoreError:  # the store's own watcher has told the log
+            desk.poll()  # until hints come again
             await trio.sleep(DEAF_SECONDS * dice.uniform(0.5, 1.5))
         else:
             leases.ask(hint.requests)

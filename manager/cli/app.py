@@ -3,59 +3,82 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
 
 import click
 
 from musterd import __version__
-from musterd.manager.cli.check import config
-from musterd.manager.cli.completion import completion
-from musterd.manager.cli.control import cancel, clear, pause, release, resume
-from musterd.manager.cli.db import db
-from musterd.manager.cli.demo import demo
-from musterd.manager.cli.doctor import doctor
-from musterd.manager.cli.drain import drain
-from musterd.manager.cli.duties import duties
-from musterd.manager.cli.enqueue import enqueue
-from musterd.manager.cli.events import events
 from musterd.manager.cli.given import Given, Verbs
-from musterd.manager.cli.jobs import job, jobs
-from musterd.manager.cli.kinds import kinds
-from musterd.manager.cli.nodes import nodes
-from musterd.manager.cli.queue import queue
-from musterd.manager.cli.reload import reload
-from musterd.manager.cli.run import run
-from musterd.manager.cli.scaling import scaling
-from musterd.manager.cli.schedules import schedules
-from musterd.manager.cli.status import status
-from musterd.manager.cli.top.verb import top
-from musterd.manager.cli.verify import verify
-from musterd.manager.cli.version import version
-from musterd.manager.cli.webhooks import webhooks
-from musterd.manager.cli.why import why
 
-# In the order in which people meet them.
-SECTIONS: dict[str, Sequence[click.Command]] = {
-    "Jobs": (enqueue, jobs, job, why, events, cancel, pause, resume, release, clear, webhooks),
-    "Operating": (
-        run,
-        status,
-        top,
-        doctor,
-        verify,
-        nodes,
-        duties,
-        scaling,
-        queue,
-        schedules,
-        reload,
-        drain,
-    ),
-    "Setting up": (demo, kinds, config, db, completion, version),
+# In the order in which people meet them: each verb, and the module that has it.
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Jobs": {
+        "enqueue": "enqueue",
+        "jobs": "jobs",
+        "job": "jobs",
+        "why": "why",
+        "events": "events",
+        "cancel": "control",
+        "pause": "control",
+        "resume": "control",
+        "release": "control",
+        "clear": "control",
+        "webhooks": "webhooks",
+    },
+    "Operating": {
+        "run": "run",
+        "status": "status",
+        "top": "top.verb",
+        "doctor": "doctor",
+        "verify": "verify",
+        "nodes": "nodes",
+        "duties": "duties",
+        "scaling": "scaling",
+        "queue": "queue",
+        "schedules": "schedules",
+        "reload": "reload",
+        "drain": "drain",
+    },
+    "Setting up": {
+        "demo": "demo",
+        "kinds": "kinds",
+        "config": "check",
+        "db": "db",
+        "completion": "completion",
+        "version": "version",
+    },
 }
-
+HOMES = {verb: home for verbs in SECTIONS.values() for verb, home in verbs.items()}
 
 SHORT_HELP_MAX = 100
+
+
+class _Commands(MutableMapping[str, click.Command]):
+    """The verbs by name. The module of one is loaded when it is first asked for: a daemon starts
+    without those of all the others.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            home = import_module(f"musterd.manager.cli.{HOMES[name]}")
+            self._loaded[name] = getattr(home, name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, verb: click.Command) -> None:
+        raise TypeError(f"{name}: verbs are named in HOMES")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"{name}: verbs are named in HOMES")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(HOMES)
+
+    def __len__(self) -> int:
+        return len(HOMES)
 
 
 class Musterd(Verbs):
@@ -63,13 +86,16 @@ class Musterd(Verbs):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, verbs in SECTIONS.items():
-            rows = [(str(verb.name), verb.get_short_help_str(SHORT_HELP_MAX)) for verb in verbs]
+            short = (
+                (verb, self.commands[verb].get_short_help_str(SHORT_HELP_MAX)) for verb in verbs
+            )
             with formatter.section(name):
-                formatter.write_dl(rows)
+                formatter.write_dl(list(short))
 
 
 @click.group(
     cls=Musterd,
+    commands=_Commands(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
@@ -84,11 +110,6 @@ def musterd(context: click.Context) -> None:
     context.ensure_object(Given)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         context.color = False
-
-
-for verbs in SECTIONS.values():
-    for verb in verbs:
-        musterd.add_command(verb)
 
 
 def main() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -14,6 +16,8 @@ from musterd.manager.cli.given import Given, Verb
 from musterd.manager.cli.out import LiveLine, say
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     import trio
 
     from musterd.catalog.kinds import Catalog
@@ -83,12 +87,16 @@ async def _run(
 
     from musterd.manager.cli.node import early_and_late_signals, make_node
     from musterd.manager.collecting import collect_seldom
+    from musterd.manager.http.listening import address_text
 
     settings, catalog = start
     node = make_node(settings, catalog, log, None, lambda: _reread(given, log), service_manager)
-    with early_and_late_signals(node.daemon):
+    with early_and_late_signals(node.daemon), _listening(settings, node) as listener:
+        address = ""
         async with trio.open_nursery() as nursery:
-            address = await _listen(settings, node, log, nursery)
+            if listener is not None:
+                address = address_text(listener)
+                nursery.start_soon(_serve, settings, node, log, listener)
             _greet(address, node, log)
             if live is not None:
                 nursery.start_soon(_redraw, live, node)
@@ -99,18 +107,46 @@ async def _run(
             nursery.cancel_scope.cancel()
 
 
-async def _listen(
-    settings: Settings, node: Node, log: logging.Logger, nursery: trio.Nursery
-) -> str:
-    """Starts the web side; gives where it is, or nothing if it is off."""
-    if not settings.http.listen:
-        return ""  # and its libraries are never loaded
-    from musterd.manager.cli.web import web_plan
-    from musterd.manager.http.serving import serve
+@contextlib.contextmanager
+def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
+    """Where the web side is; None = it is off. Who calls is kept waiting until it serves."""
+    import os
 
-    plan = web_plan(settings, node, log)
-    address: str = await nursery.start(serve, plan)
-    return address
+    from musterd.config.credentials import resolve_http_tokens
+    from musterd.config.listen import listen_address
+    from musterd.manager.http.listening import listener_at
+
+    address = listen_address(settings.http.listen)
+    if address is None:
+        yield None  # and its libraries are never loaded
+        return
+    node.keys.tokens = resolve_http_tokens(settings, os.environ)
+    with listener_at(address) as listener:
+        yield listener
+
+
+async def _serve(
+    settings: Settings, node: Node, log: logging.Logger, listener: trio.SocketListener
+) -> None:
+    """Serves those who call. With the first of them come the libraries that it takes: beside the
+    loop, and into the memory of no daemon that nobody calls.
+    """
+    import trio
+
+    from musterd.config.listen import listen_address
+    from musterd.manager.cli.web import web_plan
+    from musterd.manager.http.samples import Samples
+
+    plan, address = web_plan(settings, node, log), listen_address(settings.http.listen)
+    assert address is not None, "somebody listens"
+    samples = Samples(plan)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(samples.run)
+        await trio.lowlevel.wait_readable(listener.socket)
+        await trio.to_thread.run_sync(import_module, "musterd.manager.http.serving")
+        from musterd.manager.http.serving import serve_at
+
+        await serve_at(plan, address, listener, samples)
 
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:

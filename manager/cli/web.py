@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from musterd.config.credentials import resolve_http_tokens
 from musterd.config.schedules import of_tenant
 from musterd.manager.census import Census
-from musterd.manager.http.body import ENVELOPE_BYTES
-from musterd.manager.http.plan import HttpPlan, ReloadDoor, TargetSeen, TenantDoor
+from musterd.manager.http.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
 from musterd.store.payload import PayloadLimits
 
 if TYPE_CHECKING:
@@ -22,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
-    """Raises ConfigError where a token cannot be read."""
     census = Census(node.daemon.tenancies, node.metrics)
-    node.keys.tokens = resolve_http_tokens(settings, os.environ)
     return HttpPlan(
         listen=settings.http.listen,
         keys=node.keys,
@@ -61,6 +56,7 @@ def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
         target=partial(_target, tenancy.engine),
         target_of=lambda record: record.target,
         feed=tenancy.chronicle.feed,
+        at_rest=lambda: tenancy.background.is_at_rest,
         webhooks=tenancy.settings.webhooks.policy,
         schedules=lambda: of_tenant(tenancy.settings.schedules, name),
     )

@@ -11,6 +11,7 @@ from uuid import UUID
 import attrs
 import trio
 
+from musterd.manager.beat import sleep_to_beat
 from musterd.manager.duties import turns
 from musterd.manager.duties.duty import Duty, Listener, Tally, serve
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
@@ -19,6 +20,7 @@ from musterd.store.errors import StoreError
 RELEASE_SECONDS = 1.0
 RETRY_SECONDS = 2.0  # after the store was away
 START_SECONDS = 0.2  # so long at most, for nodes that start together to have heard of each other
+TRUST_SECONDS_MIN = 0.001  # between two looks at the clock
 REBALANCE_SECONDS = 15.0  # a node with too much gives some up, but not more often than this
 
 
@@ -228,7 +230,9 @@ class Leadership:
         """The end of trust comes before the end of the lease, whatever became of a renewal."""
         while True:
             await self._wait_until_held()
-            await trio.sleep(self.pace().trust_look_seconds)
+            first = min(held.trusted_until for held in self._held.values())
+            left_seconds = max(TRUST_SECONDS_MIN, first - self.boottime())
+            await sleep_to_beat(self.pace().trust_look_seconds, left_seconds)
             now = self.boottime()
             over = [held for held in self._held.values() if now >= held.trusted_until]
             self._step_down(over, "its lease may have run out")

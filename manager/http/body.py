@@ -12,7 +12,6 @@ from musterd.manager.http.operation import JSON_TYPE, Site
 from musterd.manager.http.problem import Refused
 from musterd.store.payload import PayloadInvalid, decode_payload
 
-ENVELOPE_BYTES = 16_384  # what may stand around a payload: the other options, and white space
 BODY_SECONDS = 10.0
 SMALL_BYTES = 16_384  # what is no larger is read on the loop
 CLOSE = {"connection": "close"}

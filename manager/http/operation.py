@@ -14,8 +14,8 @@ from starlette.responses import Response
 from musterd.config.credentials import BearerToken
 from musterd.config.settings import HttpScope
 from musterd.manager.http.plan import HttpPlan, TenantDoor
+from musterd.manager.http.samples import Samples
 from musterd.manager.http.ui.live import Live
-from musterd.manager.http.ui.samples import Samples
 from musterd.manager.http.ui.sessions import Sessions
 
 Schema: TypeAlias = Mapping[str, object]

@@ -20,6 +20,8 @@ from musterd.store.engine import Engine
 from musterd.store.job import Counts, JobRecord, JobState
 from musterd.store.payload import PayloadLimits
 
+ENVELOPE_BYTES = 16_384  # what may stand around a payload: the other options, and white space
+
 
 class NodeView(Protocol):
     """A node as it sees itself. Each call is cheap and returns at once."""
@@ -52,6 +54,7 @@ class TenantDoor:
     target: Callable[[str], Awaitable[TargetSeen]]
     target_of: Callable[[JobRecord], str | None]
     feed: Feed
+    at_rest: Callable[[], bool] = lambda: False  # nothing happens in its store, as far as is known
     webhooks: UrlPolicy = STRICT  # where the end of a job may be told
     schedules: Callable[[], Mapping[str, Schedule]] = dict  # those that make jobs of this tenant
 

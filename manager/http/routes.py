@@ -18,9 +18,9 @@ from musterd.manager.http.openapi import document
 from musterd.manager.http.operation import Operation, Site
 from musterd.manager.http.plan import HttpPlan
 from musterd.manager.http.refusing import framework_refused
+from musterd.manager.http.samples import Samples
 from musterd.manager.http.table import OPERATIONS
 from musterd.manager.http.ui.live import Live
-from musterd.manager.http.ui.samples import Samples
 from musterd.manager.http.ui.sessions import Sessions
 from musterd.manager.http.ui.table import UI_OPERATIONS
 

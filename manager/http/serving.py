@@ -15,13 +15,13 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
 from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
 
-from musterd.config.listen import listen_address
+from musterd.config.listen import TcpAddress, UnixAddress, listen_address
 from musterd.manager.http.guard import Guard
 from musterd.manager.http.lines import LINE, Line, Rooms
 from musterd.manager.http.listening import address_text, listener_at
 from musterd.manager.http.plan import HttpPlan
 from musterd.manager.http.routes import application
-from musterd.manager.http.ui.samples import Samples
+from musterd.manager.http.samples import Samples
 from musterd.manager.http.ui.sessions import Sessions
 from musterd.manager.log import event
 
@@ -45,17 +45,28 @@ async def serve(
     if address is None:
         task_status.started("")
         return
-    sessions, samples = Sessions(), Samples(plan)
+    with listener_at(address) as listener:
+        task_status.started(address_text(listener))
+        samples = Samples(plan)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(samples.run)
+            await serve_at(plan, address, listener, samples)
+
+
+async def serve_at(
+    plan: HttpPlan,
+    address: TcpAddress | UnixAddress,
+    listener: trio.SocketListener,
+    samples: Samples,
+) -> None:
+    """As `serve`, where it listens already and samples are taken."""
+    sessions = Sessions()
     app = application(plan, sessions, samples)
     guarded = Guard(app, address, plan.keys, sessions, plan.node, plan.body_bytes_max)
     config = _config(plan.log)
     wrapped = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max(), "asgi")
-    with listener_at(address) as listener:
-        task_status.started(address_text(listener))
-        doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(samples.run)
-            await trio.serve_listeners(doorkeeper.receive, [listener])
+    doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
+    await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
 @define(eq=False)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-import attrs
 import psycopg
 import trio
 
@@ -25,7 +24,6 @@ from musterd.store.job import (
     Hold,
     JobFilter,
     JobRecord,
-    JobState,
     NewJob,
     ProgressNote,
     Reaped,
@@ -44,6 +42,7 @@ from musterd.store.postgres.events import PostgresEvents
 from musterd.store.postgres.exchanging import Exchanging
 from musterd.store.postgres.hub import Hub
 from musterd.store.postgres.outbox import PostgresOutbox, with_webhooks
+from musterd.store.postgres.outlook import PostgresOutlooks
 from musterd.store.postgres.parts import Run
 from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.pool import Pool
@@ -99,6 +98,7 @@ class PostgresEngine:
         )
         self.duties = PostgresDuties(self._run, self._execute)
         self.schedules = PostgresSchedules(self._run, self._execute)
+        self.outlooks = PostgresOutlooks(hub.hints, self._sql["outlook"])
         self.vitals = PostgresVitals(self._run, hub.shared, hub.gate)
 
     async def open(self) -> None:
@@ -212,7 +212,7 @@ class PostgresEngine:
             await self.duties.fold_counts()
         counted = (await self._run("counts", {}))[0]
         view = await self.observe(DEPTH_BOUND)
-        return _beyond_bound(rows.counts(counted, view), await self._waiting())
+        return rows.beyond_bound(rows.counts(counted, view), await self._waiting(), DEPTH_BOUND)
 
     async def _waiting(self) -> int:
         """Queued jobs that are not yet due, counted up to the bound."""
@@ -292,9 +292,3 @@ class PostgresEngine:
         self, conn: TrioConnection, name: str, params: rows.Params
     ) -> psycopg.AsyncCursor[rows.Row]:
         return await numbered.send(conn, self._sql[name], params)
-
-
-def _beyond_bound(counts: Counts, waiting: int) -> Counts:
-    if counts.due < DEPTH_BOUND or waiting >= DEPTH_BOUND:
-        return counts
-    return attrs.evolve(counts, due=max(counts.due, counts.by_state[JobState.QUEUED] - waiting))

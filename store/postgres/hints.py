@@ -1,9 +1,10 @@
 """Hints of new work by LISTEN, on a connection of their own. Polling is the truth; a hint only
-makes it early.
+makes it early. An idle node asks over this connection too, so that it knows that it lives.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import LiteralString
 
 import attrs
@@ -12,12 +13,15 @@ import trio
 from psycopg import sql
 
 from musterd.store.job import Hint
+from musterd.store.postgres import numbered
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.pool import Gate
+from musterd.store.postgres.rows import Params, Row
 from musterd.store.postgres.troubles import sort_error
 
 DUTIES = "duties"  # what is said when somebody gives one up
 GATHER_SECONDS = 0.001  # between two hints: those that arrive meanwhile are one
+ANSWER_SECONDS = 1.0  # a connection that takes longer counts as dead
 
 
 @attrs.define(eq=False)
@@ -36,6 +40,16 @@ class _Box:
             self.rung.set()
 
 
+@attrs.define(eq=False)
+class _Question:
+    """`rows` None = no answer came, or it was refused."""
+
+    statement: numbered.Numbered
+    params: Params
+    rows: list[Row] | None = None
+    over: trio.Event = attrs.field(factory=trio.Event)
+
+
 class Hints:
     """One listening connection for all channels, made at the first wait. One task waits a channel:
     one of these reads for all of them, and another takes its place when it has what it waited for.
@@ -47,6 +61,8 @@ class Hints:
         self._listened: set[str] = set()
         self._conn: TrioConnection | None = None
         self._reading: trio.CancelScope | None = None  # of the one that reads
+        self._questions: deque[_Question] = deque()
+        self._asking: trio.CancelScope | None = None
         self._doubted = False
         self._deaf = False  # a pooler stands in between: notifications never arrive
 
@@ -68,6 +84,24 @@ class Hints:
         requests = frozenset(int(one) for one in said if one.isdecimal())
         return Hint("" in said, requests, DUTIES in said)
 
+    async def ask(self, statement: numbered.Numbered, params: Params) -> list[Row] | None:
+        """The rows of a statement, over the connection that hints come by, while somebody waits for
+        them; None = it is refused there, or nothing has come back in time: the connection is given
+        up.
+        """
+        question = _Question(statement, params)
+        if self._deaf:
+            await trio.lowlevel.checkpoint()
+            return None
+        self._questions.append(question)
+        self._interrupt()
+        with trio.move_on_after(ANSWER_SECONDS) as limit:
+            await question.over.wait()
+        if limit.cancelled_caught:
+            self._questions = deque(one for one in self._questions if one is not question)
+            self.doubt()
+        return question.rows
+
     def forget(self, channel: str) -> None:
         """Nobody waits for this channel any more."""
         self._boxes.pop(channel, None)
@@ -77,6 +111,8 @@ class Hints:
         """The server may not be the one any more where work is made: listens anew."""
         self._doubted = True
         self._interrupt()
+        if self._asking is not None:
+            self._asking.cancel()
 
     def close(self) -> None:
         self._doubted = False
@@ -99,7 +135,7 @@ class Hints:
         self._reading = trio.CancelScope()
         try:
             conn = await self._connected()
-            if conn is None or own.texts:
+            if conn is None or own.texts or await self._answer(conn):
                 return
             # Interrupted it has taken nothing from the connection, which a cancelled query has.
             with self._reading:
@@ -135,6 +171,23 @@ class Hints:
             await self._conn.execute(_statement("unlisten {}", channel))
             self._listened.discard(channel)
         return self._conn
+
+    async def _answer(self, conn: TrioConnection) -> bool:
+        """Says whether there was a question: hints may have come with its answer."""
+        if not self._questions:
+            return False
+        question = self._questions.popleft()
+        try:
+            with trio.CancelScope() as self._asking:  # a connection whose query is cut short closes
+                cursor = await numbered.send(conn, question.statement, question.params)
+                question.rows = await cursor.fetchall()
+        except psycopg.Error:
+            if not conn.is_clean:
+                raise
+        finally:
+            self._asking = None
+            question.over.set()
+        return True
 
     def _take(self, said: psycopg.Notify) -> None:
         box = self._boxes.get(said.channel)

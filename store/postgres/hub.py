@@ -44,7 +44,7 @@ class Hub:
         listening = (
             setup.connection_params(options.listen_url) if options.listen_url else self.params
         )
-        self.hints = Hints(self._gate(listening, {}))
+        self.hints = Hints(self._gate(listening, setup.PLANNER))
         gate.on_doubt = self.hints.doubt
         # Many tenants that are migrated at once must leave room for those that work already.
         self.migrating = trio.CapacityLimiter(max(1, options.pool_size // 2))

@@ -233,6 +233,13 @@ def counts(row: Row, view: QueueView) -> Counts:
     )
 
 
+def beyond_bound(counts: Counts, waiting: int, bound: int) -> Counts:
+    """What is due, where it was counted up to a bound only: what is queued and does not wait."""
+    if counts.due < bound or waiting >= bound:
+        return counts
+    return attrs.evolve(counts, due=max(counts.due, counts.by_state[JobState.QUEUED] - waiting))
+
+
 def reaped(row: Row) -> Reaped:
     job_id, kind, attempt, node, state = row[:5]
     return Reaped(job_id, kind, attempt, node, JobState(state))

@@ -53,6 +53,7 @@ from musterd.store.sqlite.duties import SqliteDuties
 from musterd.store.sqlite.events import SqliteEvents
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.outbox import SqliteOutbox
+from musterd.store.sqlite.outlook import SqliteOutlooks
 from musterd.store.sqlite.phases import SqlitePhases
 from musterd.store.sqlite.retention import SqliteRetention
 from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
@@ -99,6 +100,7 @@ class SqliteEngine:
         self.events = SqliteEvents(self._call)
         self.phases = SqlitePhases(self._call)
         self.outbox = SqliteOutbox(self._call)
+        self.outlooks = SqliteOutlooks()
         self.retention = SqliteRetention(self._call)
         self.duties = SqliteDuties(self._call)
         self.schedules = SqliteSchedules(self._call, self._hints)

@@ -124,7 +124,7 @@ class Fleet:
             name = f"n{self._count:03}"
         self._recorder.note("process", what="started", node=name)
         marks = marks_of(self._tag, name)
-        environ = seat.home.environ() | self._environ | marks
+        environ = {**seat.home.environ(), **self._environ, **marks}
         daemon = Daemon([*COMMAND, "run", *seat.options], environ)
         self.process_ids[daemon.process.pid] = name
         return Node(name, marks, seat, daemon)

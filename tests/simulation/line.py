@@ -32,11 +32,13 @@ from tests.simulation import operations
 from tests.simulation.line_parts import (
     DutiesLine,
     EventsLine,
+    OutlookLine,
     PhasesLine,
     RetentionLine,
     SchedulesLine,
 )
 from tests.simulation.operations import Operations
+from tests.simulation.plan import Scenario
 from tests.simulation.recording import Recorder
 from tests.simulation.scheduling import outside_of_all
 from tests.simulation.store import Store
@@ -63,6 +65,7 @@ class Ground(Protocol):
     nursery: trio.Nursery
     store: Store
     recorder: Recorder
+    scenario: Scenario
     weather: Weather
     is_over: bool
 
@@ -114,6 +117,7 @@ class Line(FaultyEngine):
         self.phases = cast(Any, PhasesLine(self))
         self.schedules = cast(Any, SchedulesLine(self))
         self.events = cast(Any, EventsLine(self))
+        self.outlooks = cast(Any, OutlookLine(self))
         self.retention = cast(Any, RetentionLine(self))
 
     # -- requests
@@ -122,7 +126,6 @@ class Line(FaultyEngine):
         return await self.pass_on(operation, call)
 
     async def pass_on(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
-        """What nobody writes down."""
         return await self.ask(operation, call, NOTHING)
 
     async def ask(self, operation: str, call: Callable[[], Awaitable[T]], told: Operations) -> T:

@@ -8,23 +8,30 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
+import trio
+
 from musterd.manager.facets import facet
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
+from musterd.store.outlook import Outlook
 from musterd.store.phases import PhaseStart, PhaseStep, Results
 from musterd.store.retention import Errand, Place, Strides
 from musterd.store.schedules import Fired, Firing
 from tests.simulation import operations
 from tests.simulation.operations import Operations
+from tests.simulation.plan import Scenario
 from tests.simulation.recording import Recorder
 from tests.simulation.store import Store
+from tests.support.outlooks import outlook_of
 
 T = TypeVar("T")
+ANSWER_SECONDS = 1.0  # as on PostgreSQL
 
 
 class Ground(Protocol):
     store: Store
     recorder: Recorder
+    scenario: Scenario
 
 
 class Line(Protocol):
@@ -84,6 +91,21 @@ class DutiesLine:
             await self._engine.release(reports)
 
         await self._line.ask("duties_release", call, operations.release_duties(reports, terms))
+
+
+class OutlookLine:
+    """As on PostgreSQL, but that hints may be lost although the line lives."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._engine = line, line.engine
+
+    async def look(self, me: UUID) -> Outlook | None:
+        if self._line.ground.scenario.hintless:
+            await trio.lowlevel.checkpoint()
+            return None
+        with trio.move_on_after(ANSWER_SECONDS):
+            return await self._line.pass_on("outlook_look", lambda: outlook_of(self._engine, me))
+        return None
 
 
 class PhasesLine:

@@ -89,6 +89,7 @@ class FaultyEngine:
         self.events = facet(engine.events, "events", self._through)
         self.phases = facet(engine.phases, "phases", self._through)
         self.outbox = facet(engine.outbox, "outbox", self._through)
+        self.outlooks = facet(engine.outlooks, "outlook", self._through)
         self.retention = facet(engine.retention, "retention", self._through)
         self.duties = facet(engine.duties, "duties", self._through)
         self.schedules = facet(engine.schedules, "schedules", self._through)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from musterd import __version__
-from musterd.manager.cli.app import SECTIONS
+from musterd.manager.cli.app import SECTIONS, musterd
 from musterd.manager.cli.exits import Exit
 from musterd.manager.cli.given import SHARED_OPTIONS
 from tests.support.man_texts import (
@@ -75,7 +75,7 @@ def _command_page() -> Iterator[str]:
     for section, verbs in SECTIONS.items():
         yield f'.SS "{escaped(section)}"'
         for verb in verbs:
-            yield from _verb([str(verb.name)], verb)
+            yield from _verb([verb], musterd.commands[verb])
     for heading, rows in (
         ("FILES", FILES),
         ("ENVIRONMENT", ENVIRONMENT),

@@ -9,6 +9,7 @@ ONE_ENGINE_ONLY = (
     ("postgres/sql/enqueue_keyed.sql", "a key is looked at under its lock, within one call"),
     ("postgres/sql/fold_counts.sql", "many writers note their counts; SQLite has one, and counts"),
     ("postgres/sql/hand_over.sql", "several statements in SQLite, with decisions in between"),
+    ("postgres/sql/outlook.sql", "hints of a file are no proof: whoever writes may not ring"),
     ("postgres/sql/glance.sql", "SQLite looks whether a file was written to"),
     ("postgres/sql/forget_leftovers.sql", "one statement for what SQLite forgets with two"),
     ("postgres/sql/jobs_of.sql", "SQLite reads one after the other, within its transaction"),

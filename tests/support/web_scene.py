@@ -22,9 +22,8 @@ from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.counting import CountsCache
 from musterd.manager.feed.feed import Feed
 from musterd.manager.http.answers import DEFAULT_TENANT
-from musterd.manager.http.body import ENVELOPE_BYTES
 from musterd.manager.http.keys import Keys
-from musterd.manager.http.plan import HttpPlan, ReloadDoor, TargetSeen, TenantDoor
+from musterd.manager.http.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
 from musterd.manager.http.serving import serve
 from musterd.manager.metrics import Metrics
 from musterd.manager.reload_outcome import NotNow, Outcome, Taken

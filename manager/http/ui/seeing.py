@@ -10,7 +10,7 @@ import trio
 from musterd.manager.http.operation import Site
 from musterd.manager.http.pages import job, nodes, overview, scaling
 from musterd.manager.http.plan import TenantDoor
-from musterd.manager.http.ui.samples import tenants_of
+from musterd.manager.http.samples import tenants_of
 from musterd.manager.kinds import budget_of
 from musterd.manager.view import TenantStatus
 from musterd.store.errors import StoreError

@@ -12,7 +12,7 @@ from musterd.manager.http.keys import may
 from musterd.manager.http.operation import Call
 from musterd.manager.http.pages.assets import CONTENT_SECURITY_POLICY
 from musterd.manager.http.pages.layout import Frame, View, document
-from musterd.manager.http.ui.samples import tenants_of
+from musterd.manager.http.samples import tenants_of
 from musterd.manager.view import NodeStatus
 
 # With "no-referrer" browsers would not say where a form comes from, and the guard must know.

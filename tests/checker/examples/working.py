@@ -195,3 +195,16 @@ def a_phase_of_which_no_end_was_written_is_run_again(h: History) -> None:
     reap(h, 1)
     claim(h, 1, "b", 2)
     handler(h, "begin", 1, "b", 2, phase="download")
+
+
+@legal(**MARGIN)
+def a_claim_is_heard_of_after_the_clock_was_put_forward(h: History) -> None:
+    """Its lease had ended by then on the store's clock, and by nobody else's."""
+    make(h, 1)
+    claim(h, 1, "a")
+    h.wait(5)
+    h.note("fault", what="clock", who="store", seconds=30)
+    reap(h, 1)
+    claim(h, 1, "b", 2, SOUTH)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    handler(h, "begin", 1, "a")

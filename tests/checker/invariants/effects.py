@@ -101,13 +101,21 @@ class OneHandlerAtATime(Invariant):
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
         attempt, latest = record["attempt"], self._latest.get(record["job"])
-        begun = (self.world.now.t, self.world.forward)
+        begun = (self.world.now.t, self._forward_at_claim(record))
         self._begun.setdefault((record["job"], attempt), begun)
         if latest is None or attempt > latest[0]:
             given = (attempt, record["who"], self.world.now.t, line)
             self._latest[record["job"]] = given
         elif attempt < latest[0]:
             self._judge(line, record)
+
+    def _forward_at_claim(self, record: Record) -> float:
+        """How far the store's clock had been put forward when its lease began: the reply that
+        brought it may have been long under way.
+        """
+        job = self.world.jobs.get(record["job"])
+        claim = None if job is None else job.claims.get(record.get("token", ""))
+        return self.world.forward if claim is None else claim.forward
 
     def effect(self, line: int, record: Record) -> None:
         self._judge(line, record)

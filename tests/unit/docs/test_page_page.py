@@ -3,9 +3,9 @@
 from musterd.manager.http.pages import job, jobs, nodes, overview, timeline
 from musterd.manager.http.pages.layout import VIEWS
 from musterd.manager.http.pages.trend import SAMPLE_SECONDS
+from musterd.manager.http.samples import REST_SECONDS, SAMPLES_MAX
 from musterd.manager.http.ui import acting, seeing, sessions, views
 from musterd.manager.http.ui.live import LOOK_SECONDS, LOOKS_A_SECOND
-from musterd.manager.http.ui.samples import REST_SECONDS, SAMPLES_MAX
 from musterd.store import bulk
 from tests.support.pages import page, table
 

@@ -13,9 +13,9 @@ from trio.testing import MockClock
 from musterd.config.credentials import BearerToken
 from musterd.manager.http.pages.html import Html
 from musterd.manager.http.pages.trend import SAMPLE_SECONDS, Sample, trend_of
+from musterd.manager.http.samples import REST_SECONDS, SAMPLES_MAX, Samples
 from musterd.manager.http.ui import seeing
 from musterd.manager.http.ui.live import LOOK_SECONDS, Gone, Key, Live, Parts, Shown
-from musterd.manager.http.ui.samples import REST_SECONDS, SAMPLES_MAX, Samples
 from musterd.store.job import Counts, NewJob
 from tests.support.command import eventually
 from tests.support.sse_client import Refused, opened, stream

@@ -120,3 +120,65 @@ def test_nothing_lies_ready_where_that_is_turned_off(appetite: Appetite) -> None
     for _ in range(2000):
         appetite.note_service(0)
     assert appetite.room_ahead(8, 0) == 0
+
+
+async def settle_down(appetite: Appetite) -> None:
+    """Looks until they are as seldom as polls."""
+    for _ in range(4):
+        await look(appetite, 0, 4)
+
+
+async def test_where_hints_are_trusted_one_more_look_is_the_last(
+    appetite: Appetite, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await settle_down(appetite)
+    assert appetite.next_poll_local < float("inf")
+    appetite.trust_hints()
+    assert not appetite.calm
+    await look(appetite, 0, 4)
+    assert appetite.calm
+    assert appetite.next_poll_local == float("inf")
+
+
+async def test_a_look_that_was_begun_before_proves_nothing(
+    appetite: Appetite, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await settle_down(appetite)
+    appetite.begin_look()
+    appetite.trust_hints()
+    appetite.note_claim(0, 4)
+    assert not appetite.calm
+
+
+@pytest.mark.parametrize("news", ["a hint", "work", "a full hand"])
+async def test_whatever_is_new_ends_the_calm_and_the_trust(
+    appetite: Appetite, mock_clock: MockClock, news: str
+) -> None:
+    del mock_clock
+    await settle_down(appetite)
+    appetite.trust_hints()
+    await look(appetite, 0, 4)
+    heard = appetite.news
+    if news == "a hint":
+        appetite.hint()
+    else:
+        await look(appetite, 1 if news == "work" else 4, 4)
+    assert heard.is_set()
+    await settle_down(appetite)
+    await look(appetite, 0, 4)
+    assert not appetite.calm
+    assert appetite.next_poll_local == pytest.approx(trio.current_time() + 0.25)
+
+
+async def test_a_lull_begins_when_looks_are_as_seldom_as_polls(
+    appetite: Appetite, mock_clock: MockClock
+) -> None:
+    await settle_down(appetite)
+    await appetite.lull()
+    appetite.hint()
+    with trio.move_on_after(10) as scope:
+        mock_clock.autojump_threshold = 0
+        await appetite.lull()
+    assert scope.cancelled_caught

@@ -58,7 +58,7 @@ class Samples:
         ring = self._rings.setdefault(crew.name, deque(maxlen=SAMPLES_MAX))
         now_local = trio.current_time()
         last = decisions[-1] if decisions else None
-        if ring and self._rests(crew, last, now_local):
+        if ring and self._rests(crew, None if door.at_rest() else last, now_local):
             # Nothing has happened that this node knows of: its store is left alone.
             same = sample_of(now_local, crew, last, None)
             ring.append(attrs.evolve(ring[-1], at_local=same.at_local, desired=same.desired))

@@ -1,0 +1,93 @@
+"""Spares an idle node its polls: while hints are known to arrive and nothing can happen without
+one, it only listens, and makes sure of both now and then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from uuid import UUID
+
+import attrs
+import trio
+
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
+from musterd.store.outlook import Outlook
+from musterd.workers.desk import Desk
+
+POLLS_SPARED = 20  # an outlook takes the place of so many polls
+LOOK_SECONDS_MAX = 5.0  # but comes at least this often, where polls do
+AGAIN_SECONDS = 1.0  # after an outlook that showed no rest; doubled with each further one
+AGAIN_SECONDS_MAX = 15.0
+GRACE_SECONDS = 0.1  # a hint may come a moment after what it speaks of can be seen
+DISTRUST_SECONDS = 60.0  # after a hint that did not come
+
+
+@attrs.define(eq=False)
+class Vigil:
+    """Owned by a tenancy, beside its desk. `me` is the node. `lease_seconds`: those of claims, so
+    that one of another node cannot run out unseen. `at_rest` is told when a rest begins and ends.
+    """
+
+    engine: Engine
+    desk: Desk
+    me: UUID
+    lease_seconds: Callable[[], float]
+    dice: random.Random
+    at_rest: Callable[[bool], None]
+
+    async def run(self) -> None:
+        restless = 0  # outlooks in a row that showed no rest
+        while True:
+            await self.desk.appetite.lull()
+            news = self.desk.appetite.news
+            outlook = await self._look()
+            if outlook is None or not outlook.at_rest or news.is_set():
+                pause = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS * 2.0 ** min(restless, 10))
+                restless += 1
+                await trio.sleep(pause * self.dice.uniform(0.5, 1.0))
+                continue
+            restless = 0
+            self.desk.appetite.trust_hints()
+            self.at_rest(True)
+            try:
+                came = await self._keep(outlook, news)
+            finally:
+                self.at_rest(False)
+            if not came:
+                await trio.sleep(DISTRUST_SECONDS * self.dice.uniform(0.8, 1.2))
+
+    async def _keep(self, outlook: Outlook, news: trio.Event) -> bool:
+        """Until something happens. Says whether a hint came of it, as it should."""
+        while True:
+            pause, due = self._pause_seconds(), outlook.next_due_seconds
+            with trio.move_on_after(pause if due is None else min(pause, due)):
+                await news.wait()
+                return True
+            if due is not None and due <= pause:
+                self.desk.hint()
+                return True
+            seen = await self._look()
+            if seen is None or not seen.at_rest or news.is_set():
+                return await self._wake_up(seen, news)
+            outlook = seen
+
+    async def _wake_up(self, seen: Outlook | None, news: trio.Event) -> bool:
+        if seen is not None and seen.due:
+            with trio.move_on_after(GRACE_SECONDS):
+                await news.wait()
+        came = news.is_set() or seen is None or not seen.due
+        self.desk.poll()
+        return came
+
+    async def _look(self) -> Outlook | None:
+        try:
+            return await self.engine.outlooks.look(self.me)
+        except StoreError:
+            return None
+
+    def _pause_seconds(self) -> float:
+        poll_seconds = self.desk.appetite.poll_seconds
+        spared = min(LOOK_SECONDS_MAX, POLLS_SPARED * poll_seconds, self.lease_seconds() / 4)
+        return max(poll_seconds, spared) * self.dice.uniform(0.9, 1.0)
