@@ -244,6 +244,14 @@ def events_tell_of_an_early_loss(h: History) -> None:
     h.event("job.requeued", 1, attempt=1, outcome="lost", at=35)
 
 
+@legal(lease_seconds=30)
+def the_event_of_a_claim_comes_at_the_end_of_a_slow_statement(h: History) -> None:
+    """A held snapshot, a busy machine: its lease counts from the statement's beginning."""
+    h.event("job.enqueued", 1)
+    h.event("job.assigned", 1, attempt=1, node="north", at=10)
+    h.event("job.requeued", 1, attempt=1, outcome="lost", at=39.845)
+
+
 @legal()
 def the_stores_clock_was_put_forward(h: History) -> None:
     make(h, 1)

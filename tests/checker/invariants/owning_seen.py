@@ -85,7 +85,8 @@ class NoEarlyStealSeen(Invariant):
         if not is_lost(record) or world.stepped or world.header.get("embedded"):
             return
         self.cases += 1
-        claimed = seen.claimed_at - (world.event_slack if seen.state == "running" else 0.0)
+        # A lease counts from the beginning of the statement that claims, its event from the end.
+        claimed = seen.claimed_at - world.event_slack
         early = claimed + world.header["lease_seconds"] - world.slack - moment(record["at"])
         if seen.in_hand and early > 0:
             story = (
