@@ -21,8 +21,8 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PLOTS = ROOT / "docs" / "plots"
 BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
 
-WIDTH, ROW, TOP, BOTTOM = 760, 30, 62, 12
-LABEL_WIDTH, PANEL_WIDTH, FIGURE_WIDTH = 235, 180, 80
+WIDTH, ROW, TOP, BOTTOM = 800, 30, 62, 12
+LABEL_WIDTH, PANEL_WIDTH, FIGURE_WIDTH = 275, 170, 80
 TEXT, FAINT = "#7d8590", "#7d859055"
 RATE, DAEMON, SERVER = "#3d8fd1", "#c98a2b", "#8a78c9"
 FONT = "font-family='system-ui, sans-serif' font-size='13'"
@@ -44,6 +44,11 @@ CLAIMS = Panel(
     lambda row: [(row.claim_milliseconds or 0.0, RATE)],
     lambda row: f"{row.claim_milliseconds or 0.0:.2f} ms",
 )
+SHARES = Panel(
+    "share of what they allow",
+    lambda row: [(row.rate / (row.ideal or row.rate), RATE)],
+    lambda row: f"{row.rate / (row.ideal or row.rate):.2f}",
+)
 WORK = Panel(
     "processor time a job",
     lambda row: [(row.daemon_microseconds, DAEMON), (row.server_microseconds, SERVER)],
@@ -55,7 +60,6 @@ WORK = Panel(
 def plot(told: Told) -> str:
     """The whole SVG, as text."""
     height = TOP + ROW * len(told.rows) + BOTTOM
-    measured = CLAIMS if told.rows[0].claim_milliseconds is not None else RATES
     size = f"viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}'"
     lines = [
         f"<svg xmlns='http://www.w3.org/2000/svg' {size} role='img' {FONT} fill='{TEXT}'>",
@@ -64,10 +68,16 @@ def plot(told: Told) -> str:
     ]
     for number, row in enumerate(told.rows):
         lines.append(_text(0, _middle(number), row.label))
-    for number, panel in enumerate((measured, WORK)):
+    for number, panel in enumerate((_measured(told.rows[0]), WORK)):
         left = LABEL_WIDTH + number * (PANEL_WIDTH + FIGURE_WIDTH + 10)
         lines += _panel(panel, told.rows, left)
     return "\n".join([*lines, "</svg>", ""])
+
+
+def _measured(row: Row) -> Panel:
+    if row.claim_milliseconds is not None:
+        return CLAIMS
+    return RATES if row.ideal is None else SHARES
 
 
 def _panel(panel: Panel, rows: Sequence[Row], left: float) -> Iterator[str]:

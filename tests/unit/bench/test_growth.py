@@ -10,7 +10,7 @@ import pytest
 from tests.bench.growth.cases import CASES
 from tests.bench.growth.figures import Figures, Row, Size, in_turns
 from tests.bench.growth.telling import STORIES, last_runs, rates, table
-from tests.bench.plots import BEGIN, END, PAGE, plot, told_in_page
+from tests.bench.plots import BEGIN, END, PAGE, PLOTS, plot, told_in_page
 
 FIRST = Row("depth", "1,000 queued", 1000, [30_000.0, 31_000.0, 29_000.0], 15.0, 20.0)
 SECOND = Row("depth", "2 < 3 queued", 3, [15_000.0], 15.0, 27.0, 20_000.0, 2.5)
@@ -76,4 +76,5 @@ def test_the_page_takes_new_runs_for_old_ones(told: Path) -> None:
 
 def test_each_case_has_its_story_and_the_page_its_place() -> None:
     assert list(CASES) == list(STORIES)
+    assert all((PLOTS / f"growth-{case}.svg").is_file() for case in CASES)
     assert told_in_page(PAGE.read_text(), [])
