@@ -162,9 +162,7 @@ class Engine(Protocol):
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
-        """Settles and claims in one transaction and one round trip. `EXCHANGES_AT_ONCE` may be
-        under way; one does not see what another is about to claim.
-
+        """Settles and claims in one transaction and one round trip, `EXCHANGES_AT_ONCE` at most.
         A settlement changes its row only while the row is leased under the settlement's token; the
         others come back as `rejected`. A settlement to `queued` puts the attempt into the history.
         One to `queued` or `paused` of a job whose holder is asked to cancel or to pause it ends or
