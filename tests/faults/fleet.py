@@ -136,7 +136,7 @@ class Fleet:
         node.daemon.__exit__(None, None, None)
 
 
-def marks_of(tag: str, name: str) -> Mapping[str, str]:
+def marks_of(tag: str, name: str) -> dict[str, str]:
     """What the node of this name, in the run of this tag, and its children have around them."""
     return {RUN: tag, NODE: name}
 
