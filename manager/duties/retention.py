@@ -19,6 +19,7 @@ from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
 from musterd.manager.archive import ArchiveFailed, Archivist
 from musterd.manager.log import event
+from musterd.store.errors import StoreUnavailable
 from musterd.store.job import JobState
 from musterd.store.lifecycle import ENDED
 from musterd.store.retention import Ages, Errand, Place, Retention, Strides
@@ -28,6 +29,7 @@ REST = 2.0  # times as long as a batch took, so that others have the store too
 LOOKS = 10.0  # within the shortest age
 LOOK_SECONDS_MIN = 1.0
 DOUBLED_MAX = 4  # times the interval is doubled while there is nothing to do
+HALVED_MAX = 6  # times a batch is halved that the store's time limit has ended
 
 Which = Literal["stale_seconds", "delete_seconds"]
 
@@ -53,6 +55,7 @@ class Retiring:
         self._plan = plan
         self._bell = trio.Event()
         self._quiet = 0  # looks in a row that found nothing
+        self._halved = 0  # so often: a batch that is too large for the store as it is
         self.trouble: str | None = None
 
     async def wait(self, seconds: float) -> None:
@@ -72,24 +75,37 @@ class Retiring:
         self._bell.set()
 
     async def look(self) -> int:
-        """Marks and deletes all that is due; gives how many jobs that was about."""
+        """Marks and deletes all that is due; gives how many jobs that was about. After a batch that
+        ran into a time limit the next ones are smaller: the same again would fail again.
+        """
+        try:
+            done = await self._look()
+        except StoreUnavailable as error:
+            if error.trouble == "timeout":
+                self._halved = min(self._halved + 1, HALVED_MAX)
+            raise
+        self._halved = max(0, self._halved - 1)
+        self._quiet = 0 if done else min(self._quiet + 1, DOUBLED_MAX)
+        return done
+
+    async def _look(self) -> int:
         plan = self._plan
         settings, catalog = plan.settings(), plan.catalog()
+        batch = max(1, settings.batch >> self._halved)
         stale = ages_of(settings, catalog, "stale_seconds")
         expired = ages_of(settings, catalog, "delete_seconds")
         done = 0
         if stale.shortest is not None:
-            errand = Errand(stale, settings.batch, address_of(settings.on_stale))
+            errand = Errand(stale, batch, address_of(settings.on_stale))
             done += await self._walk(plan.store.mark, errand)
         if expired.shortest is not None:
-            done += await self._delete(settings, expired)
-            await self._forget(settings.batch)
-        self._quiet = 0 if done else min(self._quiet + 1, DOUBLED_MAX)
+            done += await self._delete(settings, batch, expired)
+            await self._forget(batch)
         return done
 
-    async def _delete(self, settings: RetentionSettings, ages: Ages) -> int:
+    async def _delete(self, settings: RetentionSettings, batch: int, ages: Ages) -> int:
         keeper = keeper_of(settings, self._plan.tenant, self._plan.catalog)
-        errand = Errand(ages, settings.batch, address_of(settings.on_delete), keeper)
+        errand = Errand(ages, batch, address_of(settings.on_delete), keeper)
         try:
             done = await self._walk(self._plan.store.delete, errand)
         except ArchiveFailed as error:

@@ -8,7 +8,9 @@ import pytest
 import trio
 
 from musterd.config.retention import Ages
+from musterd.store.errors import StoreUnavailable
 from musterd.store.job import Action, JobState
+from musterd.store.retention import Errand, Place, Strides
 from tests.support.stage import Stage, kind, settings_with, until
 
 STEP = 6.0  # seconds
@@ -113,6 +115,31 @@ async def test_a_store_that_is_away_delays_it(stage: Stage) -> None:
     stage.store.broken.clear()
     await trio.sleep(5 * STEP)
     assert left(stage) == []
+
+
+async def test_batches_that_take_too_long_become_smaller(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same batch again would take too long again, and nothing would ever be deleted."""
+    retention, tried = stage.store.engine.retention, list[int]()
+    delete, most = retention.delete, 20
+
+    async def slow(errand: Errand, after: Place | None) -> Strides:
+        tried.append(errand.batch)
+        if errand.batch > most:
+            raise StoreUnavailable("delete: it took too long", "timeout")
+        return await delete(errand, after)
+
+    monkeypatch.setattr(retention, "delete", slow)
+    await stage.start(**SHORT, retention__batch=100)
+    await stage.put("noop", 40)
+    await stage.all_ended()
+    await trio.sleep(60 * STEP)
+    assert left(stage) == []
+    assert tried[:3] == [100, 50, 25]
+    most = 100
+    await trio.sleep(60 * STEP)
+    assert tried[-1] == 100
 
 
 async def test_jobs_are_written_down_before_they_are_deleted(stage: Stage, tmp_path: Path) -> None:

@@ -55,13 +55,16 @@ class Node:
 
 
 class Fleet:
-    """One node in each seat; a new one follows whoever ends. `witness`: what handlers append to."""
+    """One node in each seat; a new one follows whoever ends. `witness`: what handlers append to;
+    beside it stands the log of each node that has ended.
+    """
 
     def __init__(self, recorder: Recorder, seats: Sequence[Seat], witness: Path, tag: str) -> None:
         self.nodes: list[Node] = []
         self.process_ids: dict[int, str] = {}
         self._recorder = recorder
         self._environ = {"FAULTS_WITNESS": str(witness)}
+        self._folder = witness.parent
         self._tag = tag
         self._seats = seats
         self._count = 0
@@ -75,7 +78,7 @@ class Fleet:
         for node in self.nodes:
             if node.is_alive():
                 node.daemon.process.kill()
-            node.daemon.__exit__(None, None, None)
+            self._close(node)
 
     def wait_until_ready(self) -> None:
         for node in self.nodes:
@@ -133,10 +136,14 @@ class Fleet:
         node.daemon.process.wait()
         left = left_of(node.marks)
         self._recorder.note("process", what="ended", node=node.name, children=len(left))
+        self._close(node)
+
+    def _close(self, node: Node) -> None:
         node.daemon.__exit__(None, None, None)
+        (self._folder / f"{node.name}.log").write_text("\n".join(node.daemon.log) + "\n")
 
 
-def marks_of(tag: str, name: str) -> Mapping[str, str]:
+def marks_of(tag: str, name: str) -> dict[str, str]:
     """What the node of this name, in the run of this tag, and its children have around them."""
     return {RUN: tag, NODE: name}
 

@@ -20,9 +20,11 @@ import psycopg
 from tests.faults.fleet import Node
 
 EVERY_SECONDS = 5.0
+# A visit to the store claims, or settles and claims.
 BUCKET = re.compile(
-    r'musterd_store_operation_seconds_bucket\{le="([^"]+)",operation="claim"\} (\S+)'
+    r'musterd_store_operation_seconds_bucket\{le="([^"]+)",operation="(?:claim|settle)"\} (\S+)'
 )
+FINISHED = re.compile(r"^musterd_jobs_finished_total\{[^}]*\} (\S+)", re.MULTILINE)
 STORE = """
     select pg_total_relation_size('musterd.job_rows'), (select count(*) from musterd.job_rows),
         (select count(*) from pg_stat_activity
@@ -38,7 +40,8 @@ class Reading:
     connections: int
     table_mb: float
     rows: int
-    claims: Mapping[float, float]  # by the upper bound of their seconds: how many took no longer
+    visits: Mapping[float, float]  # by the upper bound of their seconds: how many took no longer
+    finished: float  # jobs, by this node
 
 
 class Readings:
@@ -74,15 +77,19 @@ class Readings:
         with psycopg.connect(self._url, connect_timeout=3, autocommit=True) as session:
             row = session.execute(STORE).fetchone()
         assert row is not None
-        return Reading(
-            time.monotonic(), int(resident[1]) / 1024, files, row[2], row[0] / 2**20, row[1],
-            self._claims(),
-        )  # fmt: skip
-
-    def _claims(self) -> Mapping[float, float]:
         with urllib.request.urlopen(f"{self._node.daemon.address}/metrics", timeout=5) as answer:
             text: str = answer.read().decode()
-        return MappingProxyType({float(le): float(n) for le, n in BUCKET.findall(text)})
+        return Reading(
+            time.monotonic(), int(resident[1]) / 1024, files, row[2], row[0] / 2**20, row[1],
+            visits_of(text), sum(map(float, FINISHED.findall(text))),
+        )  # fmt: skip
+
+
+def visits_of(metrics: str) -> Mapping[float, float]:
+    found: dict[float, float] = {}
+    for le, count in BUCKET.findall(metrics):
+        found[float(le)] = found.get(float(le), 0.0) + float(count)
+    return MappingProxyType(found)
 
 
 def slope_a_hour(readings: Sequence[Reading]) -> float:
@@ -93,11 +100,19 @@ def slope_a_hour(readings: Sequence[Reading]) -> float:
     return statistics.linear_regression(hours, [one.resident_mb for one in readings]).slope
 
 
-def claim_p99_ms(readings: Sequence[Reading]) -> float | None:
+def jobs_a_second(readings: Sequence[Reading]) -> float | None:
+    """What the node has finished from the first to the last of them."""
+    if len(readings) < 2:
+        return None
+    first, last = readings[0], readings[-1]
+    return (last.finished - first.finished) / max(1e-9, last.at - first.at)
+
+
+def visit_p99_ms(readings: Sequence[Reading]) -> float | None:
     """Between the first and the last of them, as a histogram tells it: within its bucket."""
     if len(readings) < 2:
         return None
-    first, last = readings[0].claims, readings[-1].claims
+    first, last = readings[0].visits, readings[-1].visits
     grown = Counter({le: count - first.get(le, 0.0) for le, count in last.items()})
     total = grown.get(float("inf"), 0.0)
     below, seen = 0.0, 0.0

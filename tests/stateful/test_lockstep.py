@@ -19,7 +19,7 @@ PARTS = 8  # each a test of its own, so that several run at once
 SEED = "MUSTERD_TEST_SEED"
 
 
-@pytest.mark.timeout(900)  # a failure is made small before it is told
+@pytest.mark.timeout(scaled(900))  # a failure is made small before it is told
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_both_engines_say_what_the_model_says(
     fresh_database: FreshDatabase, part: int
