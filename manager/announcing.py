@@ -13,7 +13,7 @@ from musterd.manager.log import event
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog, NewEvent
 
-WAITING_MAX = 1_000
+WAITING_MAX = 10_000  # a large crew is hired, and retires, at one blow
 BATCH = 200
 GATHER_SECONDS = 0.5
 AWAY_SECONDS_MAX = 10.0

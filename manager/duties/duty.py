@@ -66,11 +66,18 @@ class Tally:
 
 
 async def serve(
-    duty: Duty, tally: Tally, listener: Listener, dice: random.Random, log: logging.Logger
+    duty: Duty,
+    tally: Tally,
+    listener: Listener,
+    dice: random.Random,
+    log: logging.Logger,
+    is_held: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Runs a duty until cancelled. One that fails is tried again, later each time."""
+    """Runs a duty until cancelled, or until it would begin a run of one that is no longer held. One
+    that fails is tried again, later each time.
+    """
     failures = 0
-    while True:
+    while is_held():
         run = await _run_once(duty, log)
         tally.note(run.items, run.error)
         listener.ran(duty.name, run.items, run.error)

@@ -193,8 +193,12 @@ class Leadership:
         await self._give_up(surplus, "others have less to do")
 
     async def _serve(self, held: _Held) -> None:
+        def is_held() -> bool:  # after a suspend this may be asked before the next look
+            return self.boottime() < held.trusted_until
+
         with held.scope:
-            await serve(held.duty, held.tally, self.listener, self.dice, self.log)
+            await serve(held.duty, held.tally, self.listener, self.dice, self.log, is_held)
+            self._step_down([held], "its lease may have run out")
 
     # -- keeping and losing
 

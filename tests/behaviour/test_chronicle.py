@@ -90,6 +90,16 @@ def calls_of_the_log(stage: Stage) -> int:
     return sum(count for name, count in calls.items() if name.startswith("events_"))
 
 
+async def test_a_crew_of_thousands_is_told_as_a_whole(stage: Stage) -> None:
+    node = await stage.start()
+    await trio.sleep(2)
+    for number in range(3_000):
+        node.tenancy().chronicle.announcer.announce("worker.hired", worker=number)
+    await trio.sleep(30)
+    kept = [one.data["worker"] for one in await told(stage, "worker")][2:]
+    assert kept == list(range(3_000))
+
+
 async def test_what_is_told_while_the_store_is_away_is_bounded_and_counted(stage: Stage) -> None:
     node = await stage.start()
     await trio.sleep(2)
@@ -101,7 +111,7 @@ async def test_what_is_told_while_the_store_is_away_is_bounded_and_counted(stage
     await trio.sleep(60)
     assert 3 < stage.store.calls["events_tell"] - calls < 20
     stage.store.broken.clear()
-    await trio.sleep(30)
+    await trio.sleep(60)
     kept = [one.data["worker"] for one in await told(stage, "worker")][2:]
     assert kept == list(range(5, WAITING_MAX + 5))
     assert node.events.named("events of the node given up") == [{"count": 5}]

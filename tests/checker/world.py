@@ -114,12 +114,12 @@ class World:
             start <= deadline and late <= end <= t for start, end in self.freezes.get(node, [])
         )
 
-    def has_not_looked(self, node: str, deadline: float, t: float) -> bool:
+    def has_not_looked(self, node: str, deadline: float, t: float, look: float) -> bool:
         """Whether the node thawed so lately that its next look at its leases may be to come; it was
         frozen from before the deadline.
         """
         return any(
-            start <= deadline and end <= t <= end + self.look
+            start <= deadline and end <= t <= end + look
             for start, end in self.freezes.get(node, [])
         )
 

@@ -154,6 +154,7 @@ def header_of(world: World) -> dict[str, object]:
         "caps": caps,
         "budgets": {"": retry.max_retries + 1},
         "duty_trust_seconds": 0.07 * duty,
+        "duty_look_seconds": duty / 40,
         "grace_seconds": grace,
         "schedules": bool(settings.schedules),
         **retention_of(settings),

@@ -59,6 +59,30 @@ def a_duty_is_done_after_its_lease(h: History) -> None:
     h.note("act", duty="reaping", term="x")
 
 
+@breaks("S17", duty_trust_seconds=1, duty_look_seconds=0.1)
+def a_duty_is_done_long_after_its_holder_has_woken_up(h: History) -> None:
+    take(h, "x")
+    h.note("fault", what="freeze", node="north")
+    h.wait(11)
+    h.note("fault", what="thaw", node="north")
+    h.note("act", duty="reaping", term="x")  # it was under way
+    h.wait(0.3)
+    h.note("act", duty="reaping", term="x")
+    h.wait(0.1)
+    h.note("act", duty="reaping", term="x")
+
+
+@legal(duty_trust_seconds=1, duty_look_seconds=0.1)
+def a_duty_goes_on_until_its_holder_looks_at_its_clock(h: History) -> None:
+    take(h, "x")
+    h.note("fault", what="freeze", node="north")
+    h.wait(11)
+    h.note("fault", what="thaw", node="north")
+    h.note("act", duty="reaping", term="x")
+    h.wait(0.05)
+    h.note("act", duty="reaping", term="x")
+
+
 @breaks("S17")
 def a_duty_is_done_under_no_term(h: History) -> None:
     take(h, "x")

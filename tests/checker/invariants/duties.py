@@ -99,6 +99,9 @@ class OneHolder(Invariant):
         t, node = self.world.now.t, term.op.node
         if t <= deadline + self.world.slack:
             return
+        look = self.world.header.get("duty_look_seconds", 0.0)
+        if self.world.has_not_looked(node, deadline, t, look):
+            return
         if self.world.straddles(node, deadline, t) and not term.excused:
             term.excused = True
             return

@@ -73,7 +73,7 @@ class InsideTheLease(Invariant):
         """One step that was under way when its node was frozen, and its end. Where the lease stood
         all the same and was renewed, it may happen again.
         """
-        if self.world.has_not_looked(claim.node, deadline, self.world.now.t):
+        if self.world.has_not_looked(claim.node, deadline, self.world.now.t, self.world.look):
             return True
         if not self.world.straddles(claim.node, deadline, self.world.now.t):
             return False

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import attrs
+import trio
 from trio.testing import MockClock
 
 from musterd.store.job import ClaimRequest
@@ -30,6 +31,7 @@ def claimed(
 
 async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=WALKED_MAX))
     assert claimed(marks, Rest()) == ()
@@ -38,6 +40,7 @@ async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock)
 async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
     mock_clock: MockClock,
 ) -> None:
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     assert claimed(marks, Rest(walked=MUCH, firsts=[HIGH, LOW])) == ()
     assert claimed(marks, Rest(firsts=[LATER])) == (HIGH, LOW)
@@ -51,6 +54,7 @@ async def test_a_claim_that_comes_back_short_says_nothing_about_what_is_before_t
     mock_clock: MockClock,
 ) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=MUCH, firsts=[LOW]), taken=1)
     assert claimed(marks, Rest(), taken=1) == (LOW,)
@@ -61,6 +65,7 @@ async def test_each_claim_of_a_drain_begins_where_the_one_before_began(
     mock_clock: MockClock,
 ) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     marks, many = Marks(), attrs.evolve(CLAIM, ahead=DRAINS_FROM)
     claimed(marks, Rest(firsts=[LOW]), many, taken=many.batch)
     assert claimed(marks, Rest(firsts=[LATER]), many, taken=many.batch) == (LOW,)
@@ -69,6 +74,7 @@ async def test_each_claim_of_a_drain_begins_where_the_one_before_began(
 
 
 async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=MUCH, firsts=[HIGH]))
     mock_clock.jump(ALL_SECONDS)
@@ -80,6 +86,7 @@ async def test_where_jobs_are_let_go_on_from_old_places_all_is_looked_at(
     mock_clock: MockClock,
 ) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     much = Rest(walked=MUCH, firsts=[LOW])
     claimed(marks, much)

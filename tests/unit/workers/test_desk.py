@@ -151,7 +151,7 @@ async def test_a_call_beside_another_asks_for_neither_its_workers_nor_its_room(d
     async with trio.open_nursery() as nursery:
         nursery.start_soon(desk.wait_for_claim, desk.open_seat(1))
         await trio.testing.wait_all_tasks_blocked()
-        asked = []
+        asked: list[tuple[tuple[int, ...], int] | None] = []
         for is_first in (True, False, False, False):
             request = desk.request(is_first=is_first)
             desk.expect(request, 1)
