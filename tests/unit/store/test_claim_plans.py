@@ -121,7 +121,7 @@ async def test_a_claim_begins_behind_what_nobody_can_remove_yet(rig: PostgresRig
         assert first.walked > rows.WALKED_MAX
         assert session.watched_claim()[0] > MANY // 3
         marks = session.look().firsts
-        assert [mark.priority for mark in marks] == [1, 0]
+        assert [mark.priority for mark in marks] == [0, 1]
         touched, pages = session.watched_claim(marks)
     assert touched <= BATCHES_TOUCHED * BATCH
     assert pages <= PAGES_A_JOB * BATCH

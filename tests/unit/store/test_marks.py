@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import attrs
+import trio
 from trio.testing import MockClock
 
 from musterd.store.job import ClaimRequest
@@ -24,6 +25,7 @@ def claimed(marks: Marks, rest: Rest, claim: ClaimRequest = CLAIM, is_plain: boo
 
 async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=WALKED_MAX))
     assert claimed(marks, Rest()) == ()
@@ -32,6 +34,7 @@ async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock)
 async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
     mock_clock: MockClock,
 ) -> None:
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     assert claimed(marks, Rest(walked=MUCH, firsts=[HIGH, LOW])) == ()
     assert claimed(marks, Rest(firsts=[LATER])) == (HIGH, LOW)
@@ -42,6 +45,7 @@ async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
 
 
 async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=MUCH, firsts=[HIGH]))
     mock_clock.jump(ALL_SECONDS)
@@ -53,6 +57,7 @@ async def test_where_jobs_are_let_go_on_from_old_places_all_is_looked_at(
     mock_clock: MockClock,
 ) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     marks = Marks()
     much = Rest(walked=MUCH, firsts=[LOW])
     claimed(marks, much)
