@@ -125,15 +125,15 @@ def queue(
         with psycopg.connect(url, autocommit=True) as conn:
             made = Queue(url, conn, schemas)
             if tenants:
-                _make_schemas(made, sets)
+                _make_tenants(made, sets)
             yield made
     finally:
         server.drop_database(name)
 
 
-def _make_schemas(made: Queue, sets: Sequence[str]) -> None:
-    with daemon(made.url, sets):
-        wait_until(made.gate().ready)
+def _make_tenants(queue: Queue, sets: Sequence[str]) -> None:
+    with daemon(queue.url, sets):
+        wait_until(queue.gate().ready)
 
 
 def topped_up(queue: Queue, depth: int) -> Callable[[], None]:
