@@ -106,7 +106,9 @@ async def test_what_is_next_up_runs_in_a_moment(stage: Stage) -> None:
 @pytest.mark.parametrize("workers", [1, 3, 8])
 @pytest.mark.parametrize("ahead", [0, 1, 20, 100])
 async def test_the_start_lies_in_the_band(stage: Stage, workers: int, ahead: int) -> None:
-    await stage.start(workers__default_count=workers, workers__max_count=workers)
+    await stage.start(
+        workers__default_count=workers, workers__max_count=workers, limits__claim_ahead_ms=0
+    )
     await stage.put("report", 10)
     await stage.put("brief", 10)
     await stage.all_ended()
