@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import attrs
@@ -111,7 +111,11 @@ class Queue:
         self.ring()
 
     def backends(self) -> dict[int, Used]:
-        return {pid: used(pid) for (pid,) in self.conn.execute(BACKENDS)}
+        found: dict[int, Used] = {}
+        for (pid,) in self.conn.execute(BACKENDS):
+            with suppress(FileNotFoundError):  # it has just ended
+                found[pid] = used(pid)
+        return found
 
 
 @contextmanager
