@@ -18,6 +18,7 @@ class World:
         self.slack: float = header.get("slack_seconds", 0.001)
         self.look: float = header.get("look_seconds", 0.0)
         self.event_slack: float = header.get("event_slack_seconds", 2.0)
+        self.statement: float = header.get("statement_seconds", 0.0)
         self.now: Point = NEVER
         self.jobs: dict[int, Job] = {}
         self.seen: dict[int, Seen] = {}

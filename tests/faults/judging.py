@@ -21,7 +21,7 @@ from tests.faults.figures import Spread
 from tests.faults.fleet import RUN, left_of
 from tests.faults.ground import DATABASE
 from tests.faults.recording import Evidence, names_of, records, write_history
-from tests.faults.scene import Scene
+from tests.faults.scene import STATEMENT_SECONDS, Scene
 from tests.faults.workload import all_ended
 from tests.support.command import COMMAND
 
@@ -175,6 +175,7 @@ def header_of(scene: Scene) -> dict[str, Any]:
         "lease_seconds": sizes.lease_seconds,
         "margin_seconds": sizes.margin_seconds,
         "stop_seconds": STOP_SECONDS,
+        "statement_seconds": STATEMENT_SECONDS,
         "caps": {"capped": 3},
         "budgets": {"": BUDGET},
         "schedules": True,

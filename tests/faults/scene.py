@@ -23,6 +23,7 @@ from tests.support.hooked import Got, Hooked, Say, hooked
 USER = Path(__file__).with_name("user")
 ROOT = Path(__file__).parents[2]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+STATEMENT_SECONDS = 3
 
 
 @attrs.define(eq=False)
@@ -131,7 +132,7 @@ def configured(folder: Path, sizes: Sizes) -> Path:
         "leases": {"margin_seconds": sizes.margin_seconds},
         "duties": {"lease_seconds": 2, "heartbeat_seconds": 0.5},
         "store": {
-            "statement_timeout_seconds": 3,
+            "statement_timeout_seconds": STATEMENT_SECONDS,
             "connect_timeout_seconds": 2,
             "lock_timeout_seconds": 1,
             "idle_transaction_timeout_seconds": 3,

@@ -48,6 +48,16 @@ def it_is_slow_for_a_while_after_an_outage(h: History) -> None:
     work(h, range(51, 91), 0.5)
 
 
+@legal(bounds={"drain": 10})
+def told_while_it_was_frozen(h: History) -> None:
+    h.note("process", what="started", node="north")
+    h.note("fault", what="freeze", node="north")
+    h.note("process", what="told", node="north")
+    h.wait(50)
+    h.note("fault", what="thaw", node="north")
+    h.note("process", what="ended", node="north", children=0)
+
+
 @breaks("L5", bounds={"drain": 10})
 def a_drain_takes_too_long(h: History) -> None:
     h.note("process", what="told", node="north")

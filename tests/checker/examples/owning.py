@@ -244,12 +244,19 @@ def events_tell_of_an_early_loss(h: History) -> None:
     h.event("job.requeued", 1, attempt=1, outcome="lost", at=35)
 
 
-@legal(lease_seconds=30)
+@legal(lease_seconds=30, statement_seconds=3)
 def the_event_of_a_claim_comes_at_the_end_of_a_slow_statement(h: History) -> None:
     """A held snapshot, a busy machine: its lease counts from the statement's beginning."""
     h.event("job.enqueued", 1)
     h.event("job.assigned", 1, attempt=1, node="north", at=10)
     h.event("job.requeued", 1, attempt=1, outcome="lost", at=39.845)
+
+
+@breaks("S7", lease_seconds=30, statement_seconds=3)
+def no_statement_takes_so_long(h: History) -> None:
+    h.event("job.enqueued", 1)
+    h.event("job.assigned", 1, attempt=1, node="north", at=10)
+    h.event("job.requeued", 1, attempt=1, outcome="lost", at=36.9)
 
 
 @legal()

@@ -86,7 +86,8 @@ class NoEarlyStealSeen(Invariant):
             return
         self.cases += 1
         # A lease counts from the beginning of the statement that claims, its event from the end.
-        claimed = seen.claimed_at - world.event_slack
+        late = world.event_slack if seen.state == "running" else 0.0
+        claimed = seen.claimed_at - max(late, world.statement)
         early = claimed + world.header["lease_seconds"] - world.slack - moment(record["at"])
         if seen.in_hand and early > 0:
             story = (

@@ -16,14 +16,21 @@ class DrainEnds(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._told: dict[str, tuple[float, int]] = {}
+        self._frozen: set[str] = set()  # they hear only afterwards what they are told
 
     def fault(self, line: int, record: Record) -> None:
+        node = str(record.get("node", ""))
         if record["what"] in {"kill", "freeze"}:
-            self._told.pop(str(record.get("node", "")), None)
+            self._told.pop(node, None)
+            self._frozen.add(node)
+        elif record["what"] == "thaw":
+            self._frozen.discard(node)
 
     def process(self, line: int, record: Record) -> None:
         node = record["node"]
-        if record["what"] == "told":
+        if record["what"] == "started":
+            self._frozen.discard(node)
+        elif record["what"] == "told" and node not in self._frozen:
             self._told.setdefault(node, (self.world.now.t, line))
         elif record["what"] == "ended":
             told = self._told.pop(node, None)
