@@ -157,5 +157,7 @@ class World:
             if job.touched >= lost_since:
                 for claim in job.claims.values():
                     self.unhold(claim)
+                if job.target is not None:  # its id may be that of another job from now on
+                    self.targets.get(job.target, set()).discard(job.id)
                 job.forget()
                 job.maybe_lost = True

@@ -103,6 +103,19 @@ def the_id_of_a_job_that_waited_is_that_of_another_after_a_failover(h: History) 
     claim(h, 2, "a")
 
 
+@legal(commits=(True,))
+def the_id_of_a_job_that_halted_its_target_is_that_of_another_after_a_failover(h: History) -> None:
+    make(h, 1, target="shop")
+    claim(h, 1, "a")
+    settle(h, 1, "a", **ending("failed"))
+    h.note("fault", what="failover", lost_since=1)
+    make(h, 1)
+    claim(h, 1, "b")
+    settle(h, 1, "b", **ending("failed"))
+    make(h, 2, target="shop")
+    claim(h, 2, "c")
+
+
 @legal()
 def the_clock_of_the_store_decides_what_was_made_first(h: History) -> None:
     make(h, 1, target="shop")
