@@ -221,3 +221,25 @@ def a_claim_that_was_under_way_when_the_queue_was_paused(h: History) -> None:
     h.note("process", what="started", node="north")
     make(h, 3)
     claim(h, 3, "c")
+
+
+@legal()
+def the_queue_is_paused_while_it_is_being_resumed(h: History) -> None:
+    make(h, 1)
+    h.do("pause_queue", CLIENT)
+    resuming = h.call("resume_queue", CLIENT)
+    pausing = h.call("pause_queue", CLIENT)
+    h.commit(pausing)
+    h.commit(resuming)  # the last word
+    h.reply(resuming)
+    h.reply(pausing)
+    claim(h, 1, "a")
+
+
+@breaks("S14")
+def the_queue_is_paused_after_it_was_resumed(h: History) -> None:
+    make(h, 1)
+    h.do("pause_queue", CLIENT)
+    h.do("resume_queue", CLIENT)
+    h.do("pause_queue", CLIENT)
+    claim(h, 1, "a")

@@ -103,20 +103,21 @@ class StillWhilePaused(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._paused: Op | None = None
-        self._resume_asked = -1
+        self._resumable = -1  # until then the queue may have been resumed
         self._unsure: set[int | str] = set()  # that may be carried out at any time
 
     def asked(self, op: Op) -> None:
         if op.name == "resume_queue":
-            self._paused, self._resume_asked = None, op.asked.seq
+            self._paused, self._resumable = None, op.asked.seq
             self._unsure.add(op.id)
 
     def answered(self, op: Op, status: str) -> None:
         if op.name == "resume_queue":
             self._unsure.discard(op.id)
+            self._resumable = self.world.now.seq
         if op.name != "pause_queue" or status != "ok" or self._unsure:
             return
-        if self._resume_asked < op.asked.seq:
+        if self._resumable < op.asked.seq:
             self._paused = op
 
     def fault(self, line: int, record: Record) -> None:
