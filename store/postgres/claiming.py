@@ -48,7 +48,7 @@ class Claiming:
         if claim.caps:
             await self.send(conn, "unpark", params)
         with_targets = self._targets > 0
-        name = "claim_targets" if with_targets else "claim"
+        name = form_of(claim, with_targets=with_targets, has_marks=bool(marks))
         return Sent(await self.send(conn, name, params), with_targets, marks)
 
     async def end(
@@ -90,6 +90,13 @@ class Claiming:
 def is_one_statement(claim: ClaimRequest) -> bool:
     """Whether nothing has to be locked, or counted, before it."""
     return not claim.caps and claim.leased_max is None
+
+
+def form_of(claim: ClaimRequest, *, with_targets: bool, has_marks: bool) -> str:
+    """Which statement makes such a claim."""
+    if with_targets:
+        return "claim_targets"
+    return "claim" if has_marks or not is_one_statement(claim) else "claim_plain"
 
 
 def _rest(claim: ClaimRequest, claims: list[Claim]) -> ClaimRequest:

@@ -107,7 +107,8 @@ class Pool:
         """A connection for this block alone. psycopg's errors leave the block sorted (see
         `troubles`).
         """
-        async with self._slots:
+        await self._enter()
+        try:
             conn = self._take() or await self._gate.connect()
             try:
                 yield conn
@@ -122,6 +123,17 @@ class Pool:
                 ) from error
             finally:
                 self._give_back(conn)
+        finally:
+            self._slots.release()
+
+    async def _enter(self) -> None:
+        """Without a turn for all other tasks first, where nobody waits: what is to be asked is
+        asked before they go on.
+        """
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            await self._slots.acquire()
 
     def _take(self) -> TrioConnection | None:
         while self._idle:

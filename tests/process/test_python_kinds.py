@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from musterd.manager.collecting import YOUNG_MAX
 from tests.support.children import is_alive
 from tests.support.command import Daemon, Home, eventually
 from tests.support.leaks import no_leaks
@@ -194,3 +195,9 @@ def test_what_is_too_much_is_refused_or_cut(home: Home) -> None:
     assert log.startswith("begin\n")
     assert log.rstrip().endswith("end")
     assert len(log.encode()) <= MAX_LOG_BYTES + len("\n[9999999 bytes were not kept]\n")
+
+
+def test_the_daemon_looks_for_garbage_seldom(home: Home) -> None:
+    with home.daemon(*KINDS) as daemon:
+        daemon.wait_until_ready()
+        assert run(home, "garbage", None)["result"] == {"young_max": YOUNG_MAX, "stays": True}

@@ -4,32 +4,37 @@
 -- At the first job with a target it stops, and says so: what those need is asked by claim_targets.
 -- Entries of jobs that are long gone stay in the index as long as somebody holds an old snapshot. If it came by many of
 -- them it says so, and where in each priority the first job was; given these marks, it begins there.
+-- What is between more{ and } is left out of claim_plain, which is for claims without marks and without limits: the
+-- server takes a fifth less for a single job.
 with recursive now as materialized (
     select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
            pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
 ),
+/*more{*/
 marks as materialized (
     select * from unnest(%(mark_priorities)s::int[], %(mark_run_ats)s::timestamptz[], %(mark_ids)s::bigint[]) mark (priority, run_at, id)
 ),
+/*}*/
 levels (priority) as (
     select 32768 from now where (select paused_at is null from {schema}.queue_state)
   union all
     select coalesce((select lower.priority::int from {schema}.job_rows lower
                      where lower.state = 'queued' and not lower.parked and not lower.behind
-                       and lower.priority < levels.priority and lower.priority > coalesce(marked.priority, -32769)
-                     order by lower.priority desc limit 1), marked.priority)
-    from levels cross join lateral (select max(priority) as priority from marks where marks.priority < levels.priority) marked
+                       and lower.priority < levels.priority /*more{*/ and lower.priority > coalesce(marked.priority, -32769) /*}*/
+                     order by lower.priority desc limit 1) /*more{*/, marked.priority /*}*/)
+    from levels /*more{*/ cross join lateral (select max(priority) as priority from marks where marks.priority < levels.priority) marked /*}*/
     where levels.priority is not null
 ),
 bounded as (
     select due.place_in_table, due.id, due.priority, due.run_at, due.kind, due.target
-    from levels left join marks mark on mark.priority = levels.priority cross join lateral (
+    from levels /*more{*/ left join marks mark on mark.priority = levels.priority /*}*/ cross join lateral (
         select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          and (job.run_at, job.id) >= (coalesce(mark.run_at, '-infinity'), coalesce(mark.id, 0))
+          /*more{*/ and (job.run_at, job.id) >= (coalesce(mark.run_at, '-infinity'), coalesce(mark.id, 0)) /*}*/
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
     limit 2000
 ),
+/*more{*/
 leased as materialized (  -- what is in hand, by kind, if anybody has to know
     select job.kind, count(*) as number from {schema}.job_rows job
     where (cardinality(%(cap_kinds)s::text[]) > 0 or %(most)s::int is not null) and job.state in ('assigned', 'running')
@@ -39,14 +44,16 @@ room as materialized (  -- for jobs of any kind, until as many are leased as may
     select case when %(most)s::int is not null
                 then greatest(0, %(most)s::int - (select coalesce(sum(number), 0)::int from leased)) end as free
 ),
+/*}*/
 met as materialized (
     select *, row_number() over (order by priority desc, run_at, id) as place
-    from (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end) first_ones
+    from (select * from bounded limit /*more{*/ case (select free from room) when 0 then 0 else /*}*/ %(scan)s /*more{*/ end /*}*/) first_ones
 ),
 targeted as materialized (  -- where the first of them stands, and how many are not before it
     select min(place) as first_place, (select count(*) from met) - min(place) + 1 as beyond from met where target is not null
 ),
 picked as materialized (select * from met where place < coalesce((select first_place from targeted), %(scan)s + 1)),
+/*more{*/
 ranked as (
     select picked.id, cap.most - coalesce(leased.number, 0) as free,
            row_number() over (partition by picked.kind order by picked.place) as place
@@ -58,10 +65,11 @@ excess as materialized (select id from ranked where place > free),
 parked as (
     update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
 ),
+/*}*/
 placed as (
     select place_in_table, row_number() over (order by place) as place
-    from picked where id not in (select id from excess)
-    order by picked.place limit least(%(batch)s, (select free from room))
+    from picked /*more{*/ where id not in (select id from excess) /*}*/
+    order by picked.place limit /*more{*/ least((select free from room), /*}*/ %(batch)s /*more{*/ ) /*}*/
 ),
 claimed as (
     update {schema}.job_rows job
@@ -93,11 +101,11 @@ select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worke
     select null, null, null, null, aside, beyond, is_full, walked, null,
            (select jsonb_agg(jsonb_build_array(priority, run_at, id))::text
             from (select distinct on (priority) priority, run_at, id from met order by priority, run_at, id) firsts
-            where walked > %(walked_max)s or exists (select from marks)), null
+            where walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/), null
     from (
-        select (select count(*) from parked)::int as aside, (select coalesce(beyond, 0)::int from targeted) as beyond,
-               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full,
+        select /*more{*/ (select count(*) from parked)::int + /*}*/ 0 as aside, (select coalesce(beyond, 0)::int from targeted) as beyond,
+               /*more{*/ coalesce((select free from room) <= (select count(*) from claimed), false)::int + /*}*/ 0 as is_full,
                (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass)
                 - (select walked_before from now) - (select count(*) from met))::float8 as walked) rest
-    where aside > 0 or beyond > 0 or is_full > 0 or walked > %(walked_max)s or exists (select from marks)) found
+    where aside > 0 or beyond > 0 or is_full > 0 or walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/) found
 order by place

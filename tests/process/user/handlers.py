@@ -2,6 +2,7 @@
 
 import asyncio  # noqa: TID251 - a user may
 import ctypes
+import gc
 import os
 import signal
 import time
@@ -32,6 +33,11 @@ async def on_asyncio(job: JobContext) -> Any:
 async def on_trio(job: JobContext) -> Any:
     await trio.lowlevel.checkpoint()
     return told(job)
+
+
+async def garbage(_job: JobContext) -> Any:
+    await trio.lowlevel.checkpoint()
+    return {"young_max": gc.get_threshold()[0], "stays": gc.get_freeze_count() > 0}
 
 
 def ends(job: JobContext) -> str:

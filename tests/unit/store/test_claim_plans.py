@@ -13,6 +13,7 @@ import trio
 
 from musterd.store.job import AttemptOutcome, Claim, ClaimRequest, JobState, Settlement
 from musterd.store.postgres import ends, rows
+from musterd.store.postgres.claiming import form_of
 from musterd.store.postgres.marks import ALL_SECONDS
 from musterd.store.postgres.migrating import fill
 from musterd.store.postgres.setup import PLANNER, limits
@@ -69,7 +70,10 @@ async def rig(fresh_database: Callable[[], str]) -> AsyncGenerator[PostgresRig, 
 
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("analyzed", [True, False], ids=["fresh statistics", "no statistics"])
-async def test_a_claim_touches_what_it_takes(rig: PostgresRig, scene: str, analyzed: bool) -> None:
+@pytest.mark.parametrize("form", ["claim", "claim_plain"])
+async def test_a_claim_touches_what_it_takes(
+    rig: PostgresRig, scene: str, analyzed: bool, form: str
+) -> None:
     await trio.lowlevel.checkpoint()
     rig.raw(f"set session_replication_role = replica; {SCENES[scene].format(many=MANY)}")
     rig.raw(READY)
@@ -78,9 +82,27 @@ async def test_a_claim_touches_what_it_takes(rig: PostgresRig, scene: str, analy
     session = Session(rig)
     with session.conn:
         session.claim()  # the first one after many have gone tidies up behind them
-        touched, pages = session.watched_claim()
+        touched, pages = session.watched_claim(form=form)
     assert BATCH <= touched <= BATCHES_TOUCHED * BATCH
     assert pages <= PAGES_A_JOB * BATCH
+
+
+@pytest.mark.parametrize("scene", SCENES)
+async def test_both_forms_take_the_same(rig: PostgresRig, scene: str) -> None:
+    """What is left out of the plain one decides nothing where there are no limits and no marks."""
+    await trio.lowlevel.checkpoint()
+    rig.raw(f"set session_replication_role = replica; {SCENES[scene].format(many=MANY)}")
+    rig.raw(
+        f"insert into job_rows (kind) select 'ready' from generate_series(1, {2 * BATCH});"
+        "insert into job_rows (kind, target) values ('aimed', 'a target')"
+    )
+    session = Session(rig)
+    with session.conn:
+        for batch in (BATCH, 3 * BATCH):  # the second one comes to the target
+            taken, busy = session.undone("claim", batch)
+            assert len(taken) == min(batch, 2 * BATCH)
+            assert busy == (batch > BATCH)
+            assert session.undone("claim_plain", batch) == (taken, busy)
 
 
 async def test_claims_do_not_read_past_those_that_came_before(rig: PostgresRig) -> None:
@@ -155,22 +177,36 @@ class Session:
         self._statements = load_statements("musterd.store.postgres")
 
     def claim(self) -> list[Claim]:
-        request = _request()
-        found = self.conn.execute(self._text("claim"), rows.claim_request(request, 0)).fetchall()
-        return rows.claims_and_rest(found, request.token)[0]
+        return self._claim()[0]
 
     def look(self) -> rows.Rest:
         """What a claim came by."""
-        params = rows.claim_request(_request(), 0)
-        return rows.claims_and_rest(
-            self.conn.execute(self._text("claim"), params).fetchall(), uuid4()
-        )[1]
+        return self._claim()[1]
+
+    def _claim(self) -> tuple[list[Claim], rows.Rest]:
+        request = _request()
+        text = self._text(form_of(request, with_targets=False, has_marks=False))
+        found = self.conn.execute(text, rows.claim_request(request, 0)).fetchall()
+        return rows.claims_and_rest(found, request.token)
 
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
 
-    def watched_claim(self, marks: Sequence[rows.Mark] = ()) -> tuple[int, int]:
-        return self._watched("claim", rows.claim_request(_request(), 0, marks))
+    def undone(self, form: str, batch: int) -> tuple[list[int], int]:
+        """What it took, and how many it left to who asks for targets. Nothing of it stays."""
+        request = ClaimRequest(uuid4(), "north", (), batch, 30.0)
+        with self.conn.transaction(force_rollback=True):
+            params = rows.claim_request(request, 0)
+            found = self.conn.execute(self._text(form), params).fetchall()
+        claims, rest = rows.claims_and_rest(found, request.token)
+        return [claim.id for claim in claims], rest.busy
+
+    def watched_claim(
+        self, marks: Sequence[rows.Mark] = (), form: str | None = None
+    ) -> tuple[int, int]:
+        request = _request()
+        name = form or form_of(request, with_targets=False, has_marks=bool(marks))
+        return self._watched(name, rows.claim_request(request, 0, marks))
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
         return self._watched("settle", _ends(claims))
