@@ -15,6 +15,7 @@ import psycopg
 
 from musterd import Client
 from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
+from musterd.store.postgres.patience import PatientConnection
 from tests.faults.recording import Recorder
 from tests.faults.sizes import Mix
 
@@ -190,7 +191,9 @@ class Workload:
 
     def _see_to_halted(self, client: Client, who: str, dice: Random) -> None:
         try:
-            with psycopg.connect(self._url, autocommit=True, connect_timeout=3) as session:
+            connecting = PatientConnection.connect(self._url, autocommit=True, connect_timeout=3)
+            with connecting as session:
+                session.answer_seconds = ANSWER_SECONDS  # the line may let bytes vanish
                 session.execute("set statement_timeout = '2s'")
                 found = session.execute(HALTED).fetchall()
                 crowd = session.execute(UNFINISHED).fetchone()
