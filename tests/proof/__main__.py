@@ -31,7 +31,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--scale", type=float, default=10.0, help="times what a build does")
     parser.add_argument("--seeds", type=int, default=100_000, help="simulated clusters")
     parser.add_argument("--minutes", type=float, default=60.0, help="of the soak")
-    parser.add_argument("--jobs-a-second", type=float, default=320.0, help="of the soak")
+    parser.add_argument("--jobs-a-second", type=float, default=380.0, help="of the soak")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help="for histories")
     options = parser.parse_args(words)
