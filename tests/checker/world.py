@@ -33,6 +33,7 @@ class World:
         self.unsure_takeovers: set[int | str] = set()
         self.expired_at: Point = NEVER  # all leases ran out
         self.forward = 0.0  # seconds that the store's clock was put forward so far
+        self.back = 0.0  # and back: leases that nobody renews stand so much longer
         self.stepped = False  # the store's clock was put forward or back
         self.calm_since: float | None = 0.0  # None = there are faults
         self.away_since: dict[str, Point] = {}  # nodes that are frozen
@@ -140,6 +141,7 @@ class World:
         if what == "clock" and record.get("who") == "store":
             self.stepped = True
             self.forward += max(0.0, record.get("seconds", 0.0))
+            self.back += max(0.0, -record.get("seconds", 0.0))
         elif what == "freeze":
             self.away_since[node] = self.now
         elif what in {"thaw", "kill"} and node in self.away_since:

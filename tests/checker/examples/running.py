@@ -253,6 +253,30 @@ def a_duty_is_taken_in_time(h: History) -> None:
     take(h, "y", SOUTH)
 
 
+@legal(bounds={"duty": 15, "reclaim": 15})
+def leases_of_the_dead_stand_longer_for_a_clock_that_is_put_back(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    take(h, "x")
+    h.note("fault", what="kill", node="north")
+    h.note("fault", what="clock", who="store", seconds=-20)
+    h.note("fault", what="clock", who="store", seconds=-20)
+    heal(h)
+    h.wait(50)
+    take(h, "y", SOUTH)
+    reap(h, 1)
+
+
+@breaks("L3", bounds={"duty": 15})
+def a_clock_that_was_put_back_before_is_no_excuse(h: History) -> None:
+    h.note("fault", what="clock", who="store", seconds=-20)
+    take(h, "x")
+    h.note("fault", what="kill", node="north")
+    heal(h)
+    h.wait(20)
+    take(h, "y", SOUTH)
+
+
 @legal(grace_seconds=30)
 def a_node_tells_late_that_it_drained(h: History) -> None:
     h.event("node.started", None, node="north")

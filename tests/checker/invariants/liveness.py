@@ -4,6 +4,8 @@ from the healing.
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.world import World
@@ -64,6 +66,20 @@ class AllEnd(Invariant):
         return moment(record["run_at"]) <= moment(self._final[1]["at"]) - bound
 
 
+class Since(NamedTuple):
+    """When something began, the line that says so, and how far the store's clock had been put back
+    by then: a lease that stood stands longer for what is put back after it.
+    """
+
+    t: float
+    line: int
+    back: float
+
+    @classmethod
+    def now(cls, world: World, line: int) -> Self:
+        return cls(world.now.t, line, world.back)
+
+
 class Reclaimed(Invariant):
     name = "L2"
     says = SAYS_RECLAIMED
@@ -72,7 +88,7 @@ class Reclaimed(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._orphans: dict[int, tuple[Claim, float, int]] = {}
+        self._orphans: dict[int, tuple[Claim, Since]] = {}
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover":
@@ -84,7 +100,7 @@ class Reclaimed(Invariant):
             if claim is None or claim.end is not None or claim.maybe_ends:
                 continue
             if claim.node == record.get("node"):
-                self._orphans[job.id] = (claim, self.world.now.t, line)
+                self._orphans[job.id] = (claim, Since.now(self.world, line))
 
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         orphan = self._orphans.pop(job.id, None)
@@ -97,23 +113,23 @@ class Reclaimed(Invariant):
             self._judge(*orphan, self.world.now.t, claim.op.done_line)
 
     def close(self) -> None:
-        for claim, since, line in self._orphans.values():
-            self._judge(claim, since, line, self.world.now.t, 0)
+        for claim, since in self._orphans.values():
+            self._judge(claim, since, self.world.now.t, 0)
 
-    def _judge(self, claim: Claim, since: float, line: int, t: float, until: int) -> None:
+    def _judge(self, claim: Claim, since: Since, t: float, until: int) -> None:
         self.cases += 1
         bound, calm = self.world.bound("reclaim"), self.world.calm_since
         if bound is None or calm is None or claim.undone:
             return
         if claim.end is None and not until and self.world.may_have_ended(claim):
             return  # by an operation that nobody has heard of
-        late = t - max(since, calm) - bound
+        late = t - max(since.t, calm) - bound - (self.world.back - since.back)
         if late > 0:
             story = (
                 f"job {claim.job} was still in the hand of {claim.node}, which had died, "
                 f"{late:.3f} s after it should have been taken from it"
             )
-            self.accuse(claim.job, (*claim.op.lines, line, until), story)
+            self.accuse(claim.job, (*claim.op.lines, since.line, until), story)
 
 
 class DutyHadAgain(Invariant):
@@ -125,33 +141,34 @@ class DutyHadAgain(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._holders: dict[str, Op] = {}
-        self._free: dict[str, tuple[float, int]] = {}
+        self._free: dict[str, Since] = {}
 
     def fault(self, line: int, record: Record) -> None:
         for duty, op in self._holders.items():
             if record["what"] == "kill" and op.node == record.get("node"):
-                self._free.setdefault(duty, (self.world.now.t, line))
+                self._free.setdefault(duty, Since.now(self.world, line))
 
     def duty(self, op: Op) -> None:
         duty = op.call["duty"]
         if op.name == "release_duty":
-            self._free.setdefault(duty, (op.hi.t, op.done_line))
+            self._free.setdefault(duty, Since(op.hi.t, op.done_line, self.world.back))
         elif op.name == "take_duty":
             self._holders[duty] = op
             free = self._free.pop(duty, None)
             if free is not None:
-                self._judge(duty, *free, op.done_line)
+                self._judge(duty, free, op.done_line)
 
     def close(self) -> None:
         for duty, free in self._free.items():
-            self._judge(duty, *free, 0)
+            self._judge(duty, free, 0)
 
-    def _judge(self, duty: str, since: float, line: int, until: int) -> None:
+    def _judge(self, duty: str, since: Since, until: int) -> None:
         self.cases += 1
         bound, calm = self.world.bound("duty"), self.world.calm_since
         if bound is None or calm is None:
             return
-        late = self.world.now.t - max(since, calm) - bound
+        bound += self.world.back - since.back
+        late = self.world.now.t - max(since.t, calm) - bound
         if late > 0:
             story = f"nobody had duty {duty} for {late + bound:.3f} s; {bound} s are allowed"
-            self.accuse(None, (line, until), story)
+            self.accuse(None, (since.line, until), story)
