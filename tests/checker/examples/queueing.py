@@ -104,6 +104,17 @@ def the_id_of_a_job_that_waited_is_that_of_another_after_a_failover(h: History) 
 
 
 @legal(commits=(True,))
+def a_pause_that_comes_late_meets_a_job_with_the_id_of_one_that_was_lost(h: History) -> None:
+    make(h, 1)
+    late = h.call("pause", CLIENT, job=1)
+    h.note("fault", what="failover", lost_since=1)
+    make(h, 1)
+    make(h, 2)
+    h.commit(late, state="paused")
+    claim(h, 2, "a")
+
+
+@legal(commits=(True,))
 def the_id_of_a_job_that_halted_its_target_is_that_of_another_after_a_failover(h: History) -> None:
     make(h, 1, target="shop")
     claim(h, 1, "a")

@@ -33,6 +33,11 @@ class InOrder(Invariant):
         if op.name in {"cancel", "pause"}:
             self._forget(self.world.job(op.call["job"]))
 
+    def controlled(self, op: Op, job: Job) -> None:
+        """It may have been asked for before the job was made: of one with that id that was lost."""
+        if op.name in {"cancel", "pause"}:
+            self._forget(job)
+
     def deleted(self, op: Op, job: Job) -> None:
         self._forget(job)
 
