@@ -56,6 +56,7 @@ class PhaseEnd(NamedTuple):
     state: PhaseState  # succeeded | failed; running where it was interrupted
     result: str | None = None  # JSON text
     progress: float | None = None  # in percent, where it did not succeed
+    names: tuple[str, ...] = ()  # of all phases of its job, in order, where it succeeded
 
 
 class PhaseStart(NamedTuple):
@@ -78,6 +79,7 @@ class PhaseStep(NamedTuple):
     finished: str
     result: str | None  # JSON text
     next: str
+    names: tuple[str, ...]  # of all phases of its job, in order
     spent: str | None = None  # JSON text, of all attempts together; None = as it was
 
 
@@ -86,7 +88,8 @@ Results = Mapping[str, str | None]  # of finished phases, by name: JSON text, No
 
 class Phases(Protocol):
     """The phases of one store's jobs. Errors as for `Engine`. Both methods may be sent again after
-    a lost reply: what was written is not written, counted or told a second time.
+    a lost reply: what was written is not written, counted or told a second time. A phase whose
+    beginning the store has lost (a standby took over that had not got it) is finished all the same.
     """
 
     async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:

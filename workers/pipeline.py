@@ -48,8 +48,8 @@ async def _all(run: _Run, book: PhaseBook) -> Outcome:
             break
         if held.request is not None:  # asked for while it could not be stopped
             return on_request(held.request)
-        next_ = rest[place].name
-        step = PhaseStep(claim.id, claim.token, phase.name, outcome.result, next_, run.spent)
+        next_, names = rest[place].name, run.pipeline.names
+        step = PhaseStep(claim.id, claim.token, phase.name, outcome.result, next_, names, run.spent)
         try:
             await book.advance(held, step)
         except InputRefused as error:
@@ -94,7 +94,8 @@ class _Run:
             message = f"took longer than its time limit of {kind.time_limit_seconds:g} s"
             outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
         if outcome.ended == "success":
-            held.phase = PhaseEnd(phase.name, PhaseState.SUCCEEDED, outcome.result)
+            names = self.pipeline.names
+            held.phase = PhaseEnd(phase.name, PhaseState.SUCCEEDED, outcome.result, names=names)
             self.finished[phase.name] = outcome.result
             return outcome
         return self.failed(phase, outcome)

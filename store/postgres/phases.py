@@ -26,8 +26,7 @@ class PostgresPhases:
             "tokens": words(start.token for start in in_order),
             "workers": numbers(start.worker for start in in_order),
             "started_ages": numbers(now_local - start.started_local for start in in_order),
-            "phase_ids": numbers(start.id for start in in_order for _ in start.names),
-            "names": texts(name for start in in_order for name in start.names),
+            **_named([(start.id, start.names) for start in in_order]),
         }
         begun: dict[int, dict[str, str | None]] = {}
         for job_id, name, result in await self._run("begin_phases", params):
@@ -44,6 +43,7 @@ class PostgresPhases:
             "finished": texts(step.finished for step in in_order),
             "results": texts(step.result for step in in_order),
             "nexts": texts(step.next for step in in_order),
+            **_named([(step.id, step.names) for step in in_order]),
             "spents": texts(step.spent for step in in_order),
         }
         return frozenset(row[0] for row in await self._run("advance_phases", params))
@@ -57,6 +57,7 @@ def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
         return None
     in_order = sorted(settlements, key=attrgetter("id"))
     ends = [one.phase for one in in_order]
+    both = zip(in_order, ends, strict=True)
     return {
         "ids": numbers(one.id for one in in_order),
         "tokens": words(one.token for one in in_order),
@@ -64,6 +65,15 @@ def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
         "states": texts(end and end.state.value for end in ends),
         "results": texts(end and end.result for end in ends),
         "percents": numbers(end and end.progress for end in ends),
+        **_named([(one.id, end.names or (end.name,)) for one, end in both if end is not None]),
+    }
+
+
+def _named(jobs: Sequence[tuple[int, Sequence[str]]]) -> Params:
+    """The names of all phases of these jobs, in order."""
+    return {
+        "phase_ids": numbers(job_id for job_id, names in jobs for _ in names),
+        "phase_names": texts(name for _, names in jobs for name in names),
     }
 
 

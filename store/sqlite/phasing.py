@@ -31,8 +31,7 @@ def _begin(teller: Teller, job: Held, start: PhaseStart, now_local: float) -> Re
     known = {row[0]: row[1:] for row in database.rows("begun_phases", {"job_id": job.id})}
     for name in known.keys() - set(start.names):
         database.execute("forget_phase", {"job_id": job.id, "name": name})
-    for place, name in enumerate(start.names, start=1):
-        database.execute("place_phase", {"job_id": job.id, "place": place, "name": name})
+    _place(database, job, start.names)
     finished = {
         name: known[name][1]
         for name in start.names
@@ -67,7 +66,7 @@ def advance(database: Database, steps: Sequence[PhaseStep]) -> frozenset[int]:
 
 
 def _advance(teller: Teller, job: Held, step: PhaseStep) -> None:
-    end = PhaseEnd(step.finished, PhaseState.SUCCEEDED, step.result)
+    end = PhaseEnd(step.finished, PhaseState.SUCCEEDED, step.result, names=step.names)
     percent = _end_phase(teller, job, end)
     if percent is None:
         return  # it was taken before
@@ -101,12 +100,30 @@ def _end_phase(teller: Teller, job: Held, end: PhaseEnd) -> float | None:
         "now": teller.now,
     }
     if not teller.database.execute("end_phase", ended).rowcount:
-        return None
+        if not _restored(teller, job, end):
+            return None
+        teller.database.execute("end_phase", ended)
     percent: float = teller.database.rows("share_of_phases", {"job_id": job.id})[0][0]
     if end.state is PhaseState.SUCCEEDED:
         data = {"phase": end.name, "progress": 100, "overall": rounded(percent)}
         teller.tell("job.phase_completed", About(*job[:4]), data)
     return percent
+
+
+def _restored(teller: Teller, job: Held, end: PhaseEnd) -> bool:
+    """Makes phases known again that a store has lost, as one that was put back in time may have."""
+    database = teller.database
+    known = {row[0] for row in database.rows("begun_phases", {"job_id": job.id})}
+    if end.name in known or end.state is not PhaseState.SUCCEEDED:
+        return False
+    _place(database, job, end.names or (end.name,))
+    _begin_phase(teller, job, end.name)
+    return True
+
+
+def _place(database: Database, job: Held, names: Sequence[str]) -> None:
+    for place, name in enumerate(names, start=1):
+        database.execute("place_phase", {"job_id": job.id, "place": place, "name": name})
 
 
 def _fence(named: PhaseStart | PhaseStep | Settlement) -> rows.Params:

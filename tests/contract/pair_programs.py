@@ -154,13 +154,13 @@ def begin_phases(actor: Actor) -> list[Step]:
         Statement("begin_phases", {
             "ids": numbers([start.id]), "tokens": words([start.token]), "workers": numbers([1]),
             "started_ages": numbers([1.0]), "phase_ids": numbers([start.id] * len(NAMES)),
-            "names": texts(NAMES),
+            "phase_names": texts(NAMES),
         }),
     ]  # fmt: skip
 
 
 def advance_phases(actor: Actor) -> list[Step]:
-    step = PhaseStep(actor.held.id, actor.held.token, *(NAMES[0], None, NAMES[1]))
+    step = PhaseStep(actor.held.id, actor.held.token, *(NAMES[0], None, NAMES[1], NAMES))
     return [statement_of(lambda run: PostgresPhases(run, run).advance([step]))]
 
 
@@ -212,7 +212,7 @@ def enqueue_keyed(actor: Actor) -> list[Step]:
     return [Statement("enqueue_keyed", rows.keyed_jobs([new]))]
 
 
-FINISHED = PhaseEnd(NAMES[0], PhaseState.SUCCEEDED)
+FINISHED = PhaseEnd(NAMES[0], PhaseState.SUCCEEDED, names=NAMES)
 VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "claim": claim,
     "renew": renew,

@@ -18,7 +18,8 @@ def start_of(claim: Claim, names: tuple[str, ...] = NAMES) -> PhaseStart:
 
 
 def step_of(claim: Claim, finished: str, next_: str, **values: Any) -> PhaseStep:
-    return PhaseStep(claim.id, claim.token, finished, values.pop("result", None), next_, **values)
+    step = PhaseStep(claim.id, claim.token, finished, None, next_, NAMES)
+    return step._replace(**values)
 
 
 def stolen(what: Any) -> Any:

@@ -34,7 +34,7 @@ async def test_phases_begin_go_on_and_end_with_their_job(rig: Rig) -> None:
     assert [phase.state for phase in record.phases] == ["succeeded", "running", "pending"]
     assert await engine.phases.advance([step_of(claim, "process", "upload")]) == {claim.id}
     assert overall(await look(engine, claim.id)) == 67
-    end = PhaseEnd("upload", PhaseState.SUCCEEDED, "7")
+    end = PhaseEnd("upload", PhaseState.SUCCEEDED, "7", names=NAMES)
     await settle(engine, ending(claim, result="7", phase=end))
     record = await look(engine, claim.id)
     assert (record.state, overall(record), current(record)) == (JobState.SUCCEEDED, 100, None)
@@ -70,7 +70,9 @@ async def test_what_is_sent_again_is_written_counted_and_told_once(rig: Rig) -> 
     assert again.phases == first.phases
     assert again.spent is not None
     assert "tokens" in again.spent
-    await settle(engine, ending(claim, phase=PhaseEnd("download", PhaseState.SUCCEEDED, "2")))
+    await settle(
+        engine, ending(claim, phase=PhaseEnd("download", PhaseState.SUCCEEDED, "2", names=NAMES))
+    )
     assert (await look(engine, claim.id)).phases[0].result == "1"
     assert (await types_told(engine, claim.id)).count("phase_completed") == 1
 
@@ -81,7 +83,7 @@ async def test_who_has_lost_the_lease_writes_nothing(rig: Rig) -> None:
     before = await look(engine, claim.id)
     assert await engine.phases.begin([stolen(start_of(claim))], LOCAL) == {}
     assert await engine.phases.advance([stolen(step_of(claim, "download", "process"))]) == set()
-    end = PhaseEnd("download", PhaseState.SUCCEEDED, "1")
+    end = PhaseEnd("download", PhaseState.SUCCEEDED, "1", names=NAMES)
     done = await settle(engine, stolen(ending(claim, phase=end)))
     assert done.rejected == {claim.id}
     assert await look(engine, claim.id) == before
@@ -145,7 +147,9 @@ async def test_finished_phases_are_kept_when_the_lease_is_lost(rig: Rig) -> None
 async def test_finished_phases_are_kept_through_pause_failure_and_resume(rig: Rig) -> None:
     engine = rig.engine
     claim = await begun(engine)
-    end = PhaseEnd("download", PhaseState.SUCCEEDED, "1")  # it ended while it was told to pause
+    end = PhaseEnd(
+        "download", PhaseState.SUCCEEDED, "1", names=NAMES
+    )  # it ended while it was told to pause
     await settle(engine, ending(claim, JobState.PAUSED, phase=end))
     assert await shown(engine, claim.id) == "succeeded pending pending"
     assert (await engine.control(Action.RESUME, claim.id)).allowed

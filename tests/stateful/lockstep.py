@@ -100,7 +100,9 @@ class Asked:
             target=held.target,
             percent=verdict.percent,
             note=None if verdict.percent is None else "far",
-            phase=PhaseEnd(phase, PhaseState.SUCCEEDED, RESULT) if phase else None,
+            phase=PhaseEnd(phase, PhaseState.SUCCEEDED, RESULT, names=verdict.names)
+            if phase
+            else None,
         )  # fmt: skip
 
     async def visit(
@@ -148,8 +150,8 @@ class Asked:
         begun = await self.engine.phases.begin([start], LOCAL)
         return [name for name in names if name in begun[start.id]] if begun else None
 
-    async def advance(self, held: Held, finished: str, next_: str) -> bool:
-        step = PhaseStep(self.id_of(held.id), self.token(held), finished, RESULT, next_)
+    async def advance(self, held: Held, finished: str, next_: str, names: tuple[str, ...]) -> bool:
+        step = PhaseStep(self.id_of(held.id), self.token(held), finished, RESULT, next_, names)
         return step.id in await self.engine.phases.advance([step])
 
     async def reap(

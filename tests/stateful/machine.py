@@ -122,7 +122,8 @@ class Machine(RuleBasedStateMachine):
         meant: dict[int, tuple[Held, Verdict]] = {}
         for place, verdict in ends:
             held = self.nth(place)
-            meant.setdefault(held.id, (held._replace(forged=forged), verdict))
+            whole = verdict.among([*self.model.jobs[held.id].phases])
+            meant.setdefault(held.id, (held._replace(forged=forged), whole))
         for held, verdict in meant.values():
             stands = self.model.standing(held) is not None
             if not forged:
@@ -209,7 +210,8 @@ class Machine(RuleBasedStateMachine):
         rest = [name for name, is_finished in phases.items() if not is_finished]
         if len(rest) > 1:
             expected = self.model.advance(held, rest[0])
-            self.expect(expected, "phase finished", lambda one: one.advance(held, rest[0], rest[1]))
+            ended, next_, names = *rest[:2], tuple(phases)
+            self.expect(expected, "advance", lambda one: one.advance(held, ended, next_, names))
 
     @rule(on_lost=ON_LOST, budget=st.sampled_from((1, 2, 9)), is_late=st.booleans())
     def reap(self, on_lost: str, budget: int, is_late: bool = False) -> None:

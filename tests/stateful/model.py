@@ -75,7 +75,7 @@ class Model(Line):
 
     def _end_phase(self, job: Job, verdict: Verdict) -> None:
         name = verdict.finishes
-        if name is not None and name in job.phases and not job.phases[name]:
+        if name is not None and not job.phases.get(name):  # also one whose beginning was lost
             job.phases[name] = True
             job.events.append("phase_completed")
 
@@ -129,7 +129,7 @@ class Model(Line):
         job = self.standing(held)
         if job is None:
             return False
-        if not job.phases.get(finished, True):
+        if not job.phases.get(finished):
             job.phases[finished] = True
             job.events.append("phase_completed")
             self._reach(job)

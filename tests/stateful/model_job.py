@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -77,3 +78,10 @@ class Verdict(NamedTuple):
     delay_seconds: float | None = None
     percent: float | None = None
     finishes: str | None = None  # the phase that it ended in, and has finished
+    names: tuple[str, ...] = ()  # of all phases, where it finishes one
+
+    def among(self, phases: Sequence[str]) -> Verdict:
+        """The same for a job with these phases, and the one that it finishes."""
+        if self.finishes is None:
+            return self
+        return self._replace(names=tuple(dict.fromkeys((*phases, self.finishes))))

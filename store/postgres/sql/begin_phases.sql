@@ -16,7 +16,7 @@ known as materialized (
            phase.state is distinct from 'succeeded'
            and row_number() over (partition by named.job_id, phase.state is not distinct from 'succeeded' order by named.place) = 1
                as is_next
-    from unnest(%(phase_ids)s::bigint[], %(names)s::text[]) with ordinality as named (job_id, name, place)
+    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
     join held on held.id = named.job_id
     left join {schema}.job_phases phase on phase.job_id = named.job_id and phase.name = named.name
 ),

@@ -1,4 +1,5 @@
 -- settle_phases: how the phases ended in which attempts end with the statement that follows, each fenced by its claim token; told in the log of events
+-- Of those that succeeded, what the store has lost of their beginning is made known again, as by advance_phases.sql.
 -- All jobs of the batch are locked here, in the order of their ids, as by settle.sql: two batches never wait for each other.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
@@ -9,6 +10,10 @@ held as materialized (
     where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
     order by job.id for no key update of job
 ),
+named as materialized (
+    select job_id, name, row_number() over (partition by job_id order by place) as place
+    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
+),
 ended as (
     update {schema}.job_phases phase
     set state = held.state, result = held.result::jsonb,
@@ -18,11 +23,25 @@ ended as (
     where phase.job_id = held.id and phase.name = held.name and phase.state <> 'succeeded'
     returning phase.job_id, phase.state
 ),
+restored as (
+    insert into {schema}.job_phases (job_id, place, name, state, progress, result, attempts, in_attempt, started_at, finished_at)
+    select held.id, named.place, named.name, case when named.name = held.name then held.state else 'pending' end,
+           case when named.name = held.name then 100 end, case when named.name = held.name then held.result::jsonb end,
+           (named.name = held.name)::int, case when named.name = held.name then held.attempt end,
+           case when named.name = held.name then now.at end, case when named.name = held.name then now.at end
+    from held join named on named.job_id = held.id, now
+    where held.state = 'succeeded'
+      and not exists (select from {schema}.job_phases phase where phase.job_id = held.id and phase.name = held.name)
+    order by named.job_id, named.place
+    on conflict (job_id, name) do nothing
+    returning job_id
+),
 completed as (
     select held.id, held.kind, held.target, held.attempt, held.name,
-           100.0::float8 * count(*) filter (where phase.state = 'succeeded' or phase.name = held.name) / count(*) as percent
-    from held join ended on ended.job_id = held.id and ended.state = 'succeeded'
-    join {schema}.job_phases phase on phase.job_id = held.id
+           100.0::float8 * count(*) filter (where phase.state = 'succeeded' or named.name = held.name) / count(*) as percent
+    from held join (select job_id from ended where state = 'succeeded' union select job_id from restored) done on done.job_id = held.id
+    join named on named.job_id = held.id
+    left join {schema}.job_phases phase on phase.job_id = held.id and phase.name = named.name
     group by held.id, held.kind, held.target, held.attempt, held.name
 )
 insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
