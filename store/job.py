@@ -195,7 +195,8 @@ class Exchange(NamedTuple):
     rejected: frozenset[int]
     # in claim order; the first ones belong to the request's workers, in their order
     claims: list[Claim]
-    parked: int = 0  # jobs that the claim took out of its way: more may lie behind them
+    # jobs that the claim took out of its way, or that it did not see: there may be more to claim
+    parked: int = 0
     turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
     full: bool = False  # `leased_max` jobs are leased now: no claim takes more
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 _MORE = re.compile(r"\s*/\*more\{\*/.*?/\*\}\*/", re.DOTALL)
@@ -17,16 +18,29 @@ def load_statements(package: str) -> Mapping[str, str]:
     -> text. Read once in a process, whatever the number of its tenants.
     """
     folder = files(package) / "sql"
+    parts = _texts(folder / "parts") if (folder / "parts").is_dir() else {}
     return MappingProxyType(
         {
-            name: text
-            for entry in folder.iterdir()
-            if entry.name.endswith(".sql")
-            for name, text in _forms(
-                entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")
-            )
+            form: text
+            for name, whole in _texts(folder).items()
+            for form, text in _forms(name, _with_parts(whole, parts))
         }
     )
+
+
+def _texts(folder: Traversable) -> dict[str, str]:
+    return {
+        entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    }
+
+
+def _with_parts(text: str, parts: Mapping[str, str]) -> str:
+    """What several statements have in common stands in `sql/parts`, and in each as `{NAME}`."""
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part.rstrip())
+    return text
 
 
 def _forms(name: str, text: str) -> Iterator[tuple[str, str]]:

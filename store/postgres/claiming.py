@@ -12,7 +12,7 @@ from musterd.store.errors import OutcomeUnknown
 from musterd.store.job import Claim, ClaimRequest
 from musterd.store.postgres import rows
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.marks import Marks
+from musterd.store.postgres.marks import Marks, Start
 from musterd.store.postgres.troubles import first_line
 
 ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next looks at so many
@@ -25,7 +25,8 @@ Send = Callable[[TrioConnection, str, rows.Params], Awaitable[Cursor]]
 class Sent(NamedTuple):
     cursor: Cursor
     with_targets: bool  # it reckoned with them
-    marks: Sequence[rows.Mark]  # where it began, if not with the first entry
+    start: Start
+    let_go: Sequence[Cursor]  # with the places of jobs that may be claimed again
 
 
 @attrs.define
@@ -35,31 +36,31 @@ class Claiming:
     """
 
     send: Send
+    marks: Marks
     _scan: int = 0  # how many jobs the next claim looks at, beyond those that it wants
     _targets: int = 0  # how many more claims reckon with targets
-    _marks: Marks = attrs.field(factory=Marks)
 
     async def begin(self, conn: TrioConnection, claim: ClaimRequest) -> Sent:
         """Sends what is to be sent; `conn` may be in a pipeline."""
-        marks = self._marks.for_claim(claim, is_plain=not self._targets)
-        params = rows.claim_request(claim, self._scan, marks)
+        start = self.marks.for_claim(claim, is_plain=not self._targets)
+        params = rows.claim_request(claim, self._scan, start.marks, start.late_seconds)
         if not is_one_statement(claim):
             await self.send(conn, "lock_caps", {})  # before the statements that count
-        if claim.caps:
-            await self.send(conn, "unpark", params)
+        let_go = [await self.send(conn, "unpark", params)] if claim.caps else []
         with_targets = self._targets > 0
-        name = form_of(claim, with_targets=with_targets, has_marks=bool(marks))
-        return Sent(await self.send(conn, name, params), with_targets, marks)
+        name = form_of(claim, with_targets=with_targets, has_marks=bool(start.marks))
+        return Sent(await self.send(conn, name, params), with_targets, start, let_go)
 
     async def end(
         self, conn: TrioConnection, claim: ClaimRequest, sent: Sent
     ) -> tuple[list[Claim], int, bool]:
-        """The claims, how many jobs were taken out of their way, and whether no more may be
-        leased.
+        """The claims, how many jobs were taken out of their way or were let go on unseen, and
+        whether no more may be leased.
         """
         claims, rest = rows.claims_and_rest(await sent.cursor.fetchall(), claim.token)
-        aside, other, is_full = rest.aside, rest.busy, rest.is_full
-        self._marks.note(rest, sent.marks, claim, len(claims))
+        other, is_full = rest.busy, rest.is_full
+        self.marks.note(rest, sent.start, claim, len(claims))
+        aside = rest.aside + await self.lower_marks(sent.let_go)
         if not sent.with_targets and other:  # it stopped at a job with a target: goes on from there
             self._targets = TARGETS_EXPECTED
             if is_full:
@@ -71,6 +72,11 @@ class Claiming:
             self._targets = TARGETS_EXPECTED if met else max(0, self._targets - 1)
         self._scan = ASIDE_AT_ONCE if aside or other else 0
         return claims, aside, is_full
+
+    async def lower_marks(self, let_go: Sequence[Cursor]) -> int:
+        """Gives how many of these jobs nobody would have found."""
+        found = [row for cursor in let_go for row in await cursor.fetchall()]
+        return self.marks.lower(rows.places(found)) if found else 0
 
     async def _go_on(
         self, conn: TrioConnection, rest: ClaimRequest
@@ -95,7 +101,7 @@ def is_one_statement(claim: ClaimRequest) -> bool:
 def form_of(claim: ClaimRequest, *, with_targets: bool, has_marks: bool) -> str:
     """Which statement makes such a claim."""
     if with_targets:
-        return "claim_targets"
+        return "claim_targets" if has_marks else "claim_targets_plain"
     return "claim" if has_marks or not is_one_statement(claim) else "claim_plain"
 
 

@@ -24,13 +24,14 @@ from musterd.store.job import (
     Hold,
     JobFilter,
     JobRecord,
+    JobState,
     NewJob,
     ProgressNote,
     Reaped,
     Renewal,
     Settlement,
 )
-from musterd.store.nodes import PAUSES_OF_THE_DEAD, Beat, NodeRecord
+from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
 from musterd.store.postgres import ends, migrating, numbered, rows, selecting, setup, standing
 from musterd.store.postgres.arrays import texts
@@ -41,6 +42,8 @@ from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.events import PostgresEvents
 from musterd.store.postgres.exchanging import Exchanging
 from musterd.store.postgres.hub import Hub
+from musterd.store.postgres.looking import DEPTH_BOUND, Looking
+from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.outbox import PostgresOutbox, with_webhooks
 from musterd.store.postgres.outlook import PostgresOutlooks
 from musterd.store.postgres.parts import Run
@@ -58,7 +61,6 @@ from musterd.store.standing import Standing
 from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
 
 UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
-DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
 
 
 class PostgresEngine:
@@ -86,7 +88,11 @@ class PostgresEngine:
             for name, text in load_statements("musterd.store.postgres").items()
         }
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
-        self._exchanging = Exchanging(hub.exchange, self._send, options.statement_timeout_seconds)
+        self._marks = Marks()
+        self._looking = Looking(self._run, self._marks)
+        self._exchanging = Exchanging(
+            hub.exchange, self._send, self._marks, options.statement_timeout_seconds
+        )
         self._channel = migrating.channel_of(schema)
         self.audit = PostgresAudit(self._run)
         self.board = PostgresBoard(self._run)
@@ -98,7 +104,7 @@ class PostgresEngine:
         )
         self.duties = PostgresDuties(self._run, self._execute)
         self.schedules = PostgresSchedules(self._run, self._execute)
-        self.outlooks = PostgresOutlooks(hub.hints, self._sql["outlook"])
+        self.outlooks = PostgresOutlooks(hub.hints, self._sql["outlook_plain"], self._marks)
         self.vitals = PostgresVitals(self._run, hub.shared, hub.gate)
 
     async def open(self) -> None:
@@ -164,7 +170,10 @@ class PostgresEngine:
         if found and found[-1][0] is None:
             found.pop()
             found += await self._reap_targeted({**params, "batch": request.batch - len(found)})
-        return [rows.reaped(row) for row in found]
+        reaped = [rows.reaped(row) for row in found]
+        if any(one.state is JobState.QUEUED for one in reaped):
+            self._marks.look_at_all()  # their places are old
+        return reaped
 
     async def _reap_targeted(self, params: rows.Params) -> list[rows.Row]:
         """Leases of jobs with a target; the targets are passed on in a statement that sees it."""
@@ -200,24 +209,18 @@ class PostgresEngine:
     async def observe(
         self, limit: int, me: UUID | None = None, leased_max: int | None = None
     ) -> QueueView:
-        params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
-        return rows.queue_view((await self._run("observe", params))[0])
+        return await self._looking.observe(limit, me, leased_max)
 
     async def next_due_seconds(self) -> float | None:
-        seconds: float | None = (await self._run("next_due", {}))[0][0]
-        return seconds
+        return await self._looking.next_due_seconds()
 
     async def counts(self) -> Counts:
         with suppress(StoreUnavailable):  # full or read-only: what is not folded is summed up
             await self.duties.fold_counts()
         counted = (await self._run("counts", {}))[0]
         view = await self.observe(DEPTH_BOUND)
-        return rows.beyond_bound(rows.counts(counted, view), await self._waiting(), DEPTH_BOUND)
-
-    async def _waiting(self) -> int:
-        """Queued jobs that are not yet due, counted up to the bound."""
-        count: int = (await self._run("not_yet_due", {"bound": DEPTH_BOUND}))[0][0]
-        return count
+        waiting = await self._looking.waiting()
+        return rows.beyond_bound(rows.counts(counted, view), waiting, DEPTH_BOUND)
 
     async def job(self, job_id: int) -> JobRecord | None:
         if abs(job_id) > selecting.ID_MAX:  # no column could hold it

@@ -12,6 +12,7 @@ from musterd.store.job import ClaimRequest, Exchange, Settlement
 from musterd.store.postgres import ends, rows
 from musterd.store.postgres.claiming import Claiming, Cursor, Send, is_one_statement
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.phases import phases_ended
 from musterd.store.postgres.pool import Pool
 from musterd.store.postgres.time_limit import TimeLimit
@@ -23,16 +24,17 @@ class _Visit:
     claim: ClaimRequest | None
     now_local: float
     written: bool = False  # the first transaction of it is committed
+    let_go: list[Cursor] = attrs.field(factory=list[Cursor])  # as in `claiming.Sent`
 
 
 class Exchanging:
     """Of one engine; exchanges may go on beside each other."""
 
-    def __init__(self, pool: Pool, send: Send, limit_seconds: float) -> None:
+    def __init__(self, pool: Pool, send: Send, marks: Marks, limit_seconds: float) -> None:
         self._pool = pool
         self._send = send
         self._limit_seconds = limit_seconds
-        self._claiming = Claiming(send)
+        self._claiming = Claiming(send, marks)
 
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
@@ -53,34 +55,33 @@ class Exchanging:
         claim = visit.claim
         async with _one_transaction(conn, visit):
             if visit.settlements:
-                settling = await self._settle(conn, visit.settlements, visit.now_local, claim)
+                settling = await self._settle(conn, visit)
             if claim is not None:
                 claiming = await self._claiming.begin(conn, claim)
         settled = (await settling.fetchone()) if settling else None
         rejected, turned = rows.rejected_and_turned(settled)
+        unseen = await self._claiming.lower_marks(visit.let_go)
         if claiming is None or claim is None:
             return Exchange(rejected, [], turned=turned)
         visit.written = True
         claims, aside, full = await self._claiming.end(conn, claim, claiming)
-        return Exchange(rejected, claims, aside, turned, full)
+        return Exchange(rejected, claims, unseen + aside, turned, full)
 
-    async def _settle(
-        self,
-        conn: TrioConnection,
-        settlements: Sequence[Settlement],
-        now_local: float,
-        claim: ClaimRequest | None,
-    ) -> Cursor:
-        targets = rows.targets_of(settlements)
-        if targets is not None:  # their holders before their jobs, as everybody does
-            await self._send(conn, "lock_targets", {"targets": targets})
+    async def _settle(self, conn: TrioConnection, visit: _Visit) -> Cursor:
+        settlements = visit.settlements
+        targets = {"targets": rows.targets_of(settlements)}
+        has_targets = targets["targets"] is not None
+        if has_targets:  # their holders before their jobs, as everybody does
+            await self._send(conn, "lock_targets", targets)
         phases = phases_ended(settlements)
         if phases is not None:  # before their jobs: their leases still stand
             await self._send(conn, "settle_phases", phases)
-        settling = await self._send(conn, "settle", ends.settlements(settlements, now_local))
-        if targets is not None:
+        settling = await self._send(conn, "settle", ends.settlements(settlements, visit.now_local))
+        if has_targets:
             # If nobody claims in this transaction, idle nodes hear of it.
-            await self._send(conn, "hand_over", {"targets": targets, "ring": claim is None})
+            await self._send(conn, "hand_over", {**targets, "ring": visit.claim is None})
+            if self._claiming.marks.hide_some:
+                visit.let_go.append(await self._send(conn, "turns_of", targets))
         return settling
 
 

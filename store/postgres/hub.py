@@ -132,7 +132,7 @@ class HubLookout:
 
 def _glance(schemas: Mapping[str, str]) -> bytes:
     statements = load_statements("musterd.store.postgres")
-    one = statements["glance"].replace("{observe}", statements["observe"])
+    one = statements["glance"].replace("{observe}", statements["observe_plain"])
     # Names of tenants and schemas are checked identifiers.
     parts = [
         migrating.fill(one, schema).replace("{tenant}", tenant)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import attrs
 import trio
@@ -10,7 +11,21 @@ import trio
 from musterd.store.job import ClaimRequest
 from musterd.store.postgres.rows import DRAINS_FROM, WALKED_MAX, Mark, Rest
 
-ALL_SECONDS = 0.5  # as often all is looked at
+ALL_SECONDS = 0.5  # as often all is looked at, or
+ALL_SECONDS_AN_ENTRY = 1e-5  # after twenty times what the last such look has cost, if that is more,
+ALL_SECONDS_MAX = 5.0  # but at least so often
+MARKS_MAX = 100  # priorities
+LATE_SECONDS = 0.25  # a job may be committed so long after its due time, and be found at once
+
+
+class Start(NamedTuple):
+    """Where one claim begins; without marks with the first entry. `lowered`: how often marks had
+    been lowered by then.
+    """
+
+    marks: Sequence[Mark] = ()
+    late_seconds: float = 0.0
+    lowered: int = 0
 
 
 @attrs.define
@@ -18,30 +33,80 @@ class Marks:
     """Of one engine. The entries of jobs that have gone stay in the index, at its very beginning:
     until the next vacuum, and as long as anybody holds an old snapshot. If a claim had to come by
     many of them, or is one of a drain, those of the next moment begin where the first jobs were.
-    What is put before a mark meanwhile is found after that moment, as if it had been committed
-    then; or once a claim has come back short, which says nothing about what is before the marks.
 
-    Only for plain claims: jobs that a limit or a target lets go on have old places.
+    What is put before a mark meanwhile is found after that moment, as if it had been committed
+    then. What this engine itself has let go on, from behind a target or a limit, lowers the marks.
+    In a drain, where the way is short, they are for plain claims only, and end with the first one
+    that comes back short.
     """
 
     _marks: dict[int, Mark] = attrs.field(factory=dict[int, Mark])
     _all_at_local: float = float("-inf")  # when all is looked at next
+    _is_long: bool = False  # the way from the first entry on
+    _lowered: int = 0
 
-    def for_claim(self, claim: ClaimRequest, is_plain: bool) -> Sequence[Mark]:
-        """Empty = it is to look at all."""
-        is_late = trio.current_time() >= self._all_at_local
-        if is_late or not is_plain or claim.caps:
-            return ()
-        return tuple(self._marks.values())
+    @property
+    def hide_some(self) -> bool:
+        """Whether what is let go on may have to lower them."""
+        return self._is_long
 
-    def note(self, rest: Rest, marks: Sequence[Mark], claim: ClaimRequest, taken: int) -> None:
-        """What a claim that was given these marks came by, and how much it took."""
-        is_short = taken < claim.batch
-        is_drain = claim.batch >= DRAINS_FROM and not is_short
-        if not marks and (rest.walked > WALKED_MAX or is_drain):
-            self._all_at_local = trio.current_time() + ALL_SECONDS
-        elif not marks or is_short:
-            self._marks.clear()
-            self._all_at_local = float("-inf")
+    def for_claim(self, claim: ClaimRequest, is_plain: bool) -> Start:
+        now = trio.current_time()
+        if now >= self._all_at_local:
+            if self._is_long:
+                self._all_at_local = now + ALL_SECONDS  # the others need not wait for this one
+            return Start(lowered=self._lowered)
+        if not self._is_long and (claim.caps or not is_plain):
+            return Start(lowered=self._lowered)
+        late_seconds = LATE_SECONDS if self._is_long else 0.0
+        return Start(tuple(self._marks.values()), late_seconds, self._lowered)
+
+    def for_a_look(self) -> Start:
+        """Of somebody who claims nothing; empty if no claims tell how it stands."""
+        if self._is_long and trio.current_time() < self._all_at_local + ALL_SECONDS_MAX:
+            return Start(tuple(self._marks.values()), LATE_SECONDS)
+        return Start()
+
+    def note(self, rest: Rest, start: Start, claim: ClaimRequest, taken: int) -> None:
+        """What a claim that began there came by, and how much it took."""
+        if not start.marks:
+            self._note_all(rest, claim, taken)
+        elif taken < claim.batch and not self._is_long:
+            self._forget()
+        if trio.current_time() >= self._all_at_local:
             return
-        self._marks |= {mark.priority: mark for mark in rest.firsts}
+        for first in rest.firsts:
+            known = self._marks.get(first.priority)
+            if known is None:
+                if len(self._marks) < MARKS_MAX:
+                    self._marks[first.priority] = first
+            # One that was lowered meanwhile stays where it is.
+            elif start.lowered == self._lowered or first.is_before(known):
+                self._marks[first.priority] = first
+
+    def lower(self, places: Iterable[Mark]) -> int:
+        """Jobs at these places may be claimed again; gives how many of them were hidden."""
+        hidden = 0
+        for place in places:
+            mark = self._marks.get(place.priority)
+            if mark is not None and place.is_before(mark):
+                self._marks[place.priority] = place
+                hidden += 1
+        self._lowered += hidden > 0
+        return hidden
+
+    def look_at_all(self) -> None:
+        """Jobs may be claimed again, and nobody knows their places."""
+        self._all_at_local = float("-inf")
+
+    def _note_all(self, rest: Rest, claim: ClaimRequest, taken: int) -> None:
+        self._is_long = rest.walked > WALKED_MAX
+        if not self._is_long and (claim.batch < DRAINS_FROM or taken < claim.batch):
+            self._forget()
+            return
+        seconds = max(ALL_SECONDS, min(rest.walked * ALL_SECONDS_AN_ENTRY, ALL_SECONDS_MAX))
+        self._all_at_local = trio.current_time() + seconds
+
+    def _forget(self) -> None:
+        self._marks.clear()
+        self._all_at_local = float("-inf")

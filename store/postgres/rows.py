@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -66,11 +67,18 @@ def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
 
 
 class Mark(NamedTuple):
-    """Where the first claimable job of a priority was: none was before it."""
+    """A place in the order of claims; as a mark, that of the first claimable job of a priority:
+    none was before it.
+    """
 
     priority: int
     run_at: str
     id: int
+
+    def is_before(self, other: Mark) -> bool:
+        """Of the same priority."""
+        mine, its = datetime.fromisoformat(self.run_at), datetime.fromisoformat(other.run_at)
+        return (mine, self.id) < (its, other.id)
 
 
 class Rest(NamedTuple):
@@ -86,11 +94,25 @@ class Rest(NamedTuple):
     firsts: Sequence[Mark] = ()
 
 
-def claim_request(request: ClaimRequest, scan: int, marks: Sequence[Mark] = ()) -> Params:
+def beginning(marks: Sequence[Mark], late_seconds: float = 0.0) -> Params:
+    """For what walks along the places of jobs."""
     return {
         "mark_priorities": numbers(mark.priority for mark in marks),
         "mark_run_ats": texts(mark.run_at for mark in marks),
         "mark_ids": numbers(mark.id for mark in marks),
+        "late_seconds": late_seconds,
+    }
+
+
+def places(found: Sequence[Row]) -> list[Mark]:
+    return [Mark(priority, run_at.isoformat(), job_id) for priority, run_at, job_id in found]
+
+
+def claim_request(
+    request: ClaimRequest, scan: int, marks: Sequence[Mark] = (), late_seconds: float = 0.0
+) -> Params:
+    return {
+        **beginning(marks, late_seconds),
         "walked_max": WALKED_MAX if request.batch < DRAINS_FROM else -1,
         "batch": request.batch,
         "scan": max(request.batch, scan),

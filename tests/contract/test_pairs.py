@@ -56,14 +56,16 @@ async def _migrate(rig: PostgresRig) -> None:
 
 def test_no_statement_that_locks_a_job_is_left_out(stage: Stage) -> None:
     locking = {
-        name for name, text in load_statements(migrating.PACKAGE).items() if LOCKS.search(text)
+        name.removesuffix("_plain")
+        for name, text in load_statements(migrating.PACKAGE).items()
+        if LOCKS.search(text)
     }
     met: set[str] = set()
     for name in SCENES:
         stage.set(name)
         for what in SCENES[name].verbs:
             met |= statements(stage.program(name, (WEST, what)))
-    assert met == locking - OTHERS
+    assert {name.removesuffix("_plain") for name in met} == locking - OTHERS
     assert locking > OTHERS
 
 

@@ -16,7 +16,7 @@ import attrs
 import psycopg
 
 from musterd.store.engine import Engine
-from musterd.store.postgres import claiming
+from musterd.store.postgres import claiming, marks
 from tests.contract.rigs import SCHEMA, START, PostgresRig, SqliteRig, closing_engine
 from tests.support.empty_schema import emptying
 
@@ -129,7 +129,7 @@ class PostgresStore:
         self.set_clock(START)
         exchanging = self.rig.engine._exchanging  # pyright: ignore[reportPrivateUsage] - its memory
         send = exchanging._send  # pyright: ignore[reportPrivateUsage] - as above
-        exchanging._claiming = claiming.Claiming(send)  # pyright: ignore[reportPrivateUsage] - as above
+        exchanging._claiming = claiming.Claiming(send, marks.Marks())  # pyright: ignore[reportPrivateUsage] - as above
 
 
 @asynccontextmanager

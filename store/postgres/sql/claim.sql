@@ -1,6 +1,5 @@
 -- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
--- It walks the distinct priorities of queued jobs downwards, one index probe each, so that jobs which are not yet
--- due cost nothing, however many there are. `limit 2000` bounds what the planner expects; `batch` is what is taken.
+-- `limit 2000` bounds what the planner expects; `batch` is what is taken.
 -- At the first job with a target it stops, and says so: what those need is asked by claim_targets.
 -- Entries of jobs that are long gone stay in the index as long as somebody holds an old snapshot. If it came by many of
 -- them it says so, and where in each priority the first job was; given these marks, it begins there.
@@ -10,39 +9,22 @@ with recursive now as materialized (
     select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
            pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
 ),
-/*more{*/
-marks as materialized (
-    select * from unnest(%(mark_priorities)s::int[], %(mark_run_ats)s::timestamptz[], %(mark_ids)s::bigint[]) mark (priority, run_at, id)
-),
-/*}*/
-levels (priority) as (
-    select 32768 from now where (select paused_at is null from {schema}.queue_state)
-  union all
-    select coalesce((select lower.priority::int from {schema}.job_rows lower
-                     where lower.state = 'queued' and not lower.parked and not lower.behind
-                       and lower.priority < levels.priority /*more{*/ and lower.priority > coalesce(marked.priority, -32769) /*}*/
-                     order by lower.priority desc limit 1) /*more{*/, marked.priority /*}*/)
-    from levels /*more{*/ cross join lateral (select max(priority) as priority from marks where marks.priority < levels.priority) marked /*}*/
-    where levels.priority is not null
-),
+{levels},
 bounded as (
     select due.place_in_table, due.id, due.priority, due.run_at, due.kind, due.target
-    from levels /*more{*/ left join marks mark on mark.priority = levels.priority /*}*/ cross join lateral (
+    from levels cross join lateral (
         select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          /*more{*/ and (job.run_at, job.id) >= (coalesce(mark.run_at, '-infinity'), coalesce(mark.id, 0)) /*}*/
+          /*more{*/ and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id) /*}*/
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
+    where (select paused_at is null from {schema}.queue_state)
     limit 2000
 ),
 /*more{*/
-leased as materialized (  -- what is in hand, by kind, if anybody has to know
-    select job.kind, count(*) as number from {schema}.job_rows job
-    where (cardinality(%(cap_kinds)s::text[]) > 0 or %(most)s::int is not null) and job.state in ('assigned', 'running')
-    group by job.kind
-),
 room as materialized (  -- for jobs of any kind, until as many are leased as may be; without any nothing is locked and nothing moved
     select case when %(most)s::int is not null
-                then greatest(0, %(most)s::int - (select coalesce(sum(number), 0)::int from leased)) end as free
+                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
+                                                  where job.state in ('assigned', 'running'))) end as free
 ),
 /*}*/
 met as materialized (
@@ -54,12 +36,16 @@ targeted as materialized (  -- where the first of them stands, and how many are 
 ),
 picked as materialized (select * from met where place < coalesce((select first_place from targeted), %(scan)s + 1)),
 /*more{*/
-ranked as (
-    select picked.id, cap.most - coalesce(leased.number, 0) as free,
-           row_number() over (partition by picked.kind order by picked.place) as place
+leased as materialized (  -- what is in hand, of kinds with a limit that are among the first
+    select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
+                                where job.kind = cap.kind and job.state in ('assigned', 'running')) as number
     from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
-    left join leased on leased.kind = cap.kind
-    join picked on picked.kind = cap.kind
+    where cap.kind in (select kind from picked)
+),
+ranked as (
+    select picked.id, leased.most - leased.number as free,
+           row_number() over (partition by picked.kind order by picked.place) as place
+    from leased join picked on picked.kind = leased.kind
 ),
 excess as materialized (select id from ranked where place > free),
 parked as (

@@ -1,37 +1,27 @@
 -- claim_targets: as claim, where there may be jobs with a target: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
--- It walks the distinct priorities of queued jobs downwards, one index probe each, so that jobs which are not yet
--- due cost nothing, however many there are. `limit 2000` bounds what the planner expects; `batch` is what is taken.
+-- `limit 2000` bounds what the planner expects; `batch` is what is taken.
 -- Of each target that it meets it takes at most one job, and puts the others behind whoever has the target, out of its
 -- way. It waits for no lock but that of a claim which takes the same free target: those follow each other in order.
+-- As for marks, and the plain form without them, see claim.
 with recursive now as materialized (
-    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle
+    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
+           pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
 ),
-levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued
-     where queued.state = 'queued' and not queued.parked and not queued.behind and (select paused_at is null from {schema}.queue_state)
-     order by queued.priority desc limit 1)
-  union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
-),
+{levels},
 bounded as (
     select due.id, due.priority, due.run_at, due.kind, due.target
     from levels cross join lateral (
         select job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
+          /*more{*/ and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id) /*}*/
         order by job.run_at, job.id limit 2000 for no key update skip locked) due
+    where (select paused_at is null from {schema}.queue_state)
     limit 2000
-),
-leased as materialized (  -- what is in hand, by kind, if anybody has to know
-    select job.kind, count(*) as number from {schema}.job_rows job
-    where (cardinality(%(cap_kinds)s::text[]) > 0 or %(most)s::int is not null) and job.state in ('assigned', 'running')
-    group by job.kind
 ),
 room as materialized (  -- for jobs of any kind, until as many are leased as may be; without any nothing is locked and nothing moved
     select case when %(most)s::int is not null
-                then greatest(0, %(most)s::int - (select coalesce(sum(number), 0)::int from leased)) end as free
+                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
+                                                  where job.state in ('assigned', 'running'))) end as free
 ),
 picked as materialized (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end),
 met as materialized (
@@ -100,12 +90,16 @@ fitting as materialized (
   union all
     select id, priority, run_at, kind, target, holder_id from decided where id = chosen_id
 ),
-ranked as (
-    select fitting.id, cap.most - coalesce(leased.number, 0) as free,
-           row_number() over (partition by fitting.kind order by fitting.priority desc, fitting.run_at, fitting.id) as place
+leased as materialized (  -- what is in hand, of kinds with a limit that are among the first
+    select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
+                                where job.kind = cap.kind and job.state in ('assigned', 'running')) as number
     from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
-    left join leased on leased.kind = cap.kind
-    join fitting on fitting.kind = cap.kind
+    where cap.kind in (select kind from fitting)
+),
+ranked as (
+    select fitting.id, leased.most - leased.number as free,
+           row_number() over (partition by fitting.kind order by fitting.priority desc, fitting.run_at, fitting.id) as place
+    from leased join fitting on fitting.kind = leased.kind
 ),
 excess as materialized (select id from ranked where place > free),
 parked as (
@@ -178,12 +172,18 @@ told as (
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
-  union all  -- how many were taken out of the way, how many are in other hands just now, and whether no more may be leased
-    select null, null, null, null, aside, busy, is_full, null, null, null, null from (
+  union all  -- how many were taken out of the way, how many are in other hands, whether no more may be leased, and what was come by
+    select null, null, null, null, aside, busy, is_full, walked, null,
+           (select jsonb_agg(jsonb_build_array(priority, run_at, id))::text
+            from (select distinct on (priority) priority, run_at, id from picked order by priority, run_at, id) firsts
+            where walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/), null
+    from (
         select ((select count(*) from parked) + (select count(*) from stood))::int as aside,
                ((select count(*) from chosen) - (select count(*) from placed)
                 + (select count(*) from decided where chosen_id is null and holder_id is null
                    and target not in (select target from taken)))::int as busy,
-               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full) met
-    where aside > 0 or busy > 0 or is_full > 0) found
+               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full,
+               (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass)
+                - (select walked_before from now) - (select count(*) from picked))::float8 as walked) met
+    where aside > 0 or busy > 0 or is_full > 0 or walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/) found
 order by place

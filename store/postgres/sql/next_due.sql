@@ -1,14 +1,6 @@
 -- next_due: seconds until the next queued job that is not yet due becomes due; null if there is none
 with recursive now as materialized (select clock_timestamp() as at),
-levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked and not queued.behind
-     order by queued.priority desc limit 1)
-  union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
-)
+{levels}
 select extract(epoch from min(later.run_at) - (select at from now))::float8
 from levels cross join lateral (
     select job.run_at from {schema}.job_rows job

@@ -1,14 +1,6 @@
 -- not_yet_due: counts queued jobs that are not yet due, up to `bound`, and those that are parked or stand behind, each up to `bound`
 with recursive now as materialized (select clock_timestamp() as at),
-levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked and not queued.behind
-     order by queued.priority desc limit 1)
-  union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
-)
+{levels}
 select count(*)::int + (
     select count(*)::int from (
         select from {schema}.job_rows job where job.parked limit %(bound)s) parked) + (

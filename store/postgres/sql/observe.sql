@@ -1,19 +1,12 @@
 -- observe: counts due and claimable jobs up to `bound`, how long the first of them waits, whether any are parked; what room the other nodes have, and those of them before this one by id; the lot of what is due; and how many more jobs may be leased
 with recursive now as materialized (select clock_timestamp() as at),
-levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked and not queued.behind
-     order by queued.priority desc limit 1)
-  union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
-),
+{levels},
 due as materialized (
     select first.run_at
     from levels cross join lateral (
         select job.run_at from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
+          /*more{*/ and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id) /*}*/
         order by job.run_at, job.id limit %(bound)s) first
     limit %(bound)s
 )

@@ -2,15 +2,7 @@
 -- Who has jobs in hand may put them off, or pass their targets on, without a hint. Who is writing jobs may have found the
 -- bell being rung by somebody else, who is done before: it is known by the lock that every writer of the table holds.
 with recursive now as materialized (select clock_timestamp() as at),
-levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued where queued.state = 'queued' and not queued.parked and not queued.behind
-     order by queued.priority desc limit 1)
-  union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
-),
+{levels},
 seen as materialized (
     select (select paused_at is null from {schema}.queue_state) and exists (
                select from levels cross join lateral (

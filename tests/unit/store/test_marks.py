@@ -7,12 +7,22 @@ import trio
 from trio.testing import MockClock
 
 from musterd.store.job import ClaimRequest
-from musterd.store.postgres.marks import ALL_SECONDS, Marks
+from musterd.store.postgres.marks import (
+    ALL_SECONDS,
+    ALL_SECONDS_AN_ENTRY,
+    ALL_SECONDS_MAX,
+    LATE_SECONDS,
+    MARKS_MAX,
+    Marks,
+    Start,
+)
 from musterd.store.postgres.rows import DRAINS_FROM, WALKED_MAX, Mark, Rest
 
 CLAIM = ClaimRequest(uuid4(), "north", (1, 2), 0, 30.0)
+MANY = attrs.evolve(CLAIM, ahead=DRAINS_FROM)
 HIGH, LOW = Mark(5, "2026-01-01T00:00:00+00:00", 7), Mark(0, "2026-01-01T00:00:00+00:00", 9)
-LATER = Mark(0, "2026-01-01T00:00:01+00:00", 10)
+LATER = Mark(0, "2026-01-01T00:00:01.5+00:00", 10)
+EARLY = Mark(0, "2025-12-31T23:59:59.123456+00:00", 3)
 MUCH = WALKED_MAX + 1
 
 
@@ -21,12 +31,12 @@ def claimed(
     rest: Rest,
     claim: ClaimRequest = CLAIM,
     is_plain: bool = True,
-    taken: int = CLAIM.batch,
+    taken: int | None = None,
 ) -> object:
     """The marks that a claim was given, which then came by so much."""
-    given = marks.for_claim(claim, is_plain)
-    marks.note(rest, given, claim, taken)
-    return given
+    start = marks.for_claim(claim, is_plain)
+    marks.note(rest, start, claim, claim.batch if taken is None else taken)
+    return start.marks
 
 
 async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock) -> None:
@@ -35,6 +45,8 @@ async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock)
     marks = Marks()
     claimed(marks, Rest(walked=WALKED_MAX))
     assert claimed(marks, Rest()) == ()
+    assert marks.for_a_look() == Start()
+    assert not marks.hide_some
 
 
 async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
@@ -50,14 +62,39 @@ async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
     assert claimed(marks, Rest()) == (HIGH, LOW)
 
 
-async def test_a_claim_that_comes_back_short_says_nothing_about_what_is_before_the_marks(
+async def test_after_a_long_way_so_do_claims_with_limits_and_targets_and_looks(
     mock_clock: MockClock,
 ) -> None:
-    del mock_clock
     await trio.lowlevel.checkpoint()
     marks = Marks()
-    claimed(marks, Rest(walked=MUCH, firsts=[LOW]), taken=1)
-    assert claimed(marks, Rest(), taken=1) == (LOW,)
+    capped = attrs.evolve(CLAIM, caps=(("capped", 1),))
+    claimed(marks, Rest(walked=MUCH, firsts=[LOW]), capped, is_plain=False)
+    assert claimed(marks, Rest(), capped) == (LOW,)
+    assert claimed(marks, Rest(), is_plain=False, taken=0) == (LOW,)  # also a short one
+    assert marks.for_a_look() == Start((LOW,), LATE_SECONDS)
+    assert marks.for_claim(CLAIM, is_plain=False).late_seconds == LATE_SECONDS
+    mock_clock.jump(ALL_SECONDS + ALL_SECONDS_MAX)  # and nobody has claimed since
+    assert marks.for_a_look() == Start()
+
+
+async def test_while_one_claim_looks_at_all_the_others_go_on(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Rest(walked=MUCH, firsts=[LOW]))
+    mock_clock.jump(ALL_SECONDS)
+    assert marks.for_claim(CLAIM, is_plain=True).marks == ()
+    assert marks.for_claim(CLAIM, is_plain=True).marks == (LOW,)
+
+
+async def test_the_longer_the_way_the_seldomer_all_is_looked_at(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Rest(walked=200_000, firsts=[LOW]))
+    mock_clock.jump(200_000 * ALL_SECONDS_AN_ENTRY - 0.1)
+    assert claimed(marks, Rest()) == (LOW,)
+    mock_clock.jump(0.1)
+    assert claimed(marks, Rest(walked=100_000_000, firsts=[LOW])) == ()
+    mock_clock.jump(ALL_SECONDS_MAX)
     assert claimed(marks, Rest()) == ()
 
 
@@ -66,11 +103,25 @@ async def test_each_claim_of_a_drain_begins_where_the_one_before_began(
 ) -> None:
     del mock_clock
     await trio.lowlevel.checkpoint()
-    marks, many = Marks(), attrs.evolve(CLAIM, ahead=DRAINS_FROM)
-    claimed(marks, Rest(firsts=[LOW]), many, taken=many.batch)
-    assert claimed(marks, Rest(firsts=[LATER]), many, taken=many.batch) == (LOW,)
-    assert claimed(marks, Rest(firsts=[LATER]), many, taken=many.batch - 1) == (LATER,)
+    marks = Marks()
+    claimed(marks, Rest(firsts=[LOW]), MANY)
+    assert marks.for_claim(MANY, is_plain=True) == Start((LOW,))
+    assert claimed(marks, Rest(firsts=[LATER]), MANY) == (LOW,)
+    assert not marks.hide_some
+    assert marks.for_a_look() == Start()
+    assert claimed(marks, Rest(firsts=[LATER]), MANY, taken=MANY.batch - 1) == (LATER,)
     assert claimed(marks, Rest()) == ()
+
+
+async def test_in_a_drain_claims_with_limits_or_targets_look_at_all(mock_clock: MockClock) -> None:
+    """The jobs that these let go on have old places."""
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Rest(firsts=[LOW]), MANY)
+    assert marks.for_claim(attrs.evolve(MANY, caps=(("capped", 1),)), is_plain=True) == Start()
+    assert marks.for_claim(MANY, is_plain=False) == Start()
+    assert marks.for_claim(MANY, is_plain=True) == Start((LOW,))
 
 
 async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockClock) -> None:
@@ -80,16 +131,39 @@ async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockCl
     mock_clock.jump(ALL_SECONDS)
     claimed(marks, Rest(walked=0))
     assert claimed(marks, Rest()) == ()
+    assert not marks.hide_some
 
 
-async def test_where_jobs_are_let_go_on_from_old_places_all_is_looked_at(
+async def test_there_are_so_many_marks_at_most(mock_clock: MockClock) -> None:
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    firsts = [Mark(priority, LOW.run_at, 1) for priority in range(2 * MARKS_MAX)]
+    claimed(marks, Rest(walked=MUCH, firsts=firsts))
+    assert marks.for_a_look().marks == tuple(firsts[:MARKS_MAX])
+
+
+async def test_what_is_let_go_on_lowers_the_mark_of_its_priority(mock_clock: MockClock) -> None:
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Rest(walked=MUCH, firsts=[HIGH, LOW]))
+    under_way = marks.for_claim(CLAIM, is_plain=False)
+    unknown = Mark(3, EARLY.run_at, 1)
+    assert marks.lower([LATER, EARLY, unknown]) == 1
+    assert marks.for_a_look().marks == (HIGH, EARLY)
+    marks.note(Rest(firsts=[LATER]), under_way, CLAIM, CLAIM.batch)  # it began before that
+    assert claimed(marks, Rest(firsts=[LATER])) == (HIGH, EARLY)
+    assert claimed(marks, Rest()) == (HIGH, LATER)
+
+
+async def test_what_is_let_go_on_at_an_unknown_place_is_looked_for_at_once(
     mock_clock: MockClock,
 ) -> None:
     del mock_clock
     await trio.lowlevel.checkpoint()
     marks = Marks()
-    much = Rest(walked=MUCH, firsts=[LOW])
-    claimed(marks, much)
-    assert claimed(marks, much, attrs.evolve(CLAIM, caps=(("capped", 1),))) == ()
-    assert claimed(marks, much, is_plain=False) == ()
-    assert claimed(marks, much) == (LOW,)
+    claimed(marks, Rest(walked=MUCH, firsts=[LOW]))
+    marks.look_at_all()
+    assert claimed(marks, Rest(walked=MUCH, firsts=[LOW])) == ()
+    assert claimed(marks, Rest()) == (LOW,)

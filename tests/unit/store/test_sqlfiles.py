@@ -14,6 +14,15 @@ def test_a_plain_form_is_the_statement_without_what_stands_apart() -> None:
         assert name not in plain
 
 
+def test_what_several_have_in_common_stands_in_each() -> None:
+    statements = load_statements("musterd.store.postgres")
+    assert "levels" not in statements
+    for name in ("claim", "claim_targets", "observe", "next_due", "not_yet_due", "outlook"):
+        for form in (name, f"{name}_plain"):
+            assert statements[form].count("ladder (priority) as (") == 1
+            assert "{levels}" not in statements[form]
+
+
 def test_a_statement_without_such_parts_has_one_form() -> None:
     statements = load_statements("musterd.store.postgres")
     assert "settle" in statements

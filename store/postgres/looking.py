@@ -1,0 +1,43 @@
+"""What walks along the places of jobs, and claims none."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import attrs
+
+from musterd.store.nodes import PAUSES_OF_THE_DEAD
+from musterd.store.postgres import rows
+from musterd.store.postgres.marks import Marks
+from musterd.store.postgres.parts import Run
+from musterd.store.queue_view import QueueView
+
+DEPTH_BOUND = 10_000  # jobs are counted one by one up to here
+
+
+@attrs.frozen
+class Looking:
+    """Begins where claims do: see `marks`."""
+
+    run: Run
+    marks: Marks
+
+    async def observe(self, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
+        params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
+        return rows.queue_view(await self._first("observe", params))
+
+    async def next_due_seconds(self) -> float | None:
+        seconds: float | None = (await self._first("next_due", {}))[0]
+        return seconds
+
+    async def waiting(self) -> int:
+        """Queued jobs that are not yet due, parked or behind, counted up to the bound."""
+        count: int = (await self._first("not_yet_due", {"bound": DEPTH_BOUND}))[0]
+        return count
+
+    async def _first(self, name: str, params: rows.Params) -> rows.Row:
+        start = self.marks.for_a_look()
+        if not start.marks:
+            return (await self.run(f"{name}_plain", params))[0]
+        beginning = rows.beginning(start.marks, start.late_seconds)
+        return (await self.run(name, {**params, **beginning}))[0]

@@ -1,0 +1,137 @@
+"""Asks PostgreSQL as the daemon does, and sees what is read for it."""
+
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from uuid import uuid4
+
+import attrs
+import psycopg
+
+from musterd.store.job import AttemptOutcome, Caps, Claim, ClaimRequest, JobState, Settlement
+from musterd.store.postgres import ends, rows
+from musterd.store.postgres.marks import LATE_SECONDS
+from musterd.store.postgres.migrating import fill
+from musterd.store.postgres.setup import PLANNER, limits
+from musterd.store.sqlfiles import load_statements
+from tests.contract.rigs import OPTIONS, SCHEMA, PostgresRig, opened
+
+BATCH = 20
+# With entries that the claim before it left in the index, priority by priority.
+BATCHES_TOUCHED = 4
+PAGES_A_JOB = 30  # of tables and indexes, each as often as it is looked at
+READY = "insert into job_rows (kind) select 'ready' from generate_series(1, 2000)"
+
+# Jobs of two priorities that have just been done.
+GONE = """
+insert into job_rows (kind, priority, run_at)
+select 'gone', n % 2, clock_timestamp() - random() * interval '1 hour'
+from generate_series(1, {many}) n;
+update job_rows set state = 'running', attempt = 1, node = 'n', claim_token = gen_random_uuid(),
+    lease_expires_at = clock_timestamp(), heartbeat_at = clock_timestamp() where kind = 'gone';
+update job_rows set state = 'succeeded', finished_at = clock_timestamp(), last_outcome = 'succeeded',
+    lease_expires_at = null, heartbeat_at = null where kind = 'gone';
+insert into job_rows (kind, priority) select 'next', 1 from generate_series(1, 50) n
+"""
+
+
+class Session:
+    """Asks as the daemon does."""
+
+    def __init__(self, rig: PostgresRig) -> None:
+        self.conn = psycopg.connect(rig.url, autocommit=True)
+        for name, value in (limits(OPTIONS) | PLANNER).items():
+            self.conn.execute("select set_config(%s, %s, false)", (name, value))
+        self._statements = load_statements("musterd.store.postgres")
+
+    def claim(self) -> list[Claim]:
+        return self._claim("claim_plain")[0]
+
+    def look(self, form: str) -> rows.Rest:
+        """What a claim came by."""
+        return self._claim(form)[1]
+
+    def _claim(self, form: str) -> tuple[list[Claim], rows.Rest]:
+        request = a_request()
+        found = self.conn.execute(self._text(form), rows.claim_request(request, 0)).fetchall()
+        return rows.claims_and_rest(found, request.token)
+
+    def settle(self, claims: list[Claim]) -> None:
+        self.conn.execute(self._text("settle"), _ends(claims))
+
+    def undone(self, form: str, batch: int) -> tuple[list[int], int]:
+        """What it took, and how many it left to who asks for targets. Nothing of it stays."""
+        request = ClaimRequest(uuid4(), "north", (), batch, 30.0)
+        with self.conn.transaction(force_rollback=True):
+            params = rows.claim_request(request, 0)
+            found = self.conn.execute(self._text(form), params).fetchall()
+        claims, rest = rows.claims_and_rest(found, request.token)
+        return [claim.id for claim in claims], rest.busy
+
+    def watched(
+        self, form: str, marks: Sequence[rows.Mark] = (), caps: Caps = ()
+    ) -> tuple[int, int]:
+        """A claim, or a look along the places of jobs."""
+        request = attrs.evolve(a_request(), caps=caps)
+        late_seconds = LATE_SECONDS if marks else 0.0
+        params = rows.claim_request(request, 0, marks, late_seconds)
+        return self._watched(form, {**params, "bound": BATCH, "me": None, "pauses": 3.0})
+
+    def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
+        return self._watched("settle", _ends(claims))
+
+    def _watched(self, name: str, params: Any) -> tuple[int, int]:
+        """The most rows of job_rows that one of its scans came by, and all pages looked at."""
+        asked = b"explain (analyze, buffers, format json) " + self._text(name)
+        row = self.conn.execute(asked, params).fetchone()
+        assert row is not None
+        root = row[0][0]["Plan"]
+        scans = [node for node in _nodes(root) if node.get("Relation Name") == "job_rows"]
+        touched = [_rows(node) for node in scans if "Scan" in node["Node Type"]]
+        return max(touched), root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+
+    def _text(self, name: str) -> bytes:
+        return fill(self._statements[name], SCHEMA).encode()
+
+
+@asynccontextmanager
+async def unvacuumed(url: str) -> AsyncGenerator[PostgresRig]:
+    async with opened(PostgresRig(url)) as ready:
+        assert isinstance(ready, PostgresRig)
+        ready.raw("alter table job_rows set (autovacuum_enabled = off)")
+        yield ready
+
+
+@contextmanager
+def held_snapshot(rig: PostgresRig) -> Generator[None]:
+    with psycopg.connect(rig.url) as holder:
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select 1 from pg_class limit 1")
+        yield
+
+
+def a_request() -> ClaimRequest:
+    return ClaimRequest(uuid4(), "north", tuple(range(BATCH)), 0, 30.0)
+
+
+def _ends(claims: list[Claim]) -> Any:
+    state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
+    settled = [
+        Settlement(one.id, one.token, one.attempt, one.worker, state, outcome, 1.0, 2.0)
+        for one in claims
+    ]
+    return ends.settlements(settled, 3.0)
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
+
+
+def _rows(scan: dict[str, Any]) -> int:
+    seen = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+    each: float = scan["Actual Rows"] + sum(scan.get(name, 0) for name in seen)
+    loops: int = scan["Actual Loops"]
+    fetched: int = scan.get("Heap Fetches", 0)  # by all loops together
+    return round(each * loops) + fetched
