@@ -14,6 +14,8 @@ from musterd.manager.log import extra
 from musterd.store.errors import StoreError, StoreUnavailable
 
 NEXT_BATCH_SECONDS = 0.02  # where there is more to do: others get their turn
+RESTS = 10.0  # times as long as a run took: one that has become dear is done less often,
+REST_SECONDS_MAX = 5.0  # but not much less
 BACKOFF_SECONDS = 1.0
 BACKOFF_SECONDS_MAX = 60.0
 MESSAGE_LENGTH_MAX = 500
@@ -78,7 +80,9 @@ async def serve(
     """
     failures = 0
     while is_held():
+        began = trio.current_time()
         run = await _run_once(duty, log)
+        rest_seconds = min(RESTS * (trio.current_time() - began), REST_SECONDS_MAX)
         tally.note(run.items, run.error)
         listener.ran(duty.name, run.items, run.error)
         failures = 0 if run.error is None else failures + 1
@@ -89,7 +93,7 @@ async def serve(
         elif duty.batch is not None and run.items >= duty.batch:
             await trio.sleep(NEXT_BATCH_SECONDS)
         else:
-            await duty.wait(duty.interval_seconds() * dice.uniform(0.8, 1.0))
+            await duty.wait(max(rest_seconds, duty.interval_seconds() * dice.uniform(0.8, 1.0)))
 
 
 class _Run(NamedTuple):

@@ -13,7 +13,7 @@ from musterd.store.postgres.rows import DRAINS_FROM, WALKED_MAX, Mark, Rest
 
 ALL_SECONDS = 0.5  # as often all is looked at, or
 ALL_SECONDS_AN_ENTRY = 1e-5  # after twenty times what the last such look has cost, if that is more,
-ALL_SECONDS_MAX = 5.0  # but at least so often
+ALL_SECONDS_MAX = 10.0  # but at least so often
 MARKS_MAX = 100  # priorities
 LATE_SECONDS = 0.25  # a job may be committed so long after its due time, and be found at once
 

@@ -30,7 +30,8 @@ from generate_series(1, {many}) n;
 update job_rows set state = 'running', attempt = 1, node = 'n', claim_token = gen_random_uuid(),
     lease_expires_at = clock_timestamp(), heartbeat_at = clock_timestamp() where kind = 'gone';
 update job_rows set state = 'succeeded', last_outcome = 'succeeded',
-    finished_at = clock_timestamp(), lease_expires_at = null, heartbeat_at = null where kind = 'gone';
+    finished_at = clock_timestamp(), lease_expires_at = null, heartbeat_at = null
+where kind = 'gone';
 insert into job_rows (kind, priority) select 'next', 1 from generate_series(1, 50) n
 """
 
