@@ -31,7 +31,7 @@ HELD_SHARE = 0.15  # of the time, in which a snapshot is held; faults rest then,
 MEMORY_MB_AN_HOUR_MAX = 10.0
 JUDGED_MINUTES = 30.0  # a slope of less says nothing
 SLOWER_MAX = 3.0  # times, under a held snapshot
-TABLE_GROWTH_MAX = 1.5  # from the second quarter to the last
+TABLE_GROWTH_MAX = 1.5  # from one half to the other, before the snapshot and after it
 
 
 @attrs.frozen
@@ -133,11 +133,23 @@ def wrong(plan: Plan, phases: Phases) -> list[str]:
         return found
     if slope_a_hour(warm) > MEMORY_MB_AN_HOUR_MAX:
         found.append(f"memory grows: {told(phases)}")
+    for early, late in table_sizes_mb(phases, warm):
+        if late > TABLE_GROWTH_MAX * early:
+            found.append(f"the table grows: {early:.0f} MB, then {late:.0f} MB")
     quarter = len(whole) // 4
-    early = max(one.table_mb for one in whole[quarter : 2 * quarter])
-    late = max(one.table_mb for one in whole[-quarter:])
-    if late > TABLE_GROWTH_MAX * early:
-        found.append(f"the table grows: {early:.0f} MB, then {late:.0f} MB")
     if max(one.files for one in whole[-quarter:]) > 2 * max(one.files for one in whole[:quarter]):
         found.append(f"open files grow: {told(phases)}")
     return found
+
+
+def table_sizes_mb(phases: Phases, warm: Sequence[Reading]) -> list[tuple[float, float]]:
+    """At most in the first and in the second half of the time before the snapshot, and of that
+    after it. While it is held nothing can be removed, and files do not shrink.
+    """
+    begin, end = phases.under[0].at, phases.under[-1].at
+    parts = [one for one in warm if one.at < begin], [one for one in warm if one.at > end]
+    return [
+        (max(one.table_mb for one in part[:half]), max(one.table_mb for one in part[half:]))
+        for part in parts
+        if (half := len(part) // 2)
+    ]

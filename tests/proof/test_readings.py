@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests.proof.ledger import Plan
 from tests.proof.readings import FINISHED, Reading, jobs_a_second, visit_p99_ms, visits_of
-from tests.proof.soak import Phases, wrong
+from tests.proof.soak import Phases, table_sizes_mb, wrong
 
 PLAN = Plan(1, 1.0, 1, 5.0, 100.0, Path())
 METRICS = """
@@ -54,3 +55,13 @@ def test_slow_visits_under_a_snapshot_are_complained_of() -> None:
     under = [reading(20), reading(30, finished=1800, quick=500, slow=500)]
     (complaint,) = wrong(PLAN, Phases([*before, *under], before, under))
     assert complaint.startswith("visits: ")
+
+
+def test_a_table_that_grows_is_complained_of_but_for_the_snapshot() -> None:
+    """Nothing can be removed under it, and the file stays as large as it has become."""
+    calm, under, after = ([reading(at) for at in range(begin, begin + 10)] for begin in (0, 10, 20))
+    large = [attrs.evolve(one, table_mb=50.0) for one in after]
+    phases = Phases([*calm, *under, *large], calm, under)
+    assert table_sizes_mb(phases, phases.whole) == [(10.0, 10.0), (50.0, 50.0)]
+    grown = Phases([*calm, *under, *after[:5], *large[5:]], calm, under)
+    assert table_sizes_mb(grown, grown.whole) == [(10.0, 10.0), (10.0, 50.0)]
