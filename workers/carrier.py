@@ -126,7 +126,7 @@ class Carrier:
 
     def _load(self) -> _Load:
         ended = self.desk.take_ended()
-        if self._uncertain:
+        if len({one.settlement.id for one in ended}) < len(ended):
             ended = self._one_of_each_job(ended)
         if not self._alone:
             request = self.desk.request(is_first=not self._under_way)
@@ -137,8 +137,8 @@ class Carrier:
         return _Load(ended[:1], None)
 
     def _one_of_each_job(self, ended: list[Ended]) -> list[Ended]:
-        """What comes back names jobs. An end whose reply was lost may be followed by that of the
-        next claim of the same job: that one goes with the next visit.
+        """What comes back names jobs. An end whose reply or lease was lost may be followed by that
+        of the next claim of the same job: that one goes with the next visit.
         """
         first = {one.settlement.id: one for one in reversed(ended)}
         self.desk.put_back([one for one in ended if first[one.settlement.id] is not one])

@@ -83,7 +83,7 @@ def ending(held: Held, verdict: Verdict, ended_local: float, run_seconds: float)
     settlement = Settlement(
         claim.id, claim.token, claim.attempt, worker, state, outcome, held.started_local,
         ended_local, delay, result, error, reason, forgive, log, spent, claim.target, far, note,
-        phase,
+        phase, claim.kind,
     )  # fmt: skip
     report = Report(claim.id, claim.kind, claim.attempt, worker, outcome, state, run_seconds, error)
     return Ended(settlement, report, held)

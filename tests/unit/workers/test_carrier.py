@@ -8,12 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from musterd.store.engine import ReapRequest
 from musterd.store.job import (
     AttemptOutcome,
     ClaimRequest,
     Exchange,
     JobState,
     NewJob,
+    ReapRule,
     Settlement,
 )
 from musterd.store.sqlite.engine import SqliteEngine
@@ -75,6 +77,36 @@ async def test_two_ends_of_one_job_do_not_go_together(autojump_clock: MockClock)
         (2, JobState.SUCCEEDED),
     ]
     assert heard.stale == 0
+    await engine.close()
+
+
+async def test_nor_do_they_where_the_lease_of_the_first_was_lost(autojump_clock: MockClock) -> None:
+    """A node that was frozen ends a job that has been taken from it, and that it has again."""
+    del autojump_clock
+    heard = Heard()
+    desk = Desk(DeskPlan("north", 30.0, 2.0, 0.25, 500, 0.0), heard, random.Random(1))
+    engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
+    await engine.open()
+    await engine.migrate()
+    await engine.enqueue([NewJob("k")])
+    async with trio.open_nursery() as nursery:
+        store = Watched(engine, nursery)
+        carrier = Carrier(desk, store, trio.current_time, random.Random(1), lambda: None)
+        nursery.start_soon(carrier.run)
+        seat, other = desk.open_seat(1), desk.open_seat(2)
+        first = await _next(desk)
+        await trio.sleep(31)
+        await engine.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
+        desk.poll()
+        second = await _next(desk)
+        desk.settle(seat, first, SUCCESS)
+        desk.settle(other, second, SUCCESS)
+        carrier.close()
+        await carrier.finished.wait()
+        nursery.cancel_scope.cancel()
+    assert [visit for visit in store.visits if visit] == [[(1, 1)], [(1, 2)]]
+    assert [(one.attempt, one.state) for one in heard.ended] == [(2, JobState.SUCCEEDED)]
+    assert heard.stale == 1
     await engine.close()
 
 
