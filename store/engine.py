@@ -164,9 +164,9 @@ class Engine(Protocol):
     ) -> Exchange:
         """Settles and claims in one transaction and one round trip, `EXCHANGES_AT_ONCE` at most.
         A settlement changes its row only while the row is leased under the settlement's token; the
-        others come back as `rejected`. A settlement to `queued` puts the attempt into the history.
-        One to `queued` or `paused` of a job whose holder is asked to cancel or to pause it ends or
-        pauses it instead, and comes back in `turned`.
+        others come back as `rejected`. No job is settled twice in one call. A settlement to
+        `queued` puts the attempt into the history. One to `queued` or `paused` of a job that is
+        to be canceled or paused on request does that instead, and comes back in `turned`.
         The claim takes the first due jobs in claim order (priority, due time, id), counts an
         attempt for each, and takes nothing while the queue is paused. Of a kind with a cap it never
         takes more than leave as many leased as the cap says, in the whole store; what is beyond is

@@ -136,6 +136,7 @@ class Settlement(NamedTuple):
     percent: float | None = None  # how far it came, where that is not yet written
     note: str | None = None  # goes with `percent`
     phase: PhaseEnd | None = None  # the phase that it ended in
+    kind: str | None = None  # of its claim
 
 
 class Hold(NamedTuple):

@@ -33,7 +33,16 @@ from musterd.store.job import (
 )
 from musterd.store.nodes import Beat, NodeRecord
 from musterd.store.phases import KindRule, rules_text
-from musterd.store.postgres import ends, migrating, numbered, rows, selecting, setup, standing
+from musterd.store.postgres import (
+    claim_rows,
+    ends,
+    migrating,
+    numbered,
+    rows,
+    selecting,
+    setup,
+    standing,
+)
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.audit import PostgresAudit
 from musterd.store.postgres.board import PostgresBoard
@@ -89,10 +98,10 @@ class PostgresEngine:
         }
         self._exchange, self._leases, self._shared = hub.exchange, hub.leases, hub.shared
         self._marks = Marks()
-        self._looking = Looking(self._run, self._marks)
         self._exchanging = Exchanging(
             hub.exchange, self._send, self._marks, options.statement_timeout_seconds
         )
+        self._looking = Looking(self._run, self._exchanging.claiming)
         self._channel = migrating.channel_of(schema)
         self.audit = PostgresAudit(self._run)
         self.board = PostgresBoard(self._run)
@@ -147,7 +156,7 @@ class PostgresEngine:
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self._run("claims_under", {"token": token}, self._exchange)
-        return rows.claims(found, token)
+        return claim_rows.claims(found, token)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
         found = await self._run("settled_already", ends.settled_keys(settlements), self._exchange)

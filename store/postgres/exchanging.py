@@ -10,7 +10,7 @@ import attrs
 from musterd.store.errors import OutcomeUnknown, StoreError
 from musterd.store.job import ClaimRequest, Exchange, Settlement
 from musterd.store.postgres import ends, rows
-from musterd.store.postgres.claiming import Claiming, Cursor, Send, is_one_statement
+from musterd.store.postgres.claiming import Asked, Claiming, Cursor, Send
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.phases import phases_ended
@@ -34,7 +34,7 @@ class Exchanging:
         self._pool = pool
         self._send = send
         self._limit_seconds = limit_seconds
-        self._claiming = Claiming(send, marks)
+        self.claiming = Claiming(send, marks)
 
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
@@ -53,19 +53,23 @@ class Exchanging:
     async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
         settling = claiming = None
         claim = visit.claim
-        async with _one_transaction(conn, visit):
+        if claim is not None and _makes_room(visit.settlements, claim):
+            self.claiming.expect_limits()
+        asked = None if claim is None else self.claiming.asked(claim)
+        async with _one_transaction(conn, visit, asked):
             if visit.settlements:
                 settling = await self._settle(conn, visit)
-            if claim is not None:
-                claiming = await self._claiming.begin(conn, claim)
+            if asked is not None:
+                claiming = await self.claiming.begin(conn, asked)
         settled = (await settling.fetchone()) if settling else None
         rejected, turned = rows.rejected_and_turned(settled)
-        unseen = await self._claiming.lower_marks(visit.let_go)
+        unseen = await self.claiming.lower_marks(visit.let_go)
         if claiming is None or claim is None:
             return Exchange(rejected, [], turned=turned)
         visit.written = True
-        claims, aside, full = await self._claiming.end(conn, claim, claiming)
-        return Exchange(rejected, claims, unseen + aside, turned, full)
+        claims, aside, full = await self.claiming.end(conn, claim, claiming)
+        aside += unseen if claiming.start.marks else 0
+        return Exchange(rejected, claims, aside, turned, full)
 
     async def _settle(self, conn: TrioConnection, visit: _Visit) -> Cursor:
         settlements = visit.settlements
@@ -80,15 +84,20 @@ class Exchanging:
         if has_targets:
             # If nobody claims in this transaction, idle nodes hear of it.
             await self._send(conn, "hand_over", {**targets, "ring": visit.claim is None})
-            if self._claiming.marks.hide_some:
+            if self.claiming.marks.hide_some:
                 visit.let_go.append(await self._send(conn, "turns_of", targets))
         return settling
 
 
 def _one_transaction(
-    conn: TrioConnection, visit: _Visit
+    conn: TrioConnection, visit: _Visit, asked: Asked | None
 ) -> AbstractAsyncContextManager[object, bool | None]:
     """For several statements. One by itself needs none, and a pipeline costs more than it does."""
-    claim = visit.claim
-    is_alone = not visit.settlements and claim is not None and is_one_statement(claim)
+    is_alone = not visit.settlements and asked is not None and asked.is_one_statement
     return nullcontext() if is_alone else conn.pipeline()
+
+
+def _makes_room(settlements: Sequence[Settlement], claim: ClaimRequest) -> bool:
+    """Whether jobs end whose kinds have limits: others of these may be parked."""
+    limited = {kind for kind, _ in claim.caps}
+    return bool(limited) and any(one.kind in limited for one in settlements)

@@ -7,8 +7,8 @@ from uuid import UUID
 import attrs
 
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
-from musterd.store.postgres import rows
-from musterd.store.postgres.marks import Marks
+from musterd.store.postgres import claim_rows, rows
+from musterd.store.postgres.claiming import Claiming
 from musterd.store.postgres.parts import Run
 from musterd.store.queue_view import QueueView
 
@@ -17,14 +17,17 @@ DEPTH_BOUND = 10_000  # jobs are counted one by one up to here
 
 @attrs.frozen
 class Looking:
-    """Begins where claims do: see `marks`."""
+    """Begins where claims do: see `marks`. Tells them where jobs wait for room."""
 
     run: Run
-    marks: Marks
+    claiming: Claiming
 
     async def observe(self, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
         params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
-        return rows.queue_view(await self._first("observe", params))
+        view = rows.queue_view(await self._first("observe", params))
+        if view.parked:
+            self.claiming.expect_limits()
+        return view
 
     async def next_due_seconds(self) -> float | None:
         seconds: float | None = (await self._first("next_due", {}))[0]
@@ -36,8 +39,7 @@ class Looking:
         return count
 
     async def _first(self, name: str, params: rows.Params) -> rows.Row:
-        start = self.marks.for_a_look()
+        start = self.claiming.marks.for_a_look()
         if not start.marks:
             return (await self.run(f"{name}_plain", params))[0]
-        beginning = rows.beginning(start.marks, start.late_seconds)
-        return (await self.run(name, {**params, **beginning}))[0]
+        return (await self.run(name, {**params, **claim_rows.beginning(start)}))[0]

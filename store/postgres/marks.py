@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import attrs
 import trio
 
 from musterd.store.job import ClaimRequest
-from musterd.store.postgres.rows import DRAINS_FROM, WALKED_MAX, Mark, Rest
+from musterd.store.postgres.claim_rows import ALL, DRAINS_FROM, WALKED_MAX, Mark, Rest, Start
 
 ALL_SECONDS = 0.5  # as often all is looked at, or
 ALL_SECONDS_AN_ENTRY = 1e-5  # after twenty times what the last such look has cost, if that is more,
 ALL_SECONDS_MAX = 10.0  # but at least so often
 MARKS_MAX = 100  # priorities
 LATE_SECONDS = 0.25  # a job may be committed so long after its due time, and be found at once
-
-
-class Start(NamedTuple):
-    """Where one claim begins; without marks with the first entry. `lowered`: how often marks had
-    been lowered by then.
-    """
-
-    marks: Sequence[Mark] = ()
-    late_seconds: float = 0.0
-    lowered: int = 0
 
 
 @attrs.define
@@ -65,7 +54,7 @@ class Marks:
         """Of somebody who claims nothing; empty if no claims tell how it stands."""
         if self._is_long and trio.current_time() < self._all_at_local + ALL_SECONDS_MAX:
             return Start(tuple(self._marks.values()), LATE_SECONDS)
-        return Start()
+        return ALL
 
     def note(self, rest: Rest, start: Start, claim: ClaimRequest, taken: int) -> None:
         """What a claim that began there came by, and how much it took."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from operator import itemgetter
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 import attrs
 
@@ -16,8 +13,6 @@ from musterd.store.job import (
     NONE_TURNED,
     AttemptOutcome,
     AttemptRecord,
-    Claim,
-    ClaimRequest,
     ControlResult,
     Counts,
     Hold,
@@ -37,10 +32,6 @@ from musterd.store.queue_view import QueueView, Room
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 
-WALKED_MAX = (
-    4_000  # a claim that comes by more entries for nothing says so; they take a millisecond
-)
-DRAINS_FROM = 100  # jobs in one claim: then it says in any case where the first ones were
 FIRST_ONES = 19  # columns of a job before its attempts
 
 
@@ -64,84 +55,6 @@ def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
         "keys": texts(job.dedup_key for job in jobs),
         "scopes": texts(str(job.dedup_scope) for job in jobs),
     }
-
-
-class Mark(NamedTuple):
-    """A place in the order of claims; as a mark, that of the first claimable job of a priority:
-    none was before it.
-    """
-
-    priority: int
-    run_at: str
-    id: int
-
-    def is_before(self, other: Mark) -> bool:
-        """Of the same priority."""
-        mine, its = datetime.fromisoformat(self.run_at), datetime.fromisoformat(other.run_at)
-        return (mine, self.id) < (its, other.id)
-
-
-class Rest(NamedTuple):
-    """What a claim says beside the jobs: how many were taken out of the way, how many others had in
-    hand, whether no more may be leased; and how many entries of the index it came by for nothing,
-    with the places of the first jobs if those were many.
-    """
-
-    aside: int = 0
-    busy: int = 0
-    is_full: bool = False
-    walked: int = 0
-    firsts: Sequence[Mark] = ()
-
-
-def beginning(marks: Sequence[Mark], late_seconds: float = 0.0) -> Params:
-    """For what walks along the places of jobs."""
-    return {
-        "mark_priorities": numbers(mark.priority for mark in marks),
-        "mark_run_ats": texts(mark.run_at for mark in marks),
-        "mark_ids": numbers(mark.id for mark in marks),
-        "late_seconds": late_seconds,
-    }
-
-
-def places(found: Sequence[Row]) -> list[Mark]:
-    return [Mark(priority, run_at.isoformat(), job_id) for priority, run_at, job_id in found]
-
-
-def claim_request(
-    request: ClaimRequest, scan: int, marks: Sequence[Mark] = (), late_seconds: float = 0.0
-) -> Params:
-    return {
-        **beginning(marks, late_seconds),
-        "walked_max": WALKED_MAX if request.batch < DRAINS_FROM else -1,
-        "batch": request.batch,
-        "scan": max(request.batch, scan),
-        "workers": numbers(request.workers),
-        "token": request.token,
-        "node": request.node,
-        "common": json.dumps({"node": request.node}),
-        "lease_seconds": request.lease_seconds,
-        "cap_kinds": texts(kind for kind, _ in request.caps),
-        "caps": numbers(cap for _, cap in request.caps),
-        "most": request.leased_max,
-    }
-
-
-def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], Rest]:
-    """The row without an id, if there is one, is the last."""
-    rest = _rest(rows.pop()) if rows and rows[-1][0] is None else Rest()
-    return claims(rows, token), rest
-
-
-def _rest(row: Row) -> Rest:
-    aside, busy, is_full, walked = row[3:7]
-    firsts = [Mark._make(first) for first in json.loads(row[8] or "[]")]
-    return Rest(aside, busy, bool(is_full), int(walked or 0), firsts)
-
-
-def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
-    make = Claim._make
-    return [make((*row[:-2], token, *row[-2:])) for row in rows]
 
 
 def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:

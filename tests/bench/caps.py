@@ -52,6 +52,7 @@ class Scene:
 WITHOUT = Scene("no limit")
 SCENES = (
     WITHOUT,
+    Scene("another kind has a cap", (("other", BATCH),)),
     Scene("kind at its cap of 100", (("capped", BATCH),)),
     Scene("the same, the rest of it parked", (("capped", BATCH),), parked=True),
     Scene("all at their bound of 100", leased_max=BATCH),

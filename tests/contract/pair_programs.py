@@ -22,9 +22,9 @@ from musterd.store.job import (
     ReapRule,
 )
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
-from musterd.store.postgres import retention, rows, selecting
+from musterd.store.postgres import claim_rows, retention, rows, selecting
 from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.claiming import form_of
+from musterd.store.postgres.claiming import Asked
 from musterd.store.postgres.ends import settlements
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.retention import Errand
@@ -107,8 +107,8 @@ def claiming(
     idle = tuple(range(1, workers + 1))
     caps, most = (NARROW, MOST) if capped else ((), None)
     request = ClaimRequest(uuid4(), node, idle, ahead, LEASE_SECONDS, caps, most)
-    params = rows.claim_request(request, 100)
-    claim = Statement(form_of(request, with_targets=targeted, has_marks=False), params)
+    params = claim_rows.claim_request(request, 100)
+    claim = Statement(Asked(request, with_targets=targeted).form(has_marks=False), params)
     before = [Statement("lock_caps", {}), Statement("unpark", params)] if capped else []
     return [*before, claim]
 

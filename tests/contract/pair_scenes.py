@@ -12,7 +12,7 @@ import attrs
 import psycopg
 
 from musterd.store.job import Claim, NewJob
-from musterd.store.postgres import rows
+from musterd.store.postgres import claim_rows, rows
 from tests.contract import target_tools
 from tests.contract.pair_programs import IN_PHASES, NARROW, VERBS, Actor, Step, claiming
 from tests.contract.sessions import (
@@ -150,7 +150,7 @@ class Stage:
         )  # fmt: skip
         *_, found = self.run(self.main, steps)
         assert isinstance(claim, Statement)
-        claims, *_ = rows.claims_and_rest(found, claim.params["token"])
+        claims, *_ = claim_rows.claims_and_rest(found, claim.params["token"])
         assert [one.id for one in claims] == [1]
         if step != "claim again":
             self.held = claims[0]
@@ -220,7 +220,7 @@ class Stage:
         *_, found = self.run(self.main, steps)
         self.main.execute(b"commit")
         assert isinstance(claim, Statement)
-        _, rest = rows.claims_and_rest(found, claim.params["token"])
+        _, rest = claim_rows.claims_and_rest(found, claim.params["token"])
         return rest.aside > 0
 
     def _look(self) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ import trio
 
 from musterd.store.engine import ReapRequest
 from musterd.store.job import Action, Claim, ClaimRequest, Hold, JobState, NewJob, ReapRule
-from musterd.store.postgres import ends, rows
+from musterd.store.postgres import claim_rows, ends, rows
 from musterd.store.postgres.arrays import texts
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
 from tests.contract.sessions import (
@@ -52,7 +52,7 @@ class Scene:
         jobs += [NewJob("wide", target=target) for target in "abab"]
         Statement("enqueue", rows.new_jobs(jobs)).run(self.main)
         *_, claim = claiming(leased, "claim_targets")
-        self.held[:] = rows.claims_and_rest(claim.run(self.main), claim.params["token"])[0]
+        self.held[:] = claim_rows.claims_and_rest(claim.run(self.main), claim.params["token"])[0]
         assert len(self.held) == leased
         self.check()
 
@@ -76,7 +76,7 @@ class Scene:
 def claiming(workers: int, name: str) -> list[Statement]:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "n", idle, 0, LEASE_SECONDS, CAPS, MOST)
-    params = rows.claim_request(request, 0)
+    params = claim_rows.claim_request(request, 0)
     return [Statement("lock_caps", {}), Statement("unpark", params), Statement(name, params)]
 
 

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from musterd.store.job import Claim, ClaimRequest
-from musterd.store.postgres import ends, rows
+from musterd.store.postgres import claim_rows, ends
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (
     LOCAL,
@@ -140,9 +140,9 @@ class Scene:
             b"insert into schedules (name, last_slot) values ('nightly', %s)", [START]
         )
         self.statement(FIRST).run(self.main)
-        request = rows.claim_request(ClaimRequest(TOKEN, "n", (1,), 0, 30.0), 0)
+        request = claim_rows.claim_request(ClaimRequest(TOKEN, "n", (1,), 0, 30.0), 0)
         found = Statement("claim", request).run(self.main)
-        self.held[:] = rows.claims_and_rest(found, TOKEN)[0]
+        self.held[:] = claim_rows.claims_and_rest(found, TOKEN)[0]
         return Model().after(FIRST)[1]
 
     def statement(self, act: Act) -> Statement:

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from musterd.store.job import Action, Claim, ClaimRequest, JobState, NewJob, Settlement
-from musterd.store.postgres import migrating, rows
+from musterd.store.postgres import claim_rows, migrating, rows
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.ends import settlements
 from musterd.store.sqlfiles import load_statements
@@ -62,7 +62,7 @@ class Scene:
         found: list[Claim] = []
         for _ in range(5):
             token = uuid4()
-            claims, rest = rows.claims_and_rest(
+            claims, rest = claim_rows.claims_and_rest(
                 run(self.main, "claim_targets", claiming(token)).fetchall(), token
             )
             found += claims
@@ -123,7 +123,7 @@ def control(conn: Connection, action: Action, job_id: int) -> None:
 
 
 def claiming(token: UUID) -> rows.Params:
-    return rows.claim_request(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS), 0)
+    return claim_rows.claim_request(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS), 0)
 
 
 def settling(ended: Sequence[Settlement]) -> list[Step]:

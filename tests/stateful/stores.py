@@ -129,7 +129,7 @@ class PostgresStore:
         self.set_clock(START)
         exchanging = self.rig.engine._exchanging  # pyright: ignore[reportPrivateUsage] - its memory
         send = exchanging._send  # pyright: ignore[reportPrivateUsage] - as above
-        exchanging._claiming = claiming.Claiming(send, marks.Marks())  # pyright: ignore[reportPrivateUsage] - as above
+        claiming.Claiming.__init__(exchanging.claiming, send, marks.Marks())  # others know of it
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 -- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
 -- `limit 2000` bounds what the planner expects; `batch` is what is taken.
--- At the first job with a target it stops, and says so: what those need is asked by claim_targets.
+-- At the first job with a target it stops, and says so: what those need is asked by claim_targets. So it does at the first of
+-- a kind in `stops`, which has a limit that it does not reckon with.
 -- Entries of jobs that are long gone stay in the index as long as somebody holds an old snapshot. If it came by many of
 -- them it says so, and where in each priority the first job was; given these marks, it begins there.
 -- What is between more{ and } is left out of claim_plain, which is for claims without marks and without limits: the
@@ -31,10 +32,11 @@ met as materialized (
     select *, row_number() over (order by priority desc, run_at, id) as place
     from (select * from bounded limit /*more{*/ case (select free from room) when 0 then 0 else /*}*/ %(scan)s /*more{*/ end /*}*/) first_ones
 ),
-targeted as materialized (  -- where the first of them stands, and how many are not before it
-    select min(place) as first_place, (select count(*) from met) - min(place) + 1 as beyond from met where target is not null
+stopped as materialized (  -- where the first of them stands, how many are not before it, and which of both it is
+    select place as first_place, (select count(*) from met) - place + 1 as beyond, (target is null)::int as is_limited
+    from met where target is not null or kind = any (%(stops)s::text[]) order by place limit 1
 ),
-picked as materialized (select * from met where place < coalesce((select first_place from targeted), %(scan)s + 1)),
+picked as materialized (select * from met where place < coalesce((select first_place from stopped), %(scan)s + 1)),
 /*more{*/
 leased as materialized (  -- what is in hand, of kinds with a limit that are among the first
     select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
@@ -83,13 +85,13 @@ told as (
 )
 select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
     select * from claimed
-  union all  -- how many were parked, whether there are jobs with a target, whether no more may be leased, and what was come by
-    select null, null, null, null, aside, beyond, is_full, walked, null,
+  union all  -- how many were parked, where it stopped, whether no more may be leased, what was come by, and why it stopped
+    select null, null, null, null, aside, beyond, is_full, walked, (select is_limited from stopped),
            (select jsonb_agg(jsonb_build_array(priority, run_at, id))::text
             from (select distinct on (priority) priority, run_at, id from met order by priority, run_at, id) firsts
             where walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/), null
     from (
-        select /*more{*/ (select count(*) from parked)::int + /*}*/ 0 as aside, (select coalesce(beyond, 0)::int from targeted) as beyond,
+        select /*more{*/ (select count(*) from parked)::int + /*}*/ 0 as aside, coalesce((select beyond from stopped), 0)::int as beyond,
                /*more{*/ coalesce((select free from room) <= (select count(*) from claimed), false)::int + /*}*/ 0 as is_full,
                (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass)
                 - (select walked_before from now) - (select count(*) from met))::float8 as walked) rest

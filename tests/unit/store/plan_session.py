@@ -9,7 +9,7 @@ import attrs
 import psycopg
 
 from musterd.store.job import AttemptOutcome, Caps, Claim, ClaimRequest, JobState, Settlement
-from musterd.store.postgres import ends, rows
+from musterd.store.postgres import claim_rows, ends
 from musterd.store.postgres.marks import LATE_SECONDS
 from musterd.store.postgres.migrating import fill
 from musterd.store.postgres.setup import PLANNER, limits
@@ -48,14 +48,14 @@ class Session:
     def claim(self) -> list[Claim]:
         return self._claim("claim_plain")[0]
 
-    def look(self, form: str) -> rows.Rest:
+    def look(self, form: str) -> claim_rows.Rest:
         """What a claim came by."""
         return self._claim(form)[1]
 
-    def _claim(self, form: str) -> tuple[list[Claim], rows.Rest]:
+    def _claim(self, form: str) -> tuple[list[Claim], claim_rows.Rest]:
         request = a_request()
-        found = self.conn.execute(self._text(form), rows.claim_request(request, 0)).fetchall()
-        return rows.claims_and_rest(found, request.token)
+        found = self.conn.execute(self._text(form), claim_rows.claim_request(request, 0)).fetchall()
+        return claim_rows.claims_and_rest(found, request.token)
 
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
@@ -64,18 +64,18 @@ class Session:
         """What it took, and how many it left to who asks for targets. Nothing of it stays."""
         request = ClaimRequest(uuid4(), "north", (), batch, 30.0)
         with self.conn.transaction(force_rollback=True):
-            params = rows.claim_request(request, 0)
+            params = claim_rows.claim_request(request, 0)
             found = self.conn.execute(self._text(form), params).fetchall()
-        claims, rest = rows.claims_and_rest(found, request.token)
+        claims, rest = claim_rows.claims_and_rest(found, request.token)
         return [claim.id for claim in claims], rest.busy
 
     def watched(
-        self, form: str, marks: Sequence[rows.Mark] = (), caps: Caps = ()
+        self, form: str, marks: Sequence[claim_rows.Mark] = (), caps: Caps = ()
     ) -> tuple[int, int]:
         """A claim, or a look along the places of jobs."""
         request = attrs.evolve(a_request(), caps=caps)
-        late_seconds = LATE_SECONDS if marks else 0.0
-        params = rows.claim_request(request, 0, marks, late_seconds)
+        start = claim_rows.Start(marks, LATE_SECONDS if marks else 0.0)
+        params = claim_rows.claim_request(request, 0, start)
         return self._watched(form, {**params, "bound": BATCH, "me": None, "pauses": 3.0})
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from musterd.store.job import (
     ReapRule,
     Settlement,
 )
-from musterd.store.postgres import rows
+from musterd.store.postgres import claim_rows
 from musterd.store.postgres.marks import ALL_SECONDS
 from tests.contract.rigs import PostgresRig
 from tests.contract.test_outlook import listening
@@ -58,7 +58,7 @@ async def test_what_walks_begins_behind_what_nobody_can_remove_yet(
     with session.conn:
         claiming = f"{form}_plain" if form.startswith("claim") else "claim_plain"
         looks = [session.look(claiming) for _ in range(3)]  # the third one takes from both
-        assert all(look.walked > rows.WALKED_MAX for look in looks)
+        assert all(look.walked > claim_rows.WALKED_MAX for look in looks)
         assert sorted(mark.priority for mark in looks[2].firsts) == [0, 1]
         assert session.watched(f"{form}_plain")[1] > MANY // 3
         touched, pages = session.watched(form, looks[2].firsts)

@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from musterd.store.job import ClaimRequest
+from musterd.store.postgres.claim_rows import DRAINS_FROM, WALKED_MAX, Mark, Rest, Start
 from musterd.store.postgres.marks import (
     ALL_SECONDS,
     ALL_SECONDS_AN_ENTRY,
@@ -14,9 +15,7 @@ from musterd.store.postgres.marks import (
     LATE_SECONDS,
     MARKS_MAX,
     Marks,
-    Start,
 )
-from musterd.store.postgres.rows import DRAINS_FROM, WALKED_MAX, Mark, Rest
 
 CLAIM = ClaimRequest(uuid4(), "north", (1, 2), 0, 30.0)
 MANY = attrs.evolve(CLAIM, ahead=DRAINS_FROM)
