@@ -24,7 +24,6 @@ from musterd.store.job import (
     Hold,
     JobFilter,
     JobRecord,
-    JobState,
     NewJob,
     ProgressNote,
     Reaped,
@@ -43,7 +42,6 @@ from musterd.store.postgres import (
     setup,
     standing,
 )
-from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.audit import PostgresAudit
 from musterd.store.postgres.board import PostgresBoard
 from musterd.store.postgres.connection import TrioConnection
@@ -58,6 +56,7 @@ from musterd.store.postgres.outlook import PostgresOutlooks
 from musterd.store.postgres.parts import Run
 from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.reaping import Reaping
 from musterd.store.postgres.records import job_records
 from musterd.store.postgres.retention import PostgresRetention
 from musterd.store.postgres.schedules import PostgresSchedules
@@ -68,8 +67,6 @@ from musterd.store.selection import Look, Selection, Step
 from musterd.store.sqlfiles import load_statements
 from musterd.store.standing import Standing
 from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
-
-UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
 
 
 class PostgresEngine:
@@ -101,6 +98,10 @@ class PostgresEngine:
         self._exchanging = Exchanging(
             hub.exchange, self._send, self._marks, options.statement_timeout_seconds
         )
+        self._reaping = Reaping(
+            hub.shared, self._run, self._execute, self._send, self._marks,
+            options.statement_timeout_seconds,
+        )  # fmt: skip
         self._looking = Looking(self._run, self._exchanging.claiming)
         self._channel = migrating.channel_of(schema)
         self.audit = PostgresAudit(self._run)
@@ -171,30 +172,7 @@ class PostgresEngine:
         return frozenset(row[0] for row in found)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
-        if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
-            unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
-            await self._execute("unpark_uncapped", unparking)
-        params = rows.reap_request(request)
-        found = await self._run("reap", {**params, "targeted": False})
-        if found and found[-1][0] is None:
-            found.pop()
-            found += await self._reap_targeted({**params, "batch": request.batch - len(found)})
-        reaped = [rows.reaped(row) for row in found]
-        if any(one.state is JobState.QUEUED for one in reaped):
-            self._marks.look_at_all()  # their places are old
-        return reaped
-
-    async def _reap_targeted(self, params: rows.Params) -> list[rows.Row]:
-        """Leases of jobs with a target; the targets are passed on in a statement that sees it."""
-        with TimeLimit(self._options.statement_timeout_seconds, "reap"):
-            async with self._shared.use("reaping") as conn:
-                await conn.execute("begin", prepare=False)
-                reaping = await self._send(conn, "reap", {**params, "targeted": True})
-                found = await reaping.fetchall()
-                targets = texts(sorted({row[5] for row in found}))
-                await self._send(conn, "hand_over", {"targets": targets, "ring": True})
-                await conn.execute("commit", prepare=False)
-        return found
+        return await self._reaping.reap(request)
 
     async def control(self, action: Action, job_id: int) -> ControlResult:
         params = {"action": action.value, "id": job_id}
