@@ -70,14 +70,18 @@ class ScratchSchema:
         owner, self._owner = self._owner, None
         try:
             if self._may_be_there and not await self._removed_by(owner):
-                async with self._connection() as other:
-                    with _sorted(f"dropping schema {self._name}", self._where):
-                        await other.execute("begin", prepare=False)
-                        await _drop(other, self._name)
-                        await other.execute("commit", prepare=False)
+                await self._remove_anew()
         finally:
             if owner is not None:
                 owner.discard()
+
+    async def _remove_anew(self) -> None:
+        what = f"dropping schema {self._name}"
+        async with self._connection() as conn:
+            with _sorted(what, self._where):
+                await conn.execute("begin", prepare=False)
+                await _drop(conn, self._name)
+                await conn.execute("commit", prepare=False)
 
     async def _removed_by(self, owner: TrioConnection | None) -> bool:
         """False = its connection is lost."""

@@ -5,6 +5,7 @@ Its maker holds a lock on it as long as it lives. One that nobody holds was left
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -19,6 +20,7 @@ from musterd.store.errors import StoreMisconfigured
 from musterd.store.scratch import Scratch, check_name, is_scratch_name
 
 FILE = "bench.db"
+TRIES = 5
 
 
 class ScratchFolder:
@@ -37,8 +39,7 @@ class ScratchFolder:
     async def make(self) -> Scratch:
         removed = _sweep(self._folder.parent)
         try:
-            self._folder.mkdir(mode=0o700)
-            self._lock = _locked(self._folder)
+            self._lock = _made(self._folder)
         except OSError as error:
             raise StoreMisconfigured(
                 f"no folder can be made in {self._folder.parent} ({error.strerror}): be the user"
@@ -80,12 +81,26 @@ def _sweep(parent: Path) -> list[str]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Nothing is in it but a store. An empty one may be about to be locked by its maker."""
+    """Nothing is in it but a store, or nothing yet."""
     try:
         names = [entry.name for entry in folder.iterdir()]
     except OSError:
         return False
-    return bool(names) and all(name.startswith(FILE) for name in names)
+    return all(name.startswith(FILE) for name in names)
+
+
+def _made(folder: Path) -> int:
+    """Makes it; gives the lock. Another measurement may remove it before it is locked."""
+    for _ in range(TRIES):
+        folder.mkdir(mode=0o700)
+        with suppress(BlockingIOError, FileNotFoundError):
+            lock = _locked(folder)
+            if folder.is_dir():
+                return lock
+            os.close(lock)
+        with suppress(FileNotFoundError):
+            folder.rmdir()
+    raise BlockingIOError(errno.EAGAIN, "somebody else removes it each time")
 
 
 def _locked(folder: Path) -> int:
