@@ -16,7 +16,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from musterd.store.postgres.scratch import MARK
 from tests.fix_postgres import FreshDatabase
+from tests.support import pgbouncer
 from tests.support.command import COMMAND, Home, eventually
+from tests.support.postgres_server import PostgresServer
 
 FEW = ("bench", "--json", "--jobs", "200", "--pick-ups", "5", "--workers", "3")
 ENDLESS = ("bench", "--json", "--jobs", "200", "--pick-ups", "10000", "--within", "5m")
@@ -118,8 +120,9 @@ def small_home(tmp_path: Path) -> Home:
 def test_time_is_up(small_home: Home) -> None:
     small_home.call("db", "migrate")
     done = small_home.call(*ENDLESS, "--within", "2s")
-    assert (done.code, done.json["whole"], done.json["done"]) == (1, False, 200)
-    assert "cut short after 2.0 s, while picking up: 200 of 200 enqueued" in done.err
+    assert (done.code, done.json["whole"], done.json["wanted"]["pick_ups"]) == (1, False, 10_000)
+    assert done.json["pick_ups"] < 10_000
+    assert "musterd: cut short after 2.0 s, while " in done.err
     assert scratches(small_home) == []
 
 
@@ -197,6 +200,15 @@ def test_a_role_that_may_make_no_schema_and_one_that_may_not_drop_one(server: Ho
     assert "poor@" not in refused.err
     assert (done.code, done.json["removed"]) == (0, [])
     assert [one.startswith(f"schema {ALIKE}: drop schema") for one in done.json["left"]] == [True]
+
+
+def test_through_a_pooler(server: Home, postgres: PostgresServer) -> None:
+    database = str(conninfo_to_dict(server.store_url)["dbname"])
+    with pgbouncer.running(postgres) as bouncer:
+        done = server.call(*FEW, "--set", f"store.url={bouncer.url(database)}")
+    assert (done.code, done.err) == (0, "")
+    assert (done.json["pooler"], done.json["done"]) == (True, 200)
+    assert scratches(server) == []
 
 
 def test_a_store_that_is_away(small_home: Home) -> None:
