@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from musterd.store.lookout import Lookout
     from musterd.store.postgres.hub import HubLookout
     from musterd.store.postgres.setup import StoreOptions
+    from musterd.store.scratch import ScratchStore
     from musterd.store.sqlite.engine import SqliteEngine
     from musterd.store.sqlite.lookout import FileLookout
 
@@ -24,6 +25,19 @@ def make_engine(
 ) -> Engine:
     """The engine for a resolved URL, not yet opened. Only the one asked for is imported."""
     return Stores(wall_clock, dice or random.Random()).engine(url, settings)
+
+
+def make_scratch(url: str, settings: Settings, name: str) -> ScratchStore:
+    """A store for the occasion in the place of a resolved URL, not yet made. `name` is a
+    `scratch.scratch_name`.
+    """
+    if url.startswith("sqlite:"):
+        from musterd.store.sqlite.scratch import ScratchFolder
+
+        return ScratchFolder(sqlite_path(url), name, settings.store.schema)
+    from musterd.store.postgres.scratch import ScratchSchema
+
+    return ScratchSchema(url, _options(settings), name)
 
 
 class Stores:

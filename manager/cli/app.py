@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "Setting up": {
         "demo": "demo",
+        "bench": "bench.verb",
         "kinds": "kinds",
         "config": "check",
         "db": "db",

@@ -77,7 +77,7 @@ async def _perform(settings: Settings, catalog: Catalog, show: Show, log: loggin
     from musterd.manager.cli.node import early_and_late_signals, make_node
 
     node = make_node(settings, catalog, log, show.metrics)
-    with early_and_late_signals(node.daemon):
+    with early_and_late_signals(node.daemon.stop):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(show.watch, node)
             nursery.start_soon(_play, show, node)

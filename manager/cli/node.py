@@ -114,10 +114,10 @@ def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:
 
 
 @contextlib.contextmanager
-def early_and_late_signals(daemon: Daemon) -> Generator[None, None, None]:
-    """Makes TERM and INT a request to stop also before the daemon listens to them, and after.
+def early_and_late_signals(on_signal: Callable[[], None]) -> Generator[None, None, None]:
+    """Makes TERM and INT a call of `on_signal`, also before a daemon listens to them, and after.
 
-    While it runs the daemon has handlers of its own, and puts these back when it has ended. After
+    While a daemon runs it has handlers of its own, and puts these back when it has ended. After
     the block both are ignored, up to the end of the process, which is near: a second TERM that
     comes as the last worker leaves must not turn a clean end into a death. (Handlers would not
     do: the interpreter takes them away before its own end.)
@@ -125,7 +125,7 @@ def early_and_late_signals(daemon: Daemon) -> Generator[None, None, None]:
     token = trio.lowlevel.current_trio_token()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        token.run_sync_soon(daemon.stop)
+        token.run_sync_soon(on_signal)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)

@@ -91,7 +91,7 @@ async def _run(
 
     settings, catalog = start
     node = make_node(settings, catalog, log, None, lambda: _reread(given, log), service_manager)
-    with early_and_late_signals(node.daemon), _listening(settings, node) as listener:
+    with early_and_late_signals(node.daemon.stop), _listening(settings, node) as listener:
         address = ""
         async with trio.open_nursery() as nursery:
             if listener is not None:

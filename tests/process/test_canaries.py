@@ -30,7 +30,8 @@ HEADER = f"{CANARY}-header"
 QUERY = f"{CANARY}-query"
 WRONG = f"{CANARY}-wrong-password"
 FORMS = ("text", "logfmt")  # beside JSON
-BY_HAND = ("run", "demo", "top", "drain")  # they do not end by themselves, or end the daemon
+# They do not end by themselves, or end the daemon, or leave their process deaf to signals.
+BY_HAND = ("run", "demo", "bench", "top", "drain")
 MORE_WORDS = {
     **dict.fromkeys(("job", "why", "cancel", "pause", "resume", "release", "clear"), ("1",)),
     "enqueue": ("call", "--payload", "{}"),

@@ -50,7 +50,9 @@ ENVIRONMENT: Rows = (
 
 EXITS = {
     Exit.DONE: "Done; a daemon that drained, or was told twice.",
-    Exit.UNSUCCESSFUL: "The job waited for did not succeed; `status` is not healthy.",
+    Exit.UNSUCCESSFUL: (
+        "The job waited for did not succeed; `status` is not healthy; `bench` was cut short."
+    ),
     Exit.USAGE: "Wrong use, or a payload that is refused.",
     Exit.UNKNOWN: "No such job, no such kind, no such tenant.",
     Exit.WRONG_STATE: "The state of the job does not allow it.",
