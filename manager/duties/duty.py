@@ -82,7 +82,7 @@ async def serve(
     while is_held():
         began = trio.current_time()
         run = await _run_once(duty, log)
-        rest_seconds = min(RESTS * (trio.current_time() - began), REST_SECONDS_MAX)
+        rest_seconds = rest_after(trio.current_time() - began)
         tally.note(run.items, run.error)
         listener.ran(duty.name, run.items, run.error)
         failures = 0 if run.error is None else failures + 1
@@ -94,6 +94,11 @@ async def serve(
             await trio.sleep(NEXT_BATCH_SECONDS)
         else:
             await duty.wait(max(rest_seconds, duty.interval_seconds() * dice.uniform(0.8, 1.0)))
+
+
+def rest_after(run_seconds: float) -> float:
+    """How long at least until the next run."""
+    return min(RESTS * run_seconds, REST_SECONDS_MAX)
 
 
 class _Run(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from musterd.manager.duties.duty import rest_after
 from musterd.store.errors import StoreError
 from musterd.store.events import ORDERED_AT_ONCE, EventLog
 
@@ -38,14 +39,18 @@ class EventKeeper:
         self._bell.set()
 
     async def run(self) -> None:
+        rest_seconds = 0.0
         while True:
             await self._bell.wait()
-            await trio.sleep(ORDER_SECONDS if self.is_on_duty() else ORDER_SECONDS_OTHERS)
+            pause_seconds = ORDER_SECONDS if self.is_on_duty() else ORDER_SECONDS_OTHERS
+            await trio.sleep(max(pause_seconds, rest_seconds))
             self._bell, self._has_grown = trio.Event(), True
+            began = trio.current_time()
             try:
                 await self._order()
             except StoreError:  # the store's watcher has told the log
                 self._bell.set()
+            rest_seconds = rest_after(trio.current_time() - began)
 
     async def trim(self) -> int:
         """One batch; gives how many events were forgotten."""
