@@ -63,12 +63,17 @@ def read_trace(
     trace = reader.trace
     if trace is not None:
         return trace
-    where = "the log of the store" if source is None else source.name
-    advice = "run some jobs first" if since is None else "go further back with --since"
-    if source is None:
-        advice += ", or give a log of another store with --trace FILE"
+    raise _nothing(source, since)
+
+
+def _nothing(source: TextIO | None, since: Since | None) -> Complaint:
+    where, advice = "the log of the store", "run some jobs first"
+    if source is not None:
+        where, advice = source.name, "write one with `musterd events --since 0 --json`"
+    if since is not None:
+        advice = "go further back with --since"
     what = "no job has both its start and its end there"
-    raise Complaint(Exit.UNKNOWN, f"{where} holds nothing to simulate: {what}", advice)
+    return Complaint(Exit.UNKNOWN, f"{where} holds nothing to simulate: {what}", advice)
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:

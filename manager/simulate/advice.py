@@ -67,17 +67,17 @@ def settings_lines(advice: Advice, tenant: str) -> list[str]:
 def summary_lines(advice: Advice, rules: Rules) -> Iterator[str]:
     """What to do, what comes of it, and what would not help."""
     yield _change(advice)
-    if advice.useful_most is not None and advice.useful_most > advice.recommended.counts.most:
-        yield f"Beyond max {advice.useful_most} there is no gain."
-    elif advice.useful_most is not None:
-        yield f"Beyond max {advice.recommended.counts.most} there is no gain."
+    if advice.useful_most is not None:
+        beyond = max(advice.useful_most, advice.recommended.counts.most)
+        yield f"Beyond max {beyond} there is no gain."
     if not advice.reached:
         yield _why_not(advice, rules)
     elif advice.recommended.counts.least > advice.present.counts.least:
+        interval = duration_text(rules.interval_seconds)
         yield (
             "No max_count alone reaches the aim: a job that finds nobody idle waits for the next "
-            f"decision, every {duration_text(rules.interval_seconds)}, so more have to be there "
-            "before it comes."
+            f"decision, every {interval}. Have more there before it comes, or lower "
+            "workers.scale_interval_ms."
         )
 
 

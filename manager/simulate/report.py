@@ -63,7 +63,7 @@ def trace_object(trace: Trace) -> dict[str, Any]:
         "span_seconds": trace.span_seconds,
         "attempts": len(trace),
         **waits_object(waits_of(trace.waits)),
-        "waits_known": len(trace.waits),
+        "due_unknown": trace.left_out.undue,
         "busy_most": trace.most_at_once,
         "busy_seconds": round(trace.busy_seconds, 6),
         "left_out": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
@@ -62,12 +62,24 @@ class Trace:
 
     @cached_property
     def most_at_once(self) -> int:
-        """How many attempts ran at the same time, in truth; of two that touch, one is over."""
-        changes: list[tuple[int, int]] = []  # in microseconds, as events have them: sums are not
-        columns = zip(self.due_seconds, self.waited_seconds, self.run_seconds, strict=True)
-        for due, wait, run in columns:
-            start = due + (0.0 if isnan(wait) else wait)
-            changes += ((round(start * MICRO), 1), (round((start + run) * MICRO), -1))
-        changes.sort()  # ends before starts
-        highest = max(accumulate(change for _, change in changes))
-        return max(1, highest)
+        """How many attempts ran at the same time, in truth."""
+        known = ((0.0 if isnan(one) else one) for one in self.waited_seconds)
+        starts = (due + wait for due, wait in zip(self.due_seconds, known, strict=True))
+        return _overlap(starts, self.run_seconds)
+
+    @cached_property
+    def most_wanted(self) -> int:
+        """How many would have run at the same time if none had waited: a larger crew could not
+        help.
+        """
+        return _overlap(self.due_seconds, self.run_seconds)
+
+
+def _overlap(starts: Iterable[float], runs: Iterable[float]) -> int:
+    """At least one; of two that touch, one is over."""
+    changes: list[tuple[int, int]] = []  # in microseconds, as events have them: sums are not
+    for start, run in zip(starts, runs, strict=True):
+        changes += ((round(start * MICRO), 1), (round((start + run) * MICRO), -1))
+    changes.sort()  # ends before starts
+    highest = max(accumulate(change for _, change in changes))
+    return max(1, highest)

@@ -17,7 +17,6 @@ from musterd.manager.simulate.trace import Trace
 
 SIMULATIONS_MAX = 40
 COUNT_MAX = 10_000  # what the configuration allows
-BEYOND = 4  # times as many workers as ever had a job at once: more could not help
 GAIN_SECONDS = 0.01  # less is no gain
 GAIN_SHARE = 0.01
 
@@ -71,7 +70,7 @@ def tune(
     """Searches; `progress` is told of each simulation."""
     search = _Search(trace, rules, aim, progress)
     present = Counts(rules.policy.default_count, rules.policy.max_count)
-    most = min(COUNT_MAX, max(present.most, BEYOND * trace.most_at_once))
+    most = min(COUNT_MAX, max(present.most, trace.most_wanted))
     search.wait(present)
     reached = search.reaches(Counts(most, most))  # everybody is there from the start
     if reached:
@@ -143,10 +142,9 @@ class _Search:
 
     def cheaper(self, one: Counts, other: Counts) -> Counts:
         """Who reaches the aim before who does not, then who costs less."""
+        reaches = {each: self.reaches(each) for each in (one, other)}
         span = self._span()
-        return min(
-            one, other, key=lambda each: (not self.reaches(each), self._cost(each, span), each)
-        )
+        return min(reaches, key=lambda each: (not reaches[each], self._cost(each, span), each))
 
     def useful_most(self, least: int, most: int) -> int | None:
         """The smallest crew beyond which there is no gain; None = no simulations are left."""

@@ -5,6 +5,7 @@ the simulation of the trace that it left.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import pytest
@@ -36,7 +37,7 @@ BURSTS: Puts = (
 TRICKLE: Puts = tuple((0.35 + 0.83 * n, "middling", 1 + n % 4) for n in range(40))
 RETRIES: Puts = ((2.25, "flaky", 12), (9.65, "flaky", 4), (15.35, "lasting", 9))
 
-CASES: Mapping[str, tuple[Mapping[str, object], Puts]] = {
+CASES: Mapping[str, tuple[Mapping[str, Any], Puts]] = {
     "bursts": ({}, BURSTS),
     "bursts, small crew": ({"workers__max_count": 4}, BURSTS),
     "bursts, no window": (

@@ -39,7 +39,9 @@ def test_where_max_count_alone_does_not_help_the_floor_is_raised_and_it_says_why
     advice = tune(trace_of(BURSTS), rules(), Aim(0.95, 0.5))
     assert advice.reached
     assert advice.recommended.counts.least == 38
-    assert "waits for the next decision, every 1.0 s" in " ".join(summary_lines(advice, rules()))
+    said = " ".join(summary_lines(advice, rules()))
+    assert "waits for the next decision, every 1.0 s" in said
+    assert "lower workers.scale_interval_ms" in said
 
 
 def test_what_fits_is_left_as_it_is() -> None:
