@@ -45,13 +45,18 @@ class Floor:
         self.due = array("d", [nan]) * len(trace)
         self.waits = array("d", [nan]) * len(trace)
         self._arrived = 0  # of the first attempts
+        self._first_due = [*(trace.due_seconds[one] for one in trace.firsts), inf]
         self._again: list[tuple[float, int]] = []  # a heap of further attempts
         self._ends: list[tuple[float, int]] = []  # a heap
 
     def next_at(self) -> float:
         """When something happens next; inf = nothing ever will."""
-        end = self._ends[0][0] if self._ends else inf
-        return min(end, self._next_arrival())
+        found = self._first_due[self._arrived]
+        if self._again and self._again[0][0] < found:
+            found = self._again[0][0]
+        if self._ends and self._ends[0][0] < found:
+            found = self._ends[0][0]
+        return found
 
     def advance(self, until: float, *, stops_at_queue: bool = False) -> None:
         """Lets happen what happens up to then; or only until somebody has to wait."""
@@ -70,12 +75,6 @@ class Floor:
         self.size = max(size, self.busy)
         while self.queue and self.busy < self.size:
             self._start(self._leave_line())
-
-    def _next_arrival(self) -> float:
-        again = self._again[0][0] if self._again else inf
-        if self._arrived == len(self.trace.firsts):
-            return again
-        return min(again, self.trace.due_seconds[self.trace.firsts[self._arrived]])
 
     def _arrive(self) -> None:
         if self._again and self._again[0][0] <= self.now:
