@@ -35,6 +35,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "nodes": "nodes",
         "duties": "duties",
         "scaling": "scaling",
+        "simulate": "simulate",
+        "tune": "tune",
         "queue": "queue",
         "schedules": "schedules",
         "reload": "reload",

@@ -1,0 +1,111 @@
+"""What is simulated is what happens: the product's own daemon, on a clock that jumps, and beside it
+the simulation of the trace that it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from musterd.manager.cli.tracing import rules_of
+from musterd.manager.simulate.model import Run, simulate
+from musterd.manager.simulate.trace import Trace
+from tests.support.stage import Node, Stage, kind, until
+from tests.support.stage_lookout import EPOCH
+from tests.support.traces import trace_from
+
+SAMPLE_SECONDS = 0.37
+LATE_SECONDS = 0.011  # a claim that hears of new work a little late
+Puts = Sequence[tuple[float, str, int]]  # after so many seconds, so many of a kind
+
+# Nothing falls on a tick: who comes first there is nobody's promise.
+KINDS = (
+    kind("short", 230),
+    kind("middling", 1_730),
+    kind("lasting", 4_730),
+    kind("endless", 25_310),
+    kind("flaky", 1_170, retryable=True, fail_first=2),
+)
+BURSTS: Puts = (
+    *((3.35, "lasting", 5), (8.35, "lasting", 20)),
+    *((31.45, "endless", 3), (40.75, "short", 60)),
+)
+TRICKLE: Puts = tuple((0.35 + 0.83 * n, "middling", 1 + n % 4) for n in range(40))
+RETRIES: Puts = ((2.25, "flaky", 12), (9.65, "flaky", 4), (15.35, "lasting", 9))
+
+CASES: Mapping[str, tuple[Mapping[str, Any], Puts]] = {
+    "bursts": ({}, BURSTS),
+    "bursts, small crew": ({"workers__max_count": 4}, BURSTS),
+    "bursts, no window": (
+        {"scaling__stabilization_seconds": 0, "scaling__down_cooldown_seconds": 2},
+        BURSTS,
+    ),
+    "bursts, slow growth": ({"workers__max_count": 20, "scaling__up_cooldown_seconds": 4}, BURSTS),
+    "trickle": ({"workers__default_count": 1}, TRICKLE),
+    "trickle, quick ticks": ({"workers__scale_interval_ms": 250}, TRICKLE),
+    "retries": ({"workers__max_count": 12}, RETRIES),
+    "depth": ({"scaling__policy": '"depth"'}, BURSTS),
+    "no more may run": ({"limits__max_running": 3}, BURSTS),
+}
+
+
+@attrs.frozen
+class Played:
+    """What a daemon did: the size of its crew at each look, and the trace of its jobs, both as
+    seconds from its start.
+    """
+
+    sizes: Sequence[tuple[float, int]]
+    trace: Trace
+
+
+async def play(stage: Stage, node: Node, puts: Puts) -> Played:
+    started, sizes = trio.current_time(), list[tuple[float, int]]()
+
+    async def look() -> None:
+        while True:
+            await trio.sleep(SAMPLE_SECONDS)
+            sizes.append((trio.current_time() - started, node.size))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        for at, name, count in puts:
+            await trio.sleep(started + at - trio.current_time())
+            await stage.put(name, count)
+        await stage.all_ended(within_seconds=1000)
+        await until(lambda: node.size <= node.settings.workers.default_count, 60)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    trace = await trace_from(stage.store.engine.events)
+    return Played(sizes, since(trace, EPOCH + started))
+
+
+def since(trace: Trace, moment: float) -> Trace:
+    """The trace as told from then on: a log begins a little after its daemon, and when that ticks
+    is all that it does not tell.
+    """
+    late = trace.begun_at.timestamp() - moment
+    due = [one + late for one in trace.due_seconds]
+    return attrs.evolve(trace, due_seconds=due, span_seconds=trace.span_seconds + late)
+
+
+def size_at(run: Run, moment: float) -> int:
+    return [size for at, size in run.sizes if at <= moment][-1]
+
+
+@pytest.mark.parametrize("name", list(CASES))
+async def test_a_simulation_goes_as_the_daemon_went(stage: Stage, name: str) -> None:
+    changes, puts = CASES[name]
+    stage.kinds = {one.name: one for one in KINDS}
+    node = await stage.start(**changes)
+    played = await play(stage, node, puts)
+    run = simulate(played.trace, rules_of(node.settings))
+    beside = [(at, size, size_at(run, at)) for at, size in played.sizes]
+    assert [one for one in beside if one[1] != one[2]] == []
+    assert run.hired > 0
+    assert run.retired > 0
+    assert list(run.waits) == pytest.approx(played.trace.waited_seconds, abs=LATE_SECONDS)

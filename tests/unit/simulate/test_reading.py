@@ -1,0 +1,164 @@
+"""A trace out of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from math import isnan
+from typing import Any
+
+import pytest
+
+from musterd.manager.simulate.reading import TraceReader
+from musterd.manager.simulate.trace import NONE, Trace
+from musterd.store.events import Event
+from tests.support.traces import BEGUN_AT
+
+Told = tuple[float, str, int | None] | tuple[float, str, int | None, dict[str, Any]]
+
+
+def log(*told: Told) -> list[Event]:
+    return [
+        Event(
+            number, BEGUN_AT + timedelta(seconds=one[0]), one[1], one[2], "k", None,
+            one[3] if len(one) == 4 else {},
+        )
+        for number, one in enumerate(told, start=1)
+    ]  # fmt: skip
+
+
+def read(events: Sequence[Event], attempts_max: int = 100) -> Trace | None:
+    reader = TraceReader(attempts_max)
+    reader.take(events)
+    return reader.trace
+
+
+def trace_of(*told: Told) -> Trace:
+    trace = read(log(*told))
+    assert trace is not None
+    return trace
+
+
+def rows(trace: Trace) -> list[tuple[float, float, float]]:
+    """Due, waited, ran; waited -1 = not known."""
+    known = [-1.0 if isnan(one) else one for one in trace.waited_seconds]
+    return list(zip(trace.due_seconds, known, trace.run_seconds, strict=True))
+
+
+def hand(worker: int) -> dict[str, Any]:
+    return {"attempt": 1, "node": "north", "worker": worker}
+
+
+def test_a_job_is_due_when_it_was_made_and_runs_from_start_to_end() -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 1), (1, "job.enqueued", 2), (2, "job.started", 2, hand(1)),
+        (3, "job.started", 1, hand(2)), (7, "job.succeeded", 2), (8, "job.failed", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(1, 1, 5), (0, 3, 5)]
+    assert list(trace.firsts) == [1, 0]
+    assert (trace.span_seconds, trace.most_at_once, trace.busy_seconds) == (8, 2, 10)
+
+
+def test_a_held_job_is_due_when_it_is_released() -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 1, {"state": "pending"}), (9, "job.released", 1),
+        (10, "job.started", 1, hand(1)), (11, "job.canceled", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(9, 1, 1)]
+
+
+def test_a_retry_is_due_at_its_time_and_follows_the_attempt_before() -> None:
+    due = {"run_at": (BEGUN_AT + timedelta(seconds=9)).isoformat()}
+    trace = trace_of(
+        (0, "job.enqueued", 1), (1, "job.started", 1, hand(1)), (4, "job.retrying", 1, due),
+        (10, "job.started", 1, hand(1)), (12, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(0, 1, 3), (9, 1, 2)]
+    assert list(trace.next_attempt) == [1, NONE]
+    assert trace.pause_seconds[0] == 5
+    assert list(trace.firsts) == [0]
+
+
+def test_what_was_lost_is_due_again_at_once_and_what_snoozed_when_it_started() -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 1), (0, "job.started", 1, hand(1)),
+        (5, "job.requeued", 1, {"outcome": "lost"}), (6, "job.started", 1, hand(1)),
+        (7, "job.requeued", 1, {"outcome": "snoozed"}), (90, "job.started", 1, hand(1)),
+        (91, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(0, 0, 5), (5, 1, 1), (90, -1, 1)]
+    assert list(trace.pause_seconds[:2]) == [0, 83]
+    assert trace.left_out.undue == 1
+
+
+@pytest.mark.parametrize("run_at", [{}, {"run_at": "soon"}, {"run_at": ["x"]}])
+def test_a_retry_whose_time_is_not_told_is_due_when_it_started(run_at: dict[str, Any]) -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 1), (0, "job.started", 1, hand(1)), (5, "job.retrying", 1, run_at),
+        (8, "job.started", 1, hand(1)), (9, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace)[1] == (8, -1, 1)
+
+
+def test_what_was_given_back_before_it_started_is_due_as_before() -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 1), (1, "job.assigned", 1, hand(1)),
+        (3, "job.requeued", 1, {"outcome": "released"}), (4, "job.started", 1, hand(2)),
+        (5, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(0, 4, 1)]
+
+
+def test_the_start_of_what_was_claimed_ahead_is_when_its_worker_was_free() -> None:
+    """Both starts of a worker may be told before either of its ends."""
+    trace = trace_of(
+        (0, "job.enqueued", 1), (0, "job.enqueued", 2), (0, "job.started", 1, hand(1)),
+        (1, "job.assigned", 2, {"attempt": 1, "node": "north"}), (4, "job.started", 2, hand(1)),
+        (3, "job.succeeded", 1), (4, "job.succeeded", 2),
+    )  # fmt: skip
+    assert rows(trace) == [(0, 0, 3), (0, 3, 1)]
+    assert trace.most_at_once == 1
+
+
+def test_what_cannot_be_used_is_counted() -> None:
+    trace = trace_of(
+        (0, "job.succeeded", 1),  # it began before the log
+        (0, "job.started", 2, hand(1)), (1, "job.succeeded", 2),  # made before the log
+        (1, "job.enqueued", 3), (2, "job.started", 3, hand(1)),  # still runs
+        (1, "job.enqueued", 4),  # waits
+        (1, "job.enqueued", 5), (2, "job.canceled", 5), (3, "worker.retired", None, hand(1)),
+    )  # fmt: skip
+    left = trace.left_out
+    assert (left.unstarted, left.undue, left.running, left.waiting) == (1, 1, 1, 1)
+    assert rows(trace) == [(0, -1, 1)]
+    assert trace.waits == []
+
+
+def test_what_was_resumed_is_a_job_of_its_own() -> None:
+    trace = trace_of(
+        (0, "job.enqueued", 1), (1, "job.started", 1, hand(1)), (2, "job.failed", 1),
+        (50, "job.resumed", 1), (51, "job.started", 1, hand(1)), (52, "job.succeeded", 1),
+    )  # fmt: skip
+    assert list(trace.firsts) == [0, 1]
+    assert rows(trace) == [(0, 1, 1), (50, 1, 1)]
+
+
+def test_there_is_a_bound() -> None:
+    one = [(0.0, "job.enqueued", 1), (1.0, "job.started", 1), (2.0, "job.succeeded", 1)]
+    trace = read(log(*one * 9), attempts_max=4)
+    assert trace is not None
+    assert (len(trace), trace.left_out.cut) == (4, True)
+    assert not trace_of(*one).left_out.cut
+
+
+def test_nothing_to_simulate_is_no_trace() -> None:
+    assert read([]) is None
+    assert read(log((0, "job.enqueued", 1), (1, "job.started", 1, hand(1)))) is None
+
+
+def test_times_that_step_back_a_little_make_nothing_negative() -> None:
+    trace = trace_of(
+        (0, "node.started", None), (2, "job.enqueued", 1), (1.9, "job.started", 1, hand(1)),
+        (1.8, "job.succeeded", 1),
+    )  # fmt: skip
+    assert rows(trace) == [(1.9, 0, 0)]
