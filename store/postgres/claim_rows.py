@@ -69,6 +69,10 @@ def beginning(start: Start) -> Params:
     }
 
 
+def marks_of(text: str) -> list[Mark]:
+    return [Mark._make(first) for first in json.loads(text)]
+
+
 def places(found: Sequence[Row]) -> list[Mark]:
     return [Mark(priority, run_at.isoformat(), job_id) for priority, run_at, job_id in found]
 
@@ -102,7 +106,7 @@ def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], Rest]:
 
 def _rest(row: Row) -> Rest:
     aside, busy, is_full, walked = row[3:7]
-    firsts = [Mark._make(first) for first in json.loads(row[8] or "[]")]
+    firsts = marks_of(row[8] or "[]")
     return Rest(aside, busy, bool(is_full), int(walked or 0), bool(row[7]), firsts)
 
 

@@ -23,6 +23,9 @@ class Looking:
     claiming: Claiming
 
     async def observe(self, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
+        if self.claiming.marks.wants_look:
+            ((firsts, walked),) = await self.run("first_places_plain", {})
+            self.claiming.marks.found(claim_rows.marks_of(firsts), int(walked))
         params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
         view = rows.queue_view(await self._first("observe", params))
         if view.parked:

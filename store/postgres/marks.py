@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 import trio
@@ -13,6 +13,7 @@ from musterd.store.postgres.claim_rows import ALL, DRAINS_FROM, WALKED_MAX, Mark
 ALL_SECONDS = 0.5  # as often all is looked at, or
 ALL_SECONDS_AN_ENTRY = 1e-5  # after twenty times what the last such look has cost, if that is more,
 ALL_SECONDS_MAX = 10.0  # but at least so often
+OVERDUE_SECONDS = 5.0  # a supervisor looks before; where it does not, a claim does it then
 MARKS_MAX = 100  # priorities
 LATE_SECONDS = 0.25  # a job may be committed so long after its due time, and be found at once
 
@@ -24,7 +25,8 @@ class Marks:
     many of them, or is one of a drain, those of the next moment begin where the first jobs were.
 
     What is put before a mark meanwhile is found after that moment, as if it had been committed
-    then. What this engine itself has let go on, from behind a target or a limit, lowers the marks.
+    then. Where the way is long, the supervisor looks at all of it, so that no claim is late for it.
+    What this engine itself has let go on, from behind a target or a limit, lowers the marks.
     In a drain, where the way is short, they are for plain claims only, and end with the first one
     that comes back short.
     """
@@ -41,9 +43,9 @@ class Marks:
 
     def for_claim(self, claim: ClaimRequest, is_plain: bool) -> Start:
         now = trio.current_time()
-        if now >= self._all_at_local:
+        if now >= self._all_at_local + (OVERDUE_SECONDS if self._is_long else 0.0):
             if self._is_long:
-                self._all_at_local = now + ALL_SECONDS  # the others need not wait for this one
+                self._all_at_local = now  # the others need not wait for this one
             return Start(lowered=self._lowered)
         if not self._is_long and (claim.caps or not is_plain):
             return Start(lowered=self._lowered)
@@ -52,7 +54,7 @@ class Marks:
 
     def for_a_look(self) -> Start:
         """Of somebody who claims nothing; empty if no claims tell how it stands."""
-        if self._is_long and trio.current_time() < self._all_at_local + ALL_SECONDS_MAX:
+        if self._is_long and trio.current_time() < self._all_at_local + 2 * OVERDUE_SECONDS:
             return Start(tuple(self._marks.values()), LATE_SECONDS)
         return ALL
 
@@ -62,7 +64,7 @@ class Marks:
             self._note_all(rest, claim, taken)
         elif taken < claim.batch and not self._is_long:
             self._forget()
-        if trio.current_time() >= self._all_at_local:
+        if not self._is_long and trio.current_time() >= self._all_at_local:
             return
         for first in rest.firsts:
             known = self._marks.get(first.priority)
@@ -84,6 +86,22 @@ class Marks:
         self._lowered += hidden > 0
         return hidden
 
+    @property
+    def wants_look(self) -> bool:
+        """Whether it is time to look at all."""
+        return self._is_long and trio.current_time() >= self._all_at_local
+
+    def found(self, firsts: Sequence[Mark], walked: int) -> None:
+        """By a look at all that claimed nothing."""
+        self._is_long = walked > WALKED_MAX
+        if not self._is_long:
+            self._forget()
+            return
+        self._postpone(walked)
+        self.lower(firsts)
+        for first in firsts[:MARKS_MAX]:
+            self._marks.setdefault(first.priority, first)
+
     def look_at_all(self) -> None:
         """Jobs may be claimed again, and nobody knows their places."""
         self._all_at_local = float("-inf")
@@ -93,7 +111,10 @@ class Marks:
         if not self._is_long and (claim.batch < DRAINS_FROM or taken < claim.batch):
             self._forget()
             return
-        seconds = max(ALL_SECONDS, min(rest.walked * ALL_SECONDS_AN_ENTRY, ALL_SECONDS_MAX))
+        self._postpone(rest.walked)
+
+    def _postpone(self, walked: int) -> None:
+        seconds = max(ALL_SECONDS, min(walked * ALL_SECONDS_AN_ENTRY, ALL_SECONDS_MAX))
         self._all_at_local = trio.current_time() + seconds
 
     def _forget(self) -> None:

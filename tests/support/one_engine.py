@@ -20,6 +20,7 @@ ONE_ENGINE_ONLY = (
     ("postgres/sql/settle_phases.sql", "as advance_phases"),
     ("postgres/sql/order_events.sql", "SQLite has one writer, whose events are in order"),
     ("postgres/sql/tell_events.sql", "as order_events"),
+    ("postgres/sql/first_places.sql", "as turns_of"),
     ("postgres/sql/turns_of.sql", "a file keeps no entries of jobs that have gone"),
     ("postgres/sql/unpark_uncapped.sql", "SQLite does it kind by kind, with unpark"),
     ("sqlite/sql/ask_holder.sql", "part of the function control_job in PostgreSQL"),

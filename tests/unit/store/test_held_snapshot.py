@@ -91,6 +91,7 @@ async def test_what_is_put_before_a_mark_is_found_a_moment_later(rig: PostgresRi
     assert kinds[:2] == ["urgent", "next"]
     assert "early" not in kinds
     await trio.sleep(ALL_SECONDS)
+    assert (await rig.engine.observe(5000)).due > 0  # the supervisor looks at all
     later = await claims([], a_request(), 0.0)
     assert later.claims[0].kind == "early"
 

@@ -14,6 +14,7 @@ from musterd.store.postgres.marks import (
     ALL_SECONDS_MAX,
     LATE_SECONDS,
     MARKS_MAX,
+    OVERDUE_SECONDS,
     Marks,
 )
 
@@ -56,8 +57,8 @@ async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
     assert claimed(marks, Rest(walked=MUCH, firsts=[HIGH, LOW])) == ()
     assert claimed(marks, Rest(firsts=[LATER])) == (HIGH, LOW)
     assert claimed(marks, Rest()) == (HIGH, LATER)
-    mock_clock.jump(ALL_SECONDS)
-    assert claimed(marks, Rest(walked=MUCH, firsts=[LOW])) == ()  # all is looked at again
+    mock_clock.jump(ALL_SECONDS + OVERDUE_SECONDS)  # nobody has looked
+    assert claimed(marks, Rest(walked=MUCH, firsts=[LOW])) == ()
     assert claimed(marks, Rest()) == (HIGH, LOW)
 
 
@@ -72,7 +73,7 @@ async def test_after_a_long_way_so_do_claims_with_limits_and_targets_and_looks(
     assert claimed(marks, Rest(), is_plain=False, taken=0) == (LOW,)  # also a short one
     assert marks.for_a_look() == Start((LOW,), LATE_SECONDS)
     assert marks.for_claim(CLAIM, is_plain=False).late_seconds == LATE_SECONDS
-    mock_clock.jump(ALL_SECONDS + ALL_SECONDS_MAX)  # and nobody has claimed since
+    mock_clock.jump(ALL_SECONDS + 2 * OVERDUE_SECONDS)  # and nobody has claimed since
     assert marks.for_a_look() == Start()
 
 
@@ -80,7 +81,7 @@ async def test_while_one_claim_looks_at_all_the_others_go_on(mock_clock: MockClo
     await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=MUCH, firsts=[LOW]))
-    mock_clock.jump(ALL_SECONDS)
+    mock_clock.jump(ALL_SECONDS + OVERDUE_SECONDS)
     assert marks.for_claim(CLAIM, is_plain=True).marks == ()
     assert marks.for_claim(CLAIM, is_plain=True).marks == (LOW,)
 
@@ -90,11 +91,36 @@ async def test_the_longer_the_way_the_seldomer_all_is_looked_at(mock_clock: Mock
     marks = Marks()
     claimed(marks, Rest(walked=200_000, firsts=[LOW]))
     mock_clock.jump(200_000 * ALL_SECONDS_AN_ENTRY - 0.1)
-    assert claimed(marks, Rest()) == (LOW,)
+    assert not marks.wants_look
     mock_clock.jump(0.1)
-    assert claimed(marks, Rest(walked=100_000_000, firsts=[LOW])) == ()
+    assert marks.wants_look
+    marks.found([LOW], 100_000_000)
+    assert not marks.wants_look
     mock_clock.jump(ALL_SECONDS_MAX)
+    assert marks.wants_look
+    assert claimed(marks, Rest()) == (LOW,)
+
+
+async def test_a_look_at_all_by_the_supervisor_lowers_the_marks(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Rest(walked=MUCH, firsts=[LOW]))
+    claimed(marks, Rest(firsts=[LATER]))
+    under_way = marks.for_claim(CLAIM, is_plain=True)
+    mock_clock.jump(ALL_SECONDS)
+    marks.found([HIGH, EARLY], MUCH)
+    marks.note(Rest(firsts=[LATER]), under_way, CLAIM, CLAIM.batch)
+    assert claimed(marks, Rest()) == (EARLY, HIGH)
+
+
+async def test_a_look_at_all_that_came_by_little_ends_them(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
+    claimed(marks, Rest(walked=MUCH, firsts=[LOW]))
+    mock_clock.jump(ALL_SECONDS)
+    marks.found([LOW], WALKED_MAX)
     assert claimed(marks, Rest()) == ()
+    assert not marks.hide_some
 
 
 async def test_each_claim_of_a_drain_begins_where_the_one_before_began(
@@ -127,7 +153,7 @@ async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockCl
     await trio.lowlevel.checkpoint()
     marks = Marks()
     claimed(marks, Rest(walked=MUCH, firsts=[HIGH]))
-    mock_clock.jump(ALL_SECONDS)
+    mock_clock.jump(ALL_SECONDS + OVERDUE_SECONDS)
     claimed(marks, Rest(walked=0))
     assert claimed(marks, Rest()) == ()
     assert not marks.hide_some
