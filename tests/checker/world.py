@@ -33,7 +33,7 @@ class World:
         self.unsure_takeovers: set[int | str] = set()
         self.expired_at: Point = NEVER  # all leases ran out
         self.forward = 0.0  # seconds that the store's clock was put forward so far
-        self.back = 0.0  # and back: leases that nobody renews stand so much longer
+        self._backs: list[tuple[float, float]] = []  # and back: when, and seconds
         self.stepped = False  # the store's clock was put forward or back
         self.calm_since: float | None = 0.0  # None = there are faults
         self.away_since: dict[str, Point] = {}  # nodes that are frozen
@@ -50,6 +50,10 @@ class World:
         if job is None:
             job = self.jobs[job_id] = Job(job_id)
         return job
+
+    def put_back_since(self, t: float) -> float:
+        """A lease that nobody has renewed since then stands so many seconds longer."""
+        return sum(seconds for at, seconds in self._backs if at >= t)
 
     def expires(self, claim: Claim) -> float:
         """No earlier than this its lease can have run out, on the recorder's clock."""
@@ -141,7 +145,7 @@ class World:
         if what == "clock" and record.get("who") == "store":
             self.stepped = True
             self.forward += max(0.0, record.get("seconds", 0.0))
-            self.back += max(0.0, -record.get("seconds", 0.0))
+            self._backs.append((self.now.t, max(0.0, -record.get("seconds", 0.0))))
         elif what == "freeze":
             self.away_since[node] = self.now
         elif what in {"thaw", "kill"} and node in self.away_since:

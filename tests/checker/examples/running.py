@@ -267,6 +267,22 @@ def leases_of_the_dead_stand_longer_for_a_clock_that_is_put_back(h: History) -> 
     reap(h, 1)
 
 
+@legal(bounds={"duty": 15, "reclaim": 15})
+def so_they_do_if_that_was_before_they_died(h: History) -> None:
+    """Nothing was renewed between both."""
+    make(h, 1)
+    claim(h, 1, "a")
+    take(h, "x")
+    h.note("fault", what="clock", who="store", seconds=-20)
+    h.note("fault", what="clock", who="store", seconds=-20)
+    h.wait(5)
+    h.note("fault", what="kill", node="north")
+    heal(h)
+    h.wait(50)
+    take(h, "y", SOUTH)
+    reap(h, 1)
+
+
 @breaks("L3", bounds={"duty": 15})
 def a_clock_that_was_put_back_before_is_no_excuse(h: History) -> None:
     h.note("fault", what="clock", who="store", seconds=-20)

@@ -4,7 +4,7 @@ from the healing.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
@@ -67,17 +67,11 @@ class AllEnd(Invariant):
 
 
 class Since(NamedTuple):
-    """When something began, the line that says so, and how far the store's clock had been put back
-    by then: a lease that stood stands longer for what is put back after it.
-    """
+    """When something began, the line that says so, and when the lease in question was last made."""
 
     t: float
     line: int
-    back: float
-
-    @classmethod
-    def now(cls, world: World, line: int) -> Self:
-        return cls(world.now.t, line, world.back)
+    leased_from: float
 
 
 class Reclaimed(Invariant):
@@ -100,7 +94,8 @@ class Reclaimed(Invariant):
             if claim is None or claim.end is not None or claim.maybe_ends:
                 continue
             if claim.node == record.get("node"):
-                self._orphans[job.id] = (claim, Since.now(self.world, line))
+                leased_from = min(claim.leased_from, self.world.now.t)
+                self._orphans[job.id] = (claim, Since(self.world.now.t, line, leased_from))
 
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         orphan = self._orphans.pop(job.id, None)
@@ -123,7 +118,7 @@ class Reclaimed(Invariant):
             return
         if claim.end is None and not until and self.world.may_have_ended(claim):
             return  # by an operation that nobody has heard of
-        late = t - max(since.t, calm) - bound - (self.world.back - since.back)
+        late = t - max(since.t, calm) - bound - self.world.put_back_since(since.leased_from)
         if late > 0:
             story = (
                 f"job {claim.job} was still in the hand of {claim.node}, which had died, "
@@ -141,18 +136,22 @@ class DutyHadAgain(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._holders: dict[str, Op] = {}
+        self._leased_from: dict[str, float] = {}
         self._free: dict[str, Since] = {}
 
     def fault(self, line: int, record: Record) -> None:
         for duty, op in self._holders.items():
             if record["what"] == "kill" and op.node == record.get("node"):
-                self._free.setdefault(duty, Since.now(self.world, line))
+                since = Since(self.world.now.t, line, self._leased_from[duty])
+                self._free.setdefault(duty, since)
 
     def duty(self, op: Op) -> None:
         duty = op.call["duty"]
         if op.name == "release_duty":
-            self._free.setdefault(duty, Since(op.hi.t, op.done_line, self.world.back))
-        elif op.name == "take_duty":
+            self._free.setdefault(duty, Since(op.hi.t, op.done_line, op.hi.t))
+            return
+        self._leased_from[duty] = op.lo.t
+        if op.name == "take_duty":
             self._holders[duty] = op
             free = self._free.pop(duty, None)
             if free is not None:
@@ -167,7 +166,7 @@ class DutyHadAgain(Invariant):
         bound, calm = self.world.bound("duty"), self.world.calm_since
         if bound is None or calm is None:
             return
-        bound += self.world.back - since.back
+        bound += self.world.put_back_since(since.leased_from)
         late = self.world.now.t - max(since.t, calm) - bound
         if late > 0:
             story = f"nobody had duty {duty} for {late + bound:.3f} s; {bound} s are allowed"
