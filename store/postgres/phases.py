@@ -61,6 +61,7 @@ def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
     return {
         "ids": numbers(one.id for one in in_order),
         "tokens": words(one.token for one in in_order),
+        "workers": numbers(one.worker for one in in_order),
         "names": texts(end and end.name for end in ends),
         "states": texts(end and end.state.value for end in ends),
         "results": texts(end and end.result for end in ends),

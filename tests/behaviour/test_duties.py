@@ -77,7 +77,7 @@ class Node:
         if scene.doing[name] > 1:
             scene.overlaps.append(name)
         try:
-            await trio.sleep(0.3)
+            await trio.sleep(0.08)  # so little that it need not pause for longer
         finally:
             scene.doing[name] -= 1
         scene.runs[name] += 1

@@ -49,6 +49,10 @@ KEPT: dict[str, list[Step]] = {
     "a phase that nobody has begun": [
         begin(wanted()), CLAIM, settle(Verdict(Q, "retrying", finishes="one")),
     ],
+    "a phase that ends a job which nobody has told to have started": [
+        begin(wanted()), ("claim", {"workers": 0, "ahead": 1}),
+        settle(Verdict(JobState.SUCCEEDED, "succeeded", finishes="four")),
+    ],
     "a cap and a target in the way of each other": [
         begin(*[wanted(kind="narrow", target=one) for one in "tut"], wanted(target="t"),
               caps={"narrow": 1}, most=3),

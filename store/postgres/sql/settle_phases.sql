@@ -1,11 +1,13 @@
 -- settle_phases: how the phases ended in which attempts end with the statement that follows, each fenced by its claim token; told in the log of events
 -- Of those that succeeded, what the store has lost of their beginning is made known again, as by advance_phases.sql.
+-- So is a job that was never told to have started: that comes first.
 -- All jobs of the batch are locked here, in the order of their ids, as by settle.sql: two batches never wait for each other.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
-    select job.id, job.attempt, job.kind, job.target, ended.name, ended.state, ended.result, ended.percent
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(names)s::text[], %(states)s::text[], %(results)s::text[], %(percents)s::float4[])
-         as ended (id, token, name, state, result, percent)
+    select job.id, job.attempt, job.kind, job.target, job.node, coalesce(ended.worker, job.worker) as worker,
+           job.state = 'assigned' and ended.state = 'succeeded' as is_late, ended.name, ended.state, ended.result, ended.percent
+    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(names)s::text[], %(states)s::text[], %(results)s::text[],
+                %(percents)s::float4[]) as ended (id, token, worker, name, state, result, percent)
     join {schema}.job_rows job on job.id = ended.id and job.claim_token = ended.token
     where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
     order by job.id for no key update of job
@@ -36,6 +38,10 @@ restored as (
     on conflict (job_id, name) do nothing
     returning job_id
 ),
+begun as (
+    update {schema}.job_rows job set state = 'running', worker = held.worker  -- since when, settle.sql says
+    from held where job.id = held.id and held.is_late
+),
 completed as (
     select held.id, held.kind, held.target, held.attempt, held.name,
            100.0::float8 * count(*) filter (where phase.state = 'succeeded' or named.name = held.name) / count(*) as percent
@@ -44,8 +50,12 @@ completed as (
     left join {schema}.job_phases phase on phase.job_id = held.id and phase.name = named.name
     group by held.id, held.kind, held.target, held.attempt, held.name
 )
-insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
+insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common, details)
+select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
+       array_agg(attempt), array_agg(worker), jsonb_build_object('node', node), null
+from held where is_late group by node
+union all
 select 'job.phase_completed', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
-       array_agg(attempt),
+       array_agg(attempt), null, null,
        array_agg(jsonb_build_object('phase', name, 'progress', 100, 'overall', floor(percent + 0.5)::int))
 from completed having count(*) > 0
