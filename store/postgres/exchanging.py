@@ -46,7 +46,7 @@ class Exchanging:
                 async with self._pool.use("settling and claiming") as conn:
                     return await self._make(visit, conn)
         except StoreError as error:
-            if visit.written:  # and then came what targets need: what there is is read back
+            if visit.written:  # and then it went on: what there is is read back
                 raise OutcomeUnknown(str(error), "unreachable") from error
             raise
 

@@ -48,9 +48,28 @@ class Watched(FaultyEngine):
         return await super().exchange(settlements, claim, now_local)
 
 
-async def test_two_ends_of_one_job_do_not_go_together(autojump_clock: MockClock) -> None:
-    """What the store refuses it names by jobs: who had sent both could not tell which was meant."""
-    del autojump_clock
+SUCCESS = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+
+
+@attrs.frozen
+class Small:
+    """One job in a store, and a carrier under way."""
+
+    desk: Desk
+    store: Watched
+    engine: SqliteEngine
+    heard: Heard
+    carrier: Carrier
+
+    async def ends(self) -> list[list[tuple[int, int]]]:
+        """Of each visit that settled, once all is written."""
+        self.carrier.close()
+        await self.carrier.finished.wait()
+        return [visit for visit in self.store.visits if visit]
+
+
+@pytest.fixture
+async def small() -> AsyncGenerator[Small]:
     heard = Heard()
     desk = Desk(DeskPlan("north", 30.0, 2.0, 0.25, 500, 0.0), heard, random.Random(1))
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
@@ -61,57 +80,49 @@ async def test_two_ends_of_one_job_do_not_go_together(autojump_clock: MockClock)
         store = Watched(engine, nursery)
         carrier = Carrier(desk, store, trio.current_time, random.Random(1), lambda: None)
         nursery.start_soon(carrier.run)
-        seat = desk.open_seat(1)
-        first = await _next(desk)
-        store.faults["settle"].append(Fault("reply_lost"))
-        desk.settle(seat, first, released("a test wants it"))
-        second = await _next(desk)  # claimed by the visit whose reply was lost
-        desk.settle(seat, second, Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED))
-        carrier.close()
-        await carrier.finished.wait()
+        yield Small(desk, store, engine, heard, carrier)
         nursery.cancel_scope.cancel()
-    ends = [visit for visit in store.visits if visit]
-    assert ends == [[(1, 1)], [(1, 1)], [(1, 2)]]
-    assert [(one.attempt, one.state) for one in heard.ended] == [
+    await engine.close()
+
+
+async def test_two_ends_of_one_job_do_not_go_together(
+    autojump_clock: MockClock, small: Small
+) -> None:
+    """What the store refuses it names by jobs: who had sent both could not tell which was meant."""
+    del autojump_clock
+    desk, seat = small.desk, small.desk.open_seat(1)
+    first = await _next(desk)
+    small.store.faults["settle"].append(Fault("reply_lost"))
+    desk.settle(seat, first, released("a test wants it"))
+    second = await _next(desk)  # claimed by the visit whose reply was lost
+    desk.settle(seat, second, SUCCESS)
+    assert await small.ends() == [[(1, 1)], [(1, 1)], [(1, 2)]]
+    assert [(one.attempt, one.state) for one in small.heard.ended] == [
         (1, JobState.QUEUED),
         (2, JobState.SUCCEEDED),
     ]
-    assert heard.stale == 0
-    await engine.close()
+    assert small.heard.stale == 0
 
 
-async def test_nor_do_they_where_the_lease_of_the_first_was_lost(autojump_clock: MockClock) -> None:
+async def test_nor_do_they_where_the_lease_of_the_first_was_lost(
+    autojump_clock: MockClock, small: Small
+) -> None:
     """A node that was frozen ends a job that has been taken from it, and that it has again."""
     del autojump_clock
-    heard = Heard()
-    desk = Desk(DeskPlan("north", 30.0, 2.0, 0.25, 500, 0.0), heard, random.Random(1))
-    engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
-    await engine.open()
-    await engine.migrate()
-    await engine.enqueue([NewJob("k")])
-    async with trio.open_nursery() as nursery:
-        store = Watched(engine, nursery)
-        carrier = Carrier(desk, store, trio.current_time, random.Random(1), lambda: None)
-        nursery.start_soon(carrier.run)
-        seat, other = desk.open_seat(1), desk.open_seat(2)
-        first = await _next(desk)
-        await trio.sleep(31)
-        await engine.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
-        desk.poll()
-        second = await _next(desk)
-        desk.settle(seat, first, SUCCESS)
-        desk.settle(other, second, SUCCESS)
-        carrier.close()
-        await carrier.finished.wait()
-        nursery.cancel_scope.cancel()
-    assert [visit for visit in store.visits if visit] == [[(1, 1)], [(1, 2)]]
-    assert [(one.attempt, one.state) for one in heard.ended] == [(2, JobState.SUCCEEDED)]
-    assert heard.stale == 1
-    await engine.close()
+    desk, seat, other = small.desk, small.desk.open_seat(1), small.desk.open_seat(2)
+    first = await _next(desk)
+    await trio.sleep(31)
+    await small.engine.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
+    desk.poll()
+    second = await _next(desk)
+    desk.settle(seat, first, SUCCESS)
+    desk.settle(other, second, SUCCESS)
+    assert await small.ends() == [[(1, 1)], [(1, 2)]]
+    assert [(one.attempt, one.state) for one in small.heard.ended] == [(2, JobState.SUCCEEDED)]
+    assert small.heard.stale == 1
 
 
 BATCH = 4
-SUCCESS = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 
 
 @attrs.frozen
