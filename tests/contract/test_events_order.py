@@ -115,6 +115,31 @@ async def test_an_open_transaction_holds_nobody_up(postgres_rig: PostgresRig) ->
     assert [(event.id, event.job_id) for event in found] == [(2, early)]
 
 
+async def test_what_is_committed_while_drafts_are_taken_stays_in_its_order(
+    postgres_rig: PostgresRig,
+) -> None:
+    """The earlier draft of a job lies before the first that was seen, the later one between two of them."""
+    engine = postgres_rig.engine
+    with open_transaction(postgres_rig) as slow:
+        (job_id,) = slow.execute("select musterd.enqueue('slow')").fetchall()[0]
+        await put(engine, 0)
+        slow.execute("select musterd.cancel(%s)", [job_id])
+        await put(engine, 0)
+        slow.execute("lock table musterd.event_drafts in share mode")  # they can be seen, not taken
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(engine.events.order)
+            await until_waits_for_a_lock(postgres_rig)
+            slow.commit()
+    assert await types_told(engine, job_id) == ["enqueued", "canceled"]
+
+
+async def until_waits_for_a_lock(rig: PostgresRig) -> None:
+    waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and wait_event = 'relation'"
+    with trio.fail_after(5):
+        while rig.raw(waits) == [(0,)]:
+            await trio.sleep(0.01)
+
+
 async def test_what_is_rolled_back_is_not_told(postgres_rig: PostgresRig) -> None:
     (job_id,) = await put(postgres_rig.engine, 0)
     with open_transaction(postgres_rig) as undone:

@@ -4,22 +4,25 @@
 drop index {schema}.job_rows_leased;
 create index job_rows_leased on {schema}.job_rows (kind, id) where state in ('assigned', 'running');
 
--- As in the ninth migration, and what is gone is come by once: by who looks where the first drafts are.
+-- As in the ninth migration, and what is gone is come by once: by who looks where the first drafts are. One statement
+-- looks and takes: of drafts that are committed between two, the later of a job could be taken without the earlier.
 create or replace function {schema}.order_events(batch integer) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     newest bigint;
-    first_id bigint;
-    last_id bigint;
 begin
     if not exists (select from {schema}.event_drafts) then
         return (select last from {schema}.event_head);
     end if;
     select last into newest from {schema}.event_head for update;
-    select min(id), max(id) into first_id, last_id
-        from (select id from {schema}.event_drafts order by id limit batch) first_ones;
-    with taken as (
-        delete from {schema}.event_drafts where id between first_id and last_id returning *
+    with first_ones as materialized (
+        select min(id) as low, max(id) as high
+        from (select id from {schema}.event_drafts order by id limit batch) ordered
+    ),
+    taken as (
+        delete from {schema}.event_drafts
+        where id between (select low from first_ones) and (select high from first_ones)
+        returning *
     ),
     logged as (
         insert into {schema}.event_log (last, at, type, size, job_ids, kinds, targets, attempts, workers, common, details)
