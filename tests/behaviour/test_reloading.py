@@ -115,7 +115,7 @@ async def test_a_kind_that_was_broken_here_before_holds_nothing_up(stage: Stage)
 # -- who asks, and when
 
 
-# Files are read in a thread, which takes real time; the clock of the tests may run this far ahead of it.
+# Files are read in a thread, in real time; the clock of the tests may run this far ahead of it.
 AHEAD_SECONDS = 3600
 
 
