@@ -51,6 +51,28 @@ def the_handler_of_a_canceled_job_begins(h: History) -> None:
     handler(h, "begin", 1, "a")
 
 
+@legal()
+def a_claim_is_heard_of_after_the_clock_was_put_forward_and_its_job_canceled(h: History) -> None:
+    """Its lease had ended by then on the store's clock, and by nobody else's."""
+    make(h, 1)
+    claim(h, 1, "a")
+    h.note("fault", what="clock", who="store", seconds=30)
+    reap(h, 1, state="paused")
+    control(h, "cancel", 1, "canceled")
+    handler(h, "begin", 1, "a")
+
+
+@breaks("S15")
+def a_claim_is_heard_of_after_its_job_was_canceled(h: History) -> None:
+    make(h, 1)
+    h.note("fault", what="clock", who="store", seconds=30)
+    claim(h, 1, "a")
+    h.wait(31)
+    reap(h, 1, state="paused")
+    control(h, "cancel", 1, "canceled")
+    handler(h, "begin", 1, "a")
+
+
 @breaks("S15", bounds={"tell": 3})
 def the_handler_hears_of_the_cancel_too_late(h: History) -> None:
     make(h, 1)

@@ -48,6 +48,34 @@ def a_handler_that_takes_its_time_to_stop_while_its_node_stands_still(h: History
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
+@legal(stop_seconds=8)
+def a_handler_that_takes_its_time_and_a_freeze_to_stop_while_the_next_one_runs(
+    h: History,
+) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "told", 1, "a")
+    h.wait(2)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.note("fault", what="freeze", node="north")
+    h.wait(20)
+    h.note("fault", what="thaw", node="north")
+    h.wait(5)
+    handler(h, "end", 1, "a", outcome="stopped")
+
+
+@breaks("S16", stop_seconds=8)
+def a_handler_that_takes_too_long_to_stop_after_a_freeze(h: History) -> None:
+    handler(h, "begin", 1, "a")
+    handler(h, "told", 1, "a")
+    h.wait(2)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.note("fault", what="freeze", node="north")
+    h.wait(20)
+    h.note("fault", what="thaw", node="north")
+    h.wait(9)
+    handler(h, "end", 1, "a", outcome="stopped")
+
+
 @legal(**MARGIN)
 def one_effect_in_each_of_two_freezes_that_the_lease_survived(h: History) -> None:
     make(h, 1)

@@ -101,9 +101,17 @@ class AskedOfHandlers(Invariant):
         self._judge_forgotten(line, record)
         self._begun[record["job"]] = record["attempt"]
         op = self._canceled.get(record["job"])
-        if op is not None and not record.get("phase"):
+        if op is not None and not record.get("phase") and not self._lost_early(record, op):
             story = f"job {record['job']} was canceled before it began, and began"
             self.accuse(record["job"], (*op.lines, line), story)
+
+    def _lost_early(self, record: Record, cancel: Op) -> bool:
+        """Claimed before that; a clock that nobody but the store goes by has ended its lease."""
+        job = self.world.jobs.get(record["job"])
+        claim = None if job is None else job.claims.get(record.get("token", ""))
+        if claim is None or claim.op.lo.seq > cancel.hi.seq:
+            return False
+        return self.world.forward > claim.forward
 
     def _judge_forgotten(self, line: int, record: Record) -> None:
         """The attempt after the one that had begun may have been in hand when it was asked for."""

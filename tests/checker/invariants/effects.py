@@ -132,9 +132,8 @@ class OneHandlerAtATime(Invariant):
         begun, forward = self._begun.get(once, (self.world.now.t, self.world.forward))
         frozen = self.world.straddles(node, latest[2], self.world.now.t)
         frozen = frozen or self.world.frozen_seconds(node, begun, latest[2]) > 0
-        stopping = self.world.header.get("stop_seconds", 0.0)
-        if stopping and record["record"] == "end" and self.world.now.t <= latest[2] + stopping:
-            return  # it was told to stop before that, and took its time
+        if record["record"] == "end" and self._takes_its_time(node, latest[2]):
+            return
         if self.world.forward > forward:
             return  # the lease ended early, by a clock that nobody but the store goes by
         if frozen and (record["record"] == "end" or once not in self._excused):
@@ -145,6 +144,13 @@ class OneHandlerAtATime(Invariant):
             f"attempt {latest[0]} had begun"
         )
         self.accuse(record["job"], (latest[3], line), story)
+
+    def _takes_its_time(self, node: str, next_begun: float) -> bool:
+        """It was told to stop before that. Its own time stands still while its node does."""
+        t, stopping = self.world.now.t, self.world.header.get("stop_seconds", 0.0)
+        if not stopping:
+            return False
+        return t <= next_begun + stopping + self.world.frozen_seconds(node, next_begun, t)
 
 
 class FinishedWork(Invariant):
