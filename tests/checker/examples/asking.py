@@ -91,6 +91,20 @@ def handlers_tell_of_two_more_attempts_after_the_cancel(h: History) -> None:
     handler(h, "begin", 1, "c", 3)
 
 
+@legal()
+def the_holder_of_the_next_attempt_but_one_hears_of_its_claim_after_the_cancel(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    handler(h, "end", 1, "a", outcome="failure")
+    settle(h, 1, "a", **ending("queued"))
+    claim(h, 1, "b", 2)  # and given back, never begun
+    settle(h, 1, "b", **ending("queued", 2, outcome="released", forgive=True))
+    claim(h, 1, "c", 3)
+    control(h, "cancel", 1, "assigned", asked=True)
+    handler(h, "begin", 1, "c", 3)
+
+
 @breaks("S15")
 def in_the_end_nobody_has_canceled_it(h: History) -> None:
     make(h, 1)

@@ -107,16 +107,23 @@ class AskedOfHandlers(Invariant):
 
     def _lost_early(self, record: Record, cancel: Op) -> bool:
         """Claimed before that; a clock that nobody but the store goes by has ended its lease."""
+        claim = self._claimed_before(record, cancel)
+        return claim is not None and self.world.forward > claim.forward
+
+    def _claimed_before(self, record: Record, cancel: Op) -> Claim | None:
+        """Its claim, if the store may have granted it before the cancel."""
         job = self.world.jobs.get(record["job"])
         claim = None if job is None else job.claims.get(record.get("token", ""))
-        if claim is None or claim.op.lo.seq > cancel.hi.seq:
-            return False
-        return self.world.forward > claim.forward
+        return None if claim is None or claim.op.lo.seq > cancel.hi.seq else claim
 
     def _judge_forgotten(self, line: int, record: Record) -> None:
-        """The attempt after the one that had begun may have been in hand when it was asked for."""
+        """What was in hand when it was asked for may begin: where no claims are known, the attempt
+        after the one that had begun.
+        """
         op, begun = self._stopping.get(record["job"], (None, 0))
-        if op is not None and begun and record["attempt"] > begun + 1:
+        if op is None or not begun or self._claimed_before(record, op) is not None:
+            return
+        if record["attempt"] > begun + 1:
             story = (
                 f"attempt {record['attempt']} of job {record['job']} began, long after it was to "
                 "be canceled"
