@@ -122,10 +122,10 @@ class World:
 
     def has_not_looked(self, node: str, deadline: float, t: float, look: float) -> bool:
         """Whether the node thawed so lately that its next look at its leases may be to come; it was
-        frozen from before the deadline.
+        frozen from before the deadline. While it is frozen once more it does not look either.
         """
         return any(
-            start <= deadline and end <= t <= end + look
+            start <= deadline and end <= t <= end + look + self.frozen_seconds(node, end, t)
             for start, end in self.freezes.get(node, [])
         )
 

@@ -114,6 +114,20 @@ def several_effects_before_the_first_look_after_a_freeze(h: History) -> None:
         handler(h, "effect", 1, "a")
 
 
+@legal(look_seconds=1, **MARGIN)
+def several_effects_before_the_first_look_after_two_freezes(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    handler(h, "begin", 1, "a")
+    for seconds in (31, 9):
+        h.note("fault", what="freeze", node="north")
+        h.wait(seconds)
+        h.note("fault", what="thaw", node="north")
+        h.wait(0.3)
+        handler(h, "effect", 1, "a")
+    handler(h, "effect", 1, "a")
+
+
 @breaks("S16", look_seconds=1, **MARGIN)
 def several_effects_long_after_a_freeze(h: History) -> None:
     make(h, 1)
