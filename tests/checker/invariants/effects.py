@@ -147,7 +147,7 @@ class OneHandlerAtATime(Invariant):
 
     def _takes_its_time(self, node: str, next_begun: float) -> bool:
         """It was told to stop before that. Its own time stands still while its node does."""
-        t, stopping = self.world.now.t, self.world.header.get("stop_seconds", 0.0)
+        t, stopping = self.world.now.t, float(self.world.header.get("stop_seconds", 0.0))
         if not stopping:
             return False
         return t <= next_begun + stopping + self.world.frozen_seconds(node, next_begun, t)
