@@ -48,32 +48,29 @@ def a_handler_that_takes_its_time_to_stop_while_its_node_stands_still(h: History
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
+def stops_after_a_freeze(h: History, seconds: float) -> None:
+    """It was told to before; the next one began 2 s later, and its node was frozen then."""
+    handler(h, "begin", 1, "a")
+    handler(h, "told", 1, "a")
+    h.wait(2)
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.note("fault", what="freeze", node="north")
+    h.wait(20)
+    h.note("fault", what="thaw", node="north")
+    h.wait(seconds)
+    handler(h, "end", 1, "a", outcome="stopped")
+
+
 @legal(stop_seconds=8)
 def a_handler_that_takes_its_time_and_a_freeze_to_stop_while_the_next_one_runs(
     h: History,
 ) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "told", 1, "a")
-    h.wait(2)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    h.note("fault", what="freeze", node="north")
-    h.wait(20)
-    h.note("fault", what="thaw", node="north")
-    h.wait(5)
-    handler(h, "end", 1, "a", outcome="stopped")
+    stops_after_a_freeze(h, 5)
 
 
 @breaks("S16", stop_seconds=8)
 def a_handler_that_takes_too_long_to_stop_after_a_freeze(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "told", 1, "a")
-    h.wait(2)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    h.note("fault", what="freeze", node="north")
-    h.wait(20)
-    h.note("fault", what="thaw", node="north")
-    h.wait(9)
-    handler(h, "end", 1, "a", outcome="stopped")
+    stops_after_a_freeze(h, 9)
 
 
 @legal(**MARGIN)
