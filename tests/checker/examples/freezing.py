@@ -149,6 +149,28 @@ def one_effect_right_after_a_freeze_in_which_the_lease_ran_out(h: History) -> No
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
+def has_effects_after_a_freeze(h: History, every_seconds: float) -> None:
+    """The lease ran out meanwhile, and the next attempt has begun."""
+    handler(h, "begin", 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(60)
+    h.note("fault", what="thaw", node="north")
+    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    for _ in range(3):
+        h.wait(every_seconds)
+        handler(h, "effect", 1, "a")
+
+
+@legal(look_seconds=1)
+def several_effects_before_the_first_look_while_the_next_one_runs(h: History) -> None:
+    has_effects_after_a_freeze(h, 0.3)
+
+
+@breaks("S16", look_seconds=1)
+def several_effects_after_the_first_look_while_the_next_one_runs(h: History) -> None:
+    has_effects_after_a_freeze(h, 0.6)
+
+
 @legal()
 def a_beginning_that_was_under_way_in_a_freeze(h: History) -> None:
     h.note("fault", what="freeze", node="north")

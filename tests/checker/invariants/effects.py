@@ -136,6 +136,8 @@ class OneHandlerAtATime(Invariant):
             return
         if self.world.forward > forward:
             return  # the lease ended early, by a clock that nobody but the store goes by
+        if self.world.has_not_looked(node, latest[2], self.world.now.t, self.world.look):
+            return
         if frozen and (record["record"] == "end" or once not in self._excused):
             self._excused.add(once)
             return
