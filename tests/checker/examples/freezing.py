@@ -1,4 +1,4 @@
-"""S16: what handlers do whose node was frozen."""
+"""S16 and M1: what handlers do whose node was frozen."""
 
 from __future__ import annotations
 
@@ -179,6 +179,22 @@ def a_beginning_that_was_under_way_in_a_freeze(h: History) -> None:
     h.note("fault", what="thaw", node="north")
     handler(h, "begin", 1, "a")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+
+@legal()
+def a_phase_that_was_about_to_begin_in_a_freeze(h: History) -> None:
+    """The next attempt has finished it meanwhile."""
+    make(h, 1)
+    claim(h, 1, "a")
+    h.note("fault", what="freeze", node="north")
+    h.wait(31)
+    reap(h, 1)
+    claim(h, 1, "b", 2, SOUTH)
+    handler(h, "begin", 1, "b", 2, who=SOUTH, phase="download")
+    h.do("phase", SOUTH, job=1, token="b", name="download")
+    h.note("fault", what="thaw", node="north")
+    handler(h, "begin", 1, "a", phase="download")
+    handler(h, "end", 1, "a", outcome="stopped", phase="download")
 
 
 @legal(**MARGIN)

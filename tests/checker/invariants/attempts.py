@@ -165,18 +165,22 @@ class PhasesOnce(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._finished: dict[tuple[int, str], Op] = {}
+        # What wrote it, and in which attempt, as far as that is known.
+        self._finished: dict[tuple[int, str], tuple[Op, int]] = {}
 
     def wrote(self, op: Op, job: Job, claim: Claim | None) -> None:
         if op.name == "phase":
-            self._finished[job.id, str(op.call.get("name"))] = op
+            attempt = 0 if claim is None else claim.attempt
+            self._finished[job.id, str(op.call.get("name"))] = (op, attempt)
 
     def begin(self, line: int, record: Record) -> None:
         if "phase" not in record:
             return
         self.cases += 1
         job_id = record["job"]
-        op = self._finished.get((job_id, record["phase"]))
+        op, attempt = self._finished.get((job_id, record["phase"]), (None, 0))
+        if record["attempt"] < attempt:
+            return  # by who has lost the job and does not know it yet: S16 judges that
         if op is not None and not self.world.job(job_id).maybe_lost:
             story = f"phase {record['phase']} of job {job_id} had finished, and was begun again"
             self.accuse(job_id, (*op.lines, line), story)
