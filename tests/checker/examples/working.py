@@ -81,6 +81,22 @@ def a_success_whose_claim_a_failover_had_undone(h: History) -> None:
     row(h, 1, "succeeded")
 
 
+@legal(commits=(True,))
+def a_success_after_the_faults_whose_claim_a_failover_had_undone(h: History) -> None:
+    make(h, 1)
+    claim(h, 1, "a")
+    h.note("fault", what="failover", lost_since=2)
+    h.note("fault", what="heal")
+    handler(h, "begin", 1, "a")
+    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
+    claim(h, 1, "b", 1, SOUTH)
+    handler(h, "begin", 1, "b", 1, who=SOUTH)
+    h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
+    settle(h, 1, "b", SOUTH)
+    h.end()
+    row(h, 1, "succeeded")
+
+
 @legal()
 def the_clock_of_the_store_ends_a_lease_early(h: History) -> None:
     handler(h, "begin", 1, "a")

@@ -163,7 +163,7 @@ class FinishedWork(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._done: dict[int, tuple[int, int]] = {}  # job: attempt that succeeded, line
-        self._begun: dict[str, float] = {}  # when, by token
+        self._claimed: dict[str, float] = {}  # when those were that have begun, by token
         self._successes = 0
         self._wasted: list[tuple[int, int]] = []
         self._asked: set[int] = set()
@@ -177,13 +177,15 @@ class FinishedWork(Invariant):
             self._done.clear()  # what had not been written yet may be lost with good reason
 
     def begin(self, line: int, record: Record) -> None:
-        self._begun.setdefault(str(record.get("token")), self.world.now.t)
+        job, token = self.world.jobs.get(record["job"]), str(record.get("token"))
+        claim = None if job is None else job.claims.get(token)
+        self._claimed.setdefault(token, self.world.now.t if claim is None else claim.op.lo.t)
 
     def stopped(self, line: int, record: Record) -> None:
         calm = self.world.calm_since
         if record["outcome"] != "success" or calm is None or record.get("phase"):
             return
-        if self._begun.get(str(record.get("token")), calm) < calm:
+        if self._claimed.get(str(record.get("token")), calm) < calm:
             return  # its claim may be one of those that the last faults have undone
         self._successes += 1
         earlier = self._done.get(record["job"])
