@@ -65,6 +65,16 @@ def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: History) ->
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
+def succeeds_once_more(h: History) -> None:
+    """The store knows nothing of the first success, nor of its claim."""
+    claim(h, 1, "b", 1, SOUTH)
+    handler(h, "begin", 1, "b", 1, who=SOUTH)
+    h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
+    settle(h, 1, "b", SOUTH)
+    h.end()
+    row(h, 1, "succeeded")
+
+
 @legal(commits=(True,))
 def a_success_whose_claim_a_failover_had_undone(h: History) -> None:
     make(h, 1)
@@ -73,12 +83,7 @@ def a_success_whose_claim_a_failover_had_undone(h: History) -> None:
     h.note("fault", what="failover", lost_since=2)
     h.note("fault", what="heal")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
-    claim(h, 1, "b", 1, SOUTH)
-    handler(h, "begin", 1, "b", 1, who=SOUTH)
-    h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
-    settle(h, 1, "b", SOUTH)
-    h.end()
-    row(h, 1, "succeeded")
+    succeeds_once_more(h)
 
 
 @legal(commits=(True,))
@@ -89,12 +94,7 @@ def a_success_after_the_faults_whose_claim_a_failover_had_undone(h: History) -> 
     h.note("fault", what="heal")
     handler(h, "begin", 1, "a")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
-    claim(h, 1, "b", 1, SOUTH)
-    handler(h, "begin", 1, "b", 1, who=SOUTH)
-    h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
-    settle(h, 1, "b", SOUTH)
-    h.end()
-    row(h, 1, "succeeded")
+    succeeds_once_more(h)
 
 
 @legal()
