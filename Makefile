@@ -17,7 +17,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 PROVE_SEEDS ?= 1:1000
 
 BIN := .venv/bin
-FOLDERS := config catalog store workers manager
+FOLDERS := config catalog store workers manager web console
 # What takes a task_status: flake8-async then finds a start_soon where a start was meant.
 STARTABLE := run,_obey_signals
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq

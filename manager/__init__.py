@@ -1,3 +1,4 @@
-"""manager: the daemon. It wires store, desk, crew and supervisor, and speaks to the outside:
-signals, HTTP, metrics, command line.
+"""manager: the daemon. It runs a crew for each tenant, sizes it, and does the background work.
+
+It knows neither HTTP nor the command line: `web` and `console` are built on it.
 """

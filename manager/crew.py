@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import trio
 
-from musterd.manager.view import WorkerView
+from musterd.manager.node.status import WorkerView
 from musterd.workers.desk import Desk
 from musterd.workers.seat import Seat
 from musterd.workers.worker import Rules, work

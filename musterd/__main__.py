@@ -1,6 +1,6 @@
 """Lets `python -m musterd` do what the command `musterd` does."""
 
-from musterd.manager.cli import main
+from musterd.console import main
 
 if __name__ == "__main__":
     main()

@@ -24,7 +24,9 @@ MAY_IMPORT = {
     "store": {"store", "config"},
     "workers": {"workers", "store", "catalog", "config"},
     "manager": {"manager", "workers", "store", "catalog", "config"},
-    "musterd": {"manager", "workers", "store", "catalog", "config"},
+    "web": {"web", "manager", "workers", "store", "catalog", "config"},
+    "console": {"console", "web", "manager", "workers", "store", "catalog", "config"},
+    "musterd": {"console", "web", "manager", "workers", "store", "catalog", "config"},
 }
 FOLDERS = [folder for folder in MAY_IMPORT if folder != "musterd"]
 
@@ -35,13 +37,13 @@ NESTING_MAX = 3
 # Who may look at the wall clock or roll the dice themselves: (path, call, why).
 OWN_CLOCK_OR_DICE = (
     (
-        "manager/cli/events.py",
+        "console/verbs/events.py",
         "datetime.now",
         "a verb is the door: `--since 10m` is from now on back",
     ),
-    ("manager/cli/jobs.py", "datetime.now", "a verb is the door: it tells a person how long ago"),
-    ("manager/cli/webhooks.py", "datetime.now", "as in jobs.py"),
-    ("manager/cli/node.py", "time.time", "wires the daemon: stamps the settings it has loaded"),
+    ("console/verbs/jobs.py", "datetime.now", "a verb is the door: it tells a person how long ago"),
+    ("console/verbs/webhooks.py", "datetime.now", "as in jobs.py"),
+    ("console/wiring.py", "time.time", "wires the daemon: stamps the settings it has loaded"),
 )
 
 CLOCK_OR_DICE = re.compile(r"time\.time(_ns)?|(datetime\.)?(datetime|date)\.(now|utcnow|today)")

@@ -11,9 +11,9 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.manager.beat import sleep_to_beat
 from musterd.manager.duties import turns
 from musterd.manager.duties.duty import Duty, Listener, Tally, serve
+from musterd.manager.node.beat import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
 

@@ -17,7 +17,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
-from musterd.manager.archive import ArchiveFailed, Archivist
+from musterd.manager.duties.archive import ArchiveFailed, Archivist
 from musterd.manager.log import event
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import JobState

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.announcing import Announcer
-from musterd.manager.duty_metrics import DutyMetrics
+from musterd.manager.events.event_writer import Announcer
 from musterd.manager.log import event
-from musterd.manager.plans import TenancyPlan
+from musterd.manager.metrics.duty_metrics import DutyMetrics
+from musterd.manager.tenancy.plans import TenancyPlan
 
 
 @attrs.define(eq=False)

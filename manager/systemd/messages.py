@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from musterd.manager.objects import TROUBLE_WORDS
-from musterd.manager.view import NodeStatus, TenantStatus
+from musterd.manager.node.objects import TROUBLE_WORDS
+from musterd.manager.node.status import NodeStatus, TenantStatus
 from musterd.store.words import count_text, duration_text, one_line
 
 TEXT_LENGTH_MAX = 300

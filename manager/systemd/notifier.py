@@ -11,10 +11,10 @@ import attrs
 import trio
 
 from musterd.manager.log import event
+from musterd.manager.node.status import NodeStatus
 from musterd.manager.systemd.messages import Seen, Told, next_message
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.systemd.vitals import Vitals, why_unwell
-from musterd.manager.view import NodeStatus
 
 LOOK_SECONDS = 1.0
 WAITING_MAX = 16  # messages of reloads that could not be sent yet

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 import attrs
 import trio
 
+from musterd.catalog.lookup import budget_of
 from musterd.config.credentials import resolve_signing_keys
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.cancelling import came_in_time
-from musterd.manager.kinds import budget_of
+from musterd.manager.events.telling import Telling
 from musterd.manager.log import event
-from musterd.manager.plans import TenancyPlan
-from musterd.manager.telling import Telling
+from musterd.manager.node.cancelling import came_in_time
+from musterd.manager.tenancy.plans import TenancyPlan
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.postman import Postman
 from musterd.manager.webhooks.sending import Sender

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import trio
 
-from musterd.manager.announcing import WAITING_MAX
-from musterd.manager.cli.log_reading import pages_between
+from musterd.console.log_reading import pages_between
 from musterd.manager.duties.duty import Duty, Tally, serve
 from musterd.manager.duties.events import TRIMMED_ROWS, EventKeeper
+from musterd.manager.events.event_writer import WAITING_MAX
 from musterd.store.events import Event, EventFilter
 from tests.support.event_log import MemoryLog, listening
 from tests.support.stage import Stage, until

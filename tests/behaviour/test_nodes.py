@@ -6,7 +6,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.manager.nodes import NEWS_SECONDS
+from musterd.manager.node.heartbeat import NEWS_SECONDS
 from musterd.store.disagreement import warnings
 from musterd.store.job import JobState
 from musterd.store.nodes import LIVE_SECONDS, NodeRecord

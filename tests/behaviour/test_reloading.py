@@ -11,8 +11,8 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.reload import Changes
 from musterd.config.settings import Settings
-from musterd.manager.reload_outcome import NotNow, Outcome, Refused, Taken
-from musterd.manager.reloading import ASKED_MAX
+from musterd.manager.reload.outcome import NotNow, Outcome, Refused, Taken
+from musterd.manager.reload.reloading import ASKED_MAX
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.events import EventFilter
 from tests.support.reloading import reload, reloader_of, running

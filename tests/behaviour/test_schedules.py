@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from musterd.manager.schedules.keeper import LOOK_SECONDS
-from musterd.manager.schedules.slots import MISSED_MAX, ON_TIME
+from musterd.manager.duties.schedules.keeper import LOOK_SECONDS
+from musterd.manager.duties.schedules.slots import MISSED_MAX, ON_TIME
 from musterd.store.job import Action
 from musterd.store.schedules import Firing
 from tests.support.faulty_engine import Fault

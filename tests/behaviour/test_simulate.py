@@ -11,9 +11,9 @@ import attrs
 import pytest
 import trio
 
-from musterd.manager.cli.tracing import rules_of
-from musterd.manager.simulate.model import Run, simulate
-from musterd.manager.simulate.trace import Trace
+from musterd.console.simulate.model import Run, simulate
+from musterd.console.simulate.trace import Trace
+from musterd.console.tracing import rules_of
 from tests.support.stage import Node, Stage, kind, until
 from tests.support.stage_lookout import EPOCH
 from tests.support.traces import trace_from

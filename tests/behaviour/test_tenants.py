@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from musterd.manager.background import RESTING
+from musterd.manager.tenancy.background import RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS_RESTING
 from musterd.store.job import JobFilter, JobState
 from musterd.store.nodes import RESTING_SECONDS

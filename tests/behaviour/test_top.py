@@ -12,9 +12,9 @@ import trio
 from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.manager.cli.top.driver import Driver, Plan
-from musterd.manager.cli.top.paint import Painter
-from musterd.manager.cli.top.state import NodeSeen, Size, State
+from musterd.console.top.driver import Driver, Plan
+from musterd.console.top.paint import Painter
+from musterd.console.top.state import NodeSeen, Size, State
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import Counts, JobState, NewJob

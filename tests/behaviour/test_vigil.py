@@ -10,7 +10,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.manager.facets import facet
+from musterd.store.facets import facet
 from musterd.store.outlook import Outlook
 from musterd.workers.vigil import LOOK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine

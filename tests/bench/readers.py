@@ -17,10 +17,9 @@ import trio
 
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
-from musterd.manager.cli.node import Node, make_node
-from musterd.manager.cli.web import web_plan
-from musterd.manager.http.serving import serve
+from musterd.console.wiring import Node, make_node, web_plan
 from musterd.store.job import NewJob
+from musterd.web.server.serving import serve
 from tests.bench.running import ROOT
 
 READERS = 500

@@ -13,9 +13,9 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
 from musterd.config.settings import Settings
-from musterd.manager.doctor.finding import Finding
-from musterd.manager.doctor.patient import Patient, Ran
-from musterd.manager.doctor.visit import run_program, visit
+from musterd.console.doctor.finding import Finding
+from musterd.console.doctor.patient import Patient, Ran
+from musterd.console.doctor.visit import run_program, visit
 from tests.contract.rigs import PostgresRig
 from tests.support.findings import said
 from tests.support.stage import settings_with

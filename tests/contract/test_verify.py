@@ -9,9 +9,9 @@ from random import Random
 import pytest
 import trio
 
-from musterd.manager.verify.comparing import Comparison
-from musterd.manager.verify.judge import Judge
-from musterd.manager.verify.rules import Rule
+from musterd.console.verify.comparing import Comparison
+from musterd.console.verify.judge import Judge
+from musterd.console.verify.rules import Rule
 from musterd.store.audit import ROWS_AT_ONCE
 from musterd.store.engine import Engine
 from musterd.store.job import Action, AttemptOutcome, JobState, NewJob

@@ -7,7 +7,7 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict
 
-from musterd.manager.doctor.tables import OPTIONS
+from musterd.console.doctor.tables import OPTIONS
 from musterd.store.job import NewJob
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, closing_engine
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from tests.mutants.mutant import ROOT, Edit
 
 # What a simulation is made of. The links in musterd/ are relative: in a copy they lead to the copy.
-FOLDERS = ("config", "catalog", "store", "workers", "manager", "musterd", "tests")
+FOLDERS = ("config", "catalog", "store", "workers", "manager", "web", "console", "musterd", "tests")
 LEFT_OUT = shutil.ignore_patterns("*.tmp", "node_modules", ".*")
 
 

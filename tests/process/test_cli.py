@@ -124,7 +124,7 @@ def test_the_schema_is_told_and_made(home: Home) -> None:
 
 def test_help_is_quick_and_loads_nothing_large() -> None:
     program = (
-        "import sys, musterd.manager.cli; large = {'trio', 'psycopg', 'prometheus_client',"
+        "import sys, musterd.console; large = {'trio', 'psycopg', 'prometheus_client',"
         " 'hypercorn', 'starlette', 'cattrs', 'sqlite3'} & set(sys.modules); sys.exit(str(large))"
     )
     done = subprocess.run([COMMAND[0], "-c", program], capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from musterd.manager.doctor.finding import NAMES
+from musterd.console.doctor.finding import NAMES
 from tests.support import pgbouncer
 from tests.support.command import Done, Home, eventually
 from tests.support.http_client import ask

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from musterd.manager.cli.exits import Exit
+from musterd.console.exits import Exit
 from tests.support.command import Home, eventually
 
 SHORT = (

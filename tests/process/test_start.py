@@ -14,9 +14,9 @@ QUIET_SECONDS = 0.5
 # The web side and its libraries, the other verbs, what only they use.
 LATER = (
     *("anyio", "h2", "hpack", "hypercorn", "starlette", "wsproto", "psycopg_pool"),
-    *("musterd.manager.http.routes", "musterd.manager.http.ui", "musterd.manager.http.pages.html"),
-    *("musterd.manager.cli.enqueue", "musterd.manager.cli.control", "musterd.manager.cli.top"),
-    *("musterd.manager.doctor", "musterd.manager.simulate", "musterd.manager.verify"),
+    *("musterd.web.api.routes", "musterd.web.ui", "musterd.web.pages.html"),
+    *("musterd.console.verbs.enqueue", "musterd.console.verbs.control", "musterd.console.top"),
+    *("musterd.console.doctor", "musterd.console.simulate", "musterd.console.verify"),
     *("musterd.store.client", "musterd.store.sqlite"),
 )
 WEB = {"hypercorn.trio", "starlette.routing"}
@@ -37,7 +37,7 @@ def test_a_start_loads_what_the_first_job_needs(home: Home, fresh_database: Fres
         eventually(lambda: machine.job(1)["state"] == "succeeded")
         time.sleep(QUIET_SECONDS)
         names = loaded(daemon)
-        assert {"trio", "psycopg", "musterd.manager.http.samples"} <= names
+        assert {"trio", "psycopg", "musterd.web.samples"} <= names
         assert sorted(names & set(LATER)) == []
         assert ask(daemon.address, "/livez").status == 200
         eventually(lambda: loaded(daemon) >= WEB)

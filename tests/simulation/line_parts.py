@@ -10,9 +10,9 @@ from uuid import UUID
 
 import trio
 
-from musterd.manager.facets import facet
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
+from musterd.store.facets import facet
 from musterd.store.outlook import Outlook
 from musterd.store.phases import PhaseStart, PhaseStep, Results
 from musterd.store.retention import Errand, Place, Strides

@@ -14,9 +14,9 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.daemon import Daemon, DaemonPlan
-from musterd.manager.metrics import Metrics
-from musterd.manager.watched import WatchedEngine
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.watched import WatchedEngine
+from musterd.manager.node.daemon import Daemon, DaemonPlan
 from musterd.workers.context import JobContext
 from tests.simulation.handlers import HOST
 from tests.simulation.line import Ground, Line

@@ -12,7 +12,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.manager.supervisor import Supervisor
+from musterd.manager.scaling.supervisor import Supervisor
 from musterd.store.job import NewJob
 from musterd.workers.desk import Desk
 from musterd.workers.held import Held

@@ -13,7 +13,7 @@ import attrs
 import click
 from click.testing import CliRunner
 
-from musterd.manager.cli.app import musterd
+from musterd.console.app import musterd
 
 CANARY = "canary-of-the"
 

@@ -13,7 +13,6 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.manager.facets import facet
 from musterd.store.engine import ReapRequest, SchemaState
 from musterd.store.errors import (
     InputRefused,
@@ -22,6 +21,7 @@ from musterd.store.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
+from musterd.store.facets import facet
 from musterd.store.job import (
     Action,
     Claim,

@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 
 from musterd import __version__
-from musterd.manager.cli.app import SECTIONS, musterd
-from musterd.manager.cli.exits import Exit
-from musterd.manager.cli.given import SHARED_OPTIONS
+from musterd.console.app import SECTIONS, musterd
+from musterd.console.exits import Exit
+from musterd.console.given import SHARED_OPTIONS
 from tests.support.man_texts import (
     DESCRIPTION,
     ENVIRONMENT,

@@ -10,8 +10,8 @@ import yaml  # type: ignore[import-untyped]  # it brings no types
 from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.metrics import Metrics
-from musterd.manager.view import Decision
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.node.status import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState
 from musterd.store.vitals import Signs
 from musterd.workers.listener import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.metrics import Metrics
+from musterd.manager.metrics.metrics import Metrics
 from musterd.store.job import AttemptOutcome, JobState
 from musterd.workers.listener import Report
 

@@ -6,16 +6,16 @@ import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from musterd.manager.http.pages.job import Seen as JobSeen
-from musterd.manager.http.pages.nodes import Seen as NodesSeen
-from musterd.manager.http.pages.overview import Overview
-from musterd.manager.http.pages.trend import Sample, trend_of
-from musterd.manager.view import Decision, TenantStatus, WorkerView
+from musterd.manager.node.status import Decision, TenantStatus, WorkerView
 from musterd.store.duties import DutyRecord
 from musterd.store.job import AttemptOutcome, AttemptRecord, Counts, JobRecord, JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import PhaseRecord, PhaseState
+from musterd.web.pages.job import Seen as JobSeen
+from musterd.web.pages.nodes import Seen as NodesSeen
+from musterd.web.pages.overview import Overview
+from musterd.web.pages.trend import Sample, trend_of
 from tests.support.web_scene import STATUS
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)

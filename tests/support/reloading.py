@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from musterd.catalog.kinds import Catalog, WorkKind
-from musterd.manager.reload_outcome import Outcome
-from musterd.manager.reloading import Reloader
+from musterd.manager.reload.outcome import Outcome
+from musterd.manager.reload.reloading import Reloader
 from tests.support.stage import Node, Stage, settings_with, until
 
 

@@ -15,7 +15,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.load import load
 from musterd.config.schedules import Schedule
 from musterd.manager.duties.duty import Duty, Tally, serve
-from musterd.manager.schedules.keeper import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
+from musterd.manager.duties.schedules.keeper import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
 from musterd.store.errors import InputRefused
 from musterd.store.job import JobFilter, JobRecord
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Schedules

@@ -17,12 +17,12 @@ from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
 from musterd.config.load import load
 from musterd.config.settings import Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.daemon import Daemon, DaemonPlan
-from musterd.manager.metrics import Metrics
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.watched import WatchedEngine
+from musterd.manager.node.daemon import Daemon, DaemonPlan
+from musterd.manager.node.status import Decision, WorkerView
 from musterd.manager.systemd.service_manager import ServiceManager
-from musterd.manager.tenancy import Tenancy
-from musterd.manager.view import Decision, WorkerView
-from musterd.manager.watched import WatchedEngine
+from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post
 from musterd.store.job import JobFilter, JobRecord, JobState, NewJob
 from musterd.store.lookout import Lookout

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import attrs
 
-from musterd.manager.cli.top.state import NodeSeen, Size, State, StoreSeen, took_store
-from musterd.manager.objects import status_object
-from musterd.manager.view import Decision, TenantStatus
+from musterd.console.top.state import NodeSeen, Size, State, StoreSeen, took_store
+from musterd.manager.node.objects import status_object
+from musterd.manager.node.status import Decision, TenantStatus
 from musterd.store.board import BoardJob
 from musterd.store.job import Counts, JobState
 from musterd.store.nodes import NodeRecord

@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from musterd.manager.scaling import ScalingPolicy
-from musterd.manager.simulate.model import Rules
-from musterd.manager.simulate.reading import TraceReader
-from musterd.manager.simulate.trace import NONE, Trace
+from musterd.console.simulate.model import Rules
+from musterd.console.simulate.reading import TraceReader
+from musterd.console.simulate.trace import NONE, Trace
+from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.store.events import EventLog
 
 BEGUN_AT = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)

@@ -19,19 +19,19 @@ from musterd.config.credentials import BearerToken
 from musterd.config.load import load
 from musterd.config.reload import Changes
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.counting import CountsCache
-from musterd.manager.feed.feed import Feed
-from musterd.manager.http.answers import DEFAULT_TENANT
-from musterd.manager.http.keys import Keys
-from musterd.manager.http.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
-from musterd.manager.http.serving import serve
-from musterd.manager.metrics import Metrics
-from musterd.manager.reload_outcome import NotNow, Outcome, Taken
-from musterd.manager.view import Decision, NodeStatus, WorkerView
+from musterd.manager.events.feed.feed import Feed
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.node.status import Decision, NodeStatus, WorkerView
+from musterd.manager.reload.outcome import NotNow, Outcome, Taken
+from musterd.manager.tenancy.counting import CountsCache
 from musterd.store.engine import Engine
 from musterd.store.job import Counts, JobRecord, JobState
 from musterd.store.payload import PayloadLimits
 from musterd.store.sqlite.engine import SqliteEngine
+from musterd.web.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
+from musterd.web.server.answers import DEFAULT_TENANT
+from musterd.web.server.keys import Keys
+from musterd.web.server.serving import serve
 from tests.support.http_client import Answer, ask
 
 SETTINGS = load(None, {}, (), Path("no.such.file")).settings

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from musterd import Client
-from musterd.manager.cli.app import musterd
+from musterd.console.app import musterd
 
 common: Any = import_module("common")
 CATALOG = Path(__file__).with_name("kinds.toml")
@@ -30,7 +30,7 @@ def main(words: Sequence[str]) -> None:
         case ["latency", count, gap_ms]:
             _enqueue_slowly(int(count), int(gap_ms) / 1000)
         case ["worker", concurrency, _kind]:
-            import_module("musterd.manager.daemon")  # before the gun, as all contestants do
+            import_module("musterd.manager.node.daemon")  # before the gun, as all contestants do
             common.gate()
             musterd(["run", *_settings(concurrency)])
         case _:

@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
-from musterd.manager.verify.judge import Judge
-from musterd.manager.verify.lines import NoLog, events_of
-from musterd.manager.verify.verdict import verdict_lines, verdict_object
+from musterd.console.verify.judge import Judge
+from musterd.console.verify.lines import NoLog, events_of
+from musterd.console.verify.verdict import verdict_lines, verdict_object
 from musterd.store.event_types import EVENTS
 from tests.fuzz.mutating import changed, crossed
 

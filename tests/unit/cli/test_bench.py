@@ -8,10 +8,10 @@ from attrs import evolve
 
 from musterd.config.load import load
 from musterd.config.tenants import settings_of
-from musterd.manager.cli.bench.circumstances import bench_settings
-from musterd.manager.cli.bench.figures import Found, Order, Spread, spread_of
-from musterd.manager.cli.bench.kinds import BEGINS, NOTHING, bench_catalog
-from musterd.manager.cli.bench.telling import (
+from musterd.console.bench.circumstances import bench_settings
+from musterd.console.bench.figures import Found, Order, Spread, spread_of
+from musterd.console.bench.kinds import BEGINS, NOTHING, bench_catalog
+from musterd.console.bench.telling import (
     AGAINST,
     Machine,
     cut_text,

@@ -10,10 +10,10 @@ import tomli
 from click.testing import CliRunner, Result
 
 from musterd.config.faults import ConfigError, Fault
-from musterd.manager.cli.app import musterd
-from musterd.manager.cli.exits import Exit, complaint_about
-from musterd.manager.cli.times import read_delay, read_moment
-from musterd.manager.errors import StartError
+from musterd.console.app import musterd
+from musterd.console.exits import Exit, complaint_about
+from musterd.console.times import read_delay, read_moment
+from musterd.manager.node.errors import StartError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 
 ROOT = Path(__file__).parents[3]

@@ -5,9 +5,9 @@ import io
 import attrs
 import pytest
 
-from musterd.manager.cli.node import crew_bar, status_line
-from musterd.manager.cli.out import LiveLine
-from musterd.manager.cli.show import percentile
+from musterd.console.out import LiveLine
+from musterd.console.verbs.demo_play import percentile
+from musterd.console.wiring import crew_bar, status_line
 from tests.support.web_scene import STATUS
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from musterd.config.load import load
 from musterd.config.tenants import settings_of
-from musterd.manager.cli.asking import Asked, Seen
-from musterd.manager.cli.exits import Exit
-from musterd.manager.cli.remarks import remarks
-from musterd.manager.cli.status import LINES_MAX, lines
-from musterd.manager.objects import status_object
-from musterd.manager.view import TenantStatus
+from musterd.console.asking import Asked, Seen
+from musterd.console.exits import Exit
+from musterd.console.remarks import remarks
+from musterd.console.verbs.status import LINES_MAX, lines
+from musterd.manager.node.objects import status_object
+from musterd.manager.node.status import TenantStatus
 from musterd.store.board import Troubles
 from musterd.store.duties import DutyRecord
 from tests.support.top_scene import DECISION, HOSTILE, NODE, NOW, WHERE, counts

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.cli.top.cells import cut, fitted, line, plain, span, width
-from musterd.manager.cli.top.drawing import draw
-from musterd.manager.cli.top.header import crew_cells, spark
-from musterd.manager.cli.top.paint import CLEAR, Painter
-from musterd.manager.cli.top.pressing import help_panel
-from musterd.manager.cli.top.sifting import Filter, read_filter
-from musterd.manager.cli.top.snapshot import snapshot_object, text
-from musterd.manager.cli.top.state import (
+from musterd.console.top.cells import cut, fitted, line, plain, span, width
+from musterd.console.top.drawing import draw
+from musterd.console.top.header import crew_cells, spark
+from musterd.console.top.paint import CLEAR, Painter
+from musterd.console.top.pressing import help_panel
+from musterd.console.top.sifting import Filter, read_filter
+from musterd.console.top.snapshot import snapshot_object, text
+from musterd.console.top.state import (
     Mode,
     NodeSeen,
     Question,

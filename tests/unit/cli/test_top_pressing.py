@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.cli.top.columns import COLUMNS
-from musterd.manager.cli.top.pressing import ACTIONS, COMMANDS, HELP, MOVES, press
-from musterd.manager.cli.top.state import (
+from musterd.console.top.columns import COLUMNS
+from musterd.console.top.pressing import ACTIONS, COMMANDS, HELP, MOVES, press
+from musterd.console.top.state import (
     Act,
     Do,
     GoTo,

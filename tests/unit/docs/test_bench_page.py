@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from musterd.manager.cli.app import musterd
-from musterd.manager.cli.bench import verb
-from musterd.manager.cli.bench.figures import BATCH, Found, Order
-from musterd.manager.cli.bench.telling import Machine, report_object
-from musterd.manager.cli.exits import Exit
+from musterd.console.app import musterd
+from musterd.console.bench import verb
+from musterd.console.bench.figures import BATCH, Found, Order
+from musterd.console.bench.telling import Machine, report_object
+from musterd.console.exits import Exit
 from musterd.store.scratch import PREFIX
 from musterd.store.words import count_text
 from tests.support.pages import bare, codes, page, table

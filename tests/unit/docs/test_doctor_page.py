@@ -1,10 +1,10 @@
 """The page on the doctor tells each check, each exit code and the figures of the code."""
 
-from musterd.manager.cli.exits import Exit
-from musterd.manager.doctor import tables
-from musterd.manager.doctor.finding import NAMES
-from musterd.manager.doctor.rounds import CHECK_SECONDS
-from musterd.manager.doctor.stores import FILE_SECONDS
+from musterd.console.doctor import tables
+from musterd.console.doctor.finding import NAMES
+from musterd.console.doctor.rounds import CHECK_SECONDS
+from musterd.console.doctor.stores import FILE_SECONDS
+from musterd.console.exits import Exit
 from musterd.store.words import count_text
 from tests.support.pages import bare, page, prose, table
 

@@ -1,13 +1,13 @@
 """The page on duties names those that there are, with their pace and batches."""
 
-from musterd.manager.background import COUNT_SECONDS, FOLD_SECONDS, RESTING
 from musterd.manager.duties.duty import BACKOFF_SECONDS_MAX
 from musterd.manager.duties.events import TRIMMED_ROWS
 from musterd.manager.duties.leadership import REBALANCE_SECONDS
 from musterd.manager.duties.names import DUTIES
 from musterd.manager.duties.reaping import BATCH
-from musterd.manager.schedules.keeper import LOOK_SECONDS as SCHEDULES_SECONDS
-from musterd.manager.schedules.keeper import SLOTS_A_ROUND
+from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SCHEDULES_SECONDS
+from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND
+from musterd.manager.tenancy.background import COUNT_SECONDS, FOLD_SECONDS, RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS
 from musterd.store.duties import FOLDED_ROWS
 from tests.support.pages import bare, page, table

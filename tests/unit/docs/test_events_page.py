@@ -2,7 +2,7 @@
 
 import attrs
 
-from musterd.manager.view import Decision
+from musterd.manager.node.status import Decision
 from musterd.store.event_types import EVENTS
 from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
 from tests.support.pages import bare, codes, page, table

@@ -1,14 +1,14 @@
 """The page on following names the options, parameters and bounds that there are."""
 
 from musterd.config.settings import Settings
-from musterd.manager.cli.events import LIMIT_DEFAULT, events
-from musterd.manager.cli.given import SHARED_OPTIONS
-from musterd.manager.feed.feed import PING_SECONDS, POLL_SECONDS
-from musterd.manager.feed.frames import RETRY_MS, opening
-from musterd.manager.feed.reader import STUCK_SECONDS
-from musterd.manager.http.serving import CONNECTIONS_MAX
-from musterd.manager.http.table import OPERATIONS
+from musterd.console.given import SHARED_OPTIONS
+from musterd.console.verbs.events import LIMIT_DEFAULT, events
+from musterd.manager.events.feed.feed import PING_SECONDS, POLL_SECONDS
+from musterd.manager.events.feed.frames import RETRY_MS, opening
+from musterd.manager.events.feed.reader import STUCK_SECONDS
 from musterd.store.event_names import GROUPS, event_type
+from musterd.web.api.table import OPERATIONS
+from musterd.web.server.serving import CONNECTIONS_MAX
 from tests.support.pages import codes, page, table
 from tests.support.stage import settings_with
 

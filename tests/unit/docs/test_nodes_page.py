@@ -4,7 +4,7 @@ import re
 
 import attrs
 
-from musterd.manager.fingerprint import DIGITS, WHOLE_TABLES
+from musterd.manager.node.fingerprint import DIGITS, WHOLE_TABLES
 from musterd.store.disagreement import warnings
 from musterd.store.nodes import (
     FORGET_SECONDS,

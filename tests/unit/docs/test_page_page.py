@@ -1,12 +1,12 @@
 """The page on the page names its views, and its bounds are those of the code."""
 
-from musterd.manager.http.pages import job, jobs, nodes, overview, timeline
-from musterd.manager.http.pages.layout import VIEWS
-from musterd.manager.http.pages.trend import SAMPLE_SECONDS
-from musterd.manager.http.samples import REST_SECONDS, SAMPLES_MAX
-from musterd.manager.http.ui import acting, seeing, sessions, views
-from musterd.manager.http.ui.live import LOOK_SECONDS, LOOKS_A_SECOND
 from musterd.store import bulk
+from musterd.web.pages import job, jobs, nodes, overview, timeline
+from musterd.web.pages.layout import VIEWS
+from musterd.web.pages.trend import SAMPLE_SECONDS
+from musterd.web.samples import REST_SECONDS, SAMPLES_MAX
+from musterd.web.ui import acting, seeing, sessions, views
+from musterd.web.ui.live import LOOK_SECONDS, LOOKS_A_SECOND
 from tests.support.pages import page, table
 
 PAGE = page("page.md")

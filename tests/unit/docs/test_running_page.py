@@ -1,7 +1,7 @@
 """The page on running names every exit code and every trouble of the store."""
 
-from musterd.manager.cli.exits import Exit
-from musterd.manager.objects import TROUBLE_WORDS
+from musterd.console.exits import Exit
+from musterd.manager.node.objects import TROUBLE_WORDS
 from tests.support.pages import bare, page, table
 
 PAGE = page("running.md")

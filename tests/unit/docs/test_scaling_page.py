@@ -4,10 +4,10 @@ from typing import get_args
 
 import attrs
 
-from musterd.manager import observing
-from musterd.manager.scaling import Limit
-from musterd.manager.shares import Others, share_of
-from musterd.manager.view import Decision
+from musterd.manager.scaling import observing
+from musterd.manager.node.status import Decision
+from musterd.manager.scaling.decision import Limit
+from musterd.manager.scaling.shares import Others, share_of
 from musterd.store.nodes import LIVE_SECONDS, YOUNG_SECONDS
 from tests.support.pages import bare, page, table
 

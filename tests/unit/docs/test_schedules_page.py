@@ -12,15 +12,15 @@ import pytest
 from musterd.config.cron import NICKNAMES, Cron, read_cron
 from musterd.config.load import load
 from musterd.config.schedules import JsonValue, ScheduleTable
-from musterd.manager.cli.schedules import schedules
-from musterd.manager.schedules.keeper import (
+from musterd.console.verbs.schedules import schedules
+from musterd.manager.duties.schedules.keeper import (
     CLOCK_AHEAD,
     HELD_BACK_SECONDS,
     LOOK_SECONDS,
     SLOTS_A_ROUND,
 )
-from musterd.manager.schedules.objects import SLOTS_SHOWN, schedule_object
-from musterd.manager.schedules.slots import MISSED_MAX, ON_TIME, seeing
+from musterd.manager.duties.schedules.objects import SLOTS_SHOWN, schedule_object
+from musterd.manager.duties.schedules.slots import MISSED_MAX, ON_TIME, seeing
 from musterd.store.schedules import ScheduleRecord
 from tests.support.pages import Block, bare, blocks, codes, page, table
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from musterd.manager.cli.exits import Exit
-from musterd.manager.cli.tune import QUANTILE, WAIT_SECONDS
-from musterd.manager.simulate.advice import advice_object
-from musterd.manager.simulate.figures import figures_object
-from musterd.manager.simulate.model import simulate
-from musterd.manager.simulate.reading import ATTEMPTS_MAX
-from musterd.manager.simulate.report import Comparison, comparison_object
-from musterd.manager.simulate.tuning import COUNT_MAX, GAIN_SHARE, SIMULATIONS_MAX, Aim, tune
+from musterd.console.exits import Exit
+from musterd.console.simulate.advice import advice_object
+from musterd.console.simulate.figures import figures_object
+from musterd.console.simulate.model import simulate
+from musterd.console.simulate.reading import ATTEMPTS_MAX
+from musterd.console.simulate.report import Comparison, comparison_object
+from musterd.console.simulate.tuning import COUNT_MAX, GAIN_SHARE, SIMULATIONS_MAX, Aim, tune
+from musterd.console.verbs.tune import QUANTILE, WAIT_SECONDS
 from tests.support.pages import page, table
 from tests.support.traces import rules, trace_of
 

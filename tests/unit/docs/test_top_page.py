@@ -1,8 +1,8 @@
 """The page on `musterd top` tells every key and the numbers of the program."""
 
-from musterd.manager.cli.top.pressing import HELP
-from musterd.manager.cli.top.sifting import BOUND, SPAN
-from musterd.manager.cli.top.state import RATE_SECONDS, SAMPLES_MAX
+from musterd.console.top.pressing import HELP
+from musterd.console.top.sifting import BOUND, SPAN
+from musterd.console.top.state import RATE_SECONDS, SAMPLES_MAX
 from tests.support.pages import bare, page, table
 
 PAGE = page("top.md")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from musterd.manager.cli.exits import Exit
-from musterd.manager.verify.docket import KEPT_MAX
-from musterd.manager.verify.judge import Judge
-from musterd.manager.verify.rules import Rule
-from musterd.manager.verify.targets import OVERLAP
-from musterd.manager.verify.verdict import verdict_object
+from musterd.console.exits import Exit
+from musterd.console.verify.docket import KEPT_MAX
+from musterd.console.verify.judge import Judge
+from musterd.console.verify.rules import Rule
+from musterd.console.verify.targets import OVERLAP
+from musterd.console.verify.verdict import verdict_object
 from tests.support.pages import page
 
 PAGE = page("verify.md")

@@ -1,8 +1,8 @@
 """The page on `why` tells every reason, every key, and the figures of the code."""
 
-from musterd.manager.http.why_schema import WHY_SCHEMA
 from musterd.store.reasons import Code
 from musterd.store.standing import LINE_BOUND
+from musterd.web.api.why_schema import WHY_SCHEMA
 from tests.support.pages import bare, codes, page, table
 
 PAGE = page("why.md")

@@ -7,10 +7,10 @@ import attrs
 import pytest
 
 from musterd.config.cron import Cron
-from musterd.manager.doctor import embedded, machine, systemd
-from musterd.manager.doctor.leases import judge_leases
-from musterd.manager.doctor.stores import judge_schema
-from musterd.manager.doctor.work import judge_schedules, judge_signing, judge_zones
+from musterd.console.doctor import embedded, machine, systemd
+from musterd.console.doctor.leases import judge_leases
+from musterd.console.doctor.stores import judge_schema
+from musterd.console.doctor.work import judge_schedules, judge_signing, judge_zones
 from musterd.store.engine import SchemaState
 from musterd.store.vitals import (
     File,

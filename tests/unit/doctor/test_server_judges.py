@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from musterd.manager.doctor import nodes, server, tables
+from musterd.console.doctor import nodes, server, tables
 from musterd.store.vitals import (
     Connections,
     Holder,

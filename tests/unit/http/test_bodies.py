@@ -7,9 +7,9 @@ import contextlib
 import pytest
 import trio
 
-from musterd.manager.http import body, unread
-from musterd.manager.http import serving as server
 from musterd.store.job import Counts
+from musterd.web.server import body, unread
+from musterd.web.server import serving as server
 from tests.support.web_scene import COUNTS, PAYLOAD_BYTES_MAX, Web, serving
 
 CHUNKED = b"Host: localhost\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"

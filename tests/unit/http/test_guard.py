@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import trio
 
-from musterd.manager.http import serving as server
+from musterd.web.server import serving as server
 from tests.support.web_scene import Web, serving
 
 TOKEN = "s3cret"

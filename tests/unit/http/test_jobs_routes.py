@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.manager.http import jobs
 from musterd.store.job import ClaimRequest
+from musterd.web.api import jobs
 from tests.support.http_client import Answer
 from tests.support.web_scene import PAYLOAD_BYTES_MAX, Web, serving
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from musterd.config.credentials import BearerToken
-from musterd.manager.http.keys import NOBODY, Keys
-from musterd.manager.http.operation import Operation
-from musterd.manager.http.table import OPERATIONS
+from musterd.web.api.operation import Operation
+from musterd.web.api.table import OPERATIONS
+from musterd.web.server.keys import NOBODY, Keys
 from tests.support.web_scene import Web, serving
 
 TOKENS = (

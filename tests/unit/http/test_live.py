@@ -11,12 +11,12 @@ import trio
 from trio.testing import MockClock
 
 from musterd.config.credentials import BearerToken
-from musterd.manager.http.pages.html import Html
-from musterd.manager.http.pages.trend import SAMPLE_SECONDS, Sample, trend_of
-from musterd.manager.http.samples import REST_SECONDS, SAMPLES_MAX, Samples
-from musterd.manager.http.ui import seeing
-from musterd.manager.http.ui.live import LOOK_SECONDS, Gone, Key, Live, Parts, Shown
 from musterd.store.job import Counts, NewJob
+from musterd.web.pages.html import Html
+from musterd.web.pages.trend import SAMPLE_SECONDS, Sample, trend_of
+from musterd.web.samples import REST_SECONDS, SAMPLES_MAX, Samples
+from musterd.web.ui import seeing
+from musterd.web.ui.live import LOOK_SECONDS, Gone, Key, Live, Parts, Shown
 from tests.support.command import eventually
 from tests.support.sse_client import Refused, opened, stream
 from tests.support.web_scene import (

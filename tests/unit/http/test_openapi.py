@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.manager.http.openapi import document
-from musterd.manager.http.schemas import COMPONENTS, WISHES
-from musterd.manager.http.table import OPERATIONS
-from musterd.manager.http.wish import FIELDS
 from musterd.store.job import ClaimRequest, NewJob
+from musterd.web.api.openapi import document
+from musterd.web.api.schemas import COMPONENTS, WISHES
+from musterd.web.api.table import OPERATIONS
+from musterd.web.api.wish import FIELDS
 from tests.support.web_scene import serving
 
 DOCUMENT: dict[str, Any] = document(OPERATIONS, "1.2.3")

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from musterd.manager.http.pages.assets import ASSETS, CONTENT_SECURITY_POLICY
-from musterd.manager.http.routes import EVERY
-from musterd.manager.http.table import OPERATIONS
-from musterd.manager.http.ui.table import UI_OPERATIONS
 from musterd.store import bulk
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import Action, JobState, NewJob
+from musterd.web.api.routes import EVERY
+from musterd.web.api.table import OPERATIONS
+from musterd.web.pages.assets import ASSETS, CONTENT_SECURITY_POLICY
+from musterd.web.ui.table import UI_OPERATIONS
 from tests.support.browsing import FORM, Browser
 from tests.support.web_scene import Web, serving
 
@@ -182,7 +182,7 @@ async def test_a_filter_that_leaves_nothing_to_do_it_to_says_so() -> None:
 async def test_more_than_can_be_done_in_one_go_is_done_in_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("musterd.manager.http.ui.acting.ACT_SECONDS", 0.0)
+    monkeypatch.setattr("musterd.web.ui.acting.ACT_SECONDS", 0.0)
     monkeypatch.setattr(bulk, "BATCH", 40)
     async with serving() as web:
         await web.engine.enqueue([NewJob("report") for _ in range(100)])

@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.http.pages import job, jobs, nodes, overview, plain, scaling
-from musterd.manager.http.pages.html import address, el, escaped, join, link
-from musterd.manager.http.pages.layout import Frame, View, document
-from musterd.manager.http.pages.question import Question, question
-from musterd.manager.http.pages.sparkline import sparkline
-from musterd.manager.http.pages.words import LIMITS, reason_words, stretches
-from musterd.manager.scaling import Bound, Limit
-from musterd.manager.view import WorkerView
+from musterd.manager.node.status import WorkerView
+from musterd.manager.scaling.decision import Bound, Limit
 from musterd.store.bulk import Survey
 from musterd.store.job import Action, JobState
 from musterd.store.selection import Candidate
+from musterd.web.pages import job, jobs, nodes, overview, plain, scaling
+from musterd.web.pages.html import address, el, escaped, join, link
+from musterd.web.pages.layout import Frame, View, document
+from musterd.web.pages.question import Question, question
+from musterd.web.pages.sparkline import sparkline
+from musterd.web.pages.words import LIMITS, reason_words, stretches
 from tests.support.page_scene import (
     COUNTS,
     crew_named,

@@ -6,8 +6,8 @@ import trio
 
 from musterd.config.differences import Change, Named
 from musterd.config.reload import Changes
-from musterd.manager.http import reload
-from musterd.manager.reload_outcome import Refused, Taken
+from musterd.manager.reload.outcome import Refused, Taken
+from musterd.web.api import reload
 from tests.support.web_scene import SETTINGS, serving
 
 KEYS = (

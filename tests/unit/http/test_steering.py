@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from musterd.config.credentials import BearerToken
-from musterd.manager.http.plan import TargetSeen
-from musterd.manager.http.table import OPERATIONS
 from musterd.store.job import JobState
+from musterd.web.api.table import OPERATIONS
+from musterd.web.plan import TargetSeen
 from tests.support.web_scene import serving
 
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from musterd.manager.http import calling
-from musterd.manager.http.table import OPERATIONS
 from musterd.store.sqlite.engine import SqliteEngine
+from musterd.web.api.table import OPERATIONS
+from musterd.web.server import calling
 from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.support.web_scene import Web, serving
 

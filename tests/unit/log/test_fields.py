@@ -29,7 +29,11 @@ def called(call: ast.Call) -> str:
 
 
 def functions() -> Iterator[tuple[str, ast.AST, str]]:
-    paths = [path for folder in ("manager", "workers") for path in (ROOT / folder).rglob("*.py")]
+    paths = [
+        path
+        for folder in ("manager", "web", "console", "workers")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     for path in sorted(paths):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

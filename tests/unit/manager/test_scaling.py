@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.scaling import Memory, Plan, Policy, ScalingPolicy, Seen, decide, raw_wish
-from musterd.manager.shares import Others
+from musterd.manager.scaling.decision import (
+    Memory,
+    Plan,
+    Policy,
+    ScalingPolicy,
+    Seen,
+    decide,
+    raw_wish,
+)
+from musterd.manager.scaling.shares import Others
 
 POLICY = ScalingPolicy(
     policy="demand",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.scaling import (
+from musterd.manager.scaling.decision import (
     Memory,
     Plan,
     ScalingPolicy,
@@ -15,7 +15,7 @@ from musterd.manager.scaling import (
     useful_size,
     useful_wish,
 )
-from musterd.manager.shares import Others
+from musterd.manager.scaling.shares import Others
 from tests.unit.manager.test_scaling import NOW, POLICY, counts, policies
 
 FRESH = Memory()

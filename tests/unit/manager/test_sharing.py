@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.sharing import (
+from musterd.manager.scaling.sharing import (
     TURN_SECONDS,
     Ask,
     Turns,

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
-from musterd.manager.metrics import Metrics
-from musterd.manager.view import Decision
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.node.status import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.workers.listener import Listener
 from tests.support.metric_samples import make, report, samples, value

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from musterd.manager.service_times import RUNS_MAX, ServiceTimes
+from musterd.manager.scaling.service_times import RUNS_MAX, ServiceTimes
 from musterd.store.job import AttemptOutcome, JobState
 from musterd.workers.listener import Report
 

@@ -3,7 +3,12 @@
 import trio
 from prometheus_client import CollectorRegistry, generate_latest
 
-from musterd.manager.vital_metrics import FRESH_SECONDS, LIMIT_SECONDS, VitalMetrics, VitalsCache
+from musterd.manager.metrics.vital_metrics import (
+    FRESH_SECONDS,
+    LIMIT_SECONDS,
+    VitalMetrics,
+    VitalsCache,
+)
 from musterd.store.errors import StoreUnavailable
 from musterd.store.vitals import Signs
 

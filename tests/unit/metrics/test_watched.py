@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.metrics import Metrics
-from musterd.manager.watched import WatchedEngine
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.watched import WatchedEngine
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.job import Hint, NewJob

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from musterd.manager.cli.bar import progress_bar
-from musterd.manager.cli.events import event_line
+from musterd.console.bar import progress_bar
+from musterd.console.verbs.events import event_line
 from musterd.store.event_names import event_type
 from musterd.store.event_report import event_words
 from musterd.store.event_types import EVENTS

@@ -8,7 +8,6 @@ from uuid import uuid4
 import attrs
 import pytest
 
-from musterd.manager.http.why_schema import REASON_SCHEMA, WHY_SCHEMA
 from musterd.store.estimate import Estimate
 from musterd.store.job import JobState
 from musterd.store.nodes import Kinds, KindStanding, NodeRecord, node_object
@@ -16,6 +15,7 @@ from musterd.store.reasons import Code
 from musterd.store.standing import JobStanding, Leased, Line, Standing, TargetJob
 from musterd.store.why import why
 from musterd.store.why_report import band_text, why_object, why_text
+from musterd.web.api.why_schema import REASON_SCHEMA, WHY_SCHEMA
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NASTY = "a\x1b[31m\nb"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from musterd.manager.simulate.chart import (
+from musterd.console.simulate.chart import (
     COLUMNS,
     bars,
     chart_lines,
@@ -10,8 +10,8 @@ from musterd.manager.simulate.chart import (
     queue_columns,
     scale_line,
 )
-from musterd.manager.simulate.figures import quantile, waits_of
-from musterd.manager.simulate.model import simulate
+from musterd.console.simulate.figures import quantile, waits_of
+from musterd.console.simulate.model import simulate
 from tests.support.traces import rules, trace_of
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musterd.manager.scaling import Memory, Seen, decide
-from musterd.manager.simulate.floor import Floor
-from musterd.manager.simulate.model import Rules, simulate
-from musterd.manager.simulate.trace import NONE, Trace
+from musterd.console.simulate.floor import Floor
+from musterd.console.simulate.model import Rules, simulate
+from musterd.console.simulate.trace import NONE, Trace
+from musterd.manager.scaling.decision import Memory, Seen, decide
 from tests.support.scale import scaled
 from tests.support.traces import rules, trace_of
 

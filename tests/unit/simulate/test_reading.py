@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from musterd.manager.simulate.reading import TraceReader
-from musterd.manager.simulate.trace import NONE, Trace
+from musterd.console.simulate.reading import TraceReader
+from musterd.console.simulate.trace import NONE, Trace
 from musterd.store.events import Event
 from tests.support.traces import BEGUN_AT
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from musterd.manager.simulate.advice import advice_lines, settings_lines, summary_lines
-from musterd.manager.simulate.figures import quantile
-from musterd.manager.simulate.model import Rules, simulate
-from musterd.manager.simulate.trace import Trace
-from musterd.manager.simulate.tuning import SIMULATIONS_MAX, Advice, Aim, Counts, tune
+from musterd.console.simulate.advice import advice_lines, settings_lines, summary_lines
+from musterd.console.simulate.figures import quantile
+from musterd.console.simulate.model import Rules, simulate
+from musterd.console.simulate.trace import Trace
+from musterd.console.simulate.tuning import SIMULATIONS_MAX, Advice, Aim, Counts, tune
 from tests.support.traces import rules, trace_of
 
 # Every five minutes 40 jobs of 10 s at once.

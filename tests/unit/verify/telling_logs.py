@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from musterd.manager.verify.judge import Judge
+from musterd.console.verify.judge import Judge
 from musterd.store.events import Event
 
 START = datetime(2030, 1, 1, 9, tzinfo=UTC)

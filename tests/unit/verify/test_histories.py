@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from musterd.manager.verify.judge import Judge
-from musterd.manager.verify.lines import events_of
-from musterd.manager.verify.rules import Rule
+from musterd.console.verify.judge import Judge
+from musterd.console.verify.lines import events_of
+from musterd.console.verify.rules import Rule
 from tests.checker.examples import broken
 from tests.checker.examples.model import drawn
 from tests.checker.examples.model_store import Store

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from musterd.manager.verify.judge import Judge
-from musterd.manager.verify.lines import NoLog, events_of
-from musterd.manager.verify.verdict import verdict_lines, verdict_object
+from musterd.console.verify.judge import Judge
+from musterd.console.verify.lines import NoLog, events_of
+from musterd.console.verify.verdict import verdict_lines, verdict_object
 from musterd.store.event_report import event_object
 from tests.unit.verify.telling_logs import judged, log
 

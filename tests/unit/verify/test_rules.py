@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from musterd.manager.verify.rules import TEXTS, Rule
+from musterd.console.verify.rules import TEXTS, Rule
 from tests.unit.verify.telling_logs import broken, judged, log
 
 RUN = ("1 enqueued", "1 started 1")

@@ -1,0 +1,120 @@
+"""The tree of verbs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
+
+import click
+
+from musterd import __version__
+from musterd.console.given import Given, Verbs
+
+# In the order in which people meet them: each verb, and the module that has it.
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Jobs": {
+        "enqueue": "verbs.enqueue",
+        "jobs": "verbs.jobs",
+        "job": "verbs.jobs",
+        "why": "verbs.why",
+        "events": "verbs.events",
+        "cancel": "verbs.control",
+        "pause": "verbs.control",
+        "resume": "verbs.control",
+        "release": "verbs.control",
+        "clear": "verbs.control",
+        "webhooks": "verbs.webhooks",
+    },
+    "Operating": {
+        "run": "verbs.run",
+        "status": "verbs.status",
+        "top": "top.verb",
+        "doctor": "verbs.doctor",
+        "verify": "verbs.verify",
+        "nodes": "verbs.nodes",
+        "duties": "verbs.duties",
+        "scaling": "verbs.scaling",
+        "simulate": "verbs.simulate",
+        "tune": "verbs.tune",
+        "queue": "verbs.queue",
+        "schedules": "verbs.schedules",
+        "reload": "verbs.reload",
+        "drain": "verbs.drain",
+    },
+    "Setting up": {
+        "demo": "verbs.demo",
+        "bench": "bench.verb",
+        "kinds": "verbs.kinds",
+        "config": "verbs.config",
+        "db": "verbs.db",
+        "completion": "verbs.completion",
+        "version": "verbs.version",
+    },
+}
+HOMES = {verb: home for verbs in SECTIONS.values() for verb, home in verbs.items()}
+
+SHORT_HELP_MAX = 100
+
+
+class _Commands(MutableMapping[str, click.Command]):
+    """The verbs by name. The module of one is loaded when it is first asked for: a daemon starts
+    without those of all the others.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            home = import_module(f"musterd.console.{HOMES[name]}")
+            self._loaded[name] = getattr(home, name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, verb: click.Command) -> None:
+        raise TypeError(f"{name}: verbs are named in HOMES")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"{name}: verbs are named in HOMES")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(HOMES)
+
+    def __len__(self) -> int:
+        return len(HOMES)
+
+
+class Musterd(Verbs):
+    """The tree of verbs, whose help lists them in sections."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for name, verbs in SECTIONS.items():
+            short = (
+                (verb, self.commands[verb].get_short_help_str(SHORT_HELP_MAX)) for verb in verbs
+            )
+            with formatter.section(name):
+                formatter.write_dl(list(short))
+
+
+@click.group(
+    cls=Musterd,
+    commands=_Commands(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="musterd", message="%(prog)s %(version)s")
+@click.pass_context
+def musterd(context: click.Context) -> None:
+    """Durable jobs under leases, run by a crew that grows and shrinks with the queue.
+
+    Try `musterd demo`, or `musterd run` in one terminal and `musterd enqueue report --wait` in
+    another.
+    """
+    context.ensure_object(Given)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        context.color = False
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    musterd(prog_name="musterd")

@@ -1,0 +1,124 @@
+"""What is said of a measurement: lines for people, one object for programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from musterd.console.bench.figures import BATCH, Found, Order
+from musterd.store.scratch import Scratch
+from musterd.store.words import count_text, duration_text, plural, table
+
+NOT_MEASURED = "not measured"
+AGAINST = "Whatever else machine and database do meanwhile counts against these figures."
+
+
+@attrs.frozen
+class Machine:
+    """What it was measured on, beside the store."""
+
+    musterd: str
+    python: str
+    cores: int
+
+
+def report_lines(order: Order, found: Found, machine: Machine) -> list[str]:
+    """Where it was measured, the figures, and what counts against them."""
+    crew = f"{plural(order.workers, 'worker')} in this process"
+    versions = f"musterd {machine.musterd}, Python {machine.python}"
+    return [
+        *_place_lines(found.place),
+        f"{crew}, {plural(machine.cores, 'core')}, {versions}",
+        "",
+        *(f"  {line}" for line in _figure_lines(order, found)),
+        "",
+        AGAINST,
+    ]
+
+
+def report_object(order: Order, found: Found, machine: Machine) -> dict[str, object]:
+    """The figures and their circumstances; None = not measured."""
+    place, spread = found.place, found.pick_up
+    return {
+        "whole": found.is_whole,
+        "enqueued_jobs_per_second": _rounded(found.enqueued_per_second),
+        "done_jobs_per_second": _rounded(found.done_per_second),
+        "pick_up_seconds": None
+        if spread is None
+        else {name: round(seconds, 6) for name, seconds in spread._asdict().items()},
+        "enqueued": found.enqueued,
+        "enqueue_seconds": round(found.enqueue_seconds, 6),
+        "done": found.done,
+        "done_seconds": round(found.done_seconds, 6),
+        "pick_ups": len(found.pick_ups_seconds),
+        "wanted": {"jobs": order.jobs, "pick_ups": order.pick_ups},
+        "workers": order.workers,
+        "store": None if place is None else place.where,
+        "database": None if place is None else place.product,
+        "pooler": place is not None and place.pooled,
+        "removed": [] if place is None else list(place.removed),
+        "left": [] if place is None else list(place.left),
+        **attrs.asdict(machine),
+    }
+
+
+def cut_text(order: Order, found: Found) -> str:
+    """How far a measurement came that was cut short."""
+    why = f"after {duration_text(order.within_seconds)}" if found.cut == "time" else "by a signal"
+    return f"cut short {why}, while {found.stage}: {_far_text(order, found)}"
+
+
+def progress_text(order: Order, found: Found) -> str:
+    """What is being done, in one line."""
+    return f"{found.stage} · {_far_text(order, found)}"
+
+
+def _far_text(order: Order, found: Found) -> str:
+    parts = (
+        (found.enqueued, order.jobs, "enqueued"),
+        (found.done, order.jobs, "done"),
+        (len(found.pick_ups_seconds), order.pick_ups, "single ones picked up"),
+    )
+    return ", ".join(f"{count_text(n)} of {count_text(most)} {what}" for n, most, what in parts)
+
+
+def _place_lines(place: Scratch | None) -> list[str]:
+    if place is None:
+        return ["no store was made"]
+    own = "in a folder of its own" if place.url.startswith("sqlite:") else "in a schema of its own"
+    pooler = ", through a pooler" if place.pooled else ""
+    return [
+        f"{place.product}, {place.where}, {own}{pooler}",
+        *(f"removed, left behind by a measurement that was killed: {one}" for one in place.removed),
+        *(f"LEFT BEHIND by a measurement that was killed: {one}" for one in place.left),
+    ]
+
+
+def _figure_lines(order: Order, found: Found) -> Sequence[str]:
+    spread = found.pick_up
+    calls = f"by one client, up to {count_text(BATCH)} in a call"
+    enqueued = f"{plural(found.enqueued, 'job')} {calls}"
+    done = f"{plural(found.done, 'job')} that do nothing, from the first claim to the last end"
+    single = f"{plural(len(found.pick_ups_seconds), 'single job')}, from commit to begin"
+    p50, p99, most = (None, None, None) if spread is None else spread
+    rows = [
+        ("enqueued", _rate_text(found.enqueued_per_second), enqueued),
+        ("done", _rate_text(found.done_per_second), done),
+        ("pick-up p50", _seconds_text(p50), single),
+        ("pick-up p99", _seconds_text(p99), ""),
+        ("pick-up max", _seconds_text(most), ""),
+    ]
+    return table(("figure", "measured", "of"), rows, right=frozenset({1}))
+
+
+def _rate_text(rate: float | None) -> str:
+    return NOT_MEASURED if rate is None else f"{count_text(round(rate))} jobs/s"
+
+
+def _seconds_text(seconds: float | None) -> str:
+    return NOT_MEASURED if seconds is None else duration_text(seconds)
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1)

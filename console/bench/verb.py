@@ -1,0 +1,144 @@
+"""`musterd bench`: how fast this machine is with this store."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.console.exits import Complaint, Exit
+from musterd.console.given import Given, Verb
+from musterd.console.out import LiveLine, complain, print_json, say
+from musterd.console.times import read_delay
+
+if TYPE_CHECKING:
+    from musterd.config.settings import Settings
+    from musterd.console.bench.course import Course
+    from musterd.console.bench.figures import Found, Order
+
+JOBS_MAX, WORKERS_MAX, PICK_UPS_MAX = 1_000_000, 1_000, 10_000
+WITHIN_SECONDS_MIN, WITHIN_SECONDS_MAX = 1.0, 3_600.0
+REDRAW_SECONDS = 0.1
+
+
+def read_within(context: click.Context, option: click.Parameter, text: str) -> float:
+    seconds = read_delay(context, option, text)
+    if seconds is None or not WITHIN_SECONDS_MIN <= seconds <= WITHIN_SECONDS_MAX:
+        raise click.BadParameter(f"{text!r} is not between 1s and 1h")
+    return seconds
+
+
+@click.command(cls=Verb)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, JOBS_MAX),
+    default=10_000,
+    show_default=True,
+    help="Enqueue so many, then do them.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, WORKERS_MAX),
+    help="So many do them; default: as many as workers.max_count says.",
+)
+@click.option(
+    "--pick-ups",
+    type=click.IntRange(1, PICK_UPS_MAX),
+    default=200,
+    show_default=True,
+    help="Then so many single ones, each for an idle crew.",
+)
+@click.option(
+    "--within",
+    "within_seconds",
+    callback=read_within,
+    default="2m",
+    show_default=True,
+    metavar="2m",
+    help="Stop after that long, and say how far it came.",
+)
+@click.pass_obj
+def bench(
+    given: Given, /, jobs: int, workers: int | None, pick_ups: int, within_seconds: float
+) -> None:
+    """Measure how fast this machine is with this store.
+
+    It works in a schema of its own in the configured database, or in a folder of its own beside
+    the configured file, which is gone afterwards: no queue is touched. The jobs do nothing. Exits
+    1 if it was cut short.
+    """
+    from musterd.console.bench.figures import Found, Order
+
+    own = given.settings()
+    crew = workers or min(own.workers.max_count, WORKERS_MAX)
+    order, found = Order(jobs, crew, pick_ups, within_seconds), Found()
+    try:
+        _run(own, order, found, live=sys.stdout.isatty() and not given.json)
+    finally:
+        if found.not_removed:
+            complain(f"musterd: what was made for the measurement is left: {found.not_removed}")
+            complain("  the next `musterd bench` removes it")
+    _report(order, found, as_json=given.json)
+    if found.not_removed:
+        raise click.exceptions.Exit(Exit.UNAVAILABLE)
+
+
+def _run(own: Settings, order: Order, found: Found, *, live: bool) -> None:
+    import secrets
+    import time
+
+    import trio
+
+    from musterd.console.bench.course import Course
+    from musterd.manager.log import set_up_log
+    from musterd.store.scratch import scratch_name
+
+    log = set_up_log("error", own.log.format, time.monotonic)
+    name = scratch_name(secrets.token_hex(4))
+    course = Course(order, own, name, found, log, time.perf_counter)
+    trio.run(_perform, course, LiveLine() if live else None)
+
+
+async def _perform(course: Course, live: LiveLine | None) -> None:
+    import trio
+
+    async with trio.open_nursery() as nursery:
+        if live is not None:
+            nursery.start_soon(_redraw, course, live)
+        await course.run()
+        nursery.cancel_scope.cancel()
+
+
+async def _redraw(course: Course, live: LiveLine) -> None:
+    import trio
+
+    from musterd.console.bench.telling import progress_text
+
+    try:
+        while True:
+            live.show(progress_text(course.order, course.found))
+            await trio.sleep(REDRAW_SECONDS)
+    finally:
+        live.done()
+
+
+def _report(order: Order, found: Found, *, as_json: bool) -> None:
+    """Says what there is; complains where that is not all."""
+    import platform
+
+    from musterd import __version__
+    from musterd.console.bench.circumstances import cores
+    from musterd.console.bench.telling import Machine, cut_text, report_lines, report_object
+
+    machine = Machine(__version__, platform.python_version(), cores())
+    if as_json:
+        print_json(report_object(order, found, machine))
+    else:
+        for line in report_lines(order, found, machine):
+            say(line)
+    if found.is_whole:
+        return
+    if found.trouble:
+        raise Complaint(Exit.UNAVAILABLE, cut_text(order, found), found.trouble)
+    raise Complaint(Exit.UNSUCCESSFUL, cut_text(order, found))

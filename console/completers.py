@@ -1,0 +1,140 @@
+"""What a shell may offer for a word: names of the configuration and the catalog, and jobs.
+
+They are asked while a person types: they say nothing of what goes wrong, make nothing, and end
+soon.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from musterd.config.settings import Settings
+    from musterd.console.given import Given
+    from musterd.store.board import BoardJob
+    from musterd.store.engine import Engine
+
+SECONDS_MAX = 0.4  # for a look into the store; then the shell gets nothing
+JOBS_MAX = 50
+
+Offer = CompletionItem
+Find = Callable[["Given", click.Context], Iterable[Offer]]
+Completer = Callable[[click.Context, click.Parameter, str], list[Offer]]
+
+
+def _completer(find: Find) -> Completer:
+    """Offers what begins as the word does; nothing where anything goes wrong."""
+
+    def complete(context: click.Context, _param: click.Parameter, word: str) -> list[Offer]:
+        try:
+            offers = find(_given(context), context)
+            return [one for one in offers if str(one.value).startswith(word)]
+        except (Exception, SystemExit):  # noqa: BLE001 - a traceback in the middle of a line helps nobody
+            return []
+
+    return complete
+
+
+def _given(context: click.Context) -> Given:
+    from musterd.console.given import Given
+
+    return context.find_root().ensure_object(Given)
+
+
+def _kinds(given: Given, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in sorted(given.catalog(given.settings()))]
+
+
+def _tenants(given: Given, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in given.load().settings.tenants]
+
+
+def _schedules(given: Given, _context: click.Context) -> Iterable[Offer]:
+    from musterd.config.schedules import of_tenant
+
+    settings = given.settings()
+    return [Offer(name) for name in of_tenant(settings.schedules, settings.tenant)]
+
+
+def _settings(_given: Given, _context: click.Context) -> Iterable[Offer]:
+    from musterd.config.settings import keys
+
+    return [Offer(f"{key}=") for key in keys()]
+
+
+def _jobs(given: Given, context: click.Context) -> Iterable[Offer]:
+    """Those that the verb can do something about."""
+    from musterd.store.job import Action
+    from musterd.store.selection import states_for
+
+    verb = context.command.name
+    states = states_for(Action(verb)) if verb in list(Action) else ()
+    found = [job for job in _on_board(given) if not states or job.state in states]
+    return [Offer(str(job.id), help=f"{job.kind} {job.state.value}") for job in found[:JOBS_MAX]]
+
+
+def _targets(given: Given, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in sorted({job.target for job in _on_board(given) if job.target})]
+
+
+def _on_board(given: Given) -> tuple[BoardJob, ...]:
+    settings = given.settings()
+    if not _is_there(settings):
+        return ()
+    handler = signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)
+    try:
+        return _look(settings)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def _give_up(_number: int, _frame: FrameType | None) -> None:
+    os._exit(0)  # whatever hangs, the person who types waits no longer
+
+
+def _is_there(settings: Settings) -> bool:
+    """To look at a file would make it."""
+    from musterd.config.store_url import resolve_store_url, sqlite_path
+
+    url = resolve_store_url(settings, os.environ)
+    return not url.startswith("sqlite:") or os.path.exists(sqlite_path(url))  # noqa: PTH110 - a path or :memory:
+
+
+def _look(settings: Settings) -> tuple[BoardJob, ...]:
+    from musterd.console.opening import in_bare_store
+    from musterd.store.board import BoardFilter
+
+    async def work(engine: Engine) -> tuple[BoardJob, ...]:
+        schema = await engine.schema()
+        if schema.found != schema.wanted:
+            return ()
+        return (await engine.board.jobs(BoardFilter())).jobs
+
+    return in_bare_store(settings, work)
+
+
+complete_kinds = _completer(_kinds)
+complete_tenants = _completer(_tenants)
+complete_schedules = _completer(_schedules)
+complete_settings = _completer(_settings)
+complete_jobs = _completer(_jobs)
+complete_targets = _completer(_targets)
+
+
+def script(shell: str, command: click.Command, program: str) -> str:
+    """The script that a shell of this name reads; it asks `program` for what fits."""
+    found = get_completion_class(shell)
+    assert found is not None
+    made = found(command, {}, program, f"_{program.upper()}_COMPLETE")
+    # The base's own: that for bash asks which bash there is, and this one may be elsewhere.
+    return ShellComplete.source(made)

@@ -1,0 +1,145 @@
+"""What `musterd simulate` says: one object for programs, lines for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from musterd.console.simulate.chart import chart_lines, scale_line
+from musterd.console.simulate.figures import (
+    Figures,
+    Waits,
+    changed_rules,
+    figures_object,
+    figures_of,
+    rules_object,
+    waits_object,
+    waits_of,
+)
+from musterd.console.simulate.model import Rules, Run
+from musterd.console.simulate.trace import Trace
+from musterd.store.shown import time_text
+from musterd.store.words import count_text, duration_text, plural, table
+
+FIRST, SECOND = "present", "proposed"
+NOT_KNOWN = "-"
+
+
+@attrs.frozen
+class Comparison:
+    """Runs of one trace under the settings at hand and, where there are any, proposed ones."""
+
+    trace: Trace
+    rules: Sequence[Rules]
+    runs: Sequence[Run]
+
+    @property
+    def span_seconds(self) -> float:
+        return max(run.ended_seconds for run in self.runs)
+
+    @property
+    def figures(self) -> list[Figures]:
+        pairs = zip(self.rules, self.runs, strict=True)
+        found = [figures_of(self.trace, rules, run) for rules, run in pairs]
+        return [one.over(self.span_seconds) for one in found]
+
+
+def comparison_object(found: Comparison, tenant: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"tenant": tenant, "trace": trace_object(found.trace)}
+    for name in (FIRST, SECOND):
+        told[name] = None
+    for name, rules, figures in zip((FIRST, SECOND), found.rules, found.figures, strict=False):
+        told[name] = {"settings": rules_object(rules), **figures_object(figures)}
+    changed = changed_rules(found.rules[0], found.rules[-1])
+    told["changed"] = {name: {"from": a, "to": b} for name, (a, b) in changed.items()}
+    return told
+
+
+def trace_object(trace: Trace) -> dict[str, Any]:
+    return {
+        "begun_at": time_text(trace.begun_at),
+        "span_seconds": trace.span_seconds,
+        "attempts": len(trace),
+        **waits_object(waits_of(trace.waits)),
+        "due_unknown": trace.left_out.undue,
+        "busy_most": trace.most_at_once,
+        "busy_seconds": round(trace.busy_seconds, 6),
+        "left_out": {
+            "running": trace.left_out.running,
+            "waiting": trace.left_out.waiting,
+            "unstarted": trace.left_out.unstarted,
+            "cut": trace.left_out.cut,
+        },
+    }
+
+
+def comparison_lines(found: Comparison) -> list[str]:
+    changed = changed_rules(found.rules[0], found.rules[-1])
+    changes = [f"proposed: {name} {before} -> {after}" for name, (before, after) in changed.items()]
+    blank = [""] if changes else []
+    return [*trace_lines(found.trace), *blank, *changes, "", *_table(found), "", *_chart(found)]
+
+
+def trace_lines(trace: Trace) -> list[str]:
+    """What was read, and what of it could not be used."""
+    begun = (time_text(trace.begun_at) or "")[:19].replace("T", " ")
+    span = duration_text(trace.span_seconds)
+    lines = [f"trace: {plural(len(trace), 'attempt')} in {span} from {begun}Z"]
+    left = trace.left_out
+    parts = (
+        (left.running, "still running"),
+        (left.waiting, "never started"),
+        (left.unstarted, "whose start is not told"),
+    )
+    if said := ", ".join(f"{count_text(count)} {what}" for count, what in parts if count):
+        lines.append(f"left out: {said}")
+    if left.undue:
+        count = plural(left.undue, "attempt")
+        lines.append(f"when {count} became due is not told: taken as due at the start")
+    if left.cut:
+        lines.append("more cannot be simulated at once: what came later, if anything, was not read")
+    return lines
+
+
+Cell = Callable[[Figures], str]
+_WAITS: tuple[tuple[str, Callable[[Waits], float]], ...] = (
+    ("wait p50", lambda waits: waits.p50),
+    ("wait p95", lambda waits: waits.p95),
+    ("wait p99", lambda waits: waits.p99),
+    ("wait max", lambda waits: waits.most),
+)
+_ROWS: tuple[tuple[str, Cell], ...] = (
+    ("crew mean", lambda one: f"{one.crew_mean:.1f}"),
+    ("crew most", lambda one: str(one.crew_most)),
+    ("worker-seconds", lambda one: count_text(round(one.worker_seconds))),
+    ("idle", lambda one: f"{one.idle_share * 100:.0f} %"),
+    ("hired", lambda one: count_text(one.hired)),
+    ("retired", lambda one: count_text(one.retired)),
+    ("turns per hour", lambda one: f"{one.turns_per_hour:.1f}"),
+    ("longest queue", lambda one: count_text(one.longest_queue)),
+)
+
+
+def _table(found: Comparison) -> list[str]:
+    shown, trace = found.figures, found.trace
+    real = waits_of(trace.waits)
+    rows = [("attempts", *[count_text(len(trace))] * (len(shown) + 1))]
+    for name, pick in _WAITS:
+        was = duration_text(pick(real)) if trace.waits else NOT_KNOWN
+        rows.append((name, was, *(duration_text(pick(one.waits)) for one in shown)))
+    busy = (count_text(one.busy_most) for one in shown)
+    rows.append(("busy most", count_text(trace.most_at_once), *busy))
+    rows += [(name, NOT_KNOWN, *(cell(one) for one in shown)) for name, cell in _ROWS]
+    heads = ("", "as it was", *(FIRST, SECOND)[: len(shown)])
+    return table(heads, rows, right=frozenset(range(1, len(heads))))
+
+
+def _chart(found: Comparison) -> list[str]:
+    shown, span = found.figures, found.span_seconds
+    highest = max(one.crew_most for one in shown), max(one.longest_queue for one in shown)
+    lines: list[str] = []
+    for name, run in zip((FIRST, SECOND), found.runs, strict=False):
+        lines += chart_lines(name, run, span, highest)
+    return [*lines, scale_line(span)]

@@ -1,0 +1,128 @@
+"""The columns of the table: what stands in them, how wide they may be, how they sort. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import attrs
+
+from musterd.console.top.cells import width
+from musterd.store.board import BoardJob
+from musterd.store.job import JobState
+from musterd.store.lifecycle import ENDED, LEASED
+from musterd.store.words import duration_text, one_line
+
+Cell = Callable[[BoardJob, datetime], str]
+Key = Callable[[BoardJob, datetime], object]
+GAP = 1
+
+
+@attrs.frozen
+class Column:
+    """`rank`: the lower, the longer it stays where the terminal is narrow."""
+
+    head: str
+    cell: Cell
+    key: Key
+    rank: int
+    widest: int
+    right: bool = False
+
+
+def age_seconds(job: BoardJob, now: datetime) -> float:
+    """How long it runs, has waited, or since when it has ended; negative: due in so long."""
+    if job.state in LEASED and job.started_at is not None:
+        since = job.started_at
+    elif job.state in ENDED and job.finished_at is not None:
+        since = job.finished_at
+    elif job.state is JobState.QUEUED:
+        since = job.run_at
+    else:
+        since = job.created_at
+    return (now - since).total_seconds()
+
+
+def sorted_jobs(
+    jobs: Sequence[BoardJob], column: int, *, reverse: bool, now: datetime
+) -> list[BoardJob]:
+    """By that column, -1: as they came, which is what runs and then the order of claims. What is
+    alike stays in that order.
+    """
+    found = list(jobs)
+    if column >= 0:
+        found.sort(key=lambda job: COLUMNS[column].key(job, now), reverse=reverse)  # type: ignore[arg-type, return-value]  # each key's values are of one type
+    elif reverse:
+        found.reverse()
+    return found
+
+
+def shown_columns(
+    jobs: Sequence[BoardJob], now: datetime, cells: int, marked: int = -1
+) -> list[tuple[Column, int]]:
+    """Those that fit side by side, with their widths; the last one gets what is left. The head of
+    the marked one has room for its mark.
+    """
+    widths = {one.head: _width(one, jobs, now) for one in COLUMNS}
+    if marked >= 0:
+        head = COLUMNS[marked].head
+        widths[head] = max(widths[head], len(head) + 1)
+    kept: list[Column] = []
+    left = cells
+    for column in sorted(COLUMNS, key=lambda one: one.rank):
+        need = min(widths[column.head], column.widest) + (GAP if kept else 0)
+        if kept and need > left:
+            break
+        kept.append(column)
+        left -= need
+    found = [(one, min(widths[one.head], one.widest, cells)) for one in COLUMNS if one in kept]
+    last, room = found[-1]
+    if not last.right:
+        found[-1] = (last, room + max(0, left))
+    return found
+
+
+def _width(column: Column, jobs: Sequence[BoardJob], now: datetime) -> int:
+    cells = (width(one_line(column.cell(job, now))) for job in jobs)
+    return max(len(column.head), *cells) if jobs else len(column.head)
+
+
+def _age(job: BoardJob, now: datetime) -> str:
+    seconds = age_seconds(job, now)
+    return f"in {duration_text(-seconds)}" if seconds < 0 else duration_text(seconds)
+
+
+def _tries(job: BoardJob, _now: datetime) -> str:
+    return str(job.attempt) if job.max_attempts is None else f"{job.attempt}/{job.max_attempts}"
+
+
+def _state(job: BoardJob, _now: datetime) -> str:
+    if job.request is not None:
+        return f"{job.request}ing" if job.request == "cancel" else "pausing"
+    if job.state is JobState.QUEUED and (job.parked or job.behind):
+        return "at limit" if job.parked else "behind"
+    return job.state.value
+
+
+def _progress(job: BoardJob, _now: datetime) -> str:
+    return "" if job.progress is None else f"{int(job.progress)} %"
+
+
+def _where(job: BoardJob, _now: datetime) -> str:
+    if job.state not in LEASED or job.node is None:
+        return ""
+    return job.node if job.worker is None else f"{job.worker}@{job.node}"
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("ID", lambda job, _: str(job.id), lambda job, _: job.id, 0, 12, right=True),
+    Column("KIND", lambda job, _: job.kind, lambda job, _: job.kind, 2, 24),
+    Column("TARGET", lambda job, _: job.target or "", lambda job, _: job.target or "", 6, 16),
+    Column("STATE", _state, _state, 1, 9),
+    Column("TIME", _age, age_seconds, 3, 11, right=True),
+    Column("TRY", _tries, lambda job, _: job.attempt, 5, 6, right=True),
+    Column("DONE", _progress, lambda job, _: -1.0 if job.progress is None else job.progress, 4, 5,
+        right=True),
+    Column("WORKER", _where, _where, 7, 26),
+    Column("", lambda job, _: job.remark, lambda job, _: job.remark, 8, 12),
+)  # fmt: skip

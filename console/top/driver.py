@@ -1,0 +1,260 @@
+"""Keeps the screen alive: looks, listens to keys and signals, draws, does what was wished."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Catalog
+from musterd.config.settings import Settings
+from musterd.console.opening import reached
+from musterd.console.top import reading
+from musterd.console.top.drawing import draw
+from musterd.console.top.keys import Keys
+from musterd.console.top.paint import Painter
+from musterd.console.top.pressing import press
+from musterd.console.top.state import (
+    Act,
+    Do,
+    GoTo,
+    NodeSeen,
+    Panel,
+    Size,
+    State,
+    SwitchQueue,
+    Tell,
+    Wish,
+    resized,
+    took_store,
+    went,
+)
+from musterd.store.engine import Engine
+from musterd.store.errors import StoreError
+from musterd.store.report import control_refusal
+from musterd.store.words import one_line
+
+ESCAPE_SECONDS = 0.05  # within which the rest of a key's sequence comes
+WISH_SECONDS = 20.0
+AWAY_SECONDS_MIN = 1.0  # between two tries to reach a store
+SIGNALS = (
+    *(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT),
+    *(signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT),
+)
+
+
+class Screen(Protocol):
+    """A terminal, or what stands for one in a test."""
+
+    def size(self) -> Size: ...
+
+    async def read(self) -> bytes: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def suspend(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+@attrs.frozen
+class Plan:
+    """`settings_of` gives a tenant's settings, `engine_of` its engine, not yet open; `ask` asks the
+    daemon; `by` is who pauses the queue.
+    """
+
+    interval_seconds: float
+    settings_of: Callable[[str], Settings]
+    engine_of: Callable[[Settings], Engine]
+    ask: Callable[[Settings], Awaitable[NodeSeen]]
+    catalog: Catalog | None
+    by: str
+
+
+class Driver:
+    """Owns what runs while the screen is shown; `run` returns when somebody has quit."""
+
+    def __init__(self, state: State, plan: Plan, screen: Screen, painter: Painter) -> None:
+        self.state = state
+        self._plan, self._screen, self._painter = plan, screen, painter
+        self._engine: Engine | None = None  # of the present tenant, while it is reached
+        self._changed, self._hurry = trio.Event(), trio.Event()
+        self._tenant_scope = trio.CancelScope()
+        self.has_ended = False
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self._obey_signals)
+            nursery.start_soon(self._draw_forever)
+            nursery.start_soon(self._read_keys)
+            nursery.start_soon(self._look_forever)
+        self.has_ended = True
+
+    def _show(self, state: State) -> None:
+        self.state = state
+        self._changed.set()
+
+    def _say(self, message: str) -> None:
+        self._show(attrs.evolve(self.state, message=message))
+
+    def _quit(self) -> None:
+        self._nursery.cancel_scope.cancel()
+
+    async def _draw_forever(self) -> None:
+        try:
+            while True:
+                self._changed = trio.Event()
+                await self._screen.write(self._painter.paint(draw(self.state)))
+                await self._changed.wait()
+        except OSError:
+            self._quit()  # the terminal has gone
+
+    async def _read_keys(self) -> None:
+        keys = Keys()
+        while data := await self._screen.read():
+            self._press_all(keys.feed(data))
+            while keys.is_waiting:
+                more = b""
+                with trio.move_on_after(ESCAPE_SECONDS):
+                    more = await self._screen.read()
+                self._press_all(keys.feed(more) if more else keys.flush())
+        self._quit()
+
+    def _press_all(self, keys: list[str]) -> None:
+        for key in keys:
+            state, wishes = press(self.state, key)
+            self._show(state)
+            for wish in wishes:
+                self._wished(wish)
+
+    async def _obey_signals(self) -> None:
+        with trio.open_signal_receiver(*SIGNALS) as received:
+            async for number in received:
+                if number == signal.SIGTSTP:
+                    self._suspend()
+                elif number == signal.SIGCONT:
+                    self._screen.resume()
+                    self._redraw()
+                elif number == signal.SIGWINCH:
+                    self._redraw()
+                else:
+                    self._quit()
+
+    def _wished(self, wish: Wish) -> None:
+        match wish:
+            case Do(what="quit"):
+                self._quit()
+            case Do(what="suspend"):
+                self._suspend()
+            case Do(what="redraw"):
+                self._redraw()
+            case Do():
+                self._hurry.set()
+            case GoTo(tenant):
+                settings = self._plan.settings_of(tenant)
+                self._show(went(self.state, tenant, self._plan.engine_of(settings).where))
+                self._tenant_scope.cancel()
+            case Act() | Tell() | SwitchQueue():
+                self._nursery.start_soon(self._fulfil, wish)
+
+    def _suspend(self) -> None:
+        self._screen.suspend()
+        self._redraw()
+
+    def _redraw(self) -> None:
+        self._painter.forget()
+        self._show(resized(self.state, self._screen.size()))
+
+    async def _look_forever(self) -> None:
+        """One tenant after the other, as they are wished for."""
+        while True:
+            with trio.CancelScope() as self._tenant_scope:
+                await self._look_at(self._plan.settings_of(self.state.tenant))
+
+    async def _look_at(self, settings: Settings) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._ask_node, settings)
+            while True:
+                try:
+                    await self._look_at_store(settings)
+                except* reading.AWAY as group:
+                    self._engine = None
+                    self._away(_first(group))
+                await trio.sleep(max(AWAY_SECONDS_MIN, self._plan.interval_seconds))
+
+    async def _look_at_store(self, settings: Settings) -> None:
+        async with reached(self._plan.engine_of(settings)) as self._engine:
+            while True:
+                self._hurry = trio.Event()
+                try:
+                    seen = await reading.look(self._engine, self.state.filter)
+                    self._show(took_store(self.state, seen))  # the state as it is by now
+                except reading.AWAY as error:
+                    self._away(error)
+                with trio.move_on_after(self._plan.interval_seconds):
+                    await self._hurry.wait()
+
+    def _away(self, error: Exception) -> None:
+        self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
+
+    async def _ask_node(self, settings: Settings) -> None:
+        while True:
+            seen = await self._plan.ask(settings)
+            if not self.state.is_frozen:
+                self._show(attrs.evolve(self.state, node=seen))
+            await trio.sleep(self._plan.interval_seconds)
+
+    async def _fulfil(self, wish: Act | Tell | SwitchQueue) -> None:
+        engine, tenant = self._engine, self.state.tenant
+        if engine is None:
+            self._say("the store is away: nothing was done")
+            return
+        try:
+            with trio.fail_after(WISH_SECONDS):
+                await self._carry_out(engine, wish)
+        except trio.TooSlowError:
+            self._say("the store does not answer: whether it was done is not known")
+        except StoreError as error:
+            self._say(f"not done: {one_line(str(error))}")
+        if tenant == self.state.tenant:
+            self._hurry.set()
+
+    async def _carry_out(self, engine: Engine, wish: Act | Tell | SwitchQueue) -> None:
+        match wish:
+            case Act(action, job_id):
+                done = await engine.control(action, job_id)
+                self._say(
+                    control_refusal(job_id, action, done.state_before)
+                    if not done.allowed
+                    else _acted(job_id, action, str(done.state_after), asked=done.requested)
+                )
+            case Tell(what, job_id):
+                panel = await self._panel(engine, what, job_id)
+                self._show(attrs.evolve(self.state, mode="panel", panel=panel))
+            case SwitchQueue(pause=True):
+                changed = await engine.pause_queue(self._plan.by)
+                self._say("the queue is paused" if changed else "the queue was paused already")
+            case SwitchQueue():
+                changed = await engine.resume_queue()
+                self._say("the queue goes on" if changed else "the queue was not paused")
+
+    async def _panel(self, engine: Engine, what: str, job_id: int) -> Panel:
+        seen = self.state.store
+        if what == "why" or seen is None:
+            return await reading.why_panel(engine, job_id)
+        return await reading.details_panel(engine, job_id, seen.now, self._plan.catalog)
+
+
+def _acted(job_id: int, action: str, state: str, *, asked: bool) -> str:
+    if asked:
+        return f"job {job_id}: its worker has been asked to {action} it"
+    return f"job {job_id} is {state}"
+
+
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

@@ -1,0 +1,216 @@
+"""What is shown, and what is under way: values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import attrs
+
+from musterd.console.top.columns import sorted_jobs
+from musterd.console.top.sifting import Filter, fits
+from musterd.manager.node.status import Decision
+from musterd.store.board import BoardJob
+from musterd.store.job import Action, Counts, JobState
+from musterd.store.nodes import NodeRecord
+
+SAMPLES_MAX = 120
+RATE_SECONDS = 10.0
+NO_FILTER = Filter()
+FINISHED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED})
+
+
+Mode = Literal["table", "filter", "ask", "panel"]
+
+
+class Size(NamedTuple):
+    columns: int
+    rows: int
+
+
+@attrs.frozen
+class StoreSeen:
+    """What one look at the store has brought. `at` is a local time, in seconds."""
+
+    at: float
+    now: datetime
+    counts: Counts
+    jobs: tuple[BoardJob, ...]
+    nodes: tuple[NodeRecord, ...]
+
+
+@attrs.frozen
+class NodeSeen:
+    """What the daemon of this machine says; `whole` None = it is silent."""
+
+    whole: Mapping[str, Any] | None
+    silence: str = ""
+    decision: Decision | None = None
+
+
+class Sample(NamedTuple):
+    at: float
+    due: int
+    enqueued: int
+    finished: int  # ever, also what has been deleted
+
+
+@attrs.frozen
+class Act:
+    """Do something to one job."""
+
+    action: Action
+    job_id: int
+
+
+@attrs.frozen
+class Tell:
+    """Open a panel about one job."""
+
+    what: Literal["why", "details"]
+    job_id: int
+
+
+@attrs.frozen
+class SwitchQueue:
+    pause: bool
+
+
+@attrs.frozen
+class GoTo:
+    tenant: str
+
+
+@attrs.frozen
+class Do:
+    """What the driver does with itself: look now, draw all anew, stand aside, end."""
+
+    what: Literal["look", "redraw", "suspend", "quit"]
+
+
+Wish = Act | Tell | SwitchQueue | GoTo | Do
+
+
+@attrs.frozen
+class Question:
+    text: str
+    wish: Wish
+
+
+@attrs.frozen
+class Panel:
+    title: str
+    lines: tuple[str, ...]
+    top: int = 0
+
+
+@attrs.frozen
+class State:
+    """`chosen` is the job under the cursor, `place` where it stood last, `top` the first row that
+    is shown. `sort` -1: as the store gives them.
+    """
+
+    tenant: str
+    tenants: tuple[str, ...]
+    where: str
+    size: Size
+    listens: bool = True
+    store: StoreSeen | None = None
+    trouble: str | None = None  # why the store could not be read
+    node: NodeSeen | None = None
+    samples: tuple[Sample, ...] = ()
+    sort: int = -1
+    reverse: bool = False
+    filter: Filter = NO_FILTER
+    chosen: int | None = None
+    place: int = 0
+    top: int = 0
+    mode: Mode = "table"
+    typed: str = ""
+    question: Question | None = None
+    panel: Panel | None = None
+    message: str = ""
+    is_frozen: bool = False
+
+    @property
+    def jobs(self) -> list[BoardJob]:
+        """The rows of the table."""
+        if self.store is None:
+            return []
+        fitting = [job for job in self.store.jobs if fits(self.filter, job)]
+        return sorted_jobs(fitting, self.sort, reverse=self.reverse, now=self.store.now)
+
+    @property
+    def rates(self) -> tuple[float, float] | None:
+        """Jobs a second, in and out, over the last seconds; None = nobody can say yet."""
+        earlier = self.samples[:-1]
+        if not earlier:
+            return None
+        last = self.samples[-1]
+        recent = (one for one in earlier if last.at - one.at <= RATE_SECONDS)
+        first = next(recent, earlier[-1])
+        seconds = last.at - first.at
+        if seconds <= 0:
+            return None
+        out = max(0, last.finished - first.finished)
+        return (last.enqueued - first.enqueued) / seconds, out / seconds
+
+
+def took_store(state: State, seen: StoreSeen) -> State:
+    """A look has come back. While the screen is frozen only the trend goes on."""
+    unfinished = sum(n for one, n in seen.counts.by_state.items() if one not in FINISHED)
+    enqueued = seen.counts.enqueued_total
+    sample = Sample(seen.at, seen.counts.due, enqueued, enqueued - unfinished)
+    samples = (*state.samples, sample)[-SAMPLES_MAX:]
+    state = attrs.evolve(state, samples=samples, trouble=None)
+    return state if state.is_frozen else settled(attrs.evolve(state, store=seen))
+
+
+def went(state: State, tenant: str, where: str) -> State:
+    """Another tenant: nothing is known of it yet."""
+    return attrs.evolve(
+        state, tenant=tenant, where=where, store=None, trouble=None, node=None, samples=(),
+        chosen=None, place=0, top=0, is_frozen=False,
+    )  # fmt: skip
+
+
+def resized(state: State, size: Size) -> State:
+    return settled(attrs.evolve(state, size=size))
+
+
+def settled(state: State, place: int | None = None) -> State:
+    """The cursor on a job that is there, in view: at `place`, else on the job it was on, else where
+    that one stood. On the first row it stays there, whoever comes to stand in it.
+    """
+    jobs = state.jobs
+    if not jobs:
+        return attrs.evolve(state, chosen=None, place=0, top=0)
+    if place is None:
+        ids = [job.id for job in jobs]
+        place = ids.index(state.chosen) if state.place and state.chosen in ids else state.place
+    place = min(max(0, place), len(jobs) - 1)
+    height = max(1, layout(state.size).table)
+    top = min(max(state.top, place - height + 1), place)
+    top = min(top, max(0, len(jobs) - height))
+    return attrs.evolve(state, chosen=jobs[place].id, place=place, top=top)
+
+
+class Layout(NamedTuple):
+    """Rows of the screen for each part."""
+
+    header: int
+    heads: int
+    table: int
+    footer: int
+
+
+def layout(size: Size) -> Layout:
+    """What fits: the header gives way first, the table last."""
+    header, heads, footer = next(parts for least, parts in LAYOUTS if size.rows >= least)
+    return Layout(header, heads, max(0, size.rows - header - heads - footer), footer)
+
+
+# From so many rows on: lines of the header, of the heads, of the footer.
+LAYOUTS = ((14, (6, 1, 1)), (9, (3, 1, 1)), (4, (1, 1, 1)), (3, (0, 1, 1)), (2, (0, 0, 1)),
+    (0, (0, 0, 0)))  # fmt: skip

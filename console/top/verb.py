@@ -1,0 +1,149 @@
+"""`musterd top`: queue, crew and jobs on one screen, live."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.console.given import Given, Verb
+from musterd.console.out import print_json, say
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.settings import Settings
+    from musterd.console.top.sifting import Filter
+    from musterd.console.top.state import State
+
+INTERVAL_MIN, INTERVAL_MAX = 0.1, 3600.0
+
+
+def read_filter_option(_context: click.Context, _option: click.Parameter, text: str) -> Filter:
+    from musterd.console.top.sifting import read_filter
+
+    try:
+        return read_filter(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command(cls=Verb)
+@click.option(
+    "--interval",
+    type=click.FloatRange(INTERVAL_MIN, INTERVAL_MAX),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look.",
+)
+@click.option(
+    "--filter",
+    "which",
+    default="",
+    callback=read_filter_option,
+    metavar="FILTER",
+    help="Begin with this filter, as `/` takes it: state=failed kind=NAME target=NAME text.",
+)
+@click.option("--once", is_flag=True, help="Print one look as plain text and end.")
+@click.pass_context
+def top(context: click.Context, /, interval: float, which: Filter, once: bool) -> None:
+    """Watch queue, crew and jobs on one screen, and steer them.
+
+    Press ? for the keys. Without a terminal, or with --once or --json, one look is printed.
+    """
+    given: Given = context.obj
+    settings = given.load().settings
+    own = given.seen_by(settings)
+    catalog = _catalog(given, settings)
+    state = _first_state(settings, own, which)
+    if once or given.json or not _is_terminal():
+        _print(_one_look(own, state), as_json=given.json)
+        return
+    colour = context.color is not False
+    _watch(settings, state, interval, catalog, colour=colour)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _catalog(given: Given, settings: Settings) -> Catalog | None:
+    """Only for the budgets of attempts: a catalog with faults is the daemon's matter."""
+    from musterd.config.faults import ConfigError
+
+    try:
+        return given.catalog(settings)
+    except ConfigError:
+        return None
+
+
+def _first_state(settings: Settings, own: Settings, which: Filter) -> State:
+    from musterd.console.opening import engine_for
+    from musterd.console.top.state import Size, State
+
+    return State(
+        tenant=own.tenant,
+        tenants=tuple(settings.tenants),
+        where=engine_for(own).where,
+        size=Size(80, 24),
+        listens=bool(settings.http.listen),
+        filter=which,
+    )
+
+
+def _one_look(settings: Settings, state: State) -> State:
+    """Raises where the store is away, or misconfigured."""
+    import attrs
+    import trio
+
+    from musterd.console.opening import engine_for, reached
+    from musterd.console.top import reading
+    from musterd.console.top.state import took_store
+
+    async def look() -> State:
+        async with reached(engine_for(settings)) as engine:
+            seen = await reading.look(engine, state.filter)
+        return attrs.evolve(took_store(state, seen), node=await reading.ask(settings))
+
+    return trio.run(look)
+
+
+def _print(state: State, *, as_json: bool) -> None:
+    from musterd.console.top.snapshot import snapshot_object, text
+
+    if as_json:
+        print_json(snapshot_object(state))
+        return
+    for line in text(state):
+        say(line)
+
+
+def _watch(
+    settings: Settings, state: State, interval: float, catalog: Catalog | None, *, colour: bool
+) -> None:
+    import trio
+
+    from musterd.config.tenants import settings_of
+    from musterd.console.opening import engine_for
+    from musterd.console.top.driver import Driver, Plan
+    from musterd.console.top.paint import Painter
+    from musterd.console.top.reading import ask
+    from musterd.console.top.state import resized
+    from musterd.console.top.terminal import Terminal
+    from musterd.console.verbs.queue import whoami
+
+    terminal = Terminal()
+    plan = Plan(
+        interval_seconds=interval,
+        settings_of=lambda tenant: settings_of(settings, tenant),
+        engine_of=engine_for,
+        ask=ask,
+        catalog=catalog,
+        by=whoami(),
+    )
+    painter = Painter(colour=colour, encoding=terminal.encoding)
+    with terminal.taken():
+        driver = Driver(resized(state, terminal.size()), plan, terminal, painter)
+        trio.run(driver.run)

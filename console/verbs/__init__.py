@@ -1,0 +1,1 @@
+"""The verbs: one module for each, or for a few that share their work."""

@@ -1,0 +1,94 @@
+"""`musterd db`: the store's schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.console.exits import Exit
+from musterd.console.given import Given, Verbs
+from musterd.console.opening import in_bare_store
+from musterd.console.out import print_json, say
+
+if TYPE_CHECKING:
+    from musterd.store.engine import Engine, SchemaState
+
+
+@click.group(cls=Verbs)
+def db() -> None:
+    """Look after the store's schema."""
+
+
+@db.command()
+@click.pass_obj
+def migrate(given: Given) -> None:
+    """Bring the schema up to date; safe to call twice, or from two places at once."""
+
+    async def work(engine: Engine) -> tuple[str, list[str], SchemaState]:
+        return engine.where, await engine.migrate(), await engine.schema()
+
+    where, applied, state = in_bare_store(given.settings(), work)
+    if given.json:
+        print_json({"store": where, "applied": applied, "version": state.found})
+        return
+    for name in applied:
+        say(f"applied {name}")
+    said = "is now" if applied else "was already"
+    say(f"{where}: the schema {said} at version {state.found}")
+
+
+@db.command("status")
+@click.pass_context
+def db_status(context: click.Context) -> None:
+    """Say whether the schema is the one this musterd needs; exit 78 if it is not."""
+    given: Given = context.obj
+
+    async def work(engine: Engine) -> tuple[str, SchemaState]:
+        return engine.where, await engine.schema()
+
+    where, state = in_bare_store(given.settings(), work)
+    current = state.found == state.wanted
+    if given.json:
+        found = {"version": state.found, "wanted": state.wanted, "current": current}
+        print_json({"store": where, **found})
+    else:
+        say(f"{where}: {_words(state)}")
+    context.exit(Exit.DONE if current else Exit.CONFIGURATION)
+
+
+@db.command()
+@click.option("--apply", is_flag=True, help="Make them, in place of printing how.")
+@click.pass_obj
+def roles(given: Given, apply: bool) -> None:
+    """Print the SQL that makes roles for those who enqueue, read, or run a daemon (PostgreSQL)."""
+    import os
+
+    from musterd.config.store_url import resolve_store_url
+
+    settings = given.settings()
+    url = resolve_store_url(settings, os.environ)
+    if url.startswith("sqlite:"):
+        raise click.UsageError("an embedded store has no roles: who may read its file may read it")
+    from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
+
+    schema = settings.store.schema
+    if not apply:
+        say(roles_sql(schema).rstrip())
+        return
+    apply_roles(url, schema)
+    names = sorted(role_names(schema).values())
+    if given.json:
+        print_json({"roles": names})
+    else:
+        say(f"roles {', '.join(names)} are there and have their rights")
+
+
+def _words(state: SchemaState) -> str:
+    if state.found == state.wanted:
+        return f"the schema is current (version {state.found})"
+    if state.found == 0:
+        return "there is no schema yet: start the daemon or run `musterd db migrate`"
+    if state.found > state.wanted:
+        return f"the schema (version {state.found}) is newer than this musterd ({state.wanted})"
+    return f"version {state.found} of {state.wanted}: run `musterd db migrate`"

@@ -1,0 +1,180 @@
+"""What the demo plays and what it remembers: the waves of jobs, the crew's course, the summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from musterd import __version__
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.console.out import LiveLine, say
+from musterd.console.wiring import Node, crew_bar, status_line
+from musterd.manager.metrics.metrics import Metrics
+from musterd.store.job import AttemptOutcome, NewJob
+from musterd.store.lifecycle import ENDED
+from musterd.store.words import count_text, duration_text, plural
+from musterd.workers.listener import Report
+
+if TYPE_CHECKING:
+    from musterd.config.settings import Settings
+    from musterd.manager.node.status import NodeStatus
+
+LOOK_SECONDS = 0.1
+SINGLES = 10  # jobs that meet an idle crew: they measure the pick-up
+SINGLE_PAUSE_SECONDS = 0.05
+PROBE = "noop"
+WAVES: Sequence[dict[str, int]] = (
+    {"report": 12, "sleep": 12, "flaky": 4, "broken": 1, "declined": 1},
+    {"report": 30, "sleep": 30, "urgent": 6, "flaky": 6, "overdue": 1, "declined": 1},
+)
+PERCENTILES = (50, 95)
+
+
+class Notes(Metrics):
+    """The node's metrics, which also keep what the summary tells."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.metrics, __version__)
+        self.pickups_seconds: list[float] = []
+        self.outcomes: Counter[str] = Counter()
+        self.retries = 0
+
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
+        super().claimed(kind, waited_seconds)
+        if kind == PROBE:
+            self.pickups_seconds += [max(0.0, seconds) for seconds in waited_seconds]
+
+    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
+        super().settled(reports, tenant)
+        for report in reports:
+            self.retries += report.outcome is AttemptOutcome.RETRYING
+            if report.state in ENDED:
+                self.outcomes[report.state.value] += 1
+
+
+class Show:
+    """One demo: plays its waves, watches the crew, and shows both while they last."""
+
+    def __init__(self, settings: Settings, live: LiveLine | None) -> None:
+        self.metrics = Notes(settings)
+        self.is_quiet = False
+        self.enqueued = 0
+        self.crew_peak = 0
+        self.seconds = 0.0
+        self._floor = settings.workers.default_count
+        self._live = live
+        self._size_said = -1
+
+    async def play(self, node: Node) -> None:
+        """Returns when all jobs have ended and the crew is back at its floor."""
+        await _until(lambda: node.daemon.status().phase == "running")
+        self._tell(f"{SINGLES} jobs, one by one, for a crew that waits for them")
+        for _ in range(SINGLES):
+            await self._enqueue(node, {PROBE: 1})
+            await trio.sleep(SINGLE_PAUSE_SECONDS)
+        for number, wave in enumerate(WAVES, start=1):
+            self._tell(f"wave {number}: {plural(sum(wave.values()), 'job')} at once")
+            await self._enqueue(node, wave)
+            await self._all_ended(node)
+            self._tell("nothing left to do: the crew shrinks to its floor")
+            await _until(lambda: _size(node.daemon.status()) <= self._floor)
+
+    async def watch(self, node: Node) -> None:
+        """Looks at the crew until cancelled."""
+        started = trio.current_time()
+        try:
+            while True:
+                status = node.daemon.status()
+                self.seconds = trio.current_time() - started
+                self.crew_peak = max(self.crew_peak, _size(status))
+                self._draw(status)
+                await trio.sleep(LOOK_SECONDS)
+        finally:
+            if self._live is not None:
+                self._live.done()
+
+    async def _enqueue(self, node: Node, wave: dict[str, int]) -> None:
+        jobs = [
+            NewJob(kind, f'{{"number": {number}}}', 100 if kind == "urgent" else 0)
+            for kind, count in wave.items()
+            for number in range(count)
+        ]
+        await node.engine.enqueue(jobs)
+        self.enqueued += len(jobs)
+
+    async def _all_ended(self, node: Node) -> None:
+        while True:
+            by_state = (await node.engine.counts()).by_state
+            if not any(count for state, count in by_state.items() if state not in ENDED):
+                return
+            await trio.sleep(LOOK_SECONDS)
+
+    def _draw(self, status: NodeStatus) -> None:
+        if self._live is not None:
+            self._live.show(f"{crew_bar(status)} {status_line(status)}")
+        elif _size(status) != self._size_said and status.phase == "running":
+            self._size_said = _size(status)
+            self._tell(f"  {self.seconds:4.1f} s  {status_line(status)}")
+
+    def _tell(self, text: str) -> None:
+        if self.is_quiet:
+            return
+        if self._live is not None:
+            self._live.write(text + "\n")
+        else:
+            say(text)
+
+
+def summary_object(show: Show) -> dict[str, object]:
+    """Gives the end of the story for programs."""
+    notes = show.metrics
+    return {
+        "seconds": round(show.seconds, 3),
+        "enqueued": show.enqueued,
+        "outcomes": dict(notes.outcomes),
+        "retries": notes.retries,
+        "crew_peak": show.crew_peak,
+        **{
+            f"pickup_p{percent}_ms": round(1000 * percentile(notes.pickups_seconds, percent), 3)
+            for percent in PERCENTILES
+        },
+    }
+
+
+def summary_lines(show: Show) -> list[str]:
+    """Gives the end of the story for people."""
+    notes = show.metrics
+    ended = ", ".join(f"{count_text(n)} {name}" for name, n in notes.outcomes.most_common())
+    pickups = ", ".join(
+        f"p{percent} {duration_text(percentile(notes.pickups_seconds, percent))}"
+        for percent in PERCENTILES
+    )
+    return [
+        "",
+        f"{plural(show.enqueued, 'job')} in {duration_text(show.seconds)}: {ended or 'none ended'}",
+        f"  retries      {notes.retries}",
+        f"  crew peak    {show.crew_peak}",
+        f"  pick-up      {pickups}  (a job that meets an idle worker)",
+        "",
+        "Now for real: `musterd run`, and in another terminal `musterd enqueue report --wait`.",
+    ]
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Gives the smallest value that is not below `percent` of all; 0 if there is none."""
+    if not values:
+        return 0.0
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, -(-len(ranked) * percent // 100) - 1)]
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - a look at the crew ten times a second is the show
+        await trio.sleep(LOOK_SECONDS)
+
+
+def _size(status: NodeStatus) -> int:
+    return status.idle + status.busy + status.retiring

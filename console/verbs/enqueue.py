@@ -1,0 +1,225 @@
+"""`musterd enqueue KIND`: making jobs, and waiting for them."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.catalog.lookup import UnknownKind, budget_of, known_kind
+from musterd.console.completers import complete_kinds, complete_targets
+from musterd.console.exits import Complaint, Exit
+from musterd.console.given import Given, Verb
+from musterd.console.opening import in_store
+from musterd.console.out import print_json, say
+from musterd.console.times import read_delay, read_moment
+from musterd.console.verbs.jobs import read_target
+from musterd.console.waiting import Waited, wait_for
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog, WorkKind
+    from musterd.config.settings import Settings
+    from musterd.store.engine import Engine
+    from musterd.store.job import NewJob
+
+BATCH = 1000
+COUNT_MAX = 10_000_000
+PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
+
+
+@click.command(cls=Verb)
+@click.argument("kind", shell_complete=complete_kinds)
+@click.option("--payload", default="{}", metavar="JSON|@FILE|-", help="What to work on.")
+@click.option("--priority", type=click.IntRange(PRIORITY_MIN, PRIORITY_MAX), help="Higher first.")
+@click.option(
+    "--in", "delay_seconds", callback=read_delay, metavar="5m", help="Not before that long."
+)
+@click.option("--at", "run_at", callback=read_moment, metavar="TIME", help="Not before this time.")
+@click.option("--max-attempts", type=click.IntRange(1, 10_001), help="Tries in all.")
+@click.option("--hold", is_flag=True, help="Make it pending: it waits for `musterd release`.")
+@click.option(
+    "--dedup", "dedup_key", metavar="KEY", help="Make none while a job that has not ended has KEY."
+)
+@click.option(
+    "--target",
+    callback=read_target,
+    shell_complete=complete_targets,
+    help="Jobs of one target run one at a time.",
+)
+@click.option("--webhook", metavar="URL", help="Tell its end there; default: where its kind says.")
+@click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
+@click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")
+@click.pass_context
+def enqueue(
+    context: click.Context,
+    /,
+    kind: str,
+    payload: str,
+    count: int | None,
+    wait: bool,
+    **options: object,
+) -> None:
+    """Put a job of KIND into the queue."""
+    given: Given = context.obj
+    if options["delay_seconds"] is not None and options["run_at"] is not None:
+        raise click.UsageError("--in and --at exclude each other")
+    if count is not None and options["dedup_key"] is not None:
+        raise click.UsageError("--count and --dedup exclude each other")
+    settings = given.settings()
+    catalog = given.catalog(settings)
+    wanted = known(catalog, kind)
+    options["webhook"] = _checked_webhook(options["webhook"], settings)
+    job = _new_job(wanted, _checked_payload(payload, settings), options)
+
+    async def work(engine: Engine) -> Waited:
+        await _tell_phases(engine, wanted, catalog, settings)
+        if job.dedup_key is None:
+            ids, is_new = await _enqueue_all(engine, job, count or 1), True
+        else:
+            ((made, is_new),) = await engine.enqueue_keyed([job])
+            ids = [made]
+        if not given.json:
+            say(_receipt(ids, job) if is_new else f"job {ids[0]} has this key already: none made")
+        waited = await wait_for(engine, ids, quiet=given.json) if wait else Waited(ids)
+        waited.last = await engine.job(ids[-1])
+        return waited
+
+    waited = in_store(settings, work, creates=True)
+    if given.json:
+        print_json(_object(waited, count, catalog, settings.tenant))
+    context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
+
+
+def known(catalog: Catalog, name: str) -> WorkKind:
+    """Gives the kind of that name. Complains if there is none."""
+    try:
+        return known_kind(catalog, name)
+    except UnknownKind as error:
+        advice = f"did you mean {error.guess}? " if error.guess else ""
+        advice += "`musterd kinds` lists them"
+        raise Complaint(Exit.UNKNOWN, str(error), advice) from None
+
+
+def _checked_payload(given: str, settings: Settings) -> str:
+    """Reads the payload from where it stands. Raises `InputRefused` for what no job could read."""
+    from musterd.store.payload import PayloadLimits, check_payload
+
+    text = _payload_text(given, settings.limits.max_payload_bytes)
+    limits = PayloadLimits(settings.limits.max_payload_bytes, settings.limits.max_payload_depth)
+    check_payload(text, limits)
+    return text
+
+
+def _checked_webhook(url: object, settings: Settings) -> object:
+    from musterd.config.faults import Unfit
+    from musterd.config.webhook_urls import check_allowed, check_webhook_url
+
+    if isinstance(url, str):
+        try:
+            check_webhook_url(url)
+            check_allowed(url, settings.webhooks.policy)
+        except Unfit as unfit:
+            raise click.UsageError(f"--webhook: {unfit}") from None
+    return url
+
+
+def _payload_text(given: str, max_bytes: int) -> str:
+    if given != "-" and not given.startswith("@"):
+        return given
+    try:
+        # One byte more than allowed is enough to be refused.
+        if given == "-":
+            raw = sys.stdin.buffer.read(max_bytes + 1)
+        else:
+            with Path(given[1:]).open("rb") as file:
+                raw = file.read(max_bytes + 1)
+        return raw.decode("utf-8")
+    except OSError as error:
+        said = f"--payload: {given[1:]}: {error.strerror}"
+        raise click.UsageError(said) from error
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"--payload: not UTF-8 at byte {error.start}") from error
+
+
+def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob:
+    from musterd.store.job import NewJob
+
+    priority, run_at = options["priority"], options["run_at"]
+    delay, attempts = options["delay_seconds"], options["max_attempts"]
+    key, target, webhook = options["dedup_key"], options["target"], options["webhook"]
+    return NewJob(
+        kind=kind.name,
+        payload=payload,
+        priority=priority if isinstance(priority, int) else kind.priority,
+        delay_seconds=delay if isinstance(delay, float) else None,
+        run_at=run_at if isinstance(run_at, datetime) else None,
+        max_attempts=attempts if isinstance(attempts, int) else None,
+        hold=bool(options["hold"]),
+        dedup_key=key if isinstance(key, str) else None,
+        target=target if isinstance(target, str) else None,
+        webhook=webhook if isinstance(webhook, str) else None,
+    )
+
+
+async def _tell_phases(
+    engine: Engine, kind: WorkKind, catalog: Catalog, settings: Settings
+) -> None:
+    """So that a job shows its phases before any node has met its kind."""
+    from musterd.catalog.kinds import Pipeline
+
+    if isinstance(kind.behaviour, Pipeline):
+        from musterd.manager.tenancy.rules import kind_rules
+
+        await engine.tell_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
+
+
+async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
+    """Enqueues in batches, each made whole or not at all. A stop half-way says what was made."""
+    ids: list[int] = []
+    with click.progressbar(
+        length=count, label=f"enqueueing {job.kind}", file=sys.stderr, hidden=_needs_no_bar(count)
+    ) as bar:
+        while len(ids) < count:
+            made = await _enqueue_batch(engine, [job] * min(BATCH, count - len(ids)), len(ids))
+            ids += made
+            bar.update(len(made))
+    return ids
+
+
+async def _enqueue_batch(engine: Engine, batch: list[NewJob], before: int) -> list[int]:
+    try:
+        return await engine.enqueue(batch)
+    except BaseException:
+        if before:
+            click.echo(f"{before} jobs were enqueued before this:", err=True)
+        raise
+
+
+def _needs_no_bar(count: int) -> bool:
+    return count <= BATCH or not sys.stderr.isatty()
+
+
+def _receipt(ids: list[int], job: NewJob) -> str:
+    from musterd.store.words import duration_text, plural
+
+    due = ""
+    if job.delay_seconds:
+        due = f", due in {duration_text(job.delay_seconds)}"
+    elif job.run_at is not None:
+        due = f", due at {job.run_at.isoformat()}"
+    state = "held" if job.hold else "queued"
+    if len(ids) == 1:
+        return f"job {ids[0]} {state}{due}"
+    return f"{plural(len(ids), 'job')} {state}{due}: {ids[0]} to {ids[-1]}"
+
+
+def _object(waited: Waited, count: int | None, catalog: Catalog, tenant: str) -> dict[str, object]:
+    from musterd.store.report import job_object
+
+    if count is not None or waited.last is None:
+        first, last = waited.ids[0], waited.ids[-1]
+        return {"count": len(waited.ids), "first_id": first, "last_id": last}
+    return job_object(waited.last, tenant, budget_of(catalog, waited.last.kind))

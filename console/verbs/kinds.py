@@ -1,0 +1,168 @@
+"""`musterd kinds`: the catalog, and whether its kinds can run here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from musterd.console.exits import Complaint, Exit
+from musterd.console.given import Given, Verb
+from musterd.console.out import print_json, say
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Behaviour, Deterministic, Phase, WorkKind
+
+
+BEHAVIOUR_WIDTH = 60
+URL_KEYS = frozenset({"url", "webhook"})
+
+
+@click.command(cls=Verb)
+@click.option("--check", is_flag=True, help="See whether each kind can run here; exit 78 if not.")
+@click.pass_obj
+def kinds(given: Given, check: bool) -> None:
+    """List the kinds of work there are."""
+    settings = given.settings()
+    catalog = given.catalog(settings)
+    if check:
+        from musterd.console.checked import checked
+
+        catalog = checked(catalog, settings)
+    found = [catalog[name] for name in sorted(catalog)]
+    if given.json:
+        for kind in found:
+            print_json(_object(kind, check))
+    else:
+        for line in _checks(found) if check else _list(found):
+            say(line)
+    advice = "their jobs wait until they can; other kinds are not held up"
+    if broken := [kind.name for kind in found if kind.broken]:
+        raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
+
+
+def _list(kinds: list[WorkKind]) -> list[str]:
+    from musterd.store.words import table
+
+    heads = ("kind", "behaviour", "retry", "limit", "priority", "from")
+    return table(heads, [_row(kind) for kind in kinds], right=frozenset({4}))
+
+
+def _checks(kinds: list[WorkKind]) -> list[str]:
+    from musterd.store.words import one_line, table
+
+    rows = [
+        (kind.name, "broken" if kind.broken else "ok", one_line(kind.broken or _behaviour(kind)))
+        for kind in kinds
+    ]
+    return table(("kind", "check", "behaviour, or why it can't run here"), rows)
+
+
+def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
+    import attrs
+
+    from musterd.catalog.kinds import Pipeline
+
+    whole = cast(dict[str, object], _plain(attrs.asdict(kind, recurse=False)))
+    del whole["phase"]
+    if not checked:
+        del whole["broken"]  # nobody has looked
+    if isinstance(kind.behaviour, Pipeline):
+        phases = [_phase_object(phase, checked) for phase in kind.behaviour.phases]
+        whole["behaviour"] = {"phases": phases}
+    return {**whole, "max_attempts": kind.retry.max_retries + 1}
+
+
+def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
+    """Gives what a phase has to itself."""
+    part = phase.kind
+    own = ("behaviour", "time_limit_seconds", "grace_seconds", "retryable", "retry_on", "source")
+    found: dict[str, object] = {"name": phase.name, "input": phase.input}
+    found |= {name: _plain(getattr(part, name)) for name in own}
+    return {**found, "broken": part.broken} if checked else found
+
+
+def _plain(value: object) -> object:
+    """Gives the value in JSON's types; of a header that may be a secret, only that it is there, and
+    URLs without their passwords.
+    """
+    import attrs
+
+    from musterd.config.secrets import mask_headers, mask_url
+
+    if attrs.has(type(value)):
+        return _plain(attrs.asdict(cast(attrs.AttrsInstance, value), recurse=False))
+    if isinstance(value, Mapping):
+        items = cast(Mapping[str, object], value).items()
+        plain = {key: _plain(each) for key, each in items}
+        for key in URL_KEYS & plain.keys():
+            plain[key] = plain[key] and mask_url(cast(str, plain[key]))
+        headers = cast("dict[str, str] | None", plain.get("headers"))
+        return plain if headers is None else plain | {"headers": mask_headers(headers)}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in cast(tuple[object, ...], value)]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _row(kind: WorkKind) -> tuple[str, ...]:
+    from musterd.store.words import duration_text
+
+    limit = "-" if kind.time_limit_seconds is None else duration_text(kind.time_limit_seconds)
+    return (kind.name, _behaviour(kind), _retry(kind), limit, str(kind.priority), _place(kind))
+
+
+def _place(kind: WorkKind) -> str:
+    from musterd.catalog.load import SHIPPED_FILE
+
+    return "shipped" if kind.source.startswith(f"{SHIPPED_FILE}:") else kind.source
+
+
+def _behaviour(kind: WorkKind) -> str:
+    from musterd.store.words import cut, one_line
+
+    return cut(one_line(_does(kind.behaviour)), BEHAVIOUR_WIDTH)
+
+
+def _does(behaviour: Behaviour) -> str:
+    import shlex
+
+    from musterd.catalog.kinds import Command, HttpCall, Pipeline, Python
+    from musterd.config.secrets import mask_url
+
+    match behaviour:
+        case Python():
+            return f"python {behaviour.module}:{behaviour.function} ({behaviour.isolation})"
+        case Command():
+            return f"command {shlex.join(behaviour.argv)}"
+        case HttpCall():
+            return f"http {behaviour.method} {mask_url(behaviour.url)}"
+        case Pipeline():
+            return f"phases {', '.join(behaviour.names)}"
+        case _:
+            return _pretends(behaviour)
+
+
+def _pretends(does: Deterministic) -> str:
+    from musterd.store.words import duration_text
+
+    lasts = duration_text(does.duration_ms_min / 1000)
+    if does.duration_ms_max != does.duration_ms_min:
+        lasts += f" to {duration_text(does.duration_ms_max / 1000)}"
+    first = f", fails {does.fail_first} times first" if does.fail_first else ""
+    return f"{does.outcome} after {lasts}{first}" if lasts != "0.0 ms" else f"{does.outcome}{first}"
+
+
+def _retry(kind: WorkKind) -> str:
+    from musterd.catalog.kinds import Deterministic
+    from musterd.store.words import duration_text
+
+    is_real = not all(isinstance(part.behaviour, Deterministic) for part in kind.parts)
+    is_retryable = all(part.retryable for part in kind.parts)
+    if not kind.retry.max_retries or not (any(p.retryable for p in kind.parts) or is_real):
+        return "none"
+    # Real work may ask for it, or `retry_on` names it, or only some phases are retried.
+    when = "" if is_retryable else "if asked: "
+    pace = f"{kind.retry.backoff} from {duration_text(kind.retry.base_seconds)}"
+    return f"{when}{kind.retry.max_retries}, {pace}"

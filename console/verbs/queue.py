@@ -1,0 +1,67 @@
+"""`musterd queue`: halting all claims, and letting them go on."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from typing import TYPE_CHECKING
+
+import click
+
+from musterd.console.given import Given, Verbs
+from musterd.console.opening import in_store
+from musterd.console.out import print_json, say
+
+if TYPE_CHECKING:
+    from musterd.store.engine import Engine
+    from musterd.store.job import Counts
+
+
+@click.group(cls=Verbs)
+def queue() -> None:
+    """Pause and resume the whole queue."""
+
+
+@queue.command()
+@click.pass_obj
+def pause(given: Given) -> None:
+    """Let no worker take a further job; what runs goes on."""
+    by = whoami()
+
+    async def work(engine: Engine) -> tuple[bool, Counts]:
+        return await engine.pause_queue(by), await engine.counts()
+
+    changed, counts = in_store(given.settings(), work, creates=True)
+    if given.json:
+        print_json({"paused": True, "changed": changed, "paused_by": counts.paused_by})
+    elif changed:
+        say("queue paused: no further job is taken; `musterd queue resume` lets them go on")
+    else:
+        say(f"the queue was paused already, by {counts.paused_by or 'somebody'}")
+
+
+@queue.command()
+@click.pass_obj
+def resume(given: Given) -> None:
+    """Let the workers take jobs again."""
+
+    async def work(engine: Engine) -> bool:
+        return await engine.resume_queue()
+
+    changed = in_store(given.settings(), work, creates=True)
+    if given.json:
+        print_json({"paused": False, "changed": changed})
+    else:
+        say("queue resumed" if changed else "the queue was not paused")
+
+
+def whoami() -> str:
+    """Who pauses the queue, for those who ask later."""
+    try:
+        user = getpass.getuser()
+    except (
+        KeyError,
+        OSError,
+    ):  # a user id without an entry; which of the two depends on the Python
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,188 @@
+"""`musterd run`: the daemon, in the foreground."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, cast
+
+import click
+
+from musterd.console.given import Given, Verb
+from musterd.console.out import LiveLine, say
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    import trio
+
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.settings import Settings
+    from musterd.console.wiring import Node
+    from musterd.manager.systemd.service_manager import ServiceManager
+
+REDRAW_SECONDS = 0.25
+ANSWER_SECONDS = 0.1
+
+
+@click.command(cls=Verb)
+@click.pass_obj
+def run(given: Given) -> None:
+    """Run the daemon, in the foreground.
+
+    TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
+    gives the running jobs back at once. HUP reads configuration and catalog anew.
+    """
+    import faulthandler
+    import os
+    import time
+
+    import trio
+
+    from musterd.console.checked import checked_at_start
+    from musterd.manager.log import set_up_log
+    from musterd.manager.systemd.service_manager import take_service_manager
+
+    if given.tenant is not None:
+        raise click.UsageError("a daemon serves all tenants: leave --tenant out")
+    service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
+    if service_manager is not None and service_manager.watchdog_seconds is not None:
+        faulthandler.enable()  # the watchdog's ABRT then leaves word of where the loop stands
+    loaded, catalog = given.load_all()
+    settings = loaded.settings
+    is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
+    live = LiveLine(sys.stderr) if is_for_people else None
+    # A live line takes the log's lines too, so that they pass above it.
+    stream = sys.stderr if live is None else cast(TextIO, live)
+    log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
+    catalog = checked_at_start(catalog, settings, log)
+    trio.run(_run, given, (settings, catalog), log, live, service_manager)
+
+
+def _reread(given: Given, log: logging.Logger) -> tuple[Settings, Catalog]:
+    """Reads everything anew, as at the start. Blocks; raises ConfigError."""
+    import os
+
+    from musterd.config.credentials import resolve_signing_keys
+    from musterd.console.checked import checked, told_of_broken_hooks
+
+    loaded, catalog = given.load_all()
+    resolve_signing_keys(loaded.settings, os.environ)
+    told_of_broken_hooks(loaded.settings, log)
+    return loaded.settings, checked(catalog, loaded.settings)
+
+
+async def _run(
+    given: Given,
+    start: tuple[Settings, Catalog],
+    log: logging.Logger,
+    live: LiveLine | None,
+    service_manager: ServiceManager | None,
+) -> None:
+    import trio
+
+    from musterd.console.wiring import early_and_late_signals, make_node
+    from musterd.manager.node.collecting import collect_seldom
+    from musterd.web.server.listening import address_text
+
+    settings, catalog = start
+    node = make_node(settings, catalog, log, None, lambda: _reread(given, log), service_manager)
+    with early_and_late_signals(node.daemon.stop), _listening(settings, node) as listener:
+        address = ""
+        async with trio.open_nursery() as nursery:
+            if listener is not None:
+                address = address_text(listener)
+                nursery.start_soon(_serve, settings, node, log, listener)
+            _greet(address, node, log)
+            if live is not None:
+                nursery.start_soon(_redraw, live, node)
+            collect_seldom()
+            await node.daemon.run()
+            if address:  # whoever told an idle node to drain is still being answered
+                await trio.sleep(ANSWER_SECONDS)
+            nursery.cancel_scope.cancel()
+
+
+@contextlib.contextmanager
+def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
+    """Where the web side is; None = it is off. Who calls is kept waiting until it serves."""
+    import os
+
+    from musterd.config.credentials import resolve_http_tokens
+    from musterd.config.listen import listen_address
+    from musterd.web.server.listening import listener_at
+
+    address = listen_address(settings.http.listen)
+    if address is None:
+        yield None  # and its libraries are never loaded
+        return
+    node.keys.tokens = resolve_http_tokens(settings, os.environ)
+    with listener_at(address) as listener:
+        yield listener
+
+
+async def _serve(
+    settings: Settings, node: Node, log: logging.Logger, listener: trio.SocketListener
+) -> None:
+    """Serves those who call. With the first of them come the libraries that it takes: beside the
+    loop, and into the memory of no daemon that nobody calls.
+    """
+    import trio
+
+    from musterd.config.listen import listen_address
+    from musterd.console.wiring import web_plan
+    from musterd.web.samples import Samples
+
+    plan, address = web_plan(settings, node, log), listen_address(settings.http.listen)
+    assert address is not None, "somebody listens"
+    samples = Samples(plan)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(samples.run)
+        await trio.lowlevel.wait_readable(listener.socket)
+        await trio.to_thread.run_sync(import_module, "musterd.web.server.serving")
+        from musterd.web.server.serving import serve_at
+
+        await serve_at(plan, address, listener, samples)
+
+
+def _greet(address: str, node: Node, log: logging.Logger) -> None:
+    """Says where everything is and what to type next."""
+    from musterd.manager.log import event
+
+    pages = {"page": f"{address}/", "metrics": f"{address}/metrics"} if address else {}
+    event(log, logging.INFO, "starting", store=node.engine.where, **pages)
+    if not sys.stdout.isatty():
+        return
+    lines = [("store", node.engine.where), *pages.items()]
+    name = _own_name()
+    lines.append(("try", f"{name} enqueue report --wait    (in another terminal)"))
+    lines.append(("also", " · ".join(f"{name} {verb}" for verb in ("status", "jobs", "kinds"))))
+    lines.append(("stop", "Ctrl-C lets running jobs finish; a second one hurries"))
+    for name, text in lines:
+        say(f"  {name:<8}{text}")
+
+
+def _own_name() -> str:
+    """How this program is called from the present folder: it may not be on PATH."""
+    if shutil.which("musterd"):
+        return "musterd"
+    program = Path(sys.argv[0]).absolute()
+    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
+
+
+async def _redraw(live: LiveLine, node: Node) -> None:
+    import trio
+
+    from musterd.console.wiring import crew_bar, status_line
+
+    try:
+        while True:
+            status = node.daemon.status()
+            live.show(f"{crew_bar(status)} {status_line(status)}".strip())
+            await trio.sleep(REDRAW_SECONDS)
+    finally:
+        live.done()

@@ -1,0 +1,170 @@
+"""`musterd schedules`: when jobs are wanted again and again, and what became of the last slots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from musterd.console.completers import complete_schedules
+from musterd.console.exits import Complaint, Exit
+from musterd.console.given import Given, Verb, Verbs
+from musterd.console.opening import in_store
+from musterd.console.out import print_json, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from musterd.config.schedules import Schedule
+    from musterd.config.settings import Settings
+    from musterd.store.engine import Engine
+    from musterd.store.schedules import ScheduleRecord, Wish
+
+
+@click.group(cls=Verbs, invoke_without_command=True)
+@click.pass_context
+def schedules(context: click.Context) -> None:
+    """Show all schedules with their last and next firings; or steer one."""
+    if context.invoked_subcommand is not None:
+        return
+    from musterd.manager.duties.schedules.objects import schedule_object
+
+    given: Given = context.obj
+    settings = given.settings()
+    own = _own(settings)
+
+    async def work(engine: Engine) -> list[ScheduleRecord]:
+        return await engine.schedules.know(sorted(own))
+
+    found = in_store(settings, work) if own else []
+    objects = [schedule_object(own[record.name], record) for record in found]
+    if given.json:
+        for one in objects:
+            print_json(one)
+        return
+    for line in _lines(objects):
+        say(line)
+
+
+@schedules.command("run-now", cls=Verb)
+@click.argument("name", shell_complete=complete_schedules)
+@click.pass_obj
+def run_now(given: Given, name: str) -> None:
+    """Make a job of a schedule now, beside its slots."""
+    from musterd.console.verbs.enqueue import known
+    from musterd.manager.duties.schedules.checking import payload_limits
+    from musterd.manager.duties.schedules.keeper import firing_of
+    from musterd.store.payload import check_payload
+
+    settings = given.settings()
+    schedule = _named(settings, name)
+    catalog = given.catalog(settings)
+    known(catalog, schedule.kind)
+    check_payload(schedule.payload, payload_limits(settings.limits))
+
+    async def work(engine: Engine) -> int | None:
+        return (await engine.schedules.fire(firing_of(schedule, catalog, None))).job_id
+
+    job_id = in_store(settings, work)
+    if given.json:
+        print_json({"schedule": name, "job_id": job_id})
+    else:
+        say(f"job {job_id} of schedule {name} is queued")
+
+
+@schedules.command("pause", cls=Verb)
+@click.argument("name", shell_complete=complete_schedules)
+@click.pass_obj
+def pause(given: Given, name: str) -> None:
+    """Let the slots of a schedule pass until it is resumed."""
+    _steer(given, "pause", name)
+
+
+@schedules.command("resume", cls=Verb)
+@click.argument("name", shell_complete=complete_schedules)
+@click.pass_obj
+def resume(given: Given, name: str) -> None:
+    """Fire a schedule again, from its next slot on."""
+    _steer(given, "resume", name)
+
+
+def _steer(given: Given, wish: Wish, name: str) -> None:
+    settings = given.settings()
+    _named(settings, name)
+
+    async def work(engine: Engine) -> bool:
+        return await engine.schedules.steer(wish, name)
+
+    changed = in_store(settings, work)
+    if given.json:
+        print_json({"schedule": name, "paused": wish == "pause", "changed": changed})
+        return
+    state = "paused" if wish == "pause" else "running"
+    say(f"schedule {name} is {state}" if changed else f"schedule {name} was {state} already")
+
+
+def _own(settings: Settings) -> Mapping[str, Schedule]:
+    from musterd.config.schedules import of_tenant
+
+    return of_tenant(settings.schedules, settings.tenant)
+
+
+def _named(settings: Settings, name: str) -> Schedule:
+    from musterd.config.faults import did_you_mean
+
+    own = _own(settings)
+    if name not in own:
+        hint = did_you_mean(name, own) or "`musterd schedules` lists them"
+        raise Complaint(Exit.UNKNOWN, f"there is no schedule {name!r}", hint)
+    return own[name]
+
+
+def _lines(objects: list[dict[str, Any]]) -> list[str]:
+    from musterd.store.words import count_text, one_line, table
+
+    if not objects:
+        return ["there are no schedules: write [schedules.NAME] into the configuration"]
+    heads = (
+        "schedule",
+        "kind",
+        "when",
+        "last fired",
+        "last job",
+        "next",
+        "fired",
+        "skipped",
+        "missed",
+    )
+    rows = [
+        (
+            one["name"],
+            one_line(one["kind"]),
+            one_line(_when(one)),
+            (one["last_fired_at"] or "-")[:19],
+            "-" if one["last_job_id"] is None else f"{one['last_job_id']} {one['last_job_state']}",
+            _next(one),
+            count_text(one["fired"]),
+            count_text(one["skipped"]),
+            count_text(one["missed_slots"]),
+        )
+        for one in objects
+    ]
+    return table(heads, rows, right=frozenset({6, 7, 8}))
+
+
+def _when(one: dict[str, Any]) -> str:
+    if one["cron"] is None:
+        return f"every {one['every_seconds']} s"
+    zone = "" if one["timezone"] == "UTC" else f" {one['timezone']}"
+    return f"{one['cron']}{zone}"
+
+
+def _next(one: dict[str, Any]) -> str:
+    from musterd.store.words import duration_text
+
+    if not one["enabled"]:
+        return "switched off"
+    if one["paused_at"] is not None:
+        return "paused"
+    seconds = one["seconds_until_next"]
+    return "never" if seconds is None else f"in {duration_text(seconds)}"

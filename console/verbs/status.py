@@ -1,0 +1,219 @@
+"""`musterd status`: is it healthy? One line that answers, then what the answer stands on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.console.exits import Exit
+from musterd.console.given import Given, Verb
+from musterd.console.out import print_json, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from musterd.console.asking import Asked, Seen
+    from musterd.store.job import Counts
+    from musterd.store.nodes import NodeRecord
+
+LINES_MAX = 23  # and the prompt: one screen
+REMARKS_MAX = 8
+ERROR_WIDTH = 80
+
+
+@click.command(cls=Verb)
+@click.pass_context
+def status(context: click.Context) -> None:
+    """Say whether all is well.
+
+    Shows queue, crew and store, of all tenants unless one is named; exits 0 if all is well.
+    """
+    from musterd.config.tenants import settings_of
+    from musterd.console.asking import find_out
+
+    given: Given = context.obj
+    settings = given.load().settings
+    own = given.seen_by(settings)
+    others = [settings_of(settings, name) for name in settings.tenants if given.tenant is None]
+    seen = find_out(settings, others or [own])
+    if given.json:
+        print_json(_object(seen))
+    else:
+        for line in lines(seen):
+            say(line)
+    context.exit(seen.judged()[0])
+
+
+def lines(seen: Seen) -> list[str]:
+    """At most `LINES_MAX`."""
+    code, words = seen.judged()
+    healthy = code is Exit.DONE
+    mood = click.style("healthy" if healthy else "NOT healthy", fg="green" if healthy else "red")
+    first = seen.first
+    found = [f"{mood}: {words}", f"  store   {first.where}"]
+    if len(seen.asked) == 1 and first.counts is not None:
+        found += _queue_lines(first.counts)
+    if seen.node is not None:
+        named = first.settings.tenant != DEFAULT_TENANT
+        crew = seen.on_node(first) if named else seen.node["node"]
+        found += _node_lines(seen, crew or seen.node["node"])
+    found += _nodes_line(first.nodes)
+    found += [f"  {remark}" for remark in _bounded(_remarks(seen))]
+    if len(seen.asked) > 1:
+        found += ["", *(f"  {line}" for line in _table(seen, LINES_MAX - len(found) - 1))]
+    return found
+
+
+def _remarks(seen: Seen) -> list[str]:
+    from musterd.console.remarks import remarks
+
+    alone = len(seen.asked) == 1
+    node = None if seen.node is None else seen.node["node"]
+    found: list[str] = []
+    for asked in seen.asked:
+        crew = seen.on_node(asked)
+        if crew is None and asked is seen.first:
+            crew = node
+        said = remarks(asked, node if asked is seen.first else None, crew)
+        name = "" if alone or asked is seen.first else f" [{asked.settings.tenant}]"
+        found += [f"{each}{name}" for each in said]
+    return [*found, *(f"WARNING {said}" for said in seen.warnings)]
+
+
+def _bounded(found: Sequence[str]) -> list[str]:
+    if len(found) <= REMARKS_MAX:
+        return list(found)
+    left = len(found) - REMARKS_MAX + 1
+    return [*found[: REMARKS_MAX - 1], f"and {left} more: --json has all of them"]
+
+
+def _table(seen: Seen, rows_max: int) -> list[str]:
+    """One line a tenant; where they do not fit those that are not well, then the fullest."""
+    from musterd.store.words import plural, table
+
+    heads = ("tenant", "due", "oldest", "queued", "running", "failed", "crew", "")
+    shown = list(seen.asked)
+    left: list[str] = []
+    if len(shown) + 1 > rows_max:
+        shown = sorted(shown, key=lambda asked: (seen.is_well(asked), -_due(asked)))
+        kept = max(1, rows_max - 2)
+        more = plural(len(shown) - kept, "more tenant")
+        left = [f"and {more}: `musterd status --tenant NAME`, or --json for all"]
+        shown = shown[:kept]
+    rows = [_row(asked, seen.on_node(asked)) for asked in shown]
+    return [*table(heads, rows, right=frozenset({1, 2, 3, 4, 5, 6})), *left]
+
+
+def _due(asked: Asked) -> int:
+    return 0 if asked.counts is None else asked.counts.due
+
+
+def _row(asked: Asked, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
+    from musterd.store.job import JobState
+    from musterd.store.words import count_text, cut, duration_text, one_line
+
+    name, counts = asked.settings.tenant, asked.counts
+    crew, remark = "-", "not served"
+    if on_node is not None:
+        size = on_node["idle"] + on_node["busy"] + on_node["retiring"]
+        crew = f"{on_node['busy']}/{size}"
+        remark = on_node["store_trouble"] or ("" if on_node["phase"] == "running" else "waits")
+    if counts is None:
+        return (name, *("-",) * 5, crew, cut(one_line(asked.error or ""), ERROR_WIDTH))
+    if counts.paused_at is not None:
+        remark = f"PAUSED by {one_line(counts.paused_by or 'somebody')}"
+    states = (JobState.QUEUED, JobState.RUNNING, JobState.FAILED)
+    numbers = [count_text(counts.by_state.get(state, 0)) for state in states]
+    oldest = duration_text(counts.oldest_due_seconds) if counts.due else "-"
+    return (name, count_text(counts.due), oldest, *numbers, crew, remark)
+
+
+def _queue_lines(counts: Counts) -> list[str]:
+    from musterd.store.job import JobState
+    from musterd.store.words import count_text, duration_text
+
+    states = [(state.value, counts.by_state.get(state, 0)) for state in JobState]
+    shown = ", ".join(f"{count_text(count)} {state}" for state, count in states if count)
+    waits = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
+    return [f"  jobs    {shown or 'none'}", f"  due     {count_text(counts.due)}{waits}"]
+
+
+def _node_lines(seen: Seen, crew_of: Mapping[str, Any]) -> list[str]:
+    from musterd.console.judging import decision_of
+    from musterd.manager.node.objects import decision_text
+    from musterd.store.words import count_text, duration_text, one_line
+
+    assert seen.node is not None
+    node = seen.node["node"]
+    size = crew_of["idle"] + crew_of["busy"] + crew_of["retiring"]
+    up = duration_text(node["up_seconds"])
+    crew = ", ".join(f"{crew_of[state]} {state}" for state in ("busy", "idle", "retiring"))
+    rate = crew_of["settled_total"] / max(1.0, node["up_seconds"])
+    found = [
+        f"  node    {one_line(node['node'])}, {node['phase']}, up {up}{_generation(seen)}",
+        f"  crew    {size} of at most {crew_of['max_count']}: {crew}",
+    ]
+    decision = decision_of(node["last_decision"])
+    if decision is not None and seen.first.settings.tenant == DEFAULT_TENANT:
+        found.append(f"  why     {decision_text(decision)}")
+    settled = count_text(crew_of["settled_total"])
+    found.append(f"  settled {settled} since it started, {rate:.1f}/s on average")
+    return found
+
+
+def _generation(seen: Seen) -> str:
+    """With which configuration the node that answers works, once it has been reloaded."""
+    assert seen.node is not None
+    name = seen.node["node"]["node"]
+    (generation,) = [one.config_generation for one in seen.first.nodes if one.name == name] or [0]
+    return f", configuration {generation}" if generation and generation > 1 else ""
+
+
+def _nodes_line(nodes: Sequence[NodeRecord]) -> list[str]:
+    from musterd.store.words import plural
+
+    live = [node for node in nodes if node.is_live]
+    if len(live) < SEVERAL:
+        return []
+    crew, busy = sum(node.crew for node in live), sum(node.busy for node in live)
+    leaving = sum(node.phase == "draining" for node in live)
+    said = f", {leaving} draining" if leaving else ""
+    return [f"  nodes   {len(live)}{said}: {plural(crew, 'worker')}, {busy} busy"]
+
+
+SEVERAL = 2
+
+
+def _object(seen: Seen) -> dict[str, object]:
+    first = seen.first
+    code, words = seen.judged()
+    whole: dict[str, object] = {
+        "healthy": code is Exit.DONE,
+        "verdict": words,
+        "tenant": first.settings.tenant,
+        "store": {"where": first.where, "error": first.error},
+        "counts": _counts(first),
+        "node": None if seen.node is None else seen.node["node"],
+        "warnings": seen.warnings,
+        "remarks": _remarks(seen),
+    }
+    if len(seen.asked) > 1:
+        whole["tenants"] = [_tenant_object(seen, asked) for asked in seen.asked]
+    return whole
+
+
+def _tenant_object(seen: Seen, asked: Asked) -> dict[str, object]:
+    return {
+        "name": asked.settings.tenant,
+        "store": {"where": asked.where, "error": asked.error},
+        "counts": _counts(asked),
+        "on_node": seen.on_node(asked),
+    }
+
+
+def _counts(asked: Asked) -> dict[str, object] | None:
+    from musterd.manager.node.objects import counts_object
+
+    return None if asked.counts is None else counts_object(asked.counts)

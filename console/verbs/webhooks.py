@@ -1,0 +1,171 @@
+"""`musterd webhooks`: what was told to others, what waits, what failed; and sending it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from musterd.console.exits import Exit, complaint_about
+from musterd.console.given import Given, Verbs
+from musterd.console.opening import in_store
+from musterd.console.out import complain, print_json, say
+
+if TYPE_CHECKING:
+    from musterd.store.engine import Engine
+    from musterd.store.outbox import MessageFilter, MessageRecord, WebhookState
+
+STATES = ("waiting", "delivered", "failed")
+LIMIT_MAX = 100_000
+PAGE = 1_000  # messages sent again in one step
+
+
+class _Listing(Verbs):
+    """A group that is a verb too, where no other verb follows it."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            complaint = complaint_about(error)
+            if complaint is None or isinstance(error, click.ClickException):
+                raise
+            raise complaint from error
+
+
+@click.group(cls=_Listing, invoke_without_command=True)
+@click.option("--state", type=click.Choice(STATES), help="Only these.")
+@click.option("--job", "job_id", type=click.IntRange(min=1), help="Only those about this job.")
+@click.option("--url", help="Only those to this URL.")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
+@click.pass_context
+def webhooks(
+    context: click.Context,
+    state: WebhookState | None,
+    job_id: int | None,
+    url: str | None,
+    limit: int,
+) -> None:
+    """List what jobs' webhooks were told, newest first; or send it again."""
+    if context.invoked_subcommand is not None:
+        return
+    from musterd.store.outbox import MessageFilter
+
+    given: Given = context.obj
+    which = MessageFilter(state, job_id, url, limit)
+
+    async def work(engine: Engine) -> list[MessageRecord]:
+        return await engine.outbox.messages(which)
+
+    found = in_store(given.settings(), work)
+    if given.json:
+        for one in found:
+            print_json(_object(one))
+        return
+    for line in _lines(found):
+        say(line)
+
+
+@webhooks.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(min=1))
+@click.option("--job", "job_id", type=click.IntRange(min=1), help="All those about this job.")
+@click.option("--failed", is_flag=True, help="All that failed for good.")
+@click.option("--url", help="Of those that failed only those to this URL.")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=10_000, show_default=True)
+@click.pass_context
+def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> None:
+    """Send messages again, now; each keeps its webhook-id."""
+    from musterd.store.outbox import MessageFilter
+
+    job_id, failed, url, limit = (which[key] for key in ("job_id", "failed", "url", "limit"))
+    if sum((bool(ids), job_id is not None, failed)) != 1:
+        raise click.UsageError("give IDs, --job ID or --failed, one of them")
+    if url is not None and not failed:
+        raise click.UsageError("--url goes with --failed")
+    given: Given = context.obj
+    wanted = MessageFilter("failed" if failed else None, job_id, url, min(PAGE, limit))
+
+    async def work(engine: Engine) -> tuple[set[int], set[int]]:
+        if ids:
+            return set(ids), set(await engine.outbox.resend(sorted(set(ids))))
+        return await _resend_all(engine, wanted, limit)
+
+    asked, sent = in_store(given.settings(), work)
+    missing = sorted(asked - sent) if ids else []
+    _report(given, sent, missing)
+    context.exit(Exit.UNKNOWN if missing else Exit.DONE)
+
+
+async def _resend_all(
+    engine: Engine, which: MessageFilter, limit: int
+) -> tuple[set[int], set[int]]:
+    """Page by page, from the newest to the oldest."""
+    import attrs
+
+    asked: set[int] = set()
+    sent: set[int] = set()
+    while len(asked) < limit:
+        size = min(which.limit, limit - len(asked))
+        page = await engine.outbox.messages(attrs.evolve(which, limit=size))
+        if not page:
+            break
+        asked |= {one.id for one in page}
+        sent |= await engine.outbox.resend([one.id for one in page])
+        which = attrs.evolve(which, before_id=page[-1].id)
+    return asked, sent
+
+
+def _report(given: Given, sent: set[int], missing: list[int]) -> None:
+    from musterd.store.words import plural
+
+    if given.json:
+        print_json({"sent_again": sorted(sent), "unknown": missing})
+    else:
+        said = f"{plural(len(sent), 'webhook')} will be sent again" if sent else "nothing to send"
+        say(said)
+    for id_ in missing:
+        complain(f"musterd: there is no webhook {id_}")
+
+
+def _object(one: MessageRecord) -> dict[str, object]:
+    from musterd.store.shown import time_text
+
+    return {
+        "id": one.id,
+        "webhook_id": one.message_id,
+        "job_id": one.job_id,
+        "url": one.url,
+        "type": one.type,
+        "state": one.state,
+        "attempts": one.tries,
+        "created_at": time_text(one.created_at),
+        "due_at": time_text(one.due_at) if one.state == "waiting" else None,
+        "ended_at": time_text(one.ended_at),
+        "status": one.status,
+        "error": one.error,
+    }
+
+
+def _lines(found: list[MessageRecord]) -> list[str]:
+    from datetime import UTC, datetime
+
+    from musterd.store.words import duration_text, one_line, table
+
+    if not found:
+        return ["no such webhooks"]
+    now = datetime.now(UTC)
+    heads = ("id", "job", "type", "state", "tries", "age", "url", "")
+    rows = [
+        (
+            str(one.id),
+            str(one.job_id),
+            one.type,
+            one.state,
+            str(one.tries),
+            duration_text(max(0.0, (now - one.created_at).total_seconds())),
+            one_line(one.url),
+            one_line(one.error or ""),
+        )
+        for one in found
+    ]
+    return table(heads, rows, right=frozenset({0, 1, 4, 5}))

@@ -1,0 +1,227 @@
+"""Wiring a node and its web side: the one place where a daemon is put together."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import secrets
+import signal
+import socket
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from musterd import __version__
+from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
+from musterd.config.schedules import of_tenant
+from musterd.config.store_url import resolve_store_url
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.tenants import settings_of
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.watched import WatchedEngine
+from musterd.manager.node.daemon import Daemon, DaemonPlan
+from musterd.manager.reload.reloading import tell_bounds
+from musterd.manager.tenancy.tenant_counts import Census
+from musterd.store.opening import Stores
+from musterd.store.payload import PayloadLimits
+from musterd.store.words import count_text, duration_text
+from musterd.web.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
+from musterd.web.server.keys import Keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator
+    from types import FrameType
+
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.reload import Changes
+    from musterd.config.settings import Settings
+    from musterd.manager.node.status import NodeStatus
+    from musterd.manager.systemd.service_manager import ServiceManager
+    from musterd.store.engine import Engine
+
+BAR_CELLS_MAX = 40
+
+
+@attrs.frozen
+class Node:
+    """A daemon that is wired but does not run yet, and what its surroundings need of it."""
+
+    daemon: Daemon
+    engine: WatchedEngine
+    metrics: Metrics
+    keys: Keys  # of its web side, once there is one
+
+
+def make_node(
+    settings: Settings,
+    catalog: Catalog,
+    log: logging.Logger,
+    metrics: Metrics | None = None,
+    reread: Callable[[], tuple[Settings, Catalog]] | None = None,
+    service_manager: ServiceManager | None = None,
+) -> Node:
+    """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes. Raises
+    ConfigError where a secret cannot be read.
+    """
+    resolve_signing_keys(settings, os.environ)  # what cannot be signed is not started
+    metrics = Metrics(settings.metrics, __version__) if metrics is None else metrics
+    tell_bounds(metrics, settings)
+    metrics.config(generation=1, success=True, timestamp=time.time())
+
+    stores = Stores(time.time, random.Random())
+    metrics.watch_connections(stores.use_now)
+
+    def engine_of(settings: Settings) -> WatchedEngine:
+        named = "" if settings.tenant == DEFAULT_TENANT else settings.tenant
+        engine = stores.engine(resolve_store_url(settings, os.environ), settings)
+        return WatchedEngine(engine, metrics, log, trio.current_time, named)
+
+    keys = Keys()
+    engine = engine_of(settings_of(settings, DEFAULT_TENANT))
+    plan = DaemonPlan(
+        settings=settings,
+        catalog=catalog,
+        engine=engine,
+        node=node_name(),
+        dice=random.Random(),
+        metrics=metrics,
+        log=log,
+        engine_of=engine_of,
+        lookouts=lambda: stores.lookouts,
+        reread=reread,
+        read_secrets=lambda found: _read_secrets(found, keys),
+        forget=stores.forget,
+        service_manager=service_manager,
+    )
+    return Node(Daemon(plan), engine, metrics, keys)
+
+
+def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:
+    """What a reload needs from files that settings name. Those of webhooks are read for each
+    message.
+    """
+    settings = found.settings
+    for name in found.moved:  # its engine is made only when the tenant has left its old place
+        resolve_store_url(settings_of(settings, name), os.environ)
+    tokens = resolve_http_tokens(settings, os.environ) if settings.http.listen else ()
+    said = any(one.key.startswith("http.token") for one in found.keys)
+
+    def use() -> Collection[str]:
+        changed, keys.tokens = tokens != keys.tokens, tokens
+        named = "http.token_file" if settings.http.token_file else "http.tokens"
+        return (named,) if changed and not said else ()
+
+    return use
+
+
+@contextlib.contextmanager
+def early_and_late_signals(on_signal: Callable[[], None]) -> Generator[None, None, None]:
+    """Makes TERM and INT a call of `on_signal`, also before a daemon listens to them, and after.
+
+    While a daemon runs it has handlers of its own, and puts these back when it has ended. After
+    the block both are ignored, up to the end of the process, which is near: a second TERM that
+    comes as the last worker leaves must not turn a clean end into a death. (Handlers would not
+    do: the interpreter takes them away before its own end.)
+    """
+    token = trio.lowlevel.current_trio_token()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        token.run_sync_soon(on_signal)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def node_name() -> str:
+    """Gives a name that no other node has or will have: a reused one would keep a dead node's
+    leases in doubt.
+    """
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def status_line(node: NodeStatus) -> str:
+    """Says in one line how the node gets on."""
+    size = node.idle + node.busy + node.retiring
+    parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
+    parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
+    parts.append(f"{count_text(node.settled_total)} done")
+    if node.store_trouble is not None:
+        since = duration_text(node.store_trouble_seconds)
+        parts.append(f"store {node.store_trouble.replace('_', ' ')} for {since}")
+    if node.phase != "running":
+        left = node.drain_seconds_left if node.phase == "draining" else None
+        rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
+        parts.insert(0, node.phase + rest)
+    return " · ".join(parts)
+
+
+def crew_bar(node: NodeStatus) -> str:
+    """Draws the crew: a full cell a busy worker, a hollow one an idle one, a dot for each not
+    hired.
+    """
+    if node.max_count > BAR_CELLS_MAX:
+        return ""
+    unhired = max(0, node.max_count - node.busy - node.idle - node.retiring)
+    return "■" * (node.busy + node.retiring) + "□" * node.idle + "·" * unhired
+
+
+def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
+    census = Census(node.daemon.tenancies, node.metrics)
+    return HttpPlan(
+        listen=settings.http.listen,
+        keys=node.keys,
+        node=node.daemon,
+        tenant=partial(_door, node.daemon, census),
+        drain=node.daemon.drain,
+        reload=ReloadDoor(node.daemon.reload, node.daemon.reload_soon, node.daemon.why_no_reload),
+        refresh=census.refresh,
+        body_bytes_max=partial(_body_bytes_max, node.daemon),
+        event_readers_max=settings.http.max_event_readers,
+        metrics=node.metrics,
+        log=log,
+    )
+
+
+def _body_bytes_max(daemon: Daemon) -> int:
+    of_all = (one.settings.limits.max_payload_bytes for one in daemon.tenancies.values())
+    return max(of_all) + ENVELOPE_BYTES
+
+
+def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
+    tenancy = daemon.tenancies.get(name)
+    if tenancy is None:
+        return None
+    limits = tenancy.settings.limits
+    return TenantDoor(
+        name=name,
+        engine=tenancy.engine,
+        limits=PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth),
+        catalog=lambda: daemon.catalog,
+        snapshot=partial(census.counts, name),
+        workers=tenancy.workers,
+        decisions=tenancy.decisions,
+        target=partial(_target, tenancy.engine),
+        target_of=lambda record: record.target,
+        feed=tenancy.chronicle.feed,
+        at_rest=lambda: tenancy.background.is_at_rest,
+        webhooks=tenancy.settings.webhooks.policy,
+        schedules=lambda: of_tenant(tenancy.settings.schedules, name),
+    )
+
+
+async def _target(engine: Engine, name: str) -> TargetSeen:
+    seen = await engine.target(name)
+    if seen is None:
+        return TargetSeen()
+    holder = seen.holder
+    return TargetSeen(holder.id, holder.state, seen.reserved, seen.behind, seen.first_behind)

@@ -1,0 +1,222 @@
+"""The feed of a tenancy: reads the log while somebody follows it, and tells all who do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from musterd.manager.events.feed.entrance import Entrance, Start
+from musterd.manager.events.feed.frames import ping_frame
+from musterd.manager.events.feed.reader import Reader
+from musterd.manager.events.feed.ring import Portions
+from musterd.manager.events.feed.source import Forgotten, SetBack, Source
+from musterd.store.errors import StoreError
+from musterd.store.events import EventLog
+from musterd.store.job import Counts
+
+PING_SECONDS = 15.0
+POLL_SECONDS = 0.2  # between two looks at the log
+AWAY_SECONDS_MAX = 5.0  # between two looks at a store that is away
+SPACING_SECONDS = 0.05  # between two rounds, and a little for each reader:
+SPACING_A_READER = 0.0003
+REST_SECONDS = 0.02  # until what a reader had no room for is tried again, while it catches up
+BYTES_AT_ONCE = 262_144  # to all readers together, then all others on the loop have their turn
+READER_BYTES = 8_192  # what it takes to look at one reader, in bytes
+CLOSE_SECONDS = 2.0
+
+
+class FeedClosed(Exception):
+    """The node is leaving: nobody else is let in."""
+
+
+class Feed:
+    """Owned by a tenancy, which runs it. Without readers it does nothing. A store that is away is
+    waited for: readers stay, and go on where they were.
+    """
+
+    def __init__(self, tenant: str, log: EventLog, counts: Callable[[], Awaitable[Counts]]) -> None:
+        self.readers: dict[Reader, None] = {}
+        self._source = Source(tenant, log)
+        self._ring = self._source.ring
+        self._entrance = Entrance(self._source, counts)
+        self._is_closing = False
+        self._came = trio.Event()  # there is a reader
+        self._news = trio.Event()  # something has happened, as far as this node knows
+        self._grew = trio.Event()  # there is something to tell a reader
+
+    def news(self) -> None:
+        """This node has done something: the log may have grown."""
+        self._news.set()
+
+    async def begin(self, last_id: int | None) -> Start:
+        """Where somebody begins who has got all up to `last_id`; None = who comes for the first
+        time. Raises `StoreError`, or `FeedClosed`.
+        """
+        if self._is_closing:
+            raise FeedClosed
+        return await self._entrance.start_of(last_id)
+
+    async def serve(self, reader: Reader) -> None:
+        """Tells it everything until it has `ended`."""
+        if self._is_closing:
+            reader.end("closed")
+            return
+        self.readers[reader] = None
+        self._came.set()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._catch_up, reader)
+                await reader.ended.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            del self.readers[reader]
+            if not self.readers:
+                self._came = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read)
+            nursery.start_soon(self._write)
+            task_status.started()
+
+    async def close(self) -> None:
+        """Tells what has happened until now, as far as that can be done in time; then all streams
+        end.
+        """
+        self._is_closing = True
+        with trio.move_on_after(CLOSE_SECONDS):
+            while self.readers and not await self._look():  # noqa: ASYNC110 - the store is away
+                await trio.sleep(POLL_SECONDS)
+            while any(not one.is_live or self._has_rest(one) for one in self.readers):
+                await self._serve_all()
+                await trio.sleep(REST_SECONDS)
+        self._end_all()
+        with trio.move_on_after(CLOSE_SECONDS):
+            while self.readers:  # noqa: ASYNC110 - they leave one by one, in their own tasks
+                await trio.sleep(REST_SECONDS)
+
+    def _end_all(self) -> None:
+        for reader in list(self.readers):
+            reader.end("closed" if reader.wire.is_clear else "slow")
+
+    # -- from the log into the ring
+
+    async def _read(self) -> None:
+        failures = 0
+        while True:
+            if not self.readers:
+                self._source.forget()
+                await self._came.wait()
+            self._news = trio.Event()
+            failures = 0 if await self._look() else failures + 1
+            if failures:
+                await trio.sleep(min(AWAY_SECONDS_MAX, POLL_SECONDS * 2.0 ** min(failures, 10)))
+                continue
+            with trio.move_on_after(POLL_SECONDS):
+                await self._news.wait()
+            await trio.sleep(self._spacing_seconds)
+
+    async def _look(self) -> bool:
+        """Gives False if the store is away; its watcher has told the log."""
+        before = self._source.has_begun, self._ring.end
+        try:
+            await self._source.look([reader.position for reader in self.readers])
+        except StoreError:
+            return False
+        except SetBack:  # they have been told what is no longer so: let them begin anew
+            self._end_all()
+        finally:
+            if before != (self._source.has_begun, self._ring.end):
+                self._grew.set()
+        return True
+
+    # -- from the ring to the readers
+
+    async def _write(self) -> None:
+        while True:
+            await self._came.wait()
+            with trio.move_on_at(self._next_round_local()):
+                await self._grew.wait()
+            if self._grew.is_set():
+                self._grew = trio.Event()
+            await self._serve_all()
+            await trio.sleep(self._spacing_seconds)
+
+    def _next_round_local(self) -> float:
+        if any(map(self._has_rest, self.readers)):
+            return trio.current_time()
+        return min((one.pinged_local for one in self.readers), default=0.0) + PING_SECONDS
+
+    def _has_rest(self, reader: Reader) -> bool:
+        is_behind = reader.is_live and reader.position < self._ring.end
+        return is_behind or not reader.wire.is_clear
+
+    @property
+    def _spacing_seconds(self) -> float:
+        return SPACING_SECONDS + SPACING_A_READER * len(self.readers)
+
+    async def _serve_all(self) -> None:
+        portions, load = Portions(self._ring), 0
+        for reader in list(self.readers):
+            before = reader.wire.sent_bytes
+            self._serve_one(reader, portions)
+            load += READER_BYTES + reader.wire.sent_bytes - before
+            if load >= BYTES_AT_ONCE:
+                load = 0
+                await trio.lowlevel.checkpoint()
+
+    def _serve_one(self, reader: Reader, portions: Portions) -> None:
+        is_behind = reader.is_live and not self._source.holds(reader.position)
+        if not reader.can_take():
+            if is_behind:
+                reader.end("slow")
+            return
+        if is_behind:  # it reads; more has happened at once than the ring has room for
+            reader.fall_behind()
+        elif reader.is_live:
+            self._tell(reader, portions)
+        now = trio.current_time()
+        if now - reader.pinged_local >= PING_SECONDS and reader.wire.is_clear:
+            reader.pinged_local = now
+            reader.wire.put(ping_frame(reader.position))
+        if reader.wire.is_broken:
+            reader.end("gone")
+
+    def _tell(self, reader: Reader, portions: Portions) -> None:
+        chunked = reader.wire.chunked
+        data, reader.position = portions.take(reader.position, reader.which, chunked=chunked)
+        if data:
+            reader.wire.put_framed(data)
+
+    # -- from the log to a reader who has missed more than the ring holds
+
+    async def _catch_up(self, reader: Reader) -> None:
+        """Whenever it is needed, until the reader has ended."""
+        while reader.ending is None:
+            if not self._source.has_begun:
+                await self._grew.wait()
+            elif self._source.holds(reader.position):
+                self._grew.set()
+                await reader.live_until_behind()
+            elif not await self._read_for(reader):
+                await trio.sleep(POLL_SECONDS)
+
+    async def _read_for(self, reader: Reader) -> bool:
+        """Tells it one page of the log; gives False if the store is away."""
+        try:
+            page = await self._source.page_for(reader.position, reader.which)
+        except StoreError:
+            return False
+        except Forgotten:
+            reader.end("slow")
+            return True
+        for portion in page.portions:
+            while not reader.can_take():
+                if reader.ending is not None:
+                    return True
+                await trio.sleep(REST_SECONDS)
+            reader.wire.put(b"".join(frame.text for frame in portion))
+            reader.position = portion[-1].event.id
+        reader.position = max(reader.position, page.position)
+        return True

@@ -1,0 +1,88 @@
+"""Passes on what desk and workers report: to the metrics for counting, to the log where people want
+to read it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.log import event
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.scaling.service_times import ServiceTimes
+from musterd.store.job import JobState, Reaped
+from musterd.store.report import error_line
+from musterd.workers.listener import Ignored, Report
+
+
+class Telling:
+    """The `Listener` of a tenant's desk. `news` is called when something has been written."""
+
+    def __init__(
+        self, metrics: Metrics, log: logging.Logger, tenant: str, news: Callable[[], None]
+    ) -> None:
+        self.settled_total = 0
+        self.on_settled: Callable[[Sequence[Report]], None] = lambda _: None
+        self.service_times = ServiceTimes()
+        self._tenant = tenant
+        # What everybody has who has only one tenant need not be said in every line.
+        self._named = {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
+        self.claimed = metrics.claimed  # as it is: this is the hot path
+        self._metrics = metrics
+        self._log = log
+        self._news = news
+
+    def settled(self, reports: Sequence[Report]) -> None:
+        self.settled_total += len(reports)
+        self._news()
+        self._metrics.settled(reports, self._tenant)
+        self.service_times.note(reports)
+        self.on_settled(reports)
+        failed, tells_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
+        for report in reports:
+            if report.state is failed:
+                self._tell(logging.WARNING, "job failed", report)
+            elif tells_all:
+                self._tell(logging.DEBUG, "attempt settled", report)
+
+    def stale_writes(self, count: int) -> None:
+        if count:
+            self._metrics.stale_writes(count)
+            phrase = "settlements refused: leases were lost"
+            event(self._log, logging.WARNING, phrase, count=count, **self._named)
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        self._metrics.lease_lost(job_id, kind, attempt)
+        fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
+        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields, **self._named)
+
+    def request_ignored(self, ignored: Ignored) -> None:
+        fields = {"job_id": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
+        fields["request"] = ignored.request
+        seconds = round(ignored.seconds, 1)
+        event(self._log, logging.WARNING, "request ignored", **fields, seconds=seconds)
+
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        self._metrics.reaped(reaped, self._tenant)
+        self._news()
+        for one in reaped:
+            fields: dict[str, object] = {
+                "job_id": one.id,
+                "kind": one.kind,
+                "attempt": one.attempt,
+                "node": one.node,
+            }
+            fields |= {"state": str(one.state)} | self._named
+            event(self._log, logging.WARNING, "lease ran out", **fields)
+
+    def crew_changed(self, how: str, worker: int) -> None:
+        event(self._log, logging.DEBUG, f"worker {how}", worker=worker, **self._named)
+
+    def _tell(self, level: int, phrase: str, report: Report) -> None:
+        event(
+            self._log, level, phrase, job_id=report.job_id, kind=report.kind,
+            attempt=report.attempt, worker=report.worker, outcome=str(report.outcome),
+            error=error_line(report.error), run_seconds=round(report.run_seconds, 6),
+            **self._named,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The node's instruments, and how they are written out for Prometheus."""

@@ -1,0 +1,1 @@
+"""One node: the daemon, what it says of itself, and how it ends."""

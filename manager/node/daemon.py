@@ -1,0 +1,286 @@
+"""One node: the only place that wires, and the order in which things start and end."""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from uuid import UUID
+
+import attrs
+import trio
+
+from musterd import __version__
+from musterd.catalog.kinds import Catalog
+from musterd.config.reload import Changes
+from musterd.config.settings import Settings
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.tenants import settings_of
+from musterd.manager.log import event
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.watched import WatchedEngine
+from musterd.manager.node.abandoning import abandon_late
+from musterd.manager.node.cancelling import cancel_when
+from musterd.manager.node.looplag import measure_loop_lag
+from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
+from musterd.manager.reload.outcome import NotNow, Outcome
+from musterd.manager.reload.reloading import Reloader
+from musterd.manager.systemd.notifier import Notifier
+from musterd.manager.systemd.service_manager import ServiceManager
+from musterd.manager.systemd.timeouts import drain_seconds_max
+from musterd.manager.systemd.vitals import Vitals, vitals_of
+from musterd.manager.tenancy.plans import TenancyPlan, boottime, end_process, machine_load
+from musterd.manager.tenancy.tenancy import Tenancy
+from musterd.manager.tenancy.tenant_limits import Headcount
+from musterd.manager.tenancy.watch import Watch
+from musterd.manager.webhooks.courier import Post
+from musterd.store.lookout import Lookout
+
+IGNORED_MAX = 20  # shown in the status
+
+
+@attrs.frozen
+class DaemonPlan:
+    """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
+    others from their settings; they are not yet open, the daemon opens and closes them. `reread`
+    reads configuration and catalog anew, for a reload; `read_secrets` what stands in files of its
+    own, and gives what puts it to use; which names the keys whose secrets alone have changed.
+    """
+
+    settings: Settings
+    catalog: Catalog
+    engine: WatchedEngine
+    node: str
+    dice: random.Random
+    metrics: Metrics
+    log: logging.Logger
+    boottime: Callable[[], float] = boottime
+    wall_clock: Callable[[], float] = time.time
+    engine_of: Callable[[Settings], WatchedEngine] | None = None
+    lookouts: Callable[[], Collection[Lookout]] = tuple
+    # These two raise ConfigError, and may block.
+    reread: Callable[[], tuple[Settings, Catalog]] | None = None
+    read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
+    forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
+    post: Post | None = None  # see `TenancyPlan`
+    load: Callable[[], float | None] = machine_load
+    abandon: Callable[[], None] = end_process  # work goes on that nothing else can end
+    service_manager: ServiceManager | None = None  # None = nobody waits to hear from us
+
+
+class Daemon:
+    """`run` serves until `stop` was called and the crews have drained. `status` may be asked at any
+    time.
+    """
+
+    def __init__(self, plan: DaemonPlan) -> None:
+        self._plan = plan
+        self._phase: NodePhase = "starting"
+        self._started_local = trio.current_time()
+        self._drain_until: float | None = None
+        self._told_to_stop = False
+        self._id = UUID(int=plan.dice.getrandbits(128), version=4)
+        self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
+        self._headcount = Headcount(plan.settings.workers.max_count, trio.current_time)
+        self._tenancies = {
+            name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
+        }
+        self._reloader = Reloader(plan, self._tenancies, self._headcount, self._tenancy)
+        self._watch = Watch(
+            self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.dice
+        )
+        self._reloader.on_change = self._watch.tenants_changed
+        self._notifier = Notifier(
+            plan.service_manager, self.status, self._vitals, lambda: self._reloader.generation,
+            lambda: drain_seconds_max(self._reloader.settings), plan.log,
+        )  # fmt: skip
+        self._reloader.on_begin = self._notifier.reload_begins
+        self._reloader.on_end = self._notifier.reload_ends
+
+    def stop(self) -> None:
+        """The first call drains: no more claims, running jobs may finish. The second dismisses the
+        crews at once.
+        """
+        (self._hurry if self._told_to_stop else self._drain).set()
+        self._told_to_stop = True
+
+    def drain(self) -> None:
+        """As the first `stop`, however often it is called; a `stop` that follows is the first."""
+        self._drain.set()
+
+    async def reload(self) -> Outcome:
+        """Reads configuration and catalog anew, as HUP does, and gives what came of it."""
+        if why := self.why_no_reload():
+            return NotNow(why)
+        return await self._reloader.ask()
+
+    def reload_soon(self) -> None:
+        """As HUP does; its log tells what comes of it."""
+        self._reloader.reload_soon()
+
+    def why_no_reload(self) -> str:
+        """Nothing where it can reload."""
+        return "" if self._phase == "running" else f"the node is {self._phase}: it does not reload"
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Raises `StoreMisconfigured` where waiting for the store will not help."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._obey_signals)
+            nursery.start_soon(self._live, nursery.cancel_scope)
+            await self._ready.wait()
+            task_status.started()
+
+    async def _live(self, whole: trio.CancelScope) -> None:
+        """From opening the stores to closing them; ends everything else with it."""
+        async with trio.open_nursery() as homes:
+            for tenancy in self._tenancies.values():
+                homes.start_soon(tenancy.run)
+            homes.start_soon(measure_loop_lag, self._plan.metrics.loop_lag)
+            homes.start_soon(self._watch.run)
+            homes.start_soon(self._notifier.run)
+            self._reloader.homes = homes
+            await self._start()
+            await self._drain.wait()
+            self._reloader.homes = None
+            self._begin_drain()
+            await self._all_ended(homes)
+            homes.cancel_scope.cancel()
+        self._phase = "stopped"
+        settled = sum(tenancy.telling.settled_total for tenancy in self._tenancies.values())
+        event(self._plan.log, logging.INFO, "stopped", settled=settled)
+        whole.cancel()
+
+    async def _start(self) -> None:
+        """Returns when the default tenant is served and each other one's store has been tried; or
+        when told to stop before that.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
+            await self._tenancies[DEFAULT_TENANT].ready.wait()
+            for tenancy in list(self._tenancies.values()):
+                await tenancy.tried.wait()
+            self._phase = "running"
+            event(self._plan.log, logging.INFO, "ready", node=self._plan.node)
+            self._ready.set()
+            self._notifier.look_soon()
+            nursery.cancel_scope.cancel()
+
+    def _begin_drain(self) -> None:
+        was_running = self._phase == "running"
+        for tenancy in self._tenancies.values():
+            tenancy.drain()
+        self._notifier.stop()
+        if not was_running:
+            return
+        grace_seconds = self._reloader.settings.shutdown.grace_period_seconds
+        self._phase = "draining"
+        self._plan.metrics.draining()
+        self._drain_until = trio.current_time() + grace_seconds
+        busy = sum(tenancy.status().busy for tenancy in self._tenancies.values())
+        event(self._plan.log, logging.INFO, "draining", busy=busy, grace_seconds=grace_seconds)
+
+    async def _all_ended(self, homes: trio.Nursery) -> None:
+        homes.start_soon(self._hurry_all)
+        patience_seconds = self._reloader.settings.shutdown.abandon_seconds
+        homes.start_soon(
+            abandon_late, list(self._tenancies.values()), patience_seconds, self._plan.log,
+            self._plan.abandon,
+        )  # fmt: skip
+        for tenancy in list(self._tenancies.values()):
+            await tenancy.ended.wait()
+
+    async def _hurry_all(self) -> None:
+        await self._hurry.wait()
+        for tenancy in self._tenancies.values():
+            tenancy.hurry()
+
+    async def _obey_signals(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            task_status.started()
+            async for number in received:
+                event(self._plan.log, logging.INFO, "signal", name=signal.Signals(number).name)
+                if number != signal.SIGHUP:
+                    self.stop()
+                else:
+                    self._reloader.reload_soon()
+
+    def _tenancy(self, name: str, settings: Settings) -> Tenancy:
+        plan = self._plan
+        own = settings_of(settings, name)
+        if name == DEFAULT_TENANT:
+            engine = plan.engine
+        else:
+            assert plan.engine_of is not None, (
+                "a node with tenants is told how to reach their stores"
+            )
+            engine = plan.engine_of(own)
+        return Tenancy(
+            TenancyPlan(
+                own, engine, lambda: self._reloader.catalog, self._headcount, plan.node, self._id,
+                lambda: self._reloader.configured, plan.dice, plan.metrics, plan.log, plan.boottime,
+                plan.wall_clock, post=plan.post, load=plan.load,
+            )
+        )  # fmt: skip
+
+    def _vitals(self) -> list[Vitals]:
+        now_local = trio.current_time()
+        return [
+            vitals_of(one.name, one.keeper, one.engine.trouble, now_local)
+            for one in self._tenancies.values()
+        ]
+
+    # -- for people
+
+    def status(self) -> NodeStatus:
+        plan = self._plan
+        tenants = [tenancy.status() for tenancy in self._tenancies.values()]
+        first = tenants[0]
+        depths = [tenant.depth for tenant in tenants if tenant.depth is not None]
+        left = None if self._drain_until is None else self._drain_until - trio.current_time()
+        return NodeStatus(
+            node=plan.node,
+            version=__version__,
+            phase=self._phase,
+            up_seconds=trio.current_time() - self._started_local,
+            engine=first.engine,
+            store=first.store,
+            store_trouble=first.store_trouble,
+            store_trouble_seconds=first.store_trouble_seconds,
+            store_message=first.store_message,
+            idle=sum(tenant.idle for tenant in tenants),
+            busy=sum(tenant.busy for tenant in tenants),
+            retiring=sum(tenant.retiring for tenant in tenants),
+            default_count=sum(tenant.default_count for tenant in tenants),
+            max_count=self._headcount.overall if len(tenants) > 1 else first.max_count,
+            depth=sum(depths) if depths else None,
+            settled_total=sum(tenant.settled_total for tenant in tenants),
+            drain_seconds_left=left,
+            last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
+            ignored=[one for each in self._tenancies.values() for one in each.ignored()][
+                :IGNORED_MAX
+            ],
+            generation=self._reloader.generation,
+            reload_faults=self._reloader.faults,
+            tenants=tuple(tenants),
+        )
+
+    @property
+    def tenancies(self) -> Mapping[str, Tenancy]:
+        """The tenants of the moment, the default one first."""
+        return self._tenancies
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._reloader.catalog
+
+    def workers(self) -> Sequence[WorkerView]:
+        """Of all tenants."""
+        return [one for tenancy in self._tenancies.values() for one in tenancy.workers()]
+
+    def decisions(self) -> Sequence[Decision]:
+        """The default tenant's."""
+        return self._tenancies[DEFAULT_TENANT].decisions()

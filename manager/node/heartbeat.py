@@ -1,0 +1,139 @@
+"""A node's sign of life in the store: that it is there, how large its crew is, what it can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import attrs
+import trio
+
+from musterd import __version__
+from musterd.config.settings import Settings
+from musterd.manager.node.status import TenantStatus
+from musterd.manager.scaling.service_times import ServiceTimes
+from musterd.manager.tenancy.plans import TenancyPlan
+from musterd.store.errors import StoreError
+from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
+
+FIRST_SECONDS = 0.1  # the crew has been hired by then
+WAIT_SECONDS_MIN = 0.1
+LOOK_SECONDS = 5.0  # with a hundred idle tenants every look counts: what is new wakes it
+EARLY_SECONDS = 0.01  # so much before its time it is as good as due
+NEWS_SECONDS = 0.5  # a change of crew or pace is told, but not more often than this
+RETRY_SECONDS = 2.0
+SETTLING_SECONDS = 0.1  # whoever was hired has found work by then
+KINDS_SECONDS = 10.0  # nor are the kinds
+LEAVE_SECONDS = 1.0
+
+
+@attrs.define(eq=False)
+class Heartbeat:
+    """Owned by a tenancy: the node's row in that tenant's store. Whoever ends without draining is
+    not taken off the list: it is dead when its sign of life is too old.
+    """
+
+    plan: TenancyPlan
+    status: Callable[[], TenantStatus]
+    times: ServiceTimes
+    settings: Callable[[], Settings]  # of the moment
+    rests: bool = False  # somebody else looks whether there is work: without any, few signs do
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _started_local: float = attrs.field(factory=trio.current_time, init=False)
+    _told: Beat | None = attrs.field(default=None, init=False)
+    _told_local: float = attrs.field(default=float("-inf"), init=False)
+    _kinds: str | None = attrs.field(default=None, init=False)
+    _kinds_local: float = attrs.field(default=float("-inf"), init=False)
+
+    def wake(self) -> None:
+        """Others should know of this soon: another phase, another size of the crew."""
+        self._bell.set()
+
+    async def run(self) -> None:
+        try:
+            await trio.sleep(FIRST_SECONDS)
+            while True:
+                await self._beat_if_due()
+                await self._wait()
+        finally:
+            if self.status().phase in ("draining", "stopped"):
+                # If the store is away, the node counts as dead soon.
+                with trio.move_on_after(LEAVE_SECONDS, shield=True), suppress(StoreError):
+                    await self.plan.engine.leave(self.plan.node_id)
+
+    async def _wait(self) -> None:
+        told = self._told
+        due_local = self._told_local + self._pause_seconds(self._beat())
+        left_seconds = min(LOOK_SECONDS, due_local - trio.current_time())
+        with trio.move_on_after(max(WAIT_SECONDS_MIN, left_seconds)):
+            await self._bell.wait()
+        if self._bell.is_set() and told is not None and told.phase == self.status().phase:
+            await trio.sleep(SETTLING_SECONDS)
+        self._bell = trio.Event()
+
+    async def _beat_if_due(self) -> None:
+        now, beat = trio.current_time(), self._beat()
+        quiet_seconds = now - self._told_local
+        if quiet_seconds < self._pause_seconds(beat):
+            return
+        kinds = self._kinds_if_due(now)
+        self._told_local = now
+        try:
+            load = self.plan.load()
+            await self.plan.engine.beat(attrs.evolve(beat, kinds=kinds, load=load))
+        except StoreError:
+            self._told = self._kinds = None  # the store's watcher has told the log
+            return
+        self._told = beat
+        if kinds is not None:
+            self._kinds, self._kinds_local = kinds, now
+
+    def _pause_seconds(self, beat: Beat) -> float:
+        told = self._told
+        if told is None:  # the store is away
+            return RETRY_SECONDS
+        if told.phase != beat.phase:
+            return 0.0
+        if _gist(told) != _gist(beat):
+            return NEWS_SECONDS
+        return beat.pause_seconds - EARLY_SECONDS
+
+    def _kinds_if_due(self, now: float) -> str | None:
+        if self._kinds is not None and now - self._kinds_local < KINDS_SECONDS:
+            return None
+        text = kinds_text(
+            {
+                name: self.times.standing(name, kind.broken, kind.max_running)
+                for name, kind in self.plan.catalog().items()
+            },
+            self.settings().limits.max_running or None,
+        )
+        # Now and then also unchanged: the row may have been forgotten while the machine slept.
+        is_old = now - self._kinds_local >= 6 * KINDS_SECONDS
+        return text if text != self._kinds or is_old else None
+
+    def _beat(self) -> Beat:
+        plan, seen = self.plan, self.status()
+        configured = plan.configured()
+        return Beat(
+            id=plan.node_id,
+            name=plan.node,
+            version=__version__,
+            up_seconds=trio.current_time() - self._started_local,
+            phase=seen.phase,
+            idle=seen.idle,
+            busy=seen.busy,
+            retiring=seen.retiring,
+            default_count=seen.default_count,
+            max_count=seen.max_count,
+            pause_seconds=RESTING_SECONDS if self.rests and not seen.busy else HEARTBEAT_SECONDS,
+            config_generation=configured.generation,
+            config_hash=configured.hash,
+        )
+
+
+def _gist(beat: Beat) -> tuple[object, ...]:
+    """What others should know soon: who is busy changes with every job, and is known from them."""
+    configured = (beat.config_generation, beat.config_hash)
+    crew = (beat.idle + beat.busy, beat.default_count, beat.max_count)
+    return (*crew, beat.pause_seconds, *configured)

@@ -1,0 +1,1 @@
+"""Reading configuration and catalog anew while the node runs."""

@@ -1,0 +1,1 @@
+"""How large the crew is to be: observing, sharing with other nodes, deciding."""

@@ -1,0 +1,175 @@
+"""How large the crew should be: pure. What was seen and what was remembered go in, a plan and a new
+memory come out.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from musterd.manager.scaling.shares import NOBODY, Others, share_of
+
+Bound = Literal["min", "max", "shared", "max_running"]
+Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
+Policy = Literal["demand", "depth"]
+
+
+@attrs.frozen
+class ScalingPolicy:
+    """`demand`: due and running jobs. `depth`: due jobs alone. Both between the two counts."""
+
+    policy: Policy
+    default_count: int
+    max_count: int
+    up_cooldown_seconds: float
+    down_cooldown_seconds: float
+    stabilization_seconds: float
+    allowance: int | None = None  # what other tenants leave of the node's workers; None = enough
+    max_running: int | None = None  # jobs that may run at once, on all nodes; None = any number
+
+    @property
+    def bound(self) -> int:
+        """The largest crew that may be, for whichever reason. More workers than jobs that may run
+        would have nothing to do, ever.
+        """
+        bounds = (self.max_count, self.allowance, self.max_running)
+        return min(one for one in bounds if one is not None)
+
+
+@attrs.frozen
+class Seen:
+    """`due` is None where the observation failed. `size` is the crew without those that are
+    leaving. `overdue`: jobs have been due for so long that somebody cannot have taken his share.
+    `room`: how many more jobs may run on all nodes together; None = any number.
+    """
+
+    due: int | None
+    busy: int
+    size: int
+    others: Others = NOBODY
+    overdue: bool = False
+    room: int | None = None
+
+
+@attrs.frozen
+class Memory:
+    """What one tick leaves to the next: when the crew last changed, and the wishes of the
+    stabilization window.
+    """
+
+    grew_at: float = float("-inf")
+    shrank_at: float = float("-inf")
+    wishes: tuple[tuple[float, int], ...] = ()
+
+
+@attrs.frozen
+class Plan:
+    """`limited_by` names the clamp that had the last word; None = the wish was granted."""
+
+    raw_wish: int | None
+    desired: int
+    limited_by: Limit | None
+
+
+def share(seen: Seen, policy: ScalingPolicy) -> int | None:
+    """What falls to this node of the jobs that are due; None = nothing was seen."""
+    return None if seen.due is None else _part_of(seen.due, seen, policy)
+
+
+def raw_wish(seen: Seen, policy: ScalingPolicy) -> int | None:
+    """The crew wished for, whatever the limits; None = nothing was seen."""
+    part = share(seen, policy)
+    if part is None:
+        return None
+    return part + (seen.busy if policy.policy == "demand" else 0)
+
+
+def useful_size(seen: Seen, policy: ScalingPolicy) -> int | None:
+    """The largest crew that has something to do while no more jobs may run: its busy workers, and
+    its part of what room there is. None = there is room for any number.
+    """
+    return None if seen.room is None else seen.busy + _part_of(seen.room, seen, policy)
+
+
+def useful_wish(seen: Seen, policy: ScalingPolicy) -> int:
+    """The crew wished for as far as it would have something to do: what is asked of the node, where
+    tenants share its workers. Without an observation the crew as it is.
+    """
+    wish = raw_wish(seen, policy)
+    bounds = (seen.size if wish is None else wish, useful_size(seen, policy), policy.max_running)
+    return min(one for one in bounds if one is not None)
+
+
+def _part_of(number: int, seen: Seen, policy: ScalingPolicy) -> int:
+    free = max(0, policy.max_count - seen.busy)
+    return share_of(number, free, seen.others, overdue=seen.overdue)
+
+
+def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tuple[Plan, Memory]:
+    """Grows at once (but for its cooldown), shrinks slowly: to the highest wish of the window, and
+    only by idle workers.
+    """
+    raw = raw_wish(seen, policy)
+    if raw is None:
+        return _hold(seen, policy), memory
+    wish, clamp = _clamp(raw, policy, useful_size(seen, policy))
+    wishes = _window(memory.wishes, (now, wish), now - policy.stabilization_seconds)
+    memory = attrs.evolve(memory, wishes=wishes)
+    desired, limit = wish, clamp
+    if wish > seen.size and now - memory.grew_at < policy.up_cooldown_seconds:
+        desired, limit = max(seen.size, min(policy.default_count, policy.bound)), "up_cooldown"
+    elif wish < seen.size:
+        desired, limit = _shrink(wish, clamp, seen, memory, policy, now)
+    if desired > seen.size:
+        memory = attrs.evolve(memory, grew_at=now)
+    elif desired < seen.size:
+        memory = attrs.evolve(memory, shrank_at=now)
+    return Plan(raw, desired, limit), memory
+
+
+def _hold(seen: Seen, policy: ScalingPolicy) -> Plan:
+    """Without an observation the crew stays as it is, within its bounds."""
+    desired, clamp = _clamp(seen.size, policy)
+    return Plan(None, desired, clamp or "no_observation")
+
+
+def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple[int, Limit | None]:
+    bound, floor = policy.bound, policy.default_count
+    kept = wish if useful is None else max(useful, floor)  # the floor stays: it looks for room
+    if kept < wish and kept <= bound and kept < policy.max_count:
+        return kept, "max_running"
+    if max(wish, floor) > bound:
+        return bound, _bound_name(policy)
+    return (floor, "min") if wish < floor else (wish, None)
+
+
+def _bound_name(policy: ScalingPolicy) -> Bound:
+    """What makes the bound as low as it is. Other tenants leave no more than was wished for, which
+    is no more than may run: where both say the same, that comes first.
+    """
+    if policy.bound == policy.max_count:
+        return "max"
+    return "max_running" if policy.bound == policy.max_running else "shared"
+
+
+def _shrink(
+    wish: int, clamp: Limit | None, seen: Seen, memory: Memory, policy: ScalingPolicy, now: float
+) -> tuple[int, Limit | None]:
+    highest = max(size for _, size in memory.wishes)
+    over = seen.size > policy.bound  # the bound was lowered: no window holds a crew above it
+    if highest > wish and not over:
+        wish, clamp = min(highest, seen.size), "stabilization"
+    if wish < seen.size and not over and now - memory.shrank_at < policy.down_cooldown_seconds:
+        return seen.size, "down_cooldown"
+    return wish, clamp
+
+
+def _window(
+    wishes: tuple[tuple[float, int], ...], latest: tuple[float, int], oldest: float
+) -> tuple[tuple[float, int], ...]:
+    """The wishes since `oldest` that could still be the highest: each is lower than those before
+    it.
+    """
+    kept = [one for one in wishes if one[0] > oldest and one[1] > latest[1]]
+    return (*kept, latest)

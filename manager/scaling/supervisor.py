@@ -1,0 +1,173 @@
+"""Watches the queue and sizes the crew: observe, decide, apply, report, once a scale interval."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+import attrs
+import trio
+
+from musterd.config.settings import Settings
+from musterd.manager.crew import Crew
+from musterd.manager.log import event
+from musterd.manager.node.status import Decision
+from musterd.manager.scaling.decision import (
+    Memory,
+    Plan,
+    ScalingPolicy,
+    Seen,
+    decide,
+    share,
+    useful_wish,
+)
+from musterd.manager.scaling.observing import Observation, Observer
+from musterd.manager.scaling.shares import others_of
+from musterd.store.engine import Engine
+from musterd.workers.desk import Desk
+
+JOURNAL_MAX = 1000  # decisions kept in memory
+
+
+class ScalingListener(Protocol):
+    """Who counts decisions, and hears whether there is anything to decide."""
+
+    def scaled(self, decision: Decision) -> None: ...
+
+    def rest(self, rests: bool) -> None: ...
+
+    def crew(self, idle: int, busy: int, retiring: int) -> None: ...
+
+
+def policy_of(settings: Settings) -> ScalingPolicy:
+    workers, scaling = settings.workers, settings.scaling
+    return ScalingPolicy(
+        policy=scaling.policy,
+        default_count=workers.default_count,
+        max_count=workers.max_count,
+        up_cooldown_seconds=scaling.up_cooldown_seconds,
+        down_cooldown_seconds=scaling.down_cooldown_seconds,
+        stabilization_seconds=scaling.stabilization_seconds,
+        max_running=settings.limits.max_running or None,
+    )
+
+
+@attrs.define(eq=False)
+class Supervisor:
+    """Owned by its tenant. `journal` holds every tick's decision, newest last, up to a bound.
+
+    `share` says how much of the node's workers there is for this crew at the moment, given its
+    wish. Where `rests`, somebody else looks after an idle queue: a crew that has nothing to do and
+    its least size is left alone until `wake` is called.
+    """
+
+    crew: Crew
+    desk: Desk
+    engine: Engine
+    policy: ScalingPolicy
+    interval_seconds: float
+    listener: ScalingListener
+    log: logging.Logger
+    wall_clock: Callable[[], float]
+    share: Callable[[], int | None] = lambda: None
+    rests: bool = False
+    me: UUID | None = None  # this node
+    wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
+    journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
+    _memory: Memory = attrs.field(factory=Memory, init=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _is_resting: bool = attrs.field(default=False, init=False)
+    _observer: Observer = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._observer = Observer(self.engine, self.desk, self.me)
+
+    def start(self) -> None:
+        """Hires the crew that is there from the first moment."""
+        policy = attrs.evolve(self.policy, allowance=self.share())
+        self.crew.resize(min(policy.default_count, policy.bound))
+        self._report_crew()
+
+    def wake(self) -> None:
+        """Time to decide: earlier than planned, or at the end of a rest."""
+        self._bell.set()
+
+    def end_rest(self) -> None:
+        """There may be work."""
+        if self._is_resting:
+            self._bell.set()
+
+    async def run(self) -> None:
+        next_tick = trio.current_time()
+        while True:
+            next_tick = max(next_tick + self.interval_seconds, trio.current_time())
+            self._is_resting = self.rests and self.has_nothing_to_do
+            self.listener.rest(self._is_resting)
+            with trio.move_on_at(math.inf if self._is_resting else next_tick):
+                await self._bell.wait()
+            self._bell, self._is_resting = trio.Event(), False
+            next_tick = min(next_tick, trio.current_time())
+            self.tick(await self._observer.look(self.policy, self.interval_seconds))
+
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether the last look found no work and the crew has the size that it keeps then."""
+        head = self.crew.head
+        last = self.journal[-1] if self.journal else None
+        is_calm = last is not None and last.due == 0 and last.desired == head.size
+        at_floor = head.size <= self.policy.default_count
+        return is_calm and at_floor and not (head.busy or head.retiring or self.desk.ready_count)
+
+    def tick(self, found: Observation) -> Decision:
+        """Decides and applies, without a pause in between."""
+        head = self.crew.head
+        busy = head.busy + self.desk.ready_count
+        others = others_of(found.others, found.lot, all_busy=busy >= head.size)
+        seen = Seen(found.due, busy, head.size, others, found.overdue, found.room)
+        self.wish = useful_wish(seen, self.policy)
+        policy = attrs.evolve(self.policy, allowance=self.share())
+        # Sharing may have let idle workers of this very crew go.
+        seen = attrs.evolve(seen, size=self.crew.head.size)
+        plan, self._memory = decide(seen, self._memory, policy, trio.current_time())
+        decision = self._apply(seen, plan, policy.bound)
+        self.journal.append(decision)
+        self.listener.scaled(decision)
+        self._report_crew()
+        return decision
+
+    def _apply(self, seen: Seen, plan: Plan, bound: int) -> Decision:
+        change = self.crew.resize(plan.desired)
+        retired = change.retired
+        limited_by: str | None = plan.limited_by
+        if self.crew.head.size > bound:
+            retired += self.crew.retire_beyond(bound)
+        elif self.crew.head.size > plan.desired:
+            limited_by = "busy"
+        decision = Decision(
+            at=self.wall_clock(),
+            policy=self.policy.policy,
+            due=seen.due,
+            busy=seen.busy,
+            size_before=seen.size,
+            raw_wish=plan.raw_wish,
+            desired=plan.desired,
+            limited_by=limited_by,
+            hired=change.hired,
+            taken_back=change.taken_back,
+            retired=retired,
+            share=share(seen, self.policy),
+            others_free=None if seen.due is None else seen.others.free,
+            room=seen.room,
+        )
+        if change.hired or change.taken_back or retired:
+            fields = attrs.asdict(decision) | {"size": self.crew.head.size}
+            del fields["at"]
+            event(self.log, logging.INFO, "crew resized", **fields)
+        return decision
+
+    def _report_crew(self) -> None:
+        self.listener.crew(*self.crew.head)

@@ -1,0 +1,60 @@
+"""What a node says of its kinds to those who have no catalog at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from musterd.catalog.kinds import Catalog, Pipeline, WorkKind
+from musterd.config.settings import Settings
+from musterd.store.errors import StoreError
+from musterd.store.phases import KindRule
+
+if TYPE_CHECKING:
+    from musterd.manager.tenancy.plans import TenancyPlan
+
+EVERY_KIND = ""
+PAUSE_SECONDS = 1.0  # after a failed try, doubled with each further one
+PAUSE_SECONDS_MAX = 60.0
+
+
+def kind_rules(catalog: Catalog, settings: Settings) -> Mapping[str, KindRule]:
+    """Of every kind, also of those of which there is nothing to say: what was said is forgotten."""
+    rules = {kind.name: rule_of(kind) for kind in catalog.values()}
+    return {**rules, EVERY_KIND: KindRule(webhook=settings.webhooks.url or None)}
+
+
+def rule_of(kind: WorkKind) -> KindRule:
+    names = kind.behaviour.names if isinstance(kind.behaviour, Pipeline) else ()
+    return KindRule(phases=names, webhook=kind.webhook)
+
+
+@attrs.define(eq=False)
+class RuleTeller:
+    """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
+
+    plan: TenancyPlan
+    settings: Callable[[], Settings]  # of the moment
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def wake(self) -> None:
+        """The catalog has changed."""
+        self._bell.set()
+
+    async def run(self) -> None:
+        while True:
+            self._bell = trio.Event()
+            await self._tell()
+            await self._bell.wait()
+
+    async def _tell(self) -> None:
+        plan, pause = self.plan, PAUSE_SECONDS
+        while True:
+            try:
+                return await plan.engine.tell_kinds(kind_rules(plan.catalog(), self.settings()))
+            except StoreError:  # the store's own watcher has told the log
+                await trio.sleep(pause * plan.dice.uniform(0.5, 1.0))
+                pause = min(PAUSE_SECONDS_MAX, 2 * pause)

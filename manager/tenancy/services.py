@@ -1,0 +1,98 @@
+"""What serves a tenancy's crew: it carries settlements and claims, keeps leases, tells of progress,
+phases and messages, and hears what others want.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from musterd.config.leasing import lease_plan
+from musterd.config.settings import Settings
+from musterd.manager.events.node_events import Chronicle
+from musterd.manager.events.telling import Telling
+from musterd.manager.tenancy.plans import TenancyPlan
+from musterd.manager.tenancy.rules import RuleTeller
+from musterd.manager.webhooks.wiring import make_mail
+from musterd.workers.carrier import Carrier
+from musterd.workers.desk import Desk
+from musterd.workers.leases import LeaseKeeper
+from musterd.workers.phase_book import PhaseBook
+from musterd.workers.progress import ProgressTeller
+from musterd.workers.toolbox import Toolbox
+from musterd.workers.tools import make_tools
+from musterd.workers.vigil import Vigil
+from musterd.workers.wakeups import Alarm, listen
+from musterd.workers.worker import Rules
+
+
+class Services:
+    """Owned by a tenancy: begun before its crew is hired, wound up when that has gone. `present`
+    gives the tenant's settings of the moment.
+    """
+
+    def __init__(
+        self,
+        plan: TenancyPlan,
+        present: Callable[[], Settings],
+        desk: Desk,
+        telling: Telling,
+        chronicle: Chronicle,
+    ) -> None:
+        self._plan, self._present, self._desk, self._chronicle = plan, present, desk, chronicle
+        settings, engine, dice = plan.settings, plan.engine, plan.dice
+        self._alarm = Alarm(engine, desk)
+        self._carrier = Carrier(desk, engine, plan.boottime, dice, self._alarm.set)
+        self.keeper = LeaseKeeper(desk, engine, lease_plan(settings), plan.boottime, telling)
+        self._tools = make_tools(settings, plan.boottime, plan.environ)
+        self._phases = PhaseBook(desk, engine, dice)
+        self._rules = RuleTeller(plan, present)
+        self.mail = make_mail(plan, present, telling, lambda: self._tools)
+        self.crew_rules = Rules(
+            plan.catalog, lambda: present().limits.max_error_bytes,
+            lambda: present().shutdown.interrupted,
+            lambda: Toolbox(self._tools, lambda: self._tools), self._phases,
+        )  # fmt: skip
+
+    def begin(
+        self,
+        nursery: trio.Nursery,
+        duties_free: Callable[[], None],
+        at_rest: Callable[[bool], None],
+    ) -> None:
+        """They run until the nursery ends. `duties_free`: somebody has given up a duty; `at_rest`:
+        nothing happens in the store, or no longer nothing.
+        """
+        engine, desk = self._plan.engine, self._desk
+        teller = ProgressTeller(desk, engine)
+        for run in (self._carrier.run, self.keeper.run, teller.run, self._phases.run):
+            nursery.start_soon(run)
+        for run in (self._rules.run, self.mail.run, self._alarm.run, self._chronicle.run):
+            nursery.start_soon(run)
+        plan = self._plan
+        vigil = Vigil(engine, desk, plan.node_id, self._lease_seconds, plan.dice, at_rest)
+        nursery.start_soon(vigil.run)
+        nursery.start_soon(listen, engine, desk, self.keeper, duties_free, self._plan.dice)
+
+    def _lease_seconds(self) -> float:
+        return lease_plan(self._present()).lease_seconds
+
+    def take_over(self, settings: Settings) -> None:
+        """As `Tenancy.take_over`."""
+        tools = make_tools(settings, self._plan.boottime, self._plan.environ)
+        self._tools = attrs.evolve(tools, connections=self._tools.connections)
+        self._rules.wake()
+
+    async def wind_up(self, hurry: trio.Event) -> None:
+        """The crew has gone, or never will: what it handed in is written and told, in time."""
+        self._carrier.close()
+        with trio.move_on_after(self._present().shutdown.dismiss_seconds):
+            await self._carrier.finished.wait()
+        await self.mail.leave(hurry)
+        await self._chronicle.finish()
+
+    def close(self) -> None:
+        """Lets go of what runners share."""
+        self._tools.connections.close()

@@ -1,0 +1,86 @@
+"""Opens the store at start: waits while it is away, stops where waiting will not help."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.log import event
+from musterd.manager.tenancy.rules import kind_rules
+from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from musterd.manager.tenancy.plans import TenancyPlan
+
+PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one
+PAUSE_SECONDS_MAX = 5.0
+MISCONFIGURED_SECONDS = 30.0  # between two tries of a store that refuses us: somebody may mend it
+
+
+async def open_store_in_time(plan: TenancyPlan, tried: Callable[[], None]) -> None:
+    """As `open_store`; a store that refuses us is tried again too, unless it is the default
+    tenant's. `tried` is called once it has been asked, whatever came of it.
+    """
+    while True:
+        try:
+            await open_store(plan, tried)
+        except StoreMisconfigured as error:
+            tried()
+            if plan.settings.tenant == DEFAULT_TENANT:
+                raise
+            fields = {"tenant": plan.settings.tenant, "message": str(error)}
+            event(plan.log, logging.ERROR, "tenant's store cannot be used", **fields)
+            await trio.sleep(MISCONFIGURED_SECONDS)
+        else:
+            tried()
+            return
+
+
+async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
+    """Returns with the store open, its schema up to date, and this node at home in it.
+    `on_failure` is called after each try that has failed.
+
+    Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the
+    like.
+    """
+    failures = 0
+    while True:
+        try:
+            await plan.engine.open()
+            await _prepare_schema(plan)
+            await plan.engine.start_node(plan.node)
+            await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings))
+        except StoreUnavailable as error:
+            seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(failures, 20))
+            fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}
+            event(plan.log, logging.WARNING, "waiting for the store", **fields, **_named(plan))
+            failures += 1
+            on_failure()
+            await trio.sleep(seconds * plan.dice.uniform(0.5, 1.0))
+        else:
+            return
+
+
+async def _prepare_schema(plan: TenancyPlan) -> None:
+    state = await plan.engine.schema()
+    if state.found == state.wanted:
+        return
+    if not plan.settings.store.migrate and plan.engine.name != "sqlite":
+        found = f"at version {state.found}" if state.found else "not there"
+        raise StoreMisconfigured(
+            f"{plan.engine.where}: the schema is {found}, this musterd needs {state.wanted}, and"
+            " [store] migrate = false: run `musterd db migrate`"
+        )
+    for name in await plan.engine.migrate():
+        event(plan.log, logging.INFO, "migration applied", name=name, **_named(plan))
+
+
+def _named(plan: TenancyPlan) -> dict[str, str]:
+    """Whose store it is, where that has to be said."""
+    tenant = plan.settings.tenant
+    return {} if tenant == DEFAULT_TENANT else {"tenant": tenant}

@@ -1,0 +1,284 @@
+"""One tenant on a node: its store, its desk, its crew, from opening to closing."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Collection, Sequence
+
+import trio
+
+from musterd.config.settings import Settings
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.crew import Crew
+from musterd.manager.events.node_events import Chronicle
+from musterd.manager.events.telling import Telling
+from musterd.manager.log import event, event_of_list
+from musterd.manager.node.cancelling import came_in_time, cancel_when
+from musterd.manager.node.heartbeat import Heartbeat
+from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
+from musterd.manager.scaling.sharing import Ask
+from musterd.manager.scaling.supervisor import Supervisor, policy_of
+from musterd.manager.tenancy.background import Background, Workplace
+from musterd.manager.tenancy.plans import TenancyPlan, desk_plan, retune
+from musterd.manager.tenancy.services import Services
+from musterd.manager.tenancy.starting import open_store_in_time
+from musterd.store.lookout import EVERYTHING, Sight
+from musterd.workers.desk import Desk
+from musterd.workers.held import Held
+from musterd.workers.ignoring import all_ignored
+from musterd.workers.leases import LeaseKeeper
+from musterd.workers.listener import Ignored
+
+CLOSE_SECONDS = 5.0
+
+
+class Tenancy:
+    """`run` serves until `drain` was called and the crew has gone. `status` may be asked at any
+    time. `tried`: the store has been asked once, whatever came of it. `dismissed`: who is still in
+    the crew has been told to leave.
+    """
+
+    def __init__(self, plan: TenancyPlan) -> None:
+        def present() -> Settings:
+            return self.settings
+
+        self._plan = plan
+        settings, dice = plan.settings, plan.dice
+        self.name = settings.tenant
+        self.settings = settings
+        self.engine = plan.engine
+        self.phase: NodePhase = "starting"
+        self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
+        self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
+        self.chronicle = Chronicle(plan)
+        self.telling = Telling(plan.metrics, plan.log, self.name, self.chronicle.news)
+        self._desk = Desk(desk_plan(plan, present), self.telling, dice)
+        self._services = Services(plan, present, self._desk, self.telling, self.chronicle)
+        self._crew = Crew(self._desk, self._services.crew_rules, self._crew_changed)
+        self._supervisor = Supervisor(
+            self._crew, self._desk, plan.engine, policy_of(settings),
+            settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
+            me=plan.node_id,
+        )  # fmt: skip
+        self._size_told = 0
+        self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
+        postman = self._services.mail.postman
+        place = Workplace(plan, present, self.chronicle, self._desk, self.telling, postman)
+        self.background = Background(place)
+        self._desk.on_work = self._begin_work
+
+    @property
+    def is_default(self) -> bool:
+        return self.name == DEFAULT_TENANT
+
+    @property
+    def keeper(self) -> LeaseKeeper:
+        """Of this tenant's leases."""
+        return self._services.keeper
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._drain.is_set()
+
+    def drain(self) -> None:
+        """No more claims; running jobs may finish within the grace period."""
+        self._drain.set()
+
+    def hurry(self) -> None:
+        """The crew is dismissed at once."""
+        self._drain.set()
+        self._hurry.set()
+
+    def be_watched(self, watched: bool) -> None:
+        """Whether somebody else looks at the queue of an idle tenant, and calls `see`."""
+        self._supervisor.rests = self._heartbeat.rests = watched
+        self._heartbeat.wake()
+        self.background.be_watched(watched)
+        own = self.settings.workers.poll_interval_ms / 1000
+        self._desk.appetite.poll_seconds = math.inf if watched else own
+        self._desk.appetite.end_calm()
+        if not watched:
+            self.see(EVERYTHING)
+
+    def see(self, sight: Sight) -> None:
+        """What there is to do, as seen from outside."""
+        if self.phase != "running":
+            return
+        if sight.work:
+            self._desk.poll()
+        if sight.reaping:
+            self.background.may_reap()
+
+    def _begin_work(self) -> None:
+        self._supervisor.end_rest()
+        self.chronicle.news()
+        if self._desk.held:
+            self.background.may_reap()
+
+    def take_over(self, settings: Settings) -> None:
+        """Settings of a reload, as far as they apply to what runs (see `config.reload`)."""
+        self.settings = settings
+        self._services.take_over(settings)
+        self.chronicle.take_over(settings)
+        retune(self._desk, self._plan, lambda: self.settings, rests=self._supervisor.rests)
+        self._supervisor.policy = policy_of(settings)
+        self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
+        self._supervisor.wake()
+        self._heartbeat.wake()
+        self.background.settings_changed()
+
+    async def run(self) -> None:
+        """From opening the store to closing it.
+
+        Raises `StoreMisconfigured` where waiting for the default tenant's will not help: without it
+        there is no node. Any other tenant is tried again later.
+        """
+        try:
+            if await self._open():
+                await self._serve()
+        finally:
+            self._plan.headcount.leave(self.name)
+            self._services.close()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+                await self.engine.close()
+            self.phase = "stopped"
+            for passed in (self.tried, self.dismissed, self.ended):
+                passed.set()
+
+    async def _open(self) -> bool:
+        """Opens the store, however long it is away. False = told to stop before that."""
+        opened = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
+            await open_store_in_time(self._plan, self.tried.set)
+            opened = True
+            nursery.cancel_scope.cancel()
+        return opened
+
+    async def _serve(self) -> None:
+        async with trio.open_nursery() as nursery:
+            self._services.begin(nursery, self.background.wake, self.background.be_at_rest)
+            nursery.start_soon(self._heartbeat.run)
+            await self._work()
+            await self.wind_up()
+            nursery.cancel_scope.cancel()
+
+    async def wind_up(self) -> None:
+        """As `Services.wind_up`."""
+        await self._services.wind_up(self._hurry)
+
+    async def _work(self) -> None:
+        """The crew's life, from the first hiring to the last leaving."""
+        async with trio.open_nursery() as crew_nursery:
+            await crew_nursery.start(self._crew.run)
+            self._plan.headcount.join(self.name, self)
+            self.phase = "running"
+            self.chronicle.node_is("started")
+            self._supervisor.start()
+            if not self.is_default:
+                event_of_list(self._plan.log, logging.INFO, "tenant ready", tenant=self.name)
+            self.ready.set()
+            async with trio.open_nursery() as supervising:
+                supervising.start_soon(self._supervisor.run)
+                supervising.start_soon(self.background.run)
+                await self._drain.wait()
+                self._begin_drain()
+                supervising.cancel_scope.cancel()
+            await self._dismiss_in_time()
+
+    def _begin_drain(self) -> None:
+        self.phase = "draining"
+        self.chronicle.node_is("draining")
+        self._heartbeat.wake()
+        self._desk.stop_claiming()
+        self._crew.close()
+
+    async def _dismiss_in_time(self) -> None:
+        """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
+        grace_seconds = self.settings.shutdown.grace_period_seconds
+        if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
+            own = {} if self.is_default else {"tenant": self.name}
+            event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats), **own)
+            self._crew.dismiss()
+        self.dismissed.set()
+
+    # -- for the headcount (see `Member`) and the supervisor
+
+    def ask(self) -> Ask:
+        workers, head = self._supervisor.policy, self._crew.head
+        if self.phase != "running":
+            return Ask(0, 0, 0, head.size, head.retiring)
+        wish = self._supervisor.wish
+        return Ask(workers.default_count, workers.max_count, wish, head.size, head.retiring)
+
+    def shrink(self, count: int) -> None:
+        self._crew.retire_beyond(count)
+        self.crew(*self._crew.head)
+
+    def wake(self) -> None:
+        self._supervisor.wake()
+
+    def scaled(self, decision: Decision) -> None:
+        self._plan.metrics.scaled(decision, self.name)
+        self.chronicle.scaled(decision)
+
+    def rest(self, rests: bool) -> None:
+        self.background.rest(rests)
+
+    def crew(self, idle: int, busy: int, retiring: int) -> None:
+        self._plan.metrics.crew(idle, busy, retiring, self.name)
+        if idle + busy != self._size_told:
+            self._size_told = idle + busy
+            self._heartbeat.wake()
+
+    def _share(self) -> int | None:
+        headcount = self._plan.headcount
+        return headcount.allowance(self.name) if headcount.is_shared else None
+
+    def _crew_changed(self, how: str, worker: int) -> None:
+        self.telling.crew_changed(how, worker)
+        self.chronicle.crew_changed(how, worker)
+        if how != "hired":
+            self._plan.headcount.freed()
+
+    # -- for people
+
+    def status(self) -> TenantStatus:
+        engine, head, last = self.engine, self._crew.head, self.last_decision
+        return TenantStatus(
+            name=self.name,
+            phase=self.phase,
+            engine=engine.name,
+            store=engine.where,
+            store_trouble=engine.trouble,
+            store_trouble_seconds=engine.trouble_seconds(),
+            store_message=engine.last_message,
+            idle=head.idle,
+            busy=head.busy,
+            retiring=head.retiring,
+            default_count=self._supervisor.policy.default_count,
+            max_count=self._supervisor.policy.max_count,
+            depth=None if last is None else last.due,
+            settled_total=self.telling.settled_total,
+            retention_trouble=self.background.retention_trouble,
+        )
+
+    def held(self) -> Collection[Held]:
+        """The jobs in this tenant's hands."""
+        return self._desk.held.values()
+
+    def ignored(self) -> list[Ignored]:
+        """Requests that the work of this tenant does not obey."""
+        return all_ignored(self.held(), trio.current_time())
+
+    @property
+    def last_decision(self) -> Decision | None:
+        journal = self._supervisor.journal
+        return journal[-1] if journal else None
+
+    def workers(self) -> Sequence[WorkerView]:
+        return self._crew.workers(trio.current_time())
+
+    def decisions(self) -> Sequence[Decision]:
+        return list(self._supervisor.journal)

@@ -1,0 +1,90 @@
+"""Looks after the idle tenants of a node: one question a store for all of them, and only who has
+something to do is woken.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Mapping
+
+import attrs
+import trio
+
+from musterd.manager.tenancy.tenancy import Tenancy
+from musterd.store.errors import StoreError, StoreUnavailable
+from musterd.store.lookout import EVERYTHING, Lookout
+
+
+@attrs.define(eq=False)
+class Watch:
+    """Owned by the daemon. A tenant alone on its node, or one that no lookout knows, looks after
+    itself. `poll_seconds`: how often the others are looked at.
+    """
+
+    tenancies: Mapping[str, Tenancy]
+    lookouts: Callable[[], Collection[Lookout]]
+    poll_seconds: Callable[[], float]
+    dice: random.Random
+    _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _watched: dict[str, Tenancy] = attrs.field(factory=dict[str, Tenancy], init=False)
+    _under_way: set[int] = attrs.field(factory=set[int], init=False)
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as looks:
+            while True:
+                if len(self.tenancies) == 1 and not self._watched:
+                    await self._changed.wait()
+                self._changed = trio.Event()
+                self._look_everywhere(looks)
+                await trio.sleep(self.poll_seconds() * self.dice.uniform(0.9, 1.1))
+
+    def _look_everywhere(self, looks: trio.Nursery) -> None:
+        for gone in self._watched.keys() - self.tenancies.keys():
+            del self._watched[gone]
+        for lookout in self.lookouts():
+            # One that does not answer holds up nobody else.
+            if id(lookout) not in self._under_way:
+                self._under_way.add(id(lookout))
+                looks.start_soon(self._look, lookout)
+
+    def tenants_changed(self) -> None:
+        self._changed.set()
+
+    async def _look(self, lookout: Lookout) -> None:
+        try:
+            await self._see(lookout, self._of(lookout))
+        finally:
+            self._under_way.discard(id(lookout))
+
+    def _of(self, lookout: Lookout) -> list[str]:
+        """Those of its tenants that can be looked at, and from now on are."""
+        known = [name for name in lookout.tenants if name in self.tenancies]
+        running = [name for name in known if self.tenancies[name].phase == "running"]
+        watched = running if len(self.tenancies) > 1 else []
+        for name in known:
+            self._note(name, self.tenancies[name], is_watched=name in watched)
+        return watched
+
+    def _note(self, name: str, tenancy: Tenancy, *, is_watched: bool) -> None:
+        was_watched = self._watched.get(name) is tenancy  # else an earlier one of this name was
+        if is_watched == was_watched:
+            return
+        if is_watched:
+            self._watched[name] = tenancy
+        else:
+            del self._watched[name]
+        tenancy.be_watched(is_watched)
+
+    async def _see(self, lookout: Lookout, names: list[str]) -> None:
+        if not names:
+            return
+        try:
+            sights = await lookout.look(names)
+        except StoreUnavailable:
+            return  # whoever has something to do will notice, and tell
+        except StoreError:
+            # One of them spoils it for all: each looks for itself, and tells what is wrong.
+            sights = dict.fromkeys(names, EVERYTHING)
+        for name, sight in sights.items():
+            if name in self.tenancies:
+                self.tenancies[name].see(sight)

@@ -1,0 +1,108 @@
+"""What a route is made of: one value, from which come the route itself and its description."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import TypeAlias, cast
+
+import trio
+from attrs import frozen
+from starlette.requests import Request
+from starlette.responses import Response
+
+from musterd.config.credentials import BearerToken
+from musterd.config.settings import HttpScope
+from musterd.web.plan import HttpPlan, TenantDoor
+from musterd.web.samples import Samples
+from musterd.web.ui.live import Live
+from musterd.web.ui.sessions import Sessions
+
+Schema: TypeAlias = Mapping[str, object]
+JSON_TYPE = "application/json"
+PATIENCE = "musterd.patience"  # where the guard leaves the scope that bounds a request's time
+
+
+@frozen
+class Param:
+    """One name of a query. `read` raises `ValueError`, which says what is wrong with the text."""
+
+    name: str
+    about: str
+    schema: Schema
+    read: Callable[[str], object]
+    many: bool = False  # it may be given several times
+
+
+@frozen
+class Reply:
+    """One answer that a route gives: its body by media type, and its headers."""
+
+    about: str
+    schema: Schema | None = None
+    media_type: str = JSON_TYPE
+    headers: Sequence[str] = ()
+
+
+@frozen(eq=False)
+class Site:
+    """What all requests share."""
+
+    plan: HttpPlan
+    describe: Callable[[], Mapping[str, object]]  # the document of all routes
+
+    rendering: trio.CapacityLimiter  # threads that write large answers
+    reading: trio.CapacityLimiter  # threads that read large bodies
+
+    sessions: Sessions  # who is signed in
+    samples: Samples  # how the queues stood in the last minutes
+    live: Live  # the views that somebody looks at
+
+
+@frozen(eq=False)
+class Call:
+    """One request, its query read; of a name that was not given there is no entry."""
+
+    site: Site
+    door: TenantDoor
+    holder: BearerToken
+    request: Request
+    query: Mapping[str, object]
+
+    def place(self, name: str) -> str:
+        """What stands at `{name}` in the path, still percent-encoded."""
+        found: str = self.request.path_params[name]
+        return found
+
+    def text(self, name: str) -> str | None:
+        """What the query says under this name, for a parameter that is read as a text."""
+        return cast("str | None", self.query.get(name))
+
+    def number(self, name: str) -> int | None:
+        """As `text`, for one that is read as a whole number."""
+        return cast("int | None", self.query.get(name))
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
+
+
+@frozen
+class Operation:
+    """A method at a path. `scope` None: no token is needed.
+
+    `refusals`: the problems of its own, beside those that every request may meet.
+    """
+
+    method: str
+    path: str
+    name: str
+    about: str
+    scope: HttpScope | None
+    handler: Handler
+    replies: Mapping[int, Reply]
+    params: Sequence[Param] = ()
+    places: Mapping[str, Schema] = {}
+    body: Schema | None = None
+    refusals: Mapping[HTTPStatus, str] = {}
+    minds_query: bool = True  # else whatever stands there is passed over
+    answer_seconds: float | None = None  # for one that may take longer than most

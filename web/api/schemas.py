@@ -1,0 +1,272 @@
+"""The shapes of what goes in and out, as JSON Schema: the components of the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from musterd.manager.node.status import NodePhase
+from musterd.store.asking import SECONDS_MAX
+from musterd.store.job import AttemptOutcome, JobState
+from musterd.web.api.cluster_schema import DUTIES_SCHEMA, NODES_SCHEMA
+from musterd.web.api.operation import Schema
+from musterd.web.api.why_schema import WHY_SCHEMA
+from musterd.web.api.wish import FIELDS
+from musterd.web.server.asked import ID_MAX, NAME_LENGTH_MAX
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+NUMBER: Schema = {"type": "number"}
+YES_OR_NO: Schema = {"type": "boolean"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+ID: Schema = {"type": "integer", "minimum": 1, "maximum": ID_MAX}
+NAME: Schema = {
+    "type": "string", "minLength": 1, "maxLength": NAME_LENGTH_MAX, "pattern": "^[^\\u0000]+$",
+}  # fmt: skip
+ANYTHING: Schema = {}  # any JSON value
+PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
+STATE: Schema = {"type": "string", "enum": [state.value for state in JobState]}
+OUTCOME: Schema = {"type": "string", "enum": [outcome.value for outcome in AttemptOutcome]}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def maybe(schema: Schema) -> Schema:
+    """The same, or null."""
+    if "type" in schema and "enum" not in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def list_of(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def whole_object(**properties: Schema) -> Schema:
+    """An object that has these names, all of them, and no other."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+# What a job may be asked for with; which of them there are, `asking.OPTIONS` says.
+WISHES: Mapping[str, Schema] = {
+    "kind": {
+        "type": "string", "minLength": 1, "maxLength": 100,
+        "description": "A kind of the catalog; `musterd kinds` lists them.",
+    },
+    "payload": {"description": "What to work on: any JSON value; null is an empty object."},
+    "priority": {
+        "type": ["integer", "null"], "minimum": -32768, "maximum": 32767,
+        "description": "Higher is claimed first; null = that of the kind.",
+    },
+    "run_at": {**maybe(TIME), "description": "Not before this time. Excludes delay_seconds."},
+    "delay_seconds": {
+        "type": ["number", "null"], "minimum": 0, "maximum": SECONDS_MAX,
+        "description": "Not before that long. Excludes run_at.",
+    },
+    "target": {
+        "type": ["string", "null"], "minLength": 1, "maxLength": 200,
+        "description": "Jobs of one target run one at a time.",
+    },
+    "dedup_key": {
+        "type": ["string", "null"], "minLength": 1, "maxLength": 200,
+        "description": "Where a job holds this key, that one is meant and none is made.",
+    },
+    "dedup_scope": {
+        "anyOf": [
+            {"enum": ["until_finished", "forever", None]},
+            {"type": "number", "minimum": 0, "maximum": SECONDS_MAX},
+        ],
+        "description": "How long the job holds its key; a number: seconds. Wants dedup_key.",
+    },
+    "hold": {
+        "type": ["boolean", "null"],
+        "description": "It waits as pending until it is released.",
+    },
+    "max_attempts": {
+        "type": ["integer", "null"], "minimum": 1, "maximum": 10_001,
+        "description": "Tries in all; null = as its kind says.",
+    },
+    "webhook": {
+        "type": ["string", "null"], "minLength": 1, "maxLength": 2000,
+        "pattern": "^https?://[^/?#@]+([/?][^#]*)?$",
+        "description": "A URL that is told of its end; null = that of its kind, if there is one.",
+    },
+    "tenant": {
+        "type": ["string", "null"], "minLength": 1, "maxLength": NAME_LENGTH_MAX,
+        "description": "Whose queue; the same as ?tenant=.",
+    },
+}  # fmt: skip
+
+ERROR = whole_object(type=ANYTHING, message=ANYTHING)
+ATTEMPT = whole_object(
+    attempt=WHOLE,
+    worker=maybe(WHOLE),
+    node=maybe(TEXT),
+    started_at=maybe(TIME),
+    finished_at=maybe(TIME),
+    outcome=maybe(OUTCOME),
+    error=maybe(ERROR),
+    log=maybe(TEXT),
+)
+PHASE = whole_object(
+    name=TEXT, state=TEXT, progress=PERCENT, result=ANYTHING, attempts=COUNT,
+    started_at=maybe(TIME), finished_at=maybe(TIME),
+)  # fmt: skip
+PROGRESS = whole_object(overall=PERCENT, phase=maybe(TEXT), phases=list_of(PHASE), note=maybe(TEXT))
+WEBHOOK = whole_object(url=TEXT, sent_at=maybe(TIME), attempts=COUNT)
+JOB = whole_object(
+    id=ID,
+    kind=TEXT,
+    tenant=TEXT,
+    state=STATE,
+    payload=ANYTHING,
+    result=ANYTHING,
+    error=maybe(ERROR),
+    reason=maybe(TEXT),
+    priority=WHOLE,
+    target=maybe(TEXT),
+    attempt=COUNT,
+    max_attempts=maybe(WHOLE),
+    created_at=TIME,
+    run_at=TIME,
+    started_at=maybe(TIME),
+    finished_at=maybe(TIME),
+    lease_owner=maybe(TEXT),
+    lease_expires_at=maybe(TIME),
+    heartbeat_at=maybe(TIME),
+    cancel_requested=YES_OR_NO,
+    progress=PROGRESS,
+    attempts=list_of(ATTEMPT),
+    dedup_key=maybe(TEXT),
+    cleared_at=maybe(TIME),
+    webhook=maybe(WEBHOOK),
+    stale_at=maybe(TIME),
+)
+BRIEF = whole_object(id=ID, tenant=TEXT)
+DECISION = whole_object(
+    at=TIME,
+    policy=TEXT,
+    due=maybe(COUNT),
+    busy=COUNT,
+    size_before=COUNT,
+    share=maybe(COUNT),
+    others_free=maybe(COUNT),
+    room=maybe(COUNT),
+    raw_wish=maybe(COUNT),
+    desired=COUNT,
+    limited_by=maybe(TEXT),
+    hired=COUNT,
+    taken_back=COUNT,
+    retired=COUNT,
+)
+WORKER = whole_object(
+    worker=WHOLE,
+    state={"enum": ["idle", "busy", "retiring"]},
+    job_id=maybe(ID),
+    kind=maybe(TEXT),
+    busy_seconds=NUMBER,
+)
+IGNORED = whole_object(
+    job_id=ID, kind=TEXT, attempt=COUNT, request={"enum": ["cancel", "pause"]}, seconds=NUMBER
+)
+PHASE_OF_NODE: Schema = {"enum": list(get_args(NodePhase))}
+STORE = {
+    "engine": TEXT,
+    "store": TEXT,
+    "store_trouble": maybe(TEXT),
+    "store_trouble_seconds": NUMBER,
+    "store_message": maybe(TEXT),
+}
+CREW = {
+    "idle": COUNT,
+    "busy": COUNT,
+    "retiring": COUNT,
+    "default_count": COUNT,
+    "max_count": COUNT,
+    "depth": maybe(COUNT),
+    "settled_total": COUNT,
+}
+TENANT = whole_object(
+    name=TEXT, phase=PHASE_OF_NODE, **STORE, **CREW, retention_trouble=maybe(TEXT)
+)
+NODE = whole_object(
+    node=TEXT,
+    version=TEXT,
+    phase=PHASE_OF_NODE,
+    up_seconds=NUMBER,
+    **STORE,
+    **CREW,
+    drain_seconds_left=maybe(NUMBER),
+    last_decision=maybe(ref("Decision")),
+    ignored=list_of(IGNORED),
+    generation=COUNT,
+    reload_faults=list_of(TEXT),
+    tenants=list_of(TENANT),
+)
+COUNTS = whole_object(
+    jobs=whole_object(**{state.value: COUNT for state in JobState}),
+    enqueued_total=COUNT,
+    due=COUNT,
+    oldest_due_seconds=NUMBER,
+    paused_at=maybe(TIME),
+    paused_by=maybe(TEXT),
+)
+
+COMPONENTS: Mapping[str, Schema] = {
+    "Problem": {
+        "type": "object",
+        "description": "RFC 9457.",
+        "properties": {
+            "type": TEXT,
+            "title": TEXT,
+            "status": WHOLE,
+            "detail": TEXT,
+            "faults": list_of(TEXT),
+        },
+        "required": ["type", "title", "status"],
+    },
+    "JobWanted": {
+        "type": "object",
+        "properties": {name: WISHES[name] for name in FIELDS},
+        "required": ["kind"],
+        "additionalProperties": False,
+    },
+    "Job": JOB,
+    "JobBrief": {
+        **BRIEF,
+        "description": "In place of the job, where the store did not answer once more.",
+    },
+    "Jobs": whole_object(jobs=list_of(ref("Job")), next=maybe(TEXT)),
+    "Target": whole_object(
+        target=NAME,
+        halted=YES_OR_NO,
+        job_id=maybe(ID),
+        job_state=maybe(STATE),
+        reserved=YES_OR_NO,
+        waiting=COUNT,
+        next_ids=list_of(ID),
+    ),
+    "Queue": whole_object(
+        paused=YES_OR_NO, changed=YES_OR_NO, paused_at=maybe(TIME), paused_by=maybe(TEXT)
+    ),
+    "Status": whole_object(
+        healthy=YES_OR_NO, verdict=TEXT, node=ref("Node"), counts=maybe(ref("Counts"))
+    ),
+    "Node": NODE,
+    "Counts": COUNTS,
+    "Decision": DECISION,
+    "Workers": whole_object(workers=list_of(WORKER)),
+    "Why": WHY_SCHEMA,
+    "Nodes": NODES_SCHEMA,
+    "Duties": DUTIES_SCHEMA,
+    "Scaling": whole_object(decisions=list_of(ref("Decision"))),
+}
+JOB_OR_BRIEF: Schema = {"anyOf": [ref("Job"), ref("JobBrief")]}

@@ -1,0 +1,100 @@
+"""From a body to the job that is wanted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from http import HTTPStatus
+
+from musterd.catalog.kinds import Catalog, WorkKind
+from musterd.catalog.lookup import UnknownKind, known_kind
+from musterd.config.faults import Unfit, did_you_mean
+from musterd.config.webhook_urls import UrlPolicy, check_allowed
+from musterd.store.asking import OPTIONS, new_job, payload_text
+from musterd.store.job import NewJob
+from musterd.store.moments import EXAMPLE, moment_of
+from musterd.store.payload import PayloadLimits, check_payload
+from musterd.web.server.problem import Refused
+
+FIELDS = ("kind", *OPTIONS, "tenant")
+
+
+def tenant_asked(body: Mapping[str, object], asked_in_query: str | None) -> str | None:
+    """Gives the tenant that the body names, else the query's. Raises `Refused` where they differ,
+    and for a field that does not exist.
+    """
+    _check_fields(body)
+    named = body.get("tenant")
+    if named is None:
+        return asked_in_query
+    if not isinstance(named, str):
+        raise _invalid("tenant: wanted a text")
+    if asked_in_query is not None and asked_in_query != named:
+        raise _invalid(f"tenant: found {named!r}, and another one in the address")
+    return named
+
+
+def job_wanted(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimits) -> NewJob:
+    """Gives the job; its priority is that of its kind unless the body says otherwise.
+
+    Raises `Refused` or `InputRefused`, which say what was found and what is wanted.
+    """
+    kind = _kind(catalog, body.get("kind"))
+    options = {name: body[name] for name in OPTIONS if name in body and name != "payload"}
+    if options.get("priority") is None:
+        options["priority"] = kind.priority
+    options["run_at"] = _moment(options.get("run_at"))
+    job = new_job(kind.name, None, options)
+    payload = payload_text(body.get("payload"))
+    _check_size(payload, limits)
+    check_payload(payload, limits)
+    return job._replace(payload=payload)
+
+
+def check_webhook(job: NewJob, policy: UrlPolicy) -> None:
+    """Raises `Refused` where the job's end is to be told to whom this node tells nothing."""
+    if job.webhook is not None:
+        try:
+            check_allowed(job.webhook, policy)
+        except Unfit as unfit:
+            raise _invalid(f"webhook: {unfit}") from None
+
+
+def _check_size(payload: str, limits: PayloadLimits) -> None:
+    size_bytes = len(payload.encode("utf-8", "surrogatepass"))
+    if size_bytes > limits.max_bytes:
+        said = f"payload: found {size_bytes} bytes, wanted at most {limits.max_bytes}"
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{said} ([limits] max_payload_bytes)")
+
+
+def _kind(catalog: Catalog, name: object) -> WorkKind:
+    if not isinstance(name, str):
+        found = "nothing" if name is None else type(name).__name__
+        raise _invalid(f"kind: found {found}, wanted the name of a kind")
+    try:
+        return known_kind(catalog, name)
+    except UnknownKind as error:
+        hint = f": did you mean {error.guess}?" if error.guess else "; `musterd kinds` lists them"
+        raise _invalid(f"kind: {error}{hint}") from None
+
+
+def _moment(value: object) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _invalid(f"run_at: wanted an RFC 3339 time, as {EXAMPLE} is")
+    try:
+        return moment_of(value)
+    except ValueError as error:
+        raise _invalid(f"run_at: {error}") from None
+
+
+def _check_fields(given: Iterable[str]) -> None:
+    for name in given:
+        if name not in FIELDS:
+            hint = did_you_mean(name, FIELDS) or f"known: {', '.join(FIELDS)}"
+            raise _invalid(f"unknown field {name!r}: {hint}")
+
+
+def _invalid(detail: str) -> Refused:
+    return Refused(HTTPStatus.UNPROCESSABLE_ENTITY, detail)

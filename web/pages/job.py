@@ -1,0 +1,275 @@
+"""One job: where it stands and why, its way so far, its phases and attempts, what went in and what
+came out. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from attrs import frozen
+
+from musterd.store.job import Action, AttemptRecord, JobRecord
+from musterd.store.lifecycle import EFFECTS, LEASED
+from musterd.store.phase_states import overall, rounded
+from musterd.store.phases import PhaseRecord, PhaseState
+from musterd.store.report import error_line, max_attempts
+from musterd.store.shown import decoded, span
+from musterd.store.why import Why
+from musterd.store.why_report import band_text
+from musterd.store.words import count_text, cut
+from musterd.web.pages.html import Html, el, join, link
+from musterd.web.pages.jobs import state_badge
+from musterd.web.pages.layout import (
+    Frame,
+    View,
+    badge,
+    button,
+    card,
+    facts,
+    lasting_text,
+    left_out,
+    moment,
+    name_text,
+    notice,
+    number,
+    regions,
+    row,
+    table,
+)
+from musterd.web.pages.timeline import timeline
+
+VALUE_CHARACTERS_MAX = 20_000  # of a payload or result that are shown
+PRETTY_CHARACTERS_MAX = 100_000  # what is longer is shown as it stands
+LOG_CHARACTERS_MAX = 10_000  # the end of an attempt's log
+ATTEMPTS_SHOWN = 50
+PHASES_SHOWN = 100
+ERROR_WIDTH = 2_000
+
+
+@frozen
+class Seen:
+    """`now` is the store's clock; None where it does not say."""
+
+    record: JobRecord
+    why: Why | None = None
+    now: datetime | None = None
+    budget: int | None = None  # of its kind
+    said: str | None = None  # what has just been done
+
+
+PARTS = ("where", "why", "way", "phases", "attempts", "values")
+
+
+def job(frame: Frame, seen: Seen) -> View:
+    record = seen.record
+    title = f"Job {record.id}"
+    content = (
+        el("p", link(frame.at("/ui/jobs"), "Jobs"), class_="crumb"),
+        el("h1", title, " ", el("span", name_text(record.kind), class_="dim")),
+        notice(seen.said) if seen.said else None,
+        regions(parts_of(frame, seen), *PARTS),
+    )
+    live = frame.at("/ui/live", view="job", id=record.id)
+    return View("jobs", title, content, live=live)
+
+
+def parts_of(frame: Frame, seen: Seen) -> Mapping[str, Html]:
+    """What may change, by the id of where it stands."""
+    record = seen.record
+    return {
+        "where": el("section", _where(frame, seen), class_="card"),
+        "why": _why(seen.why),
+        "way": card("Its way (UTC)", timeline(record)),
+        "phases": _phases(record.phases) if record.phases else join(),
+        "attempts": _attempts(record.attempts) if record.attempts else join(),
+        "values": _values(record),
+    }
+
+
+def _where(frame: Frame, seen: Seen) -> Html:
+    record, now = seen.record, seen.now
+    leased = record.state in LEASED
+    owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
+    budget = max_attempts(record, seen.budget)
+    shown = facts(
+        [
+            ("State", state_badge(record)),
+            ("Progress", _progress(record)),
+            ("Attempt", f"{number(record.attempt)}{f' of {number(budget)}' if budget else ''}"),
+            ("Made (UTC)", moment(record.created_at)),
+            ("Due (UTC)", moment(record.run_at) if record.run_at != record.created_at else None),
+            ("Started (UTC)", moment(record.started_at)),
+            ("Finished (UTC)", moment(record.finished_at)),
+            ("Ran", _ran(record, now if leased else None)),
+            ("Worker", name_text(owner) if leased and owner else None),
+            ("Lease until (UTC)", moment(record.lease_expires_at) if leased else None),
+            ("Target", _target(frame, record.target)),
+            ("Priority", number(record.priority) if record.priority else None),
+            ("Reason", name_text(record.reason or "")),
+            ("Webhook", _webhook(record)),
+            ("Deduplication key", name_text(record.dedup_key or "")),
+        ]
+    )
+    return join(shown, _actions(frame, record) if frame.may_act else None)
+
+
+def _ran(record: JobRecord, now: datetime | None) -> str:
+    if now is None or record.started_at is None:
+        return span(record.started_at, record.finished_at)
+    return f"{lasting_text((now - record.started_at).total_seconds())} so far"
+
+
+def _target(frame: Frame, target: str | None) -> Html | None:
+    return link(frame.at("/ui/jobs", target=target), name_text(target)) if target else None
+
+
+def _webhook(record: JobRecord) -> Html | str | None:
+    hook = record.webhook
+    if hook is None:
+        return None
+    told = "told" if hook.sent_at else f"not told, tries: {hook.attempts}"
+    return join(name_text(hook.url), f" ({told})")
+
+
+def _progress(record: JobRecord) -> Html | None:
+    if record.progress is None and not record.phases:
+        return None
+    percent = overall(record)
+    note = f" {cut(record.progress_note, 200)}" if record.progress_note else ""
+    return join(_bar(percent, "progress"), f" {percent} %{note}")
+
+
+def _bar(percent: int, what: str) -> Html:
+    return el("progress", f"{percent} %", value=str(percent), max="100", aria_label=what)
+
+
+def _actions(frame: Frame, record: JobRecord) -> Html | None:
+    allowed = [one for one in Action if (one, record.state) in EFFECTS]
+    if record.cleared_at is not None:
+        allowed = [one for one in allowed if one is not Action.CLEAR]
+    if not allowed:
+        return None
+    acts = [
+        el(
+            "form",
+            frame.hidden_tenant(),
+            button(one.value.capitalize(), mood="danger" if one is Action.CANCEL else "",
+                data_key=f"act-{one.value}"),
+            method="post",
+            action=f"/ui/jobs/{record.id}/{one.value}",
+        )
+        for one in allowed
+    ]  # fmt: skip
+    return el("div", acts, class_="acts")
+
+
+def _why(why: Why | None) -> Html:
+    if why is None:
+        return join()
+    items = [
+        el("li", el("strong" if place == 0 else "span", cut(reason.text, ERROR_WIDTH)),
+            el("p", "What to do: ", cut(reason.do, ERROR_WIDTH), class_="dim")
+            if reason.do else None)
+        for place, reason in enumerate(why.reasons)
+    ]  # fmt: skip
+    start = el("p", f"It {band_text(why.start)}.") if why.start is not None else None
+    place = el("p", f"In line: {why.position.text}.") if why.position is not None else None
+    return card("Why it stands where it does", el("ol", items, class_="reasons"), place, start)
+
+
+def _phases(phases: Sequence[PhaseRecord]) -> Html:
+    rows = [
+        row(
+            name_text(phase.name),
+            badge(phase.state.value),
+            join(_bar(rounded(phase.progress), f"progress of {phase.name}"),
+                f" {rounded(phase.progress)} %"),
+            number(phase.attempts),
+            moment(phase.started_at),
+            span(phase.started_at, phase.finished_at),
+            _brief(phase.result) if phase.state is PhaseState.SUCCEEDED else None,
+        )
+        for phase in phases[:PHASES_SHOWN]
+    ]  # fmt: skip
+    heads = ("phase", "state", "progress", "attempts", "started (UTC)", "ran", "result")
+    more = left_out(len(rows), len(phases), "phase")
+    return card("Phases", table("Phases of this job", heads, rows, more))
+
+
+def _brief(text: str | None) -> Html | None:
+    return None if text is None else el("code", cut(text, 120))
+
+
+def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
+    newest = attempts[::-1][:ATTEMPTS_SHOWN]
+    rows = [
+        row(
+            number(one.attempt),
+            badge("under way", "running") if one.outcome is None else badge(one.outcome.value),
+            name_text(_by(one)),
+            moment(one.started_at),
+            span(one.started_at, one.finished_at),
+            el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
+        )
+        for one in newest
+    ]
+    heads = ("attempt", "outcome", "worker", "started (UTC)", "ran", "error")
+    more = left_out(len(rows), len(attempts), "earlier attempt")
+    logs = [_log(one) for one in newest if one.log]
+    return card("Attempts", table("Attempts, the latest first", heads, rows, more), logs)
+
+
+def _by(one: AttemptRecord) -> str:
+    if one.node is None:
+        return ""
+    return one.node if one.worker is None else f"{one.node}/{one.worker}"
+
+
+def _log(one: AttemptRecord) -> Html:
+    text = one.log or ""
+    shown = text[-LOG_CHARACTERS_MAX:]
+    before = "… " if len(shown) < len(text) else ""
+    return el(
+        "details",
+        el("summary", f"Log of attempt {one.attempt}"),
+        _pre(f"{before}{shown}", f"log of attempt {one.attempt}"),
+        data_key=f"log-{one.attempt}",
+    )
+
+
+def _pre(text: str, about: str) -> Html:
+    return el("pre", text, tabindex="0", role="region", aria_label=about)
+
+
+def _values(record: JobRecord) -> Html:
+    given = card("Payload", _value(record.payload, "payload"))
+    if record.error is not None:
+        error = cut(error_line(record.error), VALUE_CHARACTERS_MAX)
+        return el("div", given, card("Error", _pre(error, "error")), class_="pair")
+    if record.result is None:
+        return given
+    return el("div", given, card("Result", _value(record.result, "result")), class_="pair")
+
+
+def _value(text: str, about: str) -> Html:
+    shown = pretty(text)
+    rest = len(shown) - VALUE_CHARACTERS_MAX
+    if rest <= 0:
+        return _pre(shown, about)
+    more = el("p", f"… and {count_text(rest)} more characters: the API has all", class_="dim")
+    return join(_pre(shown[:VALUE_CHARACTERS_MAX], about), more)
+
+
+def pretty(text: str) -> str:
+    """JSON in lines, as far as that is cheap; what is no JSON, or too deep, as it stands."""
+    if len(text) > PRETTY_CHARACTERS_MAX:
+        return text
+    value = decoded(text)
+    if value is text:
+        return text
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False)
+    except RecursionError:
+        return text

@@ -1,0 +1,200 @@
+"""The list of jobs: a filter, a page of jobs, what can be done to them; and the question before it
+is done. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from musterd.store.job import Action, Counts, JobRecord, JobState
+from musterd.store.lifecycle import LEASED
+from musterd.store.phase_states import overall
+from musterd.store.report import error_line
+from musterd.store.shown import span
+from musterd.store.words import count_text, cut
+from musterd.web.pages.html import Content, Html, el, join, link
+from musterd.web.pages.layout import (
+    Frame,
+    View,
+    badge,
+    button,
+    hidden,
+    moment,
+    name_text,
+    notice,
+    number,
+    row,
+    table,
+)
+from musterd.web.pages.overview import job_link
+
+KINDS_LISTED = 100  # in the field that takes a kind; any other can be typed
+WORDS_WIDTH = 120
+
+
+@frozen
+class Filter:
+    """Which jobs are listed; what is empty asks for nothing."""
+
+    states: tuple[JobState, ...] = ()
+    kind: str | None = None
+    target: str | None = None
+
+    @property
+    def query(self) -> dict[str, str | Sequence[str] | None]:
+        states = [state.value for state in self.states]
+        return {"state": states, "kind": self.kind, "target": self.target}
+
+    def fields(self) -> Html:
+        """For forms: the same filter."""
+        pairs = [("state", state.value) for state in self.states]
+        pairs += [("kind", self.kind)] if self.kind else []
+        pairs += [("target", self.target)] if self.target else []
+        return join([hidden(name, value) for name, value in pairs])
+
+    @property
+    def words(self) -> str:
+        states = " or ".join(state.value for state in self.states)
+        parts = [states, f"kind {self.kind}" if self.kind else ""]
+        parts.append(f"target {self.target}" if self.target else "")
+        return ", ".join(part for part in parts if part) or "all jobs"
+
+
+@frozen
+class Listed:
+    """One page of the list. `records` is None where the store does not say."""
+
+    which: Filter
+    records: Sequence[JobRecord] | None
+    after: str | None = None  # the cursor of the next page
+    is_first: bool = True
+    counts: Counts | None = None
+    kinds: Sequence[str] = ()
+    said: str | None = None  # what has just been done
+
+
+def jobs(frame: Frame, seen: Listed) -> View:
+    content = (
+        el("h1", "Jobs"),
+        notice(seen.said) if seen.said else None,
+        _filter(frame, seen),
+        _list(frame, seen),
+    )
+    return View("jobs", "Jobs", content)
+
+
+def _filter(frame: Frame, seen: Listed) -> Html:
+    counts = {} if seen.counts is None else seen.counts.by_state
+    states = [
+        el(
+            "label",
+            el("input", type="checkbox", name="state", value=state.value,
+                checked=state in seen.which.states),
+            badge(state.value),
+            el("span", count_text(counts.get(state, 0)), class_="dim") if seen.counts else None,
+        )
+        for state in JobState
+    ]  # fmt: skip
+    listed = [el("option", value=kind) for kind in sorted(seen.kinds)[:KINDS_LISTED]]
+    return el(
+        "form",
+        el("fieldset", el("legend", "State"), states, class_="chips"),
+        el("div", _field("kind", "Kind", seen.which.kind, "kinds"),
+            _field("target", "Target", seen.which.target), button("Filter"),
+            link(frame.at("/ui/jobs"), "No filter"), class_="inline"),
+        el("datalist", listed, id="kinds"),
+        frame.hidden_tenant(),
+        method="get", action="/ui/jobs", class_="card filter",
+    )  # fmt: skip
+
+
+def _field(name: str, label: str, value: str | None, options: str | None = None) -> Html:
+    given = el("input", id=name, name=name, value=value or "", list=options, autocomplete="off")
+    return el("span", el("label", label, for_=name), given)
+
+
+def _list(frame: Frame, seen: Listed) -> Html:
+    if seen.records is None:
+        words = "the store does not answer, or takes too long: try again, or ask for fewer jobs"
+        return notice(words, "ill")
+    if not seen.records:
+        return el("p", f"no job fits: {seen.which.words}", class_="card dim")
+    rows = [_row(frame, record) for record in seen.records]
+    heads: list[Content] = [
+        "job",
+        "state",
+        "kind",
+        "target",
+        "made (UTC)",
+        "ran",
+        "attempt",
+        "note",
+    ]
+    if frame.may_act:
+        heads.insert(0, el("span", "chosen", class_="quiet"))
+    shown = table(f"Jobs, the newest first: {seen.which.words}", heads, rows)
+    if not frame.may_act:
+        return el("div", shown, _pages(frame, seen), class_="card")
+    return el(
+        "form", _actions(), shown, _pages(frame, seen), seen.which.fields(), frame.hidden_tenant(),
+        method="post", action="/ui/jobs/confirm", class_="card", data_choose=True,
+    )  # fmt: skip
+
+
+def _actions() -> Html:
+    choices = [
+        el("label", el("input", type="radio", name="which", value=value, checked=value == "these"),
+            label)
+        for value, label in (("these", "the chosen jobs"), ("all", "all jobs that fit the filter"))
+    ]  # fmt: skip
+    acts = [
+        button(action.value.capitalize(), name="action", value=action.value,
+            mood="danger" if action is Action.CANCEL else "")
+        for action in Action
+    ]  # fmt: skip
+    return el(
+        "fieldset", el("legend", "Act on"), el("span", choices, class_="choices"),
+        el("span", acts, class_="acts"), class_="bulk",
+    )  # fmt: skip
+
+
+def _row(frame: Frame, record: JobRecord) -> Html:
+    chosen = el(
+        "input", type="checkbox", name="id", value=str(record.id), aria_label=f"job {record.id}"
+    )
+    cells: list[Content] = [
+        job_link(frame, record.id),
+        state_badge(record),
+        name_text(record.kind),
+        name_text(record.target or ""),
+        moment(record.created_at),
+        span(record.started_at, record.finished_at),
+        number(record.attempt),
+        el("span", cut(note_of(record), WORDS_WIDTH), class_="note"),
+    ]
+    return row(chosen, *cells) if frame.may_act else row(*cells)
+
+
+def state_badge(record: JobRecord) -> Html:
+    asked = f" · {record.request} asked for" if record.request and record.state in LEASED else ""
+    cleared = " · cleared" if record.cleared_at else ""
+    return join(badge(record.state.value), el("span", asked, cleared, class_="dim"))
+
+
+def note_of(record: JobRecord) -> str:
+    """The first thing to know of it beside its state."""
+    if record.state in LEASED and (record.progress is not None or record.phases):
+        note = f": {record.progress_note}" if record.progress_note else ""
+        return f"{overall(record)} %{note}"
+    return error_line(record.error) or record.reason or ""
+
+
+def _pages(frame: Frame, seen: Listed) -> Html:
+    query = seen.which.query
+    places = [
+        None if seen.is_first else link(frame.at("/ui/jobs", **query), "Newest"),
+        link(frame.at("/ui/jobs", **query, cursor=seen.after), "Older") if seen.after else None,
+    ]
+    return el("nav", places, aria_label="Pages", class_="pages")

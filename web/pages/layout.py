@@ -1,0 +1,218 @@
+"""What stands around every view, and the parts that several views are made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from attrs import frozen
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.store.words import MINUTE_SECONDS, count_text, cut, duration_text, plural
+from musterd.web.pages.assets import ICON_URL, SCRIPT_URL, STYLE_URL
+from musterd.web.pages.html import EMPTY, Content, Html, address, el, join, link
+
+TENANTS_LISTED = 100  # in the field that chooses one; any other can be typed
+NAME_WIDTH = 80  # characters of a name that are shown; its title has more
+TITLE_WIDTH = 400
+NOTHING = "\N{EN DASH}"  # where there is no value
+VIEWS = (
+    ("overview", "Overview", "/"),
+    ("jobs", "Jobs", "/ui/jobs"),
+    ("nodes", "Nodes", "/ui/nodes"),
+    ("scaling", "Scaling", "/ui/scaling"),
+)
+PROGRAMS = ("/metrics", "/status", "/openapi.json")  # what programs read
+
+
+@frozen
+class Frame:
+    """For whom a view is made, and what it is part of."""
+
+    node: str
+    version: str
+    tenant: str = DEFAULT_TENANT
+    tenants: Sequence[str] = (DEFAULT_TENANT,)
+    holder: str = ""  # who is signed in
+    may_act: bool = True
+
+    def at(self, path: str, **query: str | int | Sequence[str] | None) -> str:
+        """A place of this page, for the same tenant."""
+        tenant = None if self.tenant == DEFAULT_TENANT else self.tenant
+        return address(path, **query, tenant=tenant)
+
+    def hidden_tenant(self) -> Html:
+        """For forms: the same tenant."""
+        return EMPTY if self.tenant == DEFAULT_TENANT else hidden("tenant", self.tenant)
+
+
+@frozen
+class View:
+    """One view: what it is called, what it shows, where what is new in it comes from."""
+
+    name: str  # of VIEWS, or of none of them
+    title: str
+    content: Content
+    live: str | None = None
+
+
+def document(frame: Frame, view: View) -> str:
+    """The whole page."""
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("title", f"{view.title} · musterd {frame.node}"),
+        el("link", rel="stylesheet", href=STYLE_URL),
+        el("link", rel="icon", href=ICON_URL),
+        el("script", src=SCRIPT_URL, defer=True),
+    )
+    body = el(
+        "body",
+        el("a", "Skip to the content", href="#main", class_="skip"),
+        _header(frame, view),
+        el("main", view.content, id="main", tabindex="-1"),
+        _footer(frame),
+        data_live=view.live,
+    )
+    return f"<!doctype html>\n{el('html', head, body, lang='en').text}\n"
+
+
+def regions(parts: Mapping[str, Html], *names: str) -> Html:
+    """The named parts of a view, each where the script finds it."""
+    return join([el("div", parts[name], id=name, data_region=True) for name in names])
+
+
+def card(title: str, *content: Content, class_: str = "") -> Html:
+    return el("section", el("h2", title), content, class_=f"card {class_}".strip())
+
+
+def table(caption: str, heads: Sequence[Content], rows: Sequence[Content], more: str = "") -> Html:
+    """A table that scrolls by itself where the screen is narrow. `rows` are whole rows."""
+    made = el(
+        "table",
+        el("caption", caption),
+        el("thead", el("tr", [el("th", head, scope="col") for head in heads])),
+        el("tbody", rows),
+    )
+    region = el("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return join(region, el("p", more, class_="dim") if more else None)
+
+
+def row(*cells: Content) -> Html:
+    return el("tr", [el("td", cell) for cell in cells])
+
+
+def facts(pairs: Sequence[tuple[str, Content]]) -> Html:
+    """Names and values, those without a value left out."""
+    shown = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value]
+    return el("dl", shown, class_="facts")
+
+
+def badge(word: str, mood: str = "") -> Html:
+    """A state: its colour says nothing that the word does not."""
+    return el("span", word, class_=f"badge {mood or word}")
+
+
+def name_text(text: str) -> Html | str:
+    """A name of unknown origin and length."""
+    if len(text) <= NAME_WIDTH:
+        return text
+    return el("span", cut(text, NAME_WIDTH), title=cut(text, TITLE_WIDTH))
+
+
+def moment(at: datetime | None, now: datetime | None = None) -> Html | None:
+    """A moment for people and programs; with `now` it is told how long ago it was."""
+    if at is None:
+        return None
+    at = at.astimezone(UTC)
+    stamp, words = f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at:%Y-%m-%d %H:%M:%S}"
+    if now is None:
+        return el("time", words, datetime=stamp)
+    return el("time", ago_text((now - at).total_seconds()), datetime=stamp, title=f"{words} UTC")
+
+
+def lasting_text(seconds: float) -> str:
+    """A duration as it may stand where it grows: it changes once a second at most."""
+    if seconds < 1:
+        return "< 1 s"
+    return f"{seconds:.0f} s" if seconds < MINUTE_SECONDS else duration_text(seconds)
+
+
+def ago_text(seconds: float) -> str:
+    return f"{lasting_text(seconds)} ago"
+
+
+def hidden(name: str, value: str | int) -> Html:
+    return el("input", type="hidden", name=name, value=str(value))
+
+
+def button(label: str, *, mood: str = "", **attributes: str | bool | None) -> Html:
+    return el("button", label, type="submit", class_=mood or None, **attributes)
+
+
+def notice(text: Content, mood: str = "well") -> Html:
+    return el("p", text, class_=f"notice {mood}", role="status")
+
+
+def left_out(shown: int, total: int, what: str) -> str:
+    """Says how many more there are; nothing if all are shown."""
+    return f"… and {plural(total - shown, what)} more" if total > shown else ""
+
+
+def number(count: int | None) -> str:
+    return NOTHING if count is None else count_text(count)
+
+
+def _header(frame: Frame, view: View) -> Html:
+    places = [
+        link(frame.at(path), title, aria_current="page" if name == view.name else None)
+        for name, title, path in VIEWS
+    ]
+    live = el("span", id="live", class_="live", role="status", hidden=True) if view.live else None
+    return el(
+        "header",
+        el("p", link(frame.at("/"), "musterd"), el("span", name_text(frame.node)), class_="brand"),
+        el("nav", places, aria_label="Views"),
+        el("div", live, _tenant_field(frame, view), _who(frame), class_="side"),
+    )
+
+
+def _tenant_field(frame: Frame, view: View) -> Html | None:
+    if len(frame.tenants) == 1:
+        return None
+    path = next((path for name, _, path in VIEWS if name == view.name), "/")
+    listed = [el("option", value=name) for name in frame.tenants[:TENANTS_LISTED]]
+    return el(
+        "form",
+        el("label", "Tenant", for_="tenant"),
+        el("input", id="tenant", name="tenant", value=frame.tenant, list="tenants", required=True),
+        el("datalist", listed, id="tenants"),
+        button("Go"),
+        method="get",
+        action=path,
+        class_="inline",
+    )
+
+
+def _who(frame: Frame) -> Html | None:
+    if not frame.holder:
+        return None
+    may = "" if frame.may_act else " (may only look)"
+    return el(
+        "form",
+        el("span", f"{cut(frame.holder, NAME_WIDTH)}{may}", class_="dim"),
+        button("Sign out"),
+        method="post",
+        action="/ui/sign-out",
+        class_="inline",
+    )
+
+
+def _footer(frame: Frame) -> Html:
+    links = [link(frame.at(path) if path != "/metrics" else path, path) for path in PROGRAMS]
+    return el(
+        "footer",
+        el("span", f"musterd {frame.version}"),
+        el("nav", links, aria_label="For programs"),
+    )

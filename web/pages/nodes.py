@@ -1,0 +1,138 @@
+"""The nodes of the store, what they do not agree on, and who does which duty for all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from musterd.manager.node.status import WorkerView
+from musterd.store.disagreement import warnings
+from musterd.store.duties import DutyRecord
+from musterd.store.nodes import NodeRecord
+from musterd.store.words import cut
+from musterd.web.pages.html import Content, Html, el, join
+from musterd.web.pages.layout import (
+    NOTHING,
+    Frame,
+    View,
+    ago_text,
+    badge,
+    card,
+    lasting_text,
+    left_out,
+    moment,
+    name_text,
+    notice,
+    number,
+    regions,
+    row,
+    table,
+)
+from musterd.web.pages.overview import NO_ANSWER, job_link
+
+NODES_SHOWN = 100
+WORKERS_SHOWN = 100
+WARNING_WIDTH = 500
+ERROR_WIDTH = 300
+
+
+@frozen
+class Seen:
+    """What the store does not say is None."""
+
+    nodes: Sequence[NodeRecord] | None
+    duties: Sequence[DutyRecord] | None
+    workers: Sequence[WorkerView]
+
+
+PARTS = ("nodes", "duties", "crew")
+
+
+def nodes(frame: Frame, seen: Seen) -> View:
+    content = (el("h1", "Nodes and duties"), regions(parts_of(frame, seen), *PARTS))
+    return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
+
+
+def parts_of(frame: Frame, seen: Seen) -> Mapping[str, Html]:
+    return {
+        "nodes": card("Nodes", _nodes(frame, seen.nodes)),
+        "duties": card("Duties", _duties(seen.duties)),
+        "crew": card("Workers of this node", _crew(frame, seen.workers)),
+    }
+
+
+def _nodes(frame: Frame, found: Sequence[NodeRecord] | None) -> Html:
+    if found is None:
+        return notice(NO_ANSWER, "ill")
+    warned = [notice(cut(text, WARNING_WIDTH), "warn") for text in warnings(found)]
+    rows = [_node(frame, node) for node in found[:NODES_SHOWN]]
+    heads = (
+        "node", "state", "last sign of life", "busy", "workers", "at most", "load", "version",
+        "configuration", "started (UTC)",
+    )  # fmt: skip
+    if not rows:
+        return join(warned, el("p", "no node has told of itself yet", class_="dim"))
+    more = left_out(len(rows), len(found), "node")
+    return join(warned, table("Nodes of this store, the oldest first", heads, rows, more))
+
+
+def _node(frame: Frame, node: NodeRecord) -> Html:
+    own = el("span", " (this one)", class_="dim") if node.name == frame.node else None
+    state = badge(node.phase) if node.is_live else badge("silent", "ill")
+    generation = "" if node.config_generation is None else f"{node.config_generation}, "
+    return row(
+        (name_text(node.name), own),
+        state,
+        ago_text(node.silent_seconds),
+        number(node.busy),
+        number(node.crew + node.retiring),
+        number(node.max_count),
+        NOTHING if node.load is None else f"{node.load:.2f}",
+        name_text(node.version),
+        f"{generation}{(node.config_hash or NOTHING)[:12]}",
+        moment(node.started_at),
+    )
+
+
+def _duties(found: Sequence[DutyRecord] | None) -> Content:
+    if found is None:
+        return notice(NO_ANSWER, "ill")
+    if not found:
+        return el("p", "nobody has taken a duty yet", class_="dim")
+    rows = [_duty(one) for one in found]
+    heads = ("duty", "node", "for", "last run", "runs", "items", "errors", "last error")
+    return table("Who does which duty for all nodes", heads, rows)
+
+
+def _duty(one: DutyRecord) -> Html:
+    held = "" if one.held_seconds is None else lasting_text(one.held_seconds)
+    return row(
+        one.duty,
+        badge("nobody", "warn") if one.node is None else name_text(one.node),
+        held,
+        moment(one.last_run_at, one.now),
+        number(one.runs),
+        number(one.items),
+        number(one.errors),
+        el("span", cut(one.last_error or "", ERROR_WIDTH), class_="note"),
+    )
+
+
+def _crew(frame: Frame, workers: Sequence[WorkerView]) -> Html:
+    order = sorted(workers, key=lambda one: (one.job_id is None, -one.busy_seconds, one.worker))
+    rows = [
+        row(
+            str(one.worker),
+            badge(one.state),
+            None if one.job_id is None else job_link(frame, one.job_id),
+            name_text(one.kind or ""),
+            "" if one.job_id is None else lasting_text(one.busy_seconds),
+        )
+        for one in order[:WORKERS_SHOWN]
+    ]
+    if not rows:
+        return el("p", "no worker is hired", class_="dim")
+    heads = ("worker", "state", "job", "kind", "for")
+    more = left_out(len(rows), len(workers), "worker")
+    return table("Workers, those with a job first", heads, rows, more)

@@ -1,0 +1,287 @@
+"""The first view: is it well, what waits, who works, and why so many. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from attrs import frozen
+
+from musterd.manager.node.objects import verdict
+from musterd.manager.node.status import Decision, NodeStatus, TenantStatus, WorkerView
+from musterd.store.job import Counts, JobState
+from musterd.store.words import count_text, duration_text, plural
+from musterd.web.pages.html import Content, Html, el, join, link
+from musterd.web.pages.layout import (
+    NOTHING,
+    Frame,
+    View,
+    badge,
+    button,
+    card,
+    lasting_text,
+    left_out,
+    name_text,
+    number,
+    regions,
+    row,
+    table,
+)
+from musterd.web.pages.sparkline import Series, sparkline
+from musterd.web.pages.trend import SAMPLE_SECONDS, Trend
+from musterd.web.pages.words import act_words, reason_words, stretches
+
+WORKERS_SHOWN = 20
+TENANTS_SHOWN = 20
+DECISIONS_SHOWN = 6
+WHOLE_FROM = 100  # rates from here on have no fractions
+NO_ANSWER = "the store does not answer"
+
+
+@frozen
+class Overview:
+    """What is shown. `counts` is None where the store does not say."""
+
+    status: NodeStatus
+    crew: TenantStatus
+    counts: Counts | None
+    workers: Sequence[WorkerView]
+    decisions: Sequence[Decision]
+    trend: Trend
+    tenants: Sequence[TenantStatus] = ()
+
+
+TILES = ("depth", "oldest", "arriving", "leaving", "crew")
+PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
+
+
+def overview(frame: Frame, seen: Overview) -> View:
+    parts = parts_of(frame, seen)
+    tiles = [
+        el(
+            "section",
+            el("h2", _TITLES[name]),
+            regions(parts, f"{name}-now", f"{name}-trend"),
+            class_=f"tile {name}",
+        )
+        for name in TILES
+    ]
+    content = (
+        el("h1", "Overview"),
+        # Read out when it changes; all else only to those who go there.
+        el("div", parts["mood"], id="mood", class_="unseen", role="status"),
+        regions(parts, "verdict", "queue"),
+        el("div", tiles, class_="tiles"),
+        el(
+            "div",
+            card("Jobs", regions(parts, "states")),
+            card("Why this crew", regions(parts, "decisions")),
+            class_="pair",
+        ),
+        card("At work on this node", regions(parts, "workers")),
+        card("Tenants", regions(parts, "tenants-list")) if len(seen.tenants) > 1 else None,
+    )
+    return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
+
+
+_TITLES = {
+    "depth": "Waiting now",
+    "oldest": "Longest wait",
+    "arriving": "Jobs in",
+    "leaving": "Jobs out",
+    "crew": "Workers",
+}
+
+
+def parts_of(frame: Frame, seen: Overview) -> Mapping[str, Html]:
+    """What may change, by the id of where it stands."""
+    healthy, words = verdict(seen.status)
+    if healthy and seen.counts is None:
+        healthy, words = False, NO_ANSWER
+    mood, state = ("well", "healthy") if healthy else ("ill", "not healthy")
+    store = f"{seen.status.engine} at {seen.status.store}"
+    return {
+        "mood": join(state),
+        "verdict": join(
+            el("p", f"{state}: {words}", class_=f"verdict {mood}"),
+            el("p", store, class_="dim"),
+        ),
+        "queue": _queue(frame, seen.counts),
+        **_tiles(seen),
+        "states": _states(frame, seen.counts),
+        "workers": _workers(frame, seen.workers),
+        "tenants-list": _tenants(seen.tenants),
+        "decisions": _decisions(frame, seen.decisions),
+    }
+
+
+def _queue(frame: Frame, counts: Counts | None) -> Html:
+    if counts is None:
+        return el("p", NO_ANSWER, class_="notice ill")
+    if counts.paused_at is None:
+        return _switch(frame, "pause", "Pause the queue") if frame.may_act else join()
+    since = counts.paused_at.astimezone(UTC)
+    by = f"by {counts.paused_by or 'somebody'}, {since:%Y-%m-%d %H:%M:%S} UTC"
+    resume = _switch(frame, "resume", "Resume the queue") if frame.may_act else None
+    return el(
+        "div", el("p", el("strong", "The queue is paused "), by), resume, class_="notice warn"
+    )
+
+
+def _switch(frame: Frame, action: str, label: str) -> Html:
+    return el(
+        "form", frame.hidden_tenant(), button(label, data_key=f"queue-{action}"),
+        method="post", action=f"/ui/queue/{action}", class_="switch",
+    )  # fmt: skip
+
+
+def _tiles(seen: Overview) -> Mapping[str, Html]:
+    counts, trend = seen.counts, seen.trend
+    come, gone = trend.rates
+    oldest = None if counts is None else duration_text(counts.oldest_due_seconds)
+    return {
+        "depth-now": _now(number(None if counts is None else counts.due), "due, no worker yet"),
+        "depth-trend": _drawn(trend.depth, "jobs waiting", count_text),
+        "oldest-now": _now(oldest if counts and counts.due else NOTHING, "since its due time"),
+        "oldest-trend": _drawn(trend.oldest, "longest wait", duration_text),
+        "arriving-now": _now(_rate(come), "a second, enqueued"),
+        "arriving-trend": _drawn(trend.arriving, "jobs in a second", _rate),
+        "leaving-now": _now(_rate(gone), "a second, ended"),
+        "leaving-trend": _drawn(trend.leaving, "jobs out a second", _rate),
+        "crew-now": _crew(seen),
+        "crew-trend": _drawn(trend.busy, "busy workers", count_text, trend.desired),
+    }
+
+
+def _now(value: str | None, unit: str) -> Html:
+    return join(el("p", value or NOTHING, class_="now"), el("p", unit, class_="dim"))
+
+
+def _crew(seen: Overview) -> Html:
+    crew, last = seen.crew, seen.decisions[-1] if seen.decisions else None
+    size = crew.idle + crew.busy + crew.retiring
+    wanted = "" if last is None else f", wants {count_text(last.desired)}"
+    retiring = f", {count_text(crew.retiring)} leaving" if crew.retiring else ""
+    return join(
+        el("p", f"{number(crew.busy)} / {number(size)}", class_="now"),
+        el("p", f"busy{retiring}{wanted}, at most {number(crew.max_count)}", class_="dim"),
+    )
+
+
+def _drawn(values: Series, what: str, words: object, second: Series = ()) -> Html:
+    assert callable(words)
+    known = [one for one in values if one is not None]
+    if not known:
+        return sparkline((), what)
+    span = duration_text(max(1.0, SAMPLE_SECONDS * (len(values) - 1)))
+    low, high = words(min(known)), words(max(known))
+    return sparkline(values, f"{what} in the last {span}: {low} to {high}", second)
+
+
+def _rate(per_second: float | None) -> str:
+    if per_second is None:
+        return NOTHING
+    return f"{per_second:,.0f}" if per_second >= WHOLE_FROM else f"{per_second:.3g}"
+
+
+def _states(frame: Frame, counts: Counts | None) -> Html:
+    if counts is None:
+        return el("p", NO_ANSWER, class_="dim")
+    total = sum(counts.by_state.values()) or 1
+    rows = [
+        row(
+            link(frame.at("/ui/jobs", state=state.value), badge(state.value), data_key=state.value),
+            el("span", number(counts.by_state.get(state, 0)), class_="count"),
+            _share(counts.by_state.get(state, 0) / total),
+        )
+        for state in JobState
+    ]
+    ever = f"{plural(counts.enqueued_total, 'job')} enqueued so far"
+    return join(
+        table("Jobs by state", ("state", "jobs", "share"), rows), el("p", ever, class_="dim")
+    )
+
+
+def _share(share: float) -> Html:
+    percent = round(share * 100)
+    shown = f"{percent} %" if percent or not share else "< 1 %"
+    bar = el("rect", width=str(round(share * 100, 1)), height="6", class_="bar")
+    svg = el("svg", bar, viewBox="0 0 100 6", preserveAspectRatio="none", aria_hidden="true")
+    return el("span", svg, el("span", shown, class_="dim"), class_="share")
+
+
+def _workers(frame: Frame, workers: Sequence[WorkerView]) -> Html:
+    busy = [worker for worker in workers if worker.job_id is not None]
+    if not busy:
+        return el("p", "nobody is busy", class_="dim")
+    longest = sorted(busy, key=lambda worker: -worker.busy_seconds)[:WORKERS_SHOWN]
+    rows = [
+        row(
+            str(worker.worker),
+            job_link(frame, worker.job_id or 0),
+            name_text(worker.kind or ""),
+            lasting_text(worker.busy_seconds),
+            badge(worker.state),
+        )
+        for worker in longest
+    ]
+    heads = ("worker", "job", "kind", "for", "state")
+    return table(
+        "Busy workers, the longest first", heads, rows,
+        left_out(len(rows), len(busy), "busy worker"),
+    )  # fmt: skip
+
+
+def job_link(frame: Frame, job_id: int) -> Html:
+    return link(frame.at(f"/ui/jobs/{job_id}"), str(job_id), data_key=f"job-{job_id}")
+
+
+def _tenants(tenants: Sequence[TenantStatus]) -> Html:
+    most = sorted(tenants, key=lambda one: (-(one.depth or 0), -one.busy, one.name))
+    rows = [_tenant(one) for one in most[:TENANTS_SHOWN]]
+    heads = ("tenant", "waiting", "busy", "workers", "store")
+    return table(
+        "Tenants of this node, the fullest first", heads, rows,
+        left_out(len(rows), len(tenants), "tenant"),
+    )  # fmt: skip
+
+
+def _tenant(one: TenantStatus) -> Html:
+    there = Frame("", "", tenant=one.name).at("/")
+    size = one.idle + one.busy + one.retiring
+    store: Content = badge("answers", "well") if one.store_trouble is None else badge("away", "ill")
+    return row(
+        link(there, name_text(one.name), data_key=f"tenant-{one.name}"),
+        number(one.depth),
+        number(one.busy),
+        f"{number(size)} of {number(one.max_count)}",
+        store,
+    )
+
+
+def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:
+    last = decisions[-1] if decisions else None
+    now = el("p", _sized(last), class_="reason")
+    changes = [one for one in stretches(decisions[-200:]) if act_words(one.last) != "no change"]
+    items = [
+        el("li", _clock(one.last.at), " ", el("strong", act_words(one.last)),
+            f" ({one.last.size_before} → {one.last.desired})")
+        for one in changes[:DECISIONS_SHOWN]
+    ]  # fmt: skip
+    listed = el("ol", items, class_="plain") if items else el("p", "no change lately", class_="dim")
+    return join(now, listed, el("p", link(frame.at("/ui/scaling"), "All decisions")))
+
+
+def _sized(last: Decision | None) -> str:
+    if last is None:
+        return reason_words(last)
+    return f"{plural(last.desired, 'worker')} wanted. {_capital(reason_words(last))}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _clock(at: float) -> Html:
+    moment = datetime.fromtimestamp(at, UTC)
+    return el("time", f"{moment:%H:%M:%S}", datetime=f"{moment:%Y-%m-%dT%H:%M:%SZ}")

@@ -1,0 +1,152 @@
+"""Who may ask, and how: token, host name, size and time, before any route sees the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+import trio
+from attrs import frozen
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from musterd.config.credentials import BearerToken
+from musterd.config.listen import TcpAddress, UnixAddress
+from musterd.web.api.operation import PATIENCE
+from musterd.web.api.routes import OPEN_PATHS
+from musterd.web.plan import NodeView
+from musterd.web.server.body import too_large
+from musterd.web.server.calling import HOLDER
+from musterd.web.server.keys import Keys
+from musterd.web.server.problem import problem
+from musterd.web.server.refusing import must_sign_in, place_of, takes_html
+from musterd.web.server.unread import Unread
+from musterd.web.ui.sessions import Sessions, session_id_of
+from musterd.web.ui.showing import SIGNED_IN, VOUCH
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+REQUEST_SECONDS = 30.0
+OWN_SITES = frozenset({"same-origin", "none"})  # none: no page at all
+NO_RIGHTS = BearerToken("", "", ())  # whoever asks for what is open to all
+HTTP_VERSIONS = frozenset({"1.0", "1.1"})
+READING_METHODS = frozenset({"GET", "HEAD"})
+SAFE_HEADERS: Mapping[str, str] = {
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+@frozen
+class Guard:
+    """Refuses what must not pass, and gives every answer the headers that keep browsers careful."""
+
+    app: ASGIApp
+    address: TcpAddress | UnixAddress
+    keys: Keys
+    sessions: Sessions
+    node: NodeView
+    body_bytes_max: Callable[[], int]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        path = _path_of(scope)
+        place = place_of(path, scope["query_string"])
+        refusal = self._refusal(scope["method"], place, headers)
+        if scope["http_version"] not in HTTP_VERSIONS:
+            # The server would upgrade to HTTP/2, where many requests share one connection's bounds.
+            refusal = problem(HTTPStatus.BAD_REQUEST, "speak HTTP/1.1 here")
+        holder = self._holder(headers)
+        scope = {
+            **scope, "path": path, "root_path": "", HOLDER: holder or NO_RIGHTS,
+            SIGNED_IN: holder is not None and _by_cookie(headers, self.keys),
+            VOUCH: lambda: self._holder(headers) == holder,
+        }  # fmt: skip
+        # The bound ends an answer whose reader has stopped reading.
+        with trio.move_on_after(REQUEST_SECONDS) as scope[PATIENCE]:
+            async with trio.open_nursery() as nursery:
+                unread = Unread(receive, nursery, has_body=_has_body(headers))
+
+                async def send_safely(message: Message) -> None:
+                    if message["type"] == "http.response.start":
+                        answer = MutableHeaders(scope=message)
+                        for name, value in SAFE_HEADERS.items():
+                            answer.setdefault(name, value)
+                        await unread.pass_over(answer)
+                    await send(message)
+
+                await (refusal or self.app)(scope, unread.receive, send_safely)
+                nursery.cancel_scope.cancel()
+
+    def _refusal(self, method: str, place: str, headers: Headers) -> Response | None:
+        if not self._knows_host(headers.get("host")):
+            return problem(
+                HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost, or for the host of http.listen"
+            )
+        if place.partition("?")[0] not in OPEN_PATHS and self._holder(headers) is None:
+            return self._unknown(method, place, headers)
+        if method not in READING_METHODS and not _is_own_page(headers, self.keys):
+            return problem(HTTPStatus.FORBIDDEN, "a page of another site must not change anything")
+        if int(headers.get("content-length", 0)) > (most := self.body_bytes_max()):
+            return too_large(most).answer()
+        return None
+
+    def _holder(self, headers: Headers) -> BearerToken | None:
+        """Whose token came with the request, or stands behind its cookie; None = nobody's."""
+        if not _by_cookie(headers, self.keys):
+            return self.keys.holder(headers.get("authorization", ""))
+        session_id = session_id_of(headers)
+        return None if session_id is None else self.sessions.holder(session_id, self.keys)
+
+    def _unknown(self, method: str, place: str, headers: Headers) -> Response:
+        challenge = {"www-authenticate": 'Bearer realm="musterd"'}
+        if not takes_html(headers):
+            said = "send Authorization: Bearer TOKEN"
+            return problem(HTTPStatus.UNAUTHORIZED, said, challenge)
+        after = place if method in READING_METHODS else "/"
+        answer = must_sign_in(self.node.status(), after)
+        answer.headers.update(challenge)
+        return answer
+
+    def _knows_host(self, host: str | None) -> bool:
+        """On loopback only this machine's names count: a page that a browser loaded elsewhere is
+        kept out.
+        """
+        if host is None or not isinstance(self.address, TcpAddress) or not self.address.is_loopback:
+            return True
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        own = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
+        return name.lower() in LOOPBACK_NAMES or name.lower() == own.lower()
+
+
+def _path_of(scope: Scope) -> str:
+    """The path as it was sent, still percent-encoded: a target's name may hold a slash. One slash
+    at its end makes no difference.
+    """
+    path: str = scope["raw_path"].decode("ascii")
+    return path.removesuffix("/") or "/"
+
+
+def _by_cookie(headers: Headers, keys: Keys) -> bool:
+    """Whether a cookie must say who it is."""
+    return bool(keys.tokens) and "authorization" not in headers
+
+
+def _is_own_page(headers: Headers, keys: Keys) -> bool:
+    """Browsers say where a page comes from that lets them post; programs say nothing. Where a
+    cookie says who it is, something must: it goes along by itself.
+    """
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None and site not in OWN_SITES:
+        return False
+    if origin is not None:
+        return origin.partition("://")[2].lower() == headers.get("host", "").lower()
+    return site == "same-origin" or not _by_cookie(headers, keys)
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

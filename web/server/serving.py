@@ -1,0 +1,160 @@
+"""Serving: each connection in a task of its own, bounded in number, in time and in what it may
+send.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+import trio
+from attrs import define, frozen
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
+from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
+
+from musterd.config.listen import TcpAddress, UnixAddress, listen_address
+from musterd.manager.log import event
+from musterd.web.api.routes import application
+from musterd.web.plan import HttpPlan
+from musterd.web.samples import Samples
+from musterd.web.server.connections import LINE, Line, Rooms
+from musterd.web.server.guard import Guard
+from musterd.web.server.listening import address_text, listener_at
+from musterd.web.ui.sessions import Sessions
+
+CONNECTIONS_MAX = 100  # beside the readers of events
+IDLE_SECONDS = 5  # also the time that a request's headers may take
+SEND_SECONDS = 10.0
+LINGER_SECONDS = 0.1  # for what is still being answered when the peer has left
+HEADER_BYTES_MAX = 16384
+
+
+async def serve(
+    plan: HttpPlan, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Listens at `plan.listen` until cancelled; `started()` tells where.
+
+    Returns at once if it is off.
+
+    Raises `StartError` if it cannot listen there. A connection that goes wrong costs only itself.
+    """
+    address = listen_address(plan.listen)
+    if address is None:
+        task_status.started("")
+        return
+    with listener_at(address) as listener:
+        task_status.started(address_text(listener))
+        samples = Samples(plan)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(samples.run)
+            await serve_at(plan, address, listener, samples)
+
+
+async def serve_at(
+    plan: HttpPlan,
+    address: TcpAddress | UnixAddress,
+    listener: trio.SocketListener,
+    samples: Samples,
+) -> None:
+    """As `serve`, where it listens already and samples are taken."""
+    sessions = Sessions()
+    app = application(plan, sessions, samples)
+    guarded = Guard(app, address, plan.keys, sessions, plan.node, plan.body_bytes_max)
+    config = _config(plan.log)
+    wrapped = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max(), "asgi")
+    doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
+    await trio.serve_listeners(doorkeeper.receive, [listener])
+
+
+@define(eq=False)
+class _Doorkeeper:
+    """Lets connections in, as many as there is room for."""
+
+    app: AppWrapper
+    config: Config
+    log: logging.Logger
+    rooms: Rooms
+
+    async def receive(self, stream: trio.SocketStream) -> None:
+        if self.rooms.others >= CONNECTIONS_MAX:
+            event(self.log, logging.WARNING, "connection refused", open=self.rooms.others)
+            await stream.aclose()
+            return
+        line = Line(self.rooms, stream, trio.CancelScope())
+        try:
+            await self._converse(line)
+        except Exception:
+            # Whatever a peer sends, it must not bring down the daemon beside it.
+            self.log.exception("connection failed")
+        finally:
+            line.leave()
+
+    async def _converse(self, line: Line) -> None:
+        state = ConnectionState(LifespanState({LINE: line}))
+        context = WorkerContext(None)
+        with line.conversation as scope:
+            # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
+            bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(line.stream, scope))
+            await TCPServer(self.app, self.config, context, state, bounded).run()
+
+
+@frozen(eq=False)
+class _Bounded:
+    """A stream that ends when it is of no more use.
+
+    The server shields its sends, so a peer that never reads would hold up a shutdown; and it lets
+    its idle timer run out where the peer has left or the server itself has closed (after what is no
+    request), which would keep a place taken for nothing.
+    """
+
+    stream: trio.SocketStream
+    conversation: trio.CancelScope
+
+    @property
+    def socket(self) -> trio.socket.SocketType:
+        return self.stream.socket
+
+    async def send_all(self, data: bytes) -> None:
+        with trio.move_on_after(SEND_SECONDS) as scope:
+            try:
+                await self.stream.send_all(data)
+            except trio.BusyResourceError:  # the server is sending its end at this moment
+                raise trio.BrokenResourceError("the connection is being closed") from None
+        if scope.cancelled_caught:
+            await trio.aclose_forcefully(self.stream)
+            raise trio.BrokenResourceError("the peer does not read")
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        try:
+            data = await self.stream.receive_some(max_bytes)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._end_within(0.0)
+            raise
+        if not data:
+            self._end_within(LINGER_SECONDS)
+        return data
+
+    async def send_eof(self) -> None:
+        await self.stream.send_eof()
+
+    async def aclose(self) -> None:
+        self._end_within(0.0)
+        await self.stream.aclose()
+
+    def _end_within(self, seconds: float) -> None:
+        end_local = trio.current_time() + seconds
+        self.conversation.deadline = min(self.conversation.deadline, end_local)
+
+
+def _config(log: logging.Logger) -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = log
+    config.include_server_header = False
+    config.keep_alive_timeout = IDLE_SECONDS
+    config.h11_max_incomplete_size = HEADER_BYTES_MAX
+    config.h2_max_header_list_size = HEADER_BYTES_MAX
+    return config
