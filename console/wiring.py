@@ -26,7 +26,7 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.daemon import Daemon, DaemonPlan
 from musterd.manager.reload.reloading import tell_bounds
-from musterd.manager.tenancy.tenant_counts import Census
+from musterd.manager.tenancy.tenant_counts import TenantCounts
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
 from musterd.store.words import count_text, duration_text
@@ -88,7 +88,7 @@ def make_node(
         catalog=catalog,
         engine=engine,
         node=node_name(),
-        dice=random.Random(),
+        rng=random.Random(),
         metrics=metrics,
         log=log,
         engine_of=engine_of,
@@ -176,15 +176,15 @@ def crew_bar(node: NodeStatus) -> str:
 
 
 def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
-    census = Census(node.daemon.tenancies, node.metrics)
+    tenant_counts = TenantCounts(node.daemon.tenancies, node.metrics)
     return HttpPlan(
         listen=settings.http.listen,
         keys=node.keys,
         node=node.daemon,
-        tenant=partial(_door, node.daemon, census),
+        tenant=partial(_door, node.daemon, tenant_counts),
         drain=node.daemon.drain,
         reload=ReloadDoor(node.daemon.reload, node.daemon.reload_soon, node.daemon.why_no_reload),
-        refresh=census.refresh,
+        refresh=tenant_counts.refresh,
         body_bytes_max=partial(_body_bytes_max, node.daemon),
         event_readers_max=settings.http.max_event_readers,
         metrics=node.metrics,
@@ -197,7 +197,7 @@ def _body_bytes_max(daemon: Daemon) -> int:
     return max(of_all) + ENVELOPE_BYTES
 
 
-def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
+def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantDoor | None:
     tenancy = daemon.tenancies.get(name)
     if tenancy is None:
         return None
@@ -207,12 +207,12 @@ def _door(daemon: Daemon, census: Census, name: str) -> TenantDoor | None:
         engine=tenancy.engine,
         limits=PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth),
         catalog=lambda: daemon.catalog,
-        snapshot=partial(census.counts, name),
+        snapshot=partial(tenant_counts.counts, name),
         workers=tenancy.workers,
         decisions=tenancy.decisions,
         target=partial(_target, tenancy.engine),
         target_of=lambda record: record.target,
-        feed=tenancy.chronicle.feed,
+        feed=tenancy.node_events.feed,
         at_rest=lambda: tenancy.background.is_at_rest,
         webhooks=tenancy.settings.webhooks.policy,
         schedules=lambda: of_tenant(tenancy.settings.schedules, name),

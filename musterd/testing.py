@@ -149,12 +149,12 @@ async def _run_due(settings: Settings, catalog: Catalog, jobs: list[NewJob]) -> 
 
 async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Catalog) -> None:
     """One worker, the desk and the carrier of a daemon, until nothing due is left."""
-    dice = random.Random(0)
-    desk = Desk(DeskPlan("test", LEASE_SECONDS, 1.0, 0.01, 1, 0.0), _NobodyListens(), dice)
-    carrier = Carrier(desk, engine, time.monotonic, dice, lambda: None)
+    rng = random.Random(0)
+    desk = Desk(DeskPlan("test", LEASE_SECONDS, 1.0, 0.01, 1, 0.0), _NobodyListens(), rng)
+    carrier = Carrier(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     most = settings.limits.max_error_bytes
-    book = PhaseBook(desk, engine, dice)
+    book = PhaseBook(desk, engine, rng)
     rules = Rules(lambda: catalog, lambda: most, lambda: "requeue", lambda: _InlineBox(tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:

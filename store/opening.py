@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def make_engine(
-    url: str, settings: Settings, wall_clock: Callable[[], float], dice: random.Random | None = None
+    url: str, settings: Settings, wall_clock: Callable[[], float], rng: random.Random | None = None
 ) -> Engine:
     """The engine for a resolved URL, not yet opened. Only the one asked for is imported."""
-    return Stores(wall_clock, dice or random.Random()).engine(url, settings)
+    return Stores(wall_clock, rng or random.Random()).engine(url, settings)
 
 
 def make_scratch(url: str, settings: Settings, name: str) -> ScratchStore:
@@ -45,9 +45,9 @@ class Stores:
     lookout looks after all of them.
     """
 
-    def __init__(self, wall_clock: Callable[[], float], dice: random.Random) -> None:
+    def __init__(self, wall_clock: Callable[[], float], rng: random.Random) -> None:
         self._wall_clock = wall_clock
-        self._dice = dice
+        self._rng = rng
         self._databases: dict[str, HubLookout] = {}  # by URL
         self._files: FileLookout | None = None
         self._embedded: dict[str, SqliteEngine] = {}  # by tenant
@@ -61,7 +61,7 @@ class Stores:
         options, schema = _options(settings), settings.store.schema
         database = self._database(url, options)
         database.add(settings.tenant, schema)
-        return PostgresEngine(url, schema, options, self._dice, database.hub)
+        return PostgresEngine(url, schema, options, self._rng, database.hub)
 
     def forget(self, tenant: str) -> None:
         """This tenant's engine is closed."""
@@ -104,7 +104,7 @@ class Stores:
         known = self._databases.get(url)
         # Its last tenant may have left, and closed its connections.
         if known is None or not known.hub.is_used:
-            known = self._databases[url] = HubLookout(Hub(url, options, self._dice))
+            known = self._databases[url] = HubLookout(Hub(url, options, self._rng))
         return known
 
 

@@ -28,7 +28,7 @@ class Appetite:
     poll_seconds: float
     ahead_seconds: float
     batch_max: int
-    dice: random.Random
+    rng: random.Random
     hungry: bool = True
     next_poll_local: float = 0.0
     short_at_local: float = float("-inf")  # when the queue was last seen with nothing left to claim
@@ -98,7 +98,7 @@ class Appetite:
         self.short_at_local = now
         pause = min(self.poll_seconds, self._echo_seconds)
         self._echo_seconds = min(self._echo_seconds * ECHO_FACTOR, 3600.0)
-        self.next_poll_local = now + pause * self.dice.uniform(0.9, 1.1)
+        self.next_poll_local = now + pause * self.rng.uniform(0.9, 1.1)
         if pause == self.poll_seconds:
             self._is_lull.set()
             self.calm = self._trusted

@@ -49,7 +49,7 @@ class Carrier:
     desk: Desk
     engine: Engine
     boottime: Callable[[], float]
-    dice: random.Random
+    rng: random.Random
     on_delay: Callable[[], None]
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)  # `run` has returned
     # Sent, and no reply came: the job and the token of its claim.
@@ -212,7 +212,7 @@ class Carrier:
     async def _pause(self) -> None:
         seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
         self._failures += 1
-        await trio.sleep(seconds * self.dice.uniform(0.5, 1.0))
+        await trio.sleep(seconds * self.rng.uniform(0.5, 1.0))
 
 
 def _as_turned(ended: list[Ended], turned: Mapping[int, JobState]) -> list[Ended]:

@@ -29,10 +29,10 @@ class Desk:
     All methods but `wait_for_claim` are synchronous: what they change, they change at once.
     """
 
-    def __init__(self, plan: DeskPlan, listener: Listener, dice: random.Random) -> None:
+    def __init__(self, plan: DeskPlan, listener: Listener, rng: random.Random) -> None:
         self.held: dict[int, Held] = {}
         self.seats: dict[int, Seat] = {}
-        self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, dice)
+        self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, rng)
         self.cause = trio.Event()  # set = the carrier has a reason to look
         self.enough = 1  # so many ends are one
         self.claimed = trio.Event()  # set = there are claims in hand
@@ -40,7 +40,7 @@ class Desk:
         self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
         self.plan = plan
         self._listener = listener
-        self._dice = dice
+        self._rng = rng
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
         self._ready: deque[Held] = deque()  # claimed ahead, state `assigned`
         self._ended: list[Ended] = []
@@ -218,7 +218,7 @@ class Desk:
         if not idle and not ahead:
             return None
         self.appetite.begin_look()
-        plan, token = self.plan, UUID(int=self._dice.getrandbits(128), version=4)
+        plan, token = self.plan, UUID(int=self._rng.getrandbits(128), version=4)
         return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, *plan.bounds())
 
     def expect(self, request: ClaimRequest | None, sign: int) -> None:

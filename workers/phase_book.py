@@ -38,7 +38,7 @@ class PhaseBook:
 
     desk: Desk
     engine: Engine
-    dice: random.Random
+    rng: random.Random
     _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one
@@ -126,4 +126,4 @@ class PhaseBook:
     async def _pause(self) -> None:
         seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
         self._failures += 1
-        await trio.sleep(seconds * self.dice.uniform(0.5, 1.0))
+        await trio.sleep(seconds * self.rng.uniform(0.5, 1.0))

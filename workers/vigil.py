@@ -34,7 +34,7 @@ class Vigil:
     desk: Desk
     me: UUID
     lease_seconds: Callable[[], float]
-    dice: random.Random
+    rng: random.Random
     at_rest: Callable[[bool], None]
 
     async def run(self) -> None:
@@ -46,7 +46,7 @@ class Vigil:
             if outlook is None or not outlook.at_rest or news.is_set():
                 pause = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS * 2.0 ** min(restless, 10))
                 restless += 1
-                await trio.sleep(pause * self.dice.uniform(0.5, 1.0))
+                await trio.sleep(pause * self.rng.uniform(0.5, 1.0))
                 continue
             restless = 0
             self.desk.appetite.trust_hints()
@@ -56,7 +56,7 @@ class Vigil:
             finally:
                 self.at_rest(False)
             if not came:
-                await trio.sleep(DISTRUST_SECONDS * self.dice.uniform(0.8, 1.2))
+                await trio.sleep(DISTRUST_SECONDS * self.rng.uniform(0.8, 1.2))
 
     async def _keep(self, outlook: Outlook, news: trio.Event) -> bool:
         """Until something happens. Says whether a hint came of it, as it should."""
@@ -90,4 +90,4 @@ class Vigil:
     def _pause_seconds(self) -> float:
         poll_seconds = self.desk.appetite.poll_seconds
         spared = min(LOOK_SECONDS_MAX, POLLS_SPARED * poll_seconds, self.lease_seconds() / 4)
-        return max(poll_seconds, spared) * self.dice.uniform(0.9, 1.0)
+        return max(poll_seconds, spared) * self.rng.uniform(0.9, 1.0)

@@ -24,7 +24,7 @@ async def listen(
     desk: Desk,
     leases: LeaseKeeper,
     duties_free: Callable[[], None],
-    dice: random.Random,
+    rng: random.Random,
 ) -> None:
     """Passes the store's hints on, for ever."""
     while True:
@@ -32,7 +32,7 @@ async def listen(
             hint = await engine.wait_for_hint()
         except StoreError:  # the store's own watcher has told the log
             desk.poll()  # until hints come again
-            await trio.sleep(DEAF_SECONDS * dice.uniform(0.5, 1.5))
+            await trio.sleep(DEAF_SECONDS * rng.uniform(0.5, 1.5))
         else:
             leases.ask(hint.requests)
             if hint.new_work:

@@ -71,7 +71,7 @@ async def serve(
     duty: Duty,
     tally: Tally,
     listener: Listener,
-    dice: random.Random,
+    rng: random.Random,
     log: logging.Logger,
     is_held: Callable[[], bool] = lambda: True,
 ) -> None:
@@ -89,11 +89,11 @@ async def serve(
         if failures:
             seconds = BACKOFF_SECONDS_MAX if not run.away else max(1.0, duty.interval_seconds())
             most = min(seconds, BACKOFF_SECONDS * 2.0 ** min(failures, 16))
-            await trio.sleep(most * dice.uniform(0.5, 1.0))
+            await trio.sleep(most * rng.uniform(0.5, 1.0))
         elif duty.batch is not None and run.items >= duty.batch:
             await trio.sleep(NEXT_BATCH_SECONDS)
         else:
-            await duty.wait(max(rest_seconds, duty.interval_seconds() * dice.uniform(0.8, 1.0)))
+            await duty.wait(max(rest_seconds, duty.interval_seconds() * rng.uniform(0.8, 1.0)))
 
 
 def rest_after(run_seconds: float) -> float:

@@ -28,7 +28,7 @@ class EventKeeper:
 
     events: EventLog
     keep_seconds: Callable[[], float]
-    dice: random.Random
+    rng: random.Random
     is_on_duty: Callable[[], bool] = lambda: True
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
     _has_grown: bool = attrs.field(default=True, init=False)  # since the last look for old ones

@@ -17,7 +17,7 @@ class Everyone:
     """Owned by a tenancy; to be used as `Leadership` is."""
 
     duties: Callable[[], Mapping[str, Duty]]
-    dice: random.Random
+    rng: random.Random
     listener: Listener
     log: logging.Logger
     _running: dict[str, trio.CancelScope] = attrs.field(
@@ -65,4 +65,4 @@ class Everyone:
 
     async def _serve(self, duty: Duty, scope: trio.CancelScope) -> None:
         with scope:
-            await serve(duty, Tally(), self.listener, self.dice, self.log)
+            await serve(duty, Tally(), self.listener, self.rng, self.log)

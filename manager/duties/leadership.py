@@ -80,7 +80,7 @@ class Leadership:
     me: Identity
     pace: Callable[[], Pace]
     boottime: Callable[[], float]
-    dice: random.Random
+    rng: random.Random
     listener: Listener
     log: logging.Logger
     _held: dict[str, _Held] = attrs.field(factory=dict[str, _Held], init=False)
@@ -109,7 +109,7 @@ class Leadership:
         """Until cancelled; then what is held is given up, its work having ended."""
         try:
             async with trio.open_nursery() as nursery:
-                await trio.sleep(START_SECONDS * self.dice.uniform(0.5, 1.0))
+                await trio.sleep(START_SECONDS * self.rng.uniform(0.5, 1.0))
                 nursery.start_soon(self._seek, nursery)
                 nursery.start_soon(self._renew)
                 nursery.start_soon(self._watch_trust)
@@ -127,7 +127,7 @@ class Leadership:
             self._bell = trio.Event()
             with trio.move_on_after(await self._look_and_take(nursery)):
                 await self._bell.wait()
-                await trio.sleep(turns.HESITATE_SECONDS * self.dice.random())
+                await trio.sleep(turns.HESITATE_SECONDS * self.rng.random())
 
     async def _look_and_take(self, nursery: trio.Nursery) -> float:
         """Gives how long until the next look."""
@@ -139,14 +139,14 @@ class Leadership:
             await self._take(duties, news, nursery)
             await self._rebalance(len(duties), news)
         except StoreError:
-            return RETRY_SECONDS * self.dice.uniform(0.5, 1.5)
+            return RETRY_SECONDS * self.rng.uniform(0.5, 1.5)
         looking = turns.Looking(
             live_nodes=news.live_nodes,
             left_free=any(duty not in self._held for duty in news.free),
             has_all=duties.keys() <= self._held.keys(),
             rests=self.pace().rests,
         )
-        return turns.pause_seconds(looking, self.dice)
+        return turns.pause_seconds(looking, self.rng)
 
     async def _clear_up(self) -> None:
         """What this node no longer does others need not wait for."""
@@ -162,11 +162,11 @@ class Leadership:
         free = [duty for duty in news.free if duty not in self._held]
         self._free_since = {duty: self._free_since.get(duty, now) for duty in free}
         share = turns.fair_share(len(duties), news.live_nodes)
-        wanted = turns.to_take(self._free_since, len(self._held), share, now, self.dice)
+        wanted = turns.to_take(self._free_since, len(self._held), share, now, self.rng)
         if not wanted:
             return
         pace, sent = self.pace(), self.boottime()
-        term = UUID(int=self.dice.getrandbits(128), version=4)
+        term = UUID(int=self.rng.getrandbits(128), version=4)
         me = self.me
         holder = Holder(me.node, me.node_id, term, pace.lease_seconds, me.tenant)
         taken = sorted(await self.store.take(wanted, holder))
@@ -186,7 +186,7 @@ class Leadership:
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
         now = trio.current_time()
         share = turns.fair_share(duties, news.live_nodes)
-        surplus = turns.to_give_up(tuple(self._held), share, self.dice)
+        surplus = turns.to_give_up(tuple(self._held), share, self.rng)
         if not surplus or now - self._gave_up_local < REBALANCE_SECONDS:
             return
         self._gave_up_local = now
@@ -197,7 +197,7 @@ class Leadership:
             return self.boottime() < held.trusted_until
 
         with held.scope:
-            await serve(held.duty, held.tally, self.listener, self.dice, self.log, is_held)
+            await serve(held.duty, held.tally, self.listener, self.rng, self.log, is_held)
             self._step_down([held], "its lease may have run out")
 
     # -- keeping and losing

@@ -42,7 +42,7 @@ class RetentionPlan:
     settings: Callable[[], RetentionSettings]
     catalog: Callable[[], Catalog]
     tenant: str
-    dice: random.Random
+    rng: random.Random
     log: logging.Logger
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.events.event_writer import Announcer
+from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.log import event
 from musterd.manager.metrics.duty_metrics import DutyMetrics
 from musterd.manager.tenancy.plans import TenancyPlan
@@ -19,7 +19,7 @@ class DutyTelling:
     """The `Listener` of a tenant's duties. `lost` hears of each that is no longer done here."""
 
     metrics: DutyMetrics
-    announcer: Announcer
+    event_writer: EventWriter
     plan: TenancyPlan
     lost: Callable[[str], None]
 
@@ -27,14 +27,14 @@ class DutyTelling:
         self._tell("duties taken", duties)
         for duty in duties:
             self.metrics.acquired(duty)
-            self.announcer.announce("duty.acquired", duty=duty)
+            self.event_writer.announce("duty.acquired", duty=duty)
 
     def released(self, duties: Sequence[str], why: str) -> None:
         self._tell("duties given up", duties, reason=why)
         for duty in duties:
             self.metrics.released(duty)
             self.lost(duty)
-            self.announcer.announce("duty.released", duty=duty, reason=why)
+            self.event_writer.announce("duty.released", duty=duty, reason=why)
 
     def ran(self, duty: str, items: int, error: str | None) -> None:
         self.metrics.ran(duty, self.plan.wall_clock(), well=error is None)

@@ -39,17 +39,17 @@ class Looking:
     rests: bool = False
 
 
-def pause_seconds(looking: Looking, dice: random.Random) -> float:
+def pause_seconds(looking: Looking, rng: random.Random) -> float:
     """How long until the next look. Where something was left free, soon again."""
     if looking.left_free:
-        return SPARE_SECONDS * dice.uniform(0.4, 0.6)
+        return SPARE_SECONDS * rng.uniform(0.4, 0.6)
     least = LOOK_SECONDS_ALL if looking.has_all else LOOK_SECONDS_MIN
     usual = max(least, looking.live_nodes / LOOKS_A_SECOND) * (RESTED if looking.rests else 1.0)
-    return min(LOOK_SECONDS_MAX, usual) * dice.uniform(0.7, 1.3)
+    return min(LOOK_SECONDS_MAX, usual) * rng.uniform(0.7, 1.3)
 
 
 def to_take(
-    free_since: Mapping[str, float], held: int, share: int, now: float, dice: random.Random
+    free_since: Mapping[str, float], held: int, share: int, now: float, rng: random.Random
 ) -> list[str]:
     """Which free duties a node takes that has `held` already: as many as its share allows, and
     those that nobody has taken for a while.
@@ -57,9 +57,9 @@ def to_take(
     overdue = [duty for duty, since in free_since.items() if now - since >= SPARE_SECONDS]
     fresh = [duty for duty in free_since if duty not in overdue]
     room = max(0, share - held - len(overdue))
-    return sorted(overdue + dice.sample(fresh, min(room, len(fresh))))
+    return sorted(overdue + rng.sample(fresh, min(room, len(fresh))))
 
 
-def to_give_up(held: Sequence[str], share: int, dice: random.Random) -> list[str]:
+def to_give_up(held: Sequence[str], share: int, rng: random.Random) -> list[str]:
     """What a node gives up that has more than its share."""
-    return dice.sample(sorted(held), max(0, len(held) - share))
+    return rng.sample(sorted(held), max(0, len(held) - share))

@@ -21,7 +21,7 @@ FINISH_SECONDS = 2.0
 
 
 @attrs.define(eq=False)
-class Announcer:
+class EventWriter:
     """Owned by a tenancy. What is announced is written a moment later, in its order; while the
     store is away the oldest that wait are given up when there are too many, and are counted.
     """

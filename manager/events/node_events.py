@@ -7,7 +7,7 @@ import trio
 from musterd import __version__
 from musterd.config.settings import Settings
 from musterd.manager.duties.events import EventKeeper
-from musterd.manager.events.event_writer import Announcer
+from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.events.feed.feed import Feed
 from musterd.manager.node.objects import decision_object
 from musterd.manager.node.status import Decision
@@ -16,15 +16,15 @@ from musterd.manager.tenancy.plans import TenancyPlan
 HOUR_SECONDS = 3600.0
 
 
-class Chronicle:
+class NodeEvents:
     """Owned by its tenancy, which runs it."""
 
     def __init__(self, plan: TenancyPlan) -> None:
         engine = plan.engine
         self.feed = Feed(plan.settings.tenant, engine.events, engine.counts)
-        self.announcer = Announcer(engine.events, plan.log, plan.node, self.news)
+        self.event_writer = EventWriter(engine.events, plan.log, plan.node, self.news)
         self._keep_hours = plan.settings.events.keep_hours
-        self.keeper = EventKeeper(engine.events, lambda: self._keep_hours * HOUR_SECONDS, plan.dice)
+        self.keeper = EventKeeper(engine.events, lambda: self._keep_hours * HOUR_SECONDS, plan.rng)
 
     def news(self) -> None:
         """This node has done something in the store. Cheap."""
@@ -37,26 +37,26 @@ class Chronicle:
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.announcer.run)
+            nursery.start_soon(self.event_writer.run)
             nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.feed.run)
 
     def node_is(self, state: str) -> None:
         """started | draining | stopped"""
-        self.announcer.announce(f"node.{state}", version=__version__)
+        self.event_writer.announce(f"node.{state}", version=__version__)
 
     def crew_changed(self, how: str, worker: int) -> None:
-        self.announcer.announce(f"worker.{how}", worker=worker)
+        self.event_writer.announce(f"worker.{how}", worker=worker)
 
     def scaled(self, decision: Decision) -> None:
         """Only what changed the crew is told."""
         if decision.hired or decision.taken_back or decision.retired:
-            self.announcer.announce("scale.decided", **decision_object(decision))
+            self.event_writer.announce("scale.decided", **decision_object(decision))
 
     async def finish(self) -> None:
         """The crew has gone: tells so, and lets those who follow go when they have read it. Takes a
         few seconds at most.
         """
         self.node_is("stopped")
-        await self.announcer.finish()
+        await self.event_writer.finish()
         await self.feed.close()

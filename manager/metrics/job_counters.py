@@ -49,7 +49,7 @@ class Spread:
 
 
 @define(eq=False)
-class KindTally:
+class KindCounters:
     """The numbers of one kind; what has ended by tenant and state."""
 
     waited: Spread
@@ -59,24 +59,24 @@ class KindTally:
 
 
 @define(eq=False)
-class JobTallies(Collector):
+class JobCounters(Collector):
     """By kind, at most `kinds_max` of them; the kinds beyond share the label `other`."""
 
     kinds_max: int
     wait_bounds: Sequence[float]
     run_bounds: Sequence[float]
-    kinds: dict[str, KindTally] = field(factory=dict[str, KindTally], init=False)
+    kinds: dict[str, KindCounters] = field(factory=dict[str, KindCounters], init=False)
 
-    def of(self, kind: str) -> KindTally:
+    def of(self, kind: str) -> KindCounters:
         found = self.kinds.get(kind)
         if found is None:
             label = kind if len(self.kinds) < self.kinds_max else OTHER
             found = self.kinds.get(label)
             if found is None:
-                found = self.kinds[label] = KindTally(Spread(self.wait_bounds))
+                found = self.kinds[label] = KindCounters(Spread(self.wait_bounds))
         return found
 
-    def ran(self, tally: KindTally, outcome: AttemptOutcome) -> Spread:
+    def ran(self, tally: KindCounters, outcome: AttemptOutcome) -> Spread:
         found = tally.ran.get(outcome)
         if found is None:
             found = tally.ran[outcome] = Spread(self.run_bounds)
@@ -98,13 +98,13 @@ class JobTallies(Collector):
             self._ran(kinds),
         )
 
-    def _claimed(self, kinds: list[tuple[str, KindTally]]) -> CounterMetricFamily:
+    def _claimed(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
         total = sum(sum(tally.waited.counts) for _, tally in kinds)
         return CounterMetricFamily(
             "musterd_jobs_claimed", "Jobs claimed by this node.", value=total
         )
 
-    def _finished(self, kinds: list[tuple[str, KindTally]]) -> CounterMetricFamily:
+    def _finished(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
         family = CounterMetricFamily(
             "musterd_jobs_finished",
             "Jobs ended by this node.",
@@ -118,7 +118,7 @@ class JobTallies(Collector):
                     family.add_metric([tenant, kind, state.value], finished.get((tenant, state), 0))
         return family
 
-    def _retries(self, kinds: list[tuple[str, KindTally]]) -> CounterMetricFamily:
+    def _retries(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
         family = CounterMetricFamily(
             "musterd_job_retries", "Attempts that ended in a retry.", labels=["kind"]
         )
@@ -126,7 +126,7 @@ class JobTallies(Collector):
             family.add_metric([kind], tally.retries)
         return family
 
-    def _waited(self, kinds: list[tuple[str, KindTally]]) -> HistogramMetricFamily:
+    def _waited(self, kinds: list[tuple[str, KindCounters]]) -> HistogramMetricFamily:
         family = HistogramMetricFamily(
             "musterd_job_wait_seconds", "From a job's due time to its claim.", labels=["kind"]
         )
@@ -134,7 +134,7 @@ class JobTallies(Collector):
             family.add_metric([kind], tally.waited.buckets(), tally.waited.total)
         return family
 
-    def _ran(self, kinds: list[tuple[str, KindTally]]) -> HistogramMetricFamily:
+    def _ran(self, kinds: list[tuple[str, KindCounters]]) -> HistogramMetricFamily:
         family = HistogramMetricFamily(
             "musterd_job_run_seconds", "How long an attempt ran.", labels=["kind", "outcome"]
         )

@@ -28,7 +28,7 @@ from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.crew_metrics import CrewMetrics
 from musterd.manager.metrics.duty_metrics import DutyMetrics
-from musterd.manager.metrics.job_counters import JobTallies
+from musterd.manager.metrics.job_counters import JobCounters
 from musterd.manager.metrics.queue_metrics import QueueCollector
 from musterd.manager.metrics.rendering import Rendering
 from musterd.manager.metrics.store_metrics import StoreMetrics
@@ -54,7 +54,7 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # untyped there
         self.registry = CollectorRegistry()
         bounds = settings.wait_buckets_seconds, settings.run_buckets_seconds
-        self._jobs = JobTallies(settings.kinds_max, *bounds)
+        self._jobs = JobCounters(settings.kinds_max, *bounds)
         self.registry.register(self._jobs)
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self._queue = QueueCollector()

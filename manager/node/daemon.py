@@ -33,7 +33,7 @@ from musterd.manager.systemd.timeouts import drain_seconds_max
 from musterd.manager.systemd.vitals import Vitals, vitals_of
 from musterd.manager.tenancy.plans import TenancyPlan, boottime, end_process, machine_load
 from musterd.manager.tenancy.tenancy import Tenancy
-from musterd.manager.tenancy.tenant_limits import Headcount
+from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.tenancy.watch import Watch
 from musterd.manager.webhooks.courier import Post
 from musterd.store.lookout import Lookout
@@ -53,7 +53,7 @@ class DaemonPlan:
     catalog: Catalog
     engine: WatchedEngine
     node: str
-    dice: random.Random
+    rng: random.Random
     metrics: Metrics
     log: logging.Logger
     boottime: Callable[[], float] = boottime
@@ -81,15 +81,15 @@ class Daemon:
         self._started_local = trio.current_time()
         self._drain_until: float | None = None
         self._told_to_stop = False
-        self._id = UUID(int=plan.dice.getrandbits(128), version=4)
+        self._id = UUID(int=plan.rng.getrandbits(128), version=4)
         self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
-        self._headcount = Headcount(plan.settings.workers.max_count, trio.current_time)
+        self._tenant_limits = TenantLimits(plan.settings.workers.max_count, trio.current_time)
         self._tenancies = {
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
-        self._reloader = Reloader(plan, self._tenancies, self._headcount, self._tenancy)
+        self._reloader = Reloader(plan, self._tenancies, self._tenant_limits, self._tenancy)
         self._watch = Watch(
-            self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.dice
+            self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.rng
         )
         self._reloader.on_change = self._watch.tenants_changed
         self._notifier = Notifier(
@@ -220,8 +220,8 @@ class Daemon:
             engine = plan.engine_of(own)
         return Tenancy(
             TenancyPlan(
-                own, engine, lambda: self._reloader.catalog, self._headcount, plan.node, self._id,
-                lambda: self._reloader.configured, plan.dice, plan.metrics, plan.log, plan.boottime,
+                own, engine, lambda: self._reloader.catalog, self._tenant_limits, plan.node,
+                self._id, lambda: self._reloader.configured, plan.rng, plan.metrics, plan.log, plan.boottime,
                 plan.wall_clock, post=plan.post, load=plan.load,
             )
         )  # fmt: skip
@@ -255,7 +255,7 @@ class Daemon:
             busy=sum(tenant.busy for tenant in tenants),
             retiring=sum(tenant.retiring for tenant in tenants),
             default_count=sum(tenant.default_count for tenant in tenants),
-            max_count=self._headcount.overall if len(tenants) > 1 else first.max_count,
+            max_count=self._tenant_limits.overall if len(tenants) > 1 else first.max_count,
             depth=sum(depths) if depths else None,
             settled_total=sum(tenant.settled_total for tenant in tenants),
             drain_seconds_left=left,

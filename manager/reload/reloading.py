@@ -25,7 +25,7 @@ from musterd.manager.reload.checks import check_takeover
 from musterd.manager.reload.log import tell_taken
 from musterd.manager.reload.outcome import NotNow, Outcome, Refused, Taken
 from musterd.manager.tenancy.tenancy import Tenancy
-from musterd.manager.tenancy.tenant_limits import Headcount
+from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Reloader:
 
     plan: DaemonPlan
     tenancies: dict[str, Tenancy]
-    headcount: Headcount
+    tenant_limits: TenantLimits
     make: Callable[[str, Settings], Tenancy]  # raises ConfigError or StoreError
     on_change: Callable[[], None] = lambda: None  # tenants have come or gone
     on_begin: Callable[[], None] = lambda: None  # a reload is under way
@@ -176,7 +176,7 @@ class Reloader:
                 tenancy.take_over(settings_of(found.settings, name))
         for name, tenancy in fresh.items():
             self._serve(name, tenancy)
-        self.headcount.set_overall(found.settings.workers.max_count)
+        self.tenant_limits.set_overall(found.settings.workers.max_count)
         tell_bounds(plan.metrics, found.settings)
         plan.metrics.config(self.generation, success=True, timestamp=self._taken_at)
 
@@ -188,7 +188,7 @@ class Reloader:
     def _announce(self, result: str, changed: list[str]) -> None:
         """In the log of events of each tenant that is served."""
         for tenancy in self.tenancies.values():
-            announce = tenancy.chronicle.announcer.announce
+            announce = tenancy.node_events.event_writer.announce
             announce("config.reloaded", result=result, generation=self.generation, changed=changed)
 
     def _serve(self, name: str, tenancy: Tenancy) -> None:

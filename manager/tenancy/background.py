@@ -22,7 +22,7 @@ from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.duties.telling import DutyTelling
-from musterd.manager.events.node_events import Chronicle
+from musterd.manager.events.node_events import NodeEvents
 from musterd.manager.events.telling import Telling
 from musterd.manager.metrics.vital_metrics import VitalsCache
 from musterd.manager.tenancy.counting import CountsCache
@@ -46,7 +46,7 @@ class Workplace:
 
     plan: TenancyPlan
     settings: Callable[[], Settings]
-    chronicle: Chronicle
+    node_events: NodeEvents
     desk: Desk
     telling: Telling
     postman: Postman
@@ -74,7 +74,7 @@ class Background:
         )
         self._all = {duty.name: duty for duty in self._make()}
         self._leading = self._make_leading()
-        place.chronicle.keeper.is_on_duty = lambda: self.holds(names.EVENTS)
+        place.node_events.keeper.is_on_duty = lambda: self.holds(names.EVENTS)
 
     @property
     def retention_trouble(self) -> str | None:
@@ -146,7 +146,7 @@ class Background:
         return bool(of_tenant(settings.schedules, settings.tenant))
 
     def _make(self) -> list[Duty]:
-        place, events, retiring = self._place, self._place.chronicle.keeper, self._retiring
+        place, events, retiring = self._place, self._place.node_events.keeper, self._retiring
         reaper, postman, keeper = self._reaper, place.postman, self._keeper
         fold = place.plan.engine.duties.fold_counts
         return [
@@ -176,12 +176,12 @@ class Background:
     def _make_leading(self) -> Leadership | Everyone:
         place, plan = self._place, self._place.plan
         tenant = plan.settings.tenant
-        told = DutyTelling(plan.metrics.duties, place.chronicle.announcer, plan, self._lost)
+        told = DutyTelling(plan.metrics.duties, place.node_events.event_writer, plan, self._lost)
         if plan.settings.duties.mode == "everyone":
-            return Everyone(self._duties, plan.dice, told, plan.log)
+            return Everyone(self._duties, plan.rng, told, plan.log)
         return Leadership(
             plan.engine.duties, self._duties, Identity(plan.node, plan.node_id, tenant),
-            self._pace, plan.boottime, plan.dice, told, plan.log,
+            self._pace, plan.boottime, plan.rng, told, plan.log,
         )  # fmt: skip
 
     def _pace(self) -> Pace:

@@ -19,7 +19,7 @@ from musterd.manager.duties.retention import RetentionPlan
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.status import Configured
-from musterd.manager.tenancy.tenant_limits import Headcount
+from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
 from musterd.workers.desk import Desk
 from musterd.workers.desk_plan import DeskPlan
@@ -54,11 +54,11 @@ class TenancyPlan:
     settings: Settings
     engine: WatchedEngine
     catalog: Callable[[], Catalog]
-    headcount: Headcount
+    tenant_limits: TenantLimits
     node: str
     node_id: UUID
     configured: Callable[[], Configured]
-    dice: random.Random
+    rng: random.Random
     metrics: Metrics
     log: logging.Logger
     boottime: Callable[[], float]
@@ -100,6 +100,6 @@ def retention_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> Reten
         settings=lambda: settings().retention,
         catalog=plan.catalog,
         tenant=plan.settings.tenant,
-        dice=plan.dice,
+        rng=plan.rng,
         log=plan.log,
     )

@@ -56,5 +56,5 @@ class RuleTeller:
             try:
                 return await plan.engine.tell_kinds(kind_rules(plan.catalog(), self.settings()))
             except StoreError:  # the store's own watcher has told the log
-                await trio.sleep(pause * plan.dice.uniform(0.5, 1.0))
+                await trio.sleep(pause * plan.rng.uniform(0.5, 1.0))
                 pause = min(PAUSE_SECONDS_MAX, 2 * pause)

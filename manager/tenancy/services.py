@@ -11,7 +11,7 @@ import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
-from musterd.manager.events.node_events import Chronicle
+from musterd.manager.events.node_events import NodeEvents
 from musterd.manager.events.telling import Telling
 from musterd.manager.tenancy.plans import TenancyPlan
 from musterd.manager.tenancy.rules import RuleTeller
@@ -39,15 +39,15 @@ class Services:
         present: Callable[[], Settings],
         desk: Desk,
         telling: Telling,
-        chronicle: Chronicle,
+        node_events: NodeEvents,
     ) -> None:
-        self._plan, self._present, self._desk, self._chronicle = plan, present, desk, chronicle
-        settings, engine, dice = plan.settings, plan.engine, plan.dice
+        self._plan, self._present, self._desk, self._node_events = plan, present, desk, node_events
+        settings, engine, rng = plan.settings, plan.engine, plan.rng
         self._alarm = Alarm(engine, desk)
-        self._carrier = Carrier(desk, engine, plan.boottime, dice, self._alarm.set)
+        self._carrier = Carrier(desk, engine, plan.boottime, rng, self._alarm.set)
         self.keeper = LeaseKeeper(desk, engine, lease_plan(settings), plan.boottime, telling)
         self._tools = make_tools(settings, plan.boottime, plan.environ)
-        self._phases = PhaseBook(desk, engine, dice)
+        self._phases = PhaseBook(desk, engine, rng)
         self._rules = RuleTeller(plan, present)
         self.mail = make_mail(plan, present, telling, lambda: self._tools)
         self.crew_rules = Rules(
@@ -69,12 +69,12 @@ class Services:
         teller = ProgressTeller(desk, engine)
         for run in (self._carrier.run, self.keeper.run, teller.run, self._phases.run):
             nursery.start_soon(run)
-        for run in (self._rules.run, self.mail.run, self._alarm.run, self._chronicle.run):
+        for run in (self._rules.run, self.mail.run, self._alarm.run, self._node_events.run):
             nursery.start_soon(run)
         plan = self._plan
-        vigil = Vigil(engine, desk, plan.node_id, self._lease_seconds, plan.dice, at_rest)
+        vigil = Vigil(engine, desk, plan.node_id, self._lease_seconds, plan.rng, at_rest)
         nursery.start_soon(vigil.run)
-        nursery.start_soon(listen, engine, desk, self.keeper, duties_free, self._plan.dice)
+        nursery.start_soon(listen, engine, desk, self.keeper, duties_free, self._plan.rng)
 
     def _lease_seconds(self) -> float:
         return lease_plan(self._present()).lease_seconds
@@ -91,7 +91,7 @@ class Services:
         with trio.move_on_after(self._present().shutdown.dismiss_seconds):
             await self._carrier.finished.wait()
         await self.mail.leave(hurry)
-        await self._chronicle.finish()
+        await self._node_events.finish()
 
     def close(self) -> None:
         """Lets go of what runners share."""

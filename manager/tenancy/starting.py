@@ -61,7 +61,7 @@ async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
             event(plan.log, logging.WARNING, "waiting for the store", **fields, **_named(plan))
             failures += 1
             on_failure()
-            await trio.sleep(seconds * plan.dice.uniform(0.5, 1.0))
+            await trio.sleep(seconds * plan.rng.uniform(0.5, 1.0))
         else:
             return
 

@@ -11,7 +11,7 @@ import trio
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
-from musterd.manager.events.node_events import Chronicle
+from musterd.manager.events.node_events import NodeEvents
 from musterd.manager.events.telling import Telling
 from musterd.manager.log import event, event_of_list
 from musterd.manager.node.cancelling import came_in_time, cancel_when
@@ -44,17 +44,17 @@ class Tenancy:
             return self.settings
 
         self._plan = plan
-        settings, dice = plan.settings, plan.dice
+        settings, rng = plan.settings, plan.rng
         self.name = settings.tenant
         self.settings = settings
         self.engine = plan.engine
         self.phase: NodePhase = "starting"
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
-        self.chronicle = Chronicle(plan)
-        self.telling = Telling(plan.metrics, plan.log, self.name, self.chronicle.news)
-        self._desk = Desk(desk_plan(plan, present), self.telling, dice)
-        self._services = Services(plan, present, self._desk, self.telling, self.chronicle)
+        self.node_events = NodeEvents(plan)
+        self.telling = Telling(plan.metrics, plan.log, self.name, self.node_events.news)
+        self._desk = Desk(desk_plan(plan, present), self.telling, rng)
+        self._services = Services(plan, present, self._desk, self.telling, self.node_events)
         self._crew = Crew(self._desk, self._services.crew_rules, self._crew_changed)
         self._supervisor = Supervisor(
             self._crew, self._desk, plan.engine, policy_of(settings),
@@ -64,7 +64,7 @@ class Tenancy:
         self._size_told = 0
         self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
         postman = self._services.mail.postman
-        place = Workplace(plan, present, self.chronicle, self._desk, self.telling, postman)
+        place = Workplace(plan, present, self.node_events, self._desk, self.telling, postman)
         self.background = Background(place)
         self._desk.on_work = self._begin_work
 
@@ -112,7 +112,7 @@ class Tenancy:
 
     def _begin_work(self) -> None:
         self._supervisor.end_rest()
-        self.chronicle.news()
+        self.node_events.news()
         if self._desk.held:
             self.background.may_reap()
 
@@ -120,7 +120,7 @@ class Tenancy:
         """Settings of a reload, as far as they apply to what runs (see `config.reload`)."""
         self.settings = settings
         self._services.take_over(settings)
-        self.chronicle.take_over(settings)
+        self.node_events.take_over(settings)
         retune(self._desk, self._plan, lambda: self.settings, rests=self._supervisor.rests)
         self._supervisor.policy = policy_of(settings)
         self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
@@ -138,7 +138,7 @@ class Tenancy:
             if await self._open():
                 await self._serve()
         finally:
-            self._plan.headcount.leave(self.name)
+            self._plan.tenant_limits.leave(self.name)
             self._services.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
                 await self.engine.close()
@@ -172,9 +172,9 @@ class Tenancy:
         """The crew's life, from the first hiring to the last leaving."""
         async with trio.open_nursery() as crew_nursery:
             await crew_nursery.start(self._crew.run)
-            self._plan.headcount.join(self.name, self)
+            self._plan.tenant_limits.join(self.name, self)
             self.phase = "running"
-            self.chronicle.node_is("started")
+            self.node_events.node_is("started")
             self._supervisor.start()
             if not self.is_default:
                 event_of_list(self._plan.log, logging.INFO, "tenant ready", tenant=self.name)
@@ -189,7 +189,7 @@ class Tenancy:
 
     def _begin_drain(self) -> None:
         self.phase = "draining"
-        self.chronicle.node_is("draining")
+        self.node_events.node_is("draining")
         self._heartbeat.wake()
         self._desk.stop_claiming()
         self._crew.close()
@@ -203,7 +203,7 @@ class Tenancy:
             self._crew.dismiss()
         self.dismissed.set()
 
-    # -- for the headcount (see `Member`) and the supervisor
+    # -- for the tenant_limits (see `Member`) and the supervisor
 
     def ask(self) -> Ask:
         workers, head = self._supervisor.policy, self._crew.head
@@ -221,7 +221,7 @@ class Tenancy:
 
     def scaled(self, decision: Decision) -> None:
         self._plan.metrics.scaled(decision, self.name)
-        self.chronicle.scaled(decision)
+        self.node_events.scaled(decision)
 
     def rest(self, rests: bool) -> None:
         self.background.rest(rests)
@@ -233,14 +233,14 @@ class Tenancy:
             self._heartbeat.wake()
 
     def _share(self) -> int | None:
-        headcount = self._plan.headcount
-        return headcount.allowance(self.name) if headcount.is_shared else None
+        tenant_limits = self._plan.tenant_limits
+        return tenant_limits.allowance(self.name) if tenant_limits.is_shared else None
 
     def _crew_changed(self, how: str, worker: int) -> None:
         self.telling.crew_changed(how, worker)
-        self.chronicle.crew_changed(how, worker)
+        self.node_events.crew_changed(how, worker)
         if how != "hired":
-            self._plan.headcount.freed()
+            self._plan.tenant_limits.freed()
 
     # -- for people
 

@@ -17,7 +17,7 @@ REFRESH_SECONDS = 5.0
 
 
 @attrs.define(eq=False)
-class Census:
+class TenantCounts:
     """`tenancies` are those of the moment, by name. A store that is away or slow gives None."""
 
     tenancies: Mapping[str, Tenancy]

@@ -28,7 +28,7 @@ class Member(Protocol):
 
 
 @attrs.define(eq=False)
-class Headcount:
+class TenantLimits:
     """Owned by the daemon. One member alone is bounded by its own maximum, nothing else."""
 
     overall: int

@@ -24,7 +24,7 @@ class Watch:
     tenancies: Mapping[str, Tenancy]
     lookouts: Callable[[], Collection[Lookout]]
     poll_seconds: Callable[[], float]
-    dice: random.Random
+    rng: random.Random
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
     _watched: dict[str, Tenancy] = attrs.field(factory=dict[str, Tenancy], init=False)
     _under_way: set[int] = attrs.field(factory=set[int], init=False)
@@ -36,7 +36,7 @@ class Watch:
                     await self._changed.wait()
                 self._changed = trio.Event()
                 self._look_everywhere(looks)
-                await trio.sleep(self.poll_seconds() * self.dice.uniform(0.9, 1.1))
+                await trio.sleep(self.poll_seconds() * self.rng.uniform(0.9, 1.1))
 
     def _look_everywhere(self, looks: trio.Nursery) -> None:
         for gone in self._watched.keys() - self.tenancies.keys():

@@ -43,7 +43,7 @@ class Postman:
     webhooks: Callable[[], Webhooks]  # of the moment
     told: Callable[[Delivery, Message], None]  # what came of a try is in the store
     log: logging.Logger
-    dice: random.Random
+    rng: random.Random
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)
     _in_flight: dict[trio.CancelScope, Message] = attrs.field(
         factory=dict[trio.CancelScope, Message], init=False
@@ -131,7 +131,7 @@ class Postman:
             if self._closing:
                 self._may_have_more = False  # it keeps what was left behind
             if not self._is_done():
-                return trio.current_time() + TROUBLE_SECONDS * self.dice.uniform(0.5, 1.0)
+                return trio.current_time() + TROUBLE_SECONDS * self.rng.uniform(0.5, 1.0)
         return self._wake_local()
 
     async def _write_and_take(self, tries: trio.Nursery) -> None:
@@ -146,7 +146,7 @@ class Postman:
         self._troubled = False
         wanted = self._free
         hold_seconds = self.webhooks().timeout_seconds + HOLD_MARGIN_SECONDS
-        token = UUID(int=self.dice.getrandbits(128), version=4)
+        token = UUID(int=self.rng.getrandbits(128), version=4)
         taken = await self.outbox.take(token, wanted, hold_seconds)
         self._is_due = len(taken) == wanted
         if not taken:

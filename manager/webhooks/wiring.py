@@ -84,7 +84,7 @@ def make_mail(
     )
     told = _told(plan, {} if tenant == DEFAULT_TENANT else {"tenant": tenant})
     postman = Postman(
-        plan.engine.outbox, courier, lambda: settings().webhooks, told, plan.log, plan.dice
+        plan.engine.outbox, courier, lambda: settings().webhooks, told, plan.log, plan.rng
     )
     mail = Mail(postman, hooks, plan, settings)
     telling.on_settled = mail.settled

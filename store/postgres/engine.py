@@ -79,11 +79,11 @@ class PostgresEngine:
         url: str,
         schema: str,
         options: setup.StoreOptions,
-        dice: random.Random,
+        rng: random.Random,
         hub: Hub | None = None,
     ) -> None:
         """`hub`: the connections, where they are shared with the engines of other tenants."""
-        self._hub = hub = hub or Hub(url, options, dice)
+        self._hub = hub = hub or Hub(url, options, rng)
         hub.join()
         self._is_closed = False
         self._schema = schema

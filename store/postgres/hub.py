@@ -33,11 +33,11 @@ class Hub:
     closes the connections.
     """
 
-    def __init__(self, url: str, options: setup.StoreOptions, dice: random.Random) -> None:
+    def __init__(self, url: str, options: setup.StoreOptions, rng: random.Random) -> None:
         self.params = setup.connection_params(url)
         self.where = setup.address(self.params)
         self.options = options
-        self._dice = dice
+        self._rng = rng
         self.gate = gate = self._gate(self.params, setup.PLANNER)
         self.exchange, self.leases = Pool(gate, EXCHANGES_AT_ONCE), Pool(gate, 1)
         self.shared = Pool(gate, options.pool_size)
@@ -84,7 +84,7 @@ class Hub:
 
         options = self.options
         pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
-        return Gate(dial, setup.address(params), *pause, self._dice)
+        return Gate(dial, setup.address(params), *pause, self._rng)
 
 
 class HubLookout:

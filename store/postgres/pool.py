@@ -35,7 +35,7 @@ class Gate:
     where: str
     base_seconds: float
     max_seconds: float
-    dice: random.Random
+    rng: random.Random
     on_doubt: Callable[[], None] = lambda: None
     epoch: int = attrs.field(default=0, init=False)
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
@@ -77,7 +77,7 @@ class Gate:
             pause = min(pause, SOON_SECONDS)
         self._failures += 1
         self._last = problem
-        self._shut_until = trio.current_time() + pause * self.dice.uniform(0.5, 1.0)
+        self._shut_until = trio.current_time() + pause * self.rng.uniform(0.5, 1.0)
 
 
 class Pool:

@@ -27,8 +27,8 @@ def run_jumping(
     clock: Clock | None = None,
     instruments: Sequence[Instrument] = (),
 ) -> Any:
-    """As `trio.run`, on a clock that jumps over every wait, with the scheduler's dice loaded."""
-    # Trio offers no other way: these are the dice that its scheduler throws.
+    """As `trio.run`, on a clock that jumps over every wait, with the scheduler's rng loaded."""
+    # Trio offers no other way: these are the rng that its scheduler throws.
     import_module("trio._core._run")._r.seed(1)
     return trio.run(test, clock=clock or MockClock(autojump_threshold=0), instruments=instruments)
 

@@ -149,7 +149,7 @@ async def test_what_a_node_without_the_duty_tells_is_put_in_order_too(stage: Sta
     await trio.sleep(60)
     (other,) = [node for node in nodes if names.EVENTS not in held(node)]
     orders = stage.store.calls["events_order"]
-    other.tenancy().chronicle.news()
+    other.tenancy().node_events.news()
     await trio.sleep(ORDER_SECONDS_OTHERS - 1)
     assert stage.store.calls["events_order"] == orders
     await trio.sleep(2)

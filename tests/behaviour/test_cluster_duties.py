@@ -134,12 +134,12 @@ async def test_a_frozen_node_does_no_harm_when_it_wakes_up(cluster: Cluster) -> 
 @pytest.mark.parametrize("seed", range(3))
 async def test_after_whatever_weather_all_is_done_again(cluster: Cluster, seed: int) -> None:
     nodes = await five(cluster)
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(12):
-        node = dice.choice([one for one in cluster.alive if one is not nodes[0]] or [nodes[0]])
-        what = dice.choice(["cut", "freeze", "drain", "kill", "join"])
+        node = rng.choice([one for one in cluster.alive if one is not nodes[0]] or [nodes[0]])
+        what = rng.choice(["cut", "freeze", "drain", "kill", "join"])
         await befall(cluster, node, what)
-        await trio.sleep(dice.uniform(1, 20))
+        await trio.sleep(rng.uniform(1, 20))
         cluster.heal(node)
         cluster.thaw(node)
     await until(lambda: all_are_held(*cluster.alive), TAKE_OVER_SECONDS + LEASE_SECONDS)

@@ -45,17 +45,17 @@ async def test_three_days_of_kills_and_an_hour_that_comes_twice_make_one_job_a_s
         seconds=f"cron = '30 */20 * * * *'; {catch_up}",
         pulse="every_seconds = 900; missed = 'all'",
     )
-    dice, end = random.Random(seed), SATURDAY + timedelta(days=3)
+    rng, end = random.Random(seed), SATURDAY + timedelta(days=3)
     # Three days of looks for what nobody here does would take long.
     async with scene_of(SATURDAY, schedules, look_seconds=900.0) as scene:
         keepers = [scene.keeper(number) for number in (1, 2)]
         for keeper in keepers:
             keeper.start()
         while (await scene.record("pulse")).now < end - timedelta(hours=8):
-            await trio.sleep(dice.uniform(0, 6 * HOUR))
-            keeper = dice.choice(keepers)
+            await trio.sleep(rng.uniform(0, 6 * HOUR))
+            keeper = rng.choice(keepers)
             keeper.kill()
-            await trio.sleep(dice.choice((0, 1, 200, 4_000)))
+            await trio.sleep(rng.choice((0, 1, 200, 4_000)))
             keeper.start()
         await scene.until(end)
         jobs = await scene.jobs()

@@ -139,8 +139,8 @@ async def test_a_store_that_refuses_the_node_for_a_while_does_not_end_it(
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_in_any_weather_the_laws_hold_and_all_jobs_end(stage: Stage, seed: int) -> None:
-    dice = random.Random(seed)
-    stage.store.chance = lambda _: _fault(dice)
+    rng = random.Random(seed)
+    stage.store.chance = lambda _: _fault(rng)
     nodes = [
         await stage.start(name, workers__lease_timeout_seconds=4, workers__max_count=6)
         for name in ("north", "south")
@@ -148,10 +148,10 @@ async def test_in_any_weather_the_laws_hold_and_all_jobs_end(stage: Stage, seed:
     ids: list[int] = []
     for _ in range(8):
         for kind_name in ("noop", "brief", "varied", "flaky", "declined", "slow"):
-            ids += await stage.put(kind_name, dice.randrange(4))
-        await trio.sleep(dice.uniform(0, 2))
+            ids += await stage.put(kind_name, rng.randrange(4))
+        await trio.sleep(rng.uniform(0, 2))
         _no_job_twice(stage)
-        stage.store.away = dice.random() < 0.2
+        stage.store.away = rng.random() < 0.2
     stage.store.away = False
     await trio.sleep(20)
     stage.store.chance = lambda _: None
@@ -168,11 +168,11 @@ async def test_in_any_weather_the_laws_hold_and_all_jobs_end(stage: Stage, seed:
             assert job.attempt - job.forgiven == 4
 
 
-def _fault(dice: random.Random) -> Fault | None:
-    if dice.random() > 0.15:
+def _fault(rng: random.Random) -> Fault | None:
+    if rng.random() > 0.15:
         return None
     names: list[What] = ["request_lost", "reply_lost", "late", "slow_request", "slow_reply"]
-    return Fault(dice.choice(names), dice.uniform(0, 1.5))
+    return Fault(rng.choice(names), rng.uniform(0, 1.5))
 
 
 def _no_job_twice(stage: Stage) -> None:

@@ -23,9 +23,9 @@ async def test_higher_priority_comes_first_then_due_time_then_id(rig: Rig) -> No
 
 
 async def test_the_order_is_exact_however_many_are_taken_at_once(rig: Rig) -> None:
-    dice = Random(7)
+    rng = Random(7)
     jobs = [
-        NewJob("a", priority=dice.randint(-3, 3), delay_seconds=dice.randint(0, 5))
+        NewJob("a", priority=rng.randint(-3, 3), delay_seconds=rng.randint(0, 5))
         for _ in range(150)
     ]
     made = await rig.engine.enqueue(jobs)
@@ -35,7 +35,7 @@ async def test_the_order_is_exact_however_many_are_taken_at_once(rig: Rig) -> No
         key=lambda one: (-one[1].priority, one[1].delay_seconds, one[0]),
     )
     taken: list[int] = []
-    while claims := await take(rig.engine, workers=dice.randint(1, 9), ahead=dice.randint(0, 9)):
+    while claims := await take(rig.engine, workers=rng.randint(1, 9), ahead=rng.randint(0, 9)):
         taken += ids(claims)
     assert taken == [job_id for job_id, _ in wanted]
 

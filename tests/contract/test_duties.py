@@ -117,7 +117,7 @@ async def test_nobody_has_a_duty_that_nobody_took(rig: Rig) -> None:
 @pytest.mark.parametrize("seed", range(3))
 async def test_of_many_at_once_one_gets_each(shared: Rig, seed: int) -> None:
     """Takers, renewers and those who give up, all at once, on two engines: never two holders."""
-    dice = Random(seed)
+    rng = Random(seed)
     holders: dict[str, int] = dict.fromkeys(BOTH, 0)
 
     async def contend(number: int) -> None:
@@ -128,7 +128,7 @@ async def test_of_many_at_once_one_gets_each(shared: Rig, seed: int) -> None:
             for duty in mine:
                 holders[duty] += 1
                 assert holders[duty] == 1
-            await trio.sleep(dice.random() / 200)
+            await trio.sleep(rng.random() / 200)
             reports = [DutyReport(duty, me.term) for duty in sorted(mine)]
             assert await duties.renew(reports, LEASE_SECONDS) == mine
             for duty in mine:

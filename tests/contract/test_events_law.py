@@ -39,7 +39,7 @@ async def test_the_last_told_state_is_the_state(rig: Rig) -> None:
     steps = [walk.enqueue] * 4 + [walk.claim] * 6 + [walk.settle] * 6 + [walk.control] * 5
     steps += [walk.unhalt, walk.reap]
     for _ in range(STEPS[rig.engine.name]):
-        await walk.dice.choice(steps)()
+        await walk.rng.choice(steps)()
         await ordered(rig.engine)
         events, listener.position = await follow(rig.engine, listener.position)
         for event in events:

@@ -25,23 +25,23 @@ Connection = psycopg.Connection[Any]
 
 def write(url: str, number: int, kept: list[list[int]]) -> None:
     """Transactions of one writer: jobs made, some of them canceled, some undone; held open."""
-    dice = Random(number)
+    rng = Random(number)
     with psycopg.connect(url) as connection:
         for _ in range(ROUNDS):
             made = connection.execute(
                 "select musterd.enqueue_many(%s::jsonb)",
-                ["[" + ", ".join(['{"kind": "a"}'] * dice.randint(1, 3)) + "]"],
+                ["[" + ", ".join(['{"kind": "a"}'] * rng.randint(1, 3)) + "]"],
             ).fetchall()
-            time.sleep(dice.uniform(0, HELD_SECONDS_MAX))
-            if dice.random() < 0.5:
+            time.sleep(rng.uniform(0, HELD_SECONDS_MAX))
+            if rng.random() < 0.5:
                 connection.execute("select musterd.cancel(%s)", made[0])
-                time.sleep(dice.uniform(0, HELD_SECONDS_MAX))
-            if dice.random() < 0.2:
+                time.sleep(rng.uniform(0, HELD_SECONDS_MAX))
+            if rng.random() < 0.2:
                 connection.rollback()
                 continue
             connection.commit()
             kept.append([row[0] for row in made])
-            if dice.random() < 0.3:
+            if rng.random() < 0.3:
                 connection.execute("select musterd.pause(%s)", made[-1]) if len(made) > 1 else None
                 connection.commit()
 

@@ -129,30 +129,30 @@ async def test_the_due_count_is_right_beyond_the_bound(rig: Rig) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_counts_are_exact_after_any_history(rig: Rig, seed: int) -> None:
-    dice = Random(seed)
+    rng = Random(seed)
     enqueued = 0
     for _ in range(60):
-        enqueued += await _some_step(rig, dice)
+        enqueued += await _some_step(rig, rng)
     counts = await rig.engine.counts()
     found = dict(rig.raw("select state, count(*) from job_rows group by state"))
     assert {state.value: n for state, n in counts.by_state.items() if n} == found
     assert counts.enqueued_total == enqueued
 
 
-async def _some_step(rig: Rig, dice: Random) -> int:
+async def _some_step(rig: Rig, rng: Random) -> int:
     """One random operation; how many jobs it made."""
-    made = dice.randint(0, 4)
-    await rig.engine.enqueue([NewJob("a", priority=dice.randint(0, 2)) for _ in range(made)])
-    claims = await take(rig.engine, workers=dice.randint(0, 3), ahead=dice.randint(0, 3))
+    made = rng.randint(0, 4)
+    await rig.engine.enqueue([NewJob("a", priority=rng.randint(0, 2)) for _ in range(made)])
+    claims = await take(rig.engine, workers=rng.randint(0, 3), ahead=rng.randint(0, 3))
     ends = [JobState.SUCCEEDED, JobState.FAILED, JobState.PAUSED, JobState.CANCELED]
     for claim in claims:
-        state = dice.choice([*ends, JobState.QUEUED, None])
+        state = rng.choice([*ends, JobState.QUEUED, None])
         if state is JobState.QUEUED:
             await settle(rig.engine, ending(claim, state, AttemptOutcome.SNOOZED))
         elif state is not None:
             await settle(rig.engine, ending(claim, state), ending(claim))
-    if dice.random() < 0.2:
+    if rng.random() < 0.2:
         rig.pass_time(40)
-        rule = ReapRule(dice.choice(["requeue", "fail", "pause"]), dice.randint(1, 3))
+        rule = ReapRule(rng.choice(["requeue", "fail", "pause"]), rng.randint(1, 3))
         await rig.engine.reap(ReapRequest({}, rule, 5))
     return made

@@ -30,8 +30,8 @@ BATCH = 250
 
 
 def texts(seed: int) -> list[str]:
-    dice = Random(seed)
-    made = [json_text(dice, dice.randint(0, DEPTH_MAX)) for _ in range(COUNT)]
+    rng = Random(seed)
+    made = [json_text(rng, rng.randint(0, DEPTH_MAX)) for _ in range(COUNT)]
     return [text_of(whole) for whole in corpus_of("payload").values()] + made
 
 

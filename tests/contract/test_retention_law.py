@@ -24,44 +24,44 @@ class History:
     """Does things at random. The rig's own clock is far slower than the time that passes."""
 
     rig: Rig
-    dice: random.Random
+    rng: random.Random
     passed_seconds: float = 0.0
     ended: dict[int, float] = attrs.field(factory=dict[int, float])  # when, as time has passed
     gone: set[int] = attrs.field(factory=set[int])
 
     async def step(self) -> None:
         does = [self.enqueue, self.run, self.run, self.control, self.pass_time, self.retain]
-        await self.dice.choice(does)()
+        await self.rng.choice(does)()
         await self.note_ends()
 
     async def enqueue(self) -> None:
-        kind, target = self.dice.choice(["report", "kept"]), self.dice.choice([None, None, "t"])
-        key = self.dice.choice([None, "k"])
+        kind, target = self.rng.choice(["report", "kept"]), self.rng.choice([None, None, "t"])
+        key = self.rng.choice([None, "k"])
         await self.rig.engine.enqueue([NewJob(kind, target=target, dedup_key=key)])
 
     async def run(self) -> None:
         for claim in await take(self.rig.engine, workers=2):
-            state = self.dice.choice(STATES)
+            state = self.rng.choice(STATES)
             delay = 0.0 if state is JobState.QUEUED else None
             await settle(self.rig.engine, ending(claim, state, delay_seconds=delay))
-            if self.dice.random() < 0.2:
-                message(self.rig, claim.id, self.dice.choice(["waiting", "delivered", "failed"]))
+            if self.rng.random() < 0.2:
+                message(self.rig, claim.id, self.rng.choice(["waiting", "delivered", "failed"]))
 
     async def control(self) -> None:
         known = await self.jobs()
         if known:
-            action = self.dice.choice(list(Action))
-            await self.rig.engine.control(action, self.dice.choice(sorted(known)))
+            action = self.rng.choice(list(Action))
+            await self.rig.engine.control(action, self.rng.choice(sorted(known)))
 
     async def pass_time(self) -> None:
-        seconds = self.dice.choice([0.3, 0.5, 1.0]) * HOUR
+        seconds = self.rng.choice([0.3, 0.5, 1.0]) * HOUR
         self.rig.pass_time(seconds)
         self.passed_seconds += seconds
-        if self.dice.random() < 0.3:
+        if self.rng.random() < 0.3:
             self.rig.raw("update webhooks set state = 'delivered'")
 
     async def retain(self) -> None:
-        engine, batch = self.rig.engine, self.dice.choice([1, 3, 100])
+        engine, batch = self.rig.engine, self.rng.choice([1, 3, 100])
         await walk(engine, "mark", Errand(STALE, batch))
         before = await self.jobs()
         waiting = {

@@ -96,18 +96,18 @@ def requested(job: Job, state: JobState) -> JobState:
 @attrs.define
 class Walk:
     rig: Rig
-    dice: random.Random
+    rng: random.Random
     model: Model = attrs.field(factory=Model)
     held: dict[int, Claim] = attrs.field(factory=dict[int, Claim])
 
     async def enqueue(self) -> None:
         new = [
             NewJob(
-                "report", target=self.dice.choice(TARGETS), priority=self.dice.choice((0, 0, 1)),
-                delay_seconds=self.dice.choice((None, None, 1000.0)),
-                hold=self.dice.random() < 0.1,
+                "report", target=self.rng.choice(TARGETS), priority=self.rng.choice((0, 0, 1)),
+                delay_seconds=self.rng.choice((None, None, 1000.0)),
+                hold=self.rng.random() < 0.1,
             )
-            for _ in range(self.dice.randint(1, 4))
+            for _ in range(self.rng.randint(1, 4))
         ]  # fmt: skip
         for job_id, job in zip(await self.rig.engine.enqueue(new), new, strict=True):
             state = JobState.PENDING if job.hold else JobState.QUEUED
@@ -115,7 +115,7 @@ class Walk:
 
     async def claim(self) -> None:
         places = {row.id: row.order for row in tools.rows_of(self.rig).values()}
-        wanted = self.dice.choice((1, 2, 60))
+        wanted = self.rng.choice((1, 2, 60))
         expected = self.model.may_run(places)[:wanted]
         claims = await tools.take_all(self.rig.engine, wanted)
         assert sorted(ids(claims)) == sorted(expected)
@@ -124,12 +124,12 @@ class Walk:
             self.model.claimed(one.id)
 
     async def settle(self) -> None:
-        some = self.dice.sample(list(self.held), min(len(self.held), self.dice.randint(1, 3)))
+        some = self.rng.sample(list(self.held), min(len(self.held), self.rng.randint(1, 3)))
         ends: list[Settlement] = []
         for job_id in some:
             claim, job = self.held.pop(job_id), self.model.jobs[job_id]
-            (state,) = self.dice.choices(list(ENDINGS), list(ENDINGS.values()))
-            delay = self.dice.choice((None, 0.0, 1000.0)) if state is JobState.QUEUED else None
+            (state,) = self.rng.choices(list(ENDINGS), list(ENDINGS.values()))
+            delay = self.rng.choice((None, 0.0, 1000.0)) if state is JobState.QUEUED else None
             ends.append(ending(claim, state, delay_seconds=delay))
             self.model.become(job, requested(job, state), due=delay != 1000.0)
         assert (await settle(self.rig.engine, *ends)).rejected == frozenset()
@@ -138,22 +138,22 @@ class Walk:
         if not self.model.jobs:
             return
         recent = list(self.model.jobs)[-25:]
-        job = self.model.jobs[self.dice.choice(recent)]
+        job = self.model.jobs[self.rng.choice(recent)]
         actions = [Action.CANCEL, Action.PAUSE, *[Action.RESUME, Action.CLEAR, Action.RELEASE] * 2]
-        action = self.dice.choice(actions)
+        action = self.rng.choice(actions)
         await self.rig.engine.control(action, job.id)
         self.model.act(action, job)
 
     async def unhalt(self) -> None:
         """So that the walk does not come to rest."""
         for job in [one for one in self.model.jobs.values() if one.halts]:
-            action = self.dice.choice((Action.RESUME, Action.CLEAR, Action.CANCEL))
+            action = self.rng.choice((Action.RESUME, Action.CLEAR, Action.CANCEL))
             await self.rig.engine.control(action, job.id)
             self.model.act(action, job)
 
     async def reap(self) -> None:
         self.rig.pass_time(2000)
-        on_lost = self.dice.choice(list(ON_LOST))
+        on_lost = self.rng.choice(list(ON_LOST))
         reaped = await self.rig.engine.reap(tools.rule(on_lost))
         assert sorted(one.id for one in reaped) == sorted(self.held)
         for job in self.model.jobs.values():
@@ -180,7 +180,7 @@ async def test_what_may_run_is_what_the_model_says(rig: Rig) -> None:
     claimed = 0
     count = STEPS[rig.engine.name]
     for _ in range(count):
-        await walk.dice.choice(steps)()
+        await walk.rng.choice(steps)()
         walk.compare()
         claimed += len(walk.held)
     assert claimed > count // 2  # it did not come to rest

@@ -30,7 +30,7 @@ class Storm:
 
     made: list[int]
     until_local: float
-    dice: random.Random = attrs.field(factory=lambda: random.Random(3))
+    rng: random.Random = attrs.field(factory=lambda: random.Random(3))
     first_claims: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
     running: set[str] = attrs.field(factory=set[str])
 
@@ -43,7 +43,7 @@ class Storm:
     async def work(self, engine: Engine) -> None:
         held: list[Claim] = []
         while held or trio.current_time() < self.until_local:
-            wanted = self.dice.randint(1, 4) if trio.current_time() < self.until_local else 0
+            wanted = self.rng.randint(1, 4) if trio.current_time() < self.until_local else 0
             # The claim of this visit may take a target that its settlements pass on.
             self.running.difference_update(str(one.target) for one in held)
             exchange = await visit(engine, wanted, [ending(one, self._end()) for one in held])
@@ -56,13 +56,13 @@ class Storm:
         """Acts on some jobs, and has what halts resumed."""
         some = [job_id for job_id in self.made if job_id % ACTED_ON == 0]
         while trio.current_time() < self.until_local:
-            action = self.dice.choice([Action.PAUSE, Action.RESUME, Action.CANCEL])
-            await engine.control(action, self.dice.choice(some))
+            action = self.rng.choice([Action.PAUSE, Action.RESUME, Action.CANCEL])
+            await engine.control(action, self.rng.choice(some))
             for record in await engine.jobs(HALTING):
                 await engine.control(Action.RESUME, record.id)
 
     def _end(self) -> JobState:
-        return self.dice.choices(list(ENDINGS), list(ENDINGS.values()))[0]
+        return self.rng.choices(list(ENDINGS), list(ENDINGS.values()))[0]
 
     def _claimed(self, claim: Claim) -> None:
         target = str(claim.target)

@@ -36,19 +36,19 @@ async def verified(engine: Engine, since: int = 0) -> Judge:
     return judge
 
 
-async def live(engine: Engine, dice: Random, steps: int) -> None:
+async def live(engine: Engine, rng: Random, steps: int) -> None:
     """Some of everything that may happen to a job."""
     for _ in range(steps):
-        targets = dice.choice([None, "a", "b"])
-        hold = dice.random() < 0.2
+        targets = rng.choice([None, "a", "b"])
+        hold = rng.random() < 0.2
         await engine.enqueue([NewJob("report", target=targets, hold=hold) for _ in range(2)])
-        for claim in await take(engine, workers=dice.randint(0, 2), ahead=dice.randint(0, 2)):
-            state, outcome = dice.choice(OUTCOMES)
+        for claim in await take(engine, workers=rng.randint(0, 2), ahead=rng.randint(0, 2)):
+            state, outcome = rng.choice(OUTCOMES)
             delay = 0.0 if state is JobState.QUEUED else None
-            if dice.random() < 0.8:
+            if rng.random() < 0.8:
                 await settle(engine, ending(claim, state, outcome, delay_seconds=delay))
         for _ in range(3):
-            await engine.control(dice.choice(list(Action)), dice.randint(1, 2 * steps))
+            await engine.control(rng.choice(list(Action)), rng.randint(1, 2 * steps))
 
 
 def told(judge: Judge) -> list[tuple[Rule, int | None]]:
@@ -143,9 +143,9 @@ async def test_nobody_is_accused_while_others_work(shared: Rig) -> None:
     busy = True
 
     async def work(seed: int) -> None:
-        dice = Random(seed)
+        rng = Random(seed)
         while busy:
-            await live(shared.engine, dice, 1)
+            await live(shared.engine, rng, 1)
             await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:

@@ -44,8 +44,8 @@ async def test_both_say_the_same_in_the_same_words(postgres_rig: PostgresRig, se
 
 def drawn(seed: int) -> list[str]:
     """Of those that PostgreSQL can hold as text at all."""
-    dice, corpus = Random(seed), tuple(corpus_of("urls").values())
-    made = [*corpus, *(URLS.make(dice, corpus) for _ in range(COUNT))]
+    rng, corpus = Random(seed), tuple(corpus_of("urls").values())
+    made = [*corpus, *(URLS.make(rng, corpus) for _ in range(COUNT))]
     texts = (whole.decode("utf-8", "replace").partition("|")[0] for whole in made)
     return [text for text in texts if "\0" not in text]
 

@@ -68,9 +68,9 @@ async def test_a_parked_job_whose_limit_is_gone_says_so(rig: Rig) -> None:
 
 
 async def test_the_position_is_the_number_of_claims_until_its_own(rig: Rig) -> None:
-    dice = Random(7)
+    rng = Random(7)
     for _ in range(6):
-        jobs = [random_job(dice) for _ in range(dice.randint(1, 40))]
+        jobs = [random_job(rng) for _ in range(rng.randint(1, 40))]
         made = await rig.engine.enqueue(jobs)
         places = {job_id: (await ask(rig, job_id)).position for job_id in made}
         claimed = ids(await take(rig.engine, workers=100))
@@ -83,12 +83,12 @@ async def test_the_position_is_the_number_of_claims_until_its_own(rig: Rig) -> N
             assert place.is_exact
 
 
-def random_job(dice: Random) -> NewJob:
-    past = datetime.fromtimestamp(dice.randint(1_600_000_000, 1_600_000_005), UTC)
-    delay = dice.choice([None, None, 5_000_000.0])
-    run_at = past if delay is None and dice.random() < 0.5 else None
+def random_job(rng: Random) -> NewJob:
+    past = datetime.fromtimestamp(rng.randint(1_600_000_000, 1_600_000_005), UTC)
+    delay = rng.choice([None, None, 5_000_000.0])
+    run_at = past if delay is None and rng.random() < 0.5 else None
     return NewJob(
-        dice.choice("abc"), priority=dice.randint(-2, 2), delay_seconds=delay, run_at=run_at
+        rng.choice("abc"), priority=rng.randint(-2, 2), delay_seconds=delay, run_at=run_at
     )
 
 

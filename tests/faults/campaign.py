@@ -67,23 +67,23 @@ def wanted_of(sizes: Sizes, names: Sequence[str]) -> list[str]:
     return [name for name in names for _ in range(sizes.faults.get(name, 0))]
 
 
-def follow(scene: Scene, deeds: Mapping[str, Fault], wanted: Sequence[str], dice: Random) -> None:
-    """One fault after the other, in the order that the dice say."""
-    order = dice.sample(wanted, len(wanted))
+def follow(scene: Scene, deeds: Mapping[str, Fault], wanted: Sequence[str], rng: Random) -> None:
+    """One fault after the other, in the order that the rng say."""
+    order = rng.sample(wanted, len(wanted))
     for name in order:
         for _ in range(TRIES_MAX):
-            time.sleep(dice.uniform(*PAUSE_SECONDS))
-            if done(name, deeds[name], dice):
+            time.sleep(rng.uniform(*PAUSE_SECONDS))
+            if done(name, deeds[name], rng):
                 scene.notebook.tally[name] += 1
                 break
         else:
             raise AssertionError(f"{name} did not come about in {TRIES_MAX} tries")
 
 
-def done(name: str, deed: Fault, dice: Random) -> bool:
+def done(name: str, deed: Fault, rng: Random) -> bool:
     """Where the server is away, another track's fault is under way: it is tried again."""
     try:
-        return deed(dice)
+        return deed(rng)
     except psycopg.OperationalError as error:
         LOG.info("%s: %s", name, error)
         time.sleep(0.5)

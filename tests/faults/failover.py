@@ -46,7 +46,7 @@ def laid_twice(nodes: int) -> Generator[Pair]:
 
 
 def run(folder: Path, seed: int, sizes: Sizes, *, lossy: bool) -> Judged:
-    began, dice = time.monotonic(), Random(f"{seed} failover")
+    began, rng = time.monotonic(), Random(f"{seed} failover")
     some = attrs.evolve(sizes, faults=FAULTS)
     with laid_twice(sizes.nodes) as pair, opened(folder, seed, some, pair.ground) as scene:
         time.sleep(WARM_SECONDS)
@@ -57,14 +57,14 @@ def run(folder: Path, seed: int, sizes: Sizes, *, lossy: bool) -> Judged:
             since = scene.recorder.fault("shipping_ends")
             pair.standby.follow_nobody()
             scene.workload.wait_until_told(LOST_JOBS_MIN, TOLD_SECONDS)
-            time.sleep(dice.uniform(*LOST_SECONDS))
+            time.sleep(rng.uniform(*LOST_SECONDS))
         else:
             follow_closely(pair.primary)
             time.sleep(WARM_SECONDS)
         lost = {} if since is None else {"lost_since_t": since}
         scene.recorder.fault("failover", **lost)
         kill_hard(pair.primary)
-        time.sleep(dice.uniform(*OUTAGE_SECONDS))
+        time.sleep(rng.uniform(*OUTAGE_SECONDS))
         pair.standby.promote()
         scene.notebook.tally["failover_lossy" if lossy else "failover"] += 1
         befall(scene, seed + 1)

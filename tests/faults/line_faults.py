@@ -17,35 +17,35 @@ class LineFaults:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
-    def cut_reply(self, dice: Random) -> bool:
+    def cut_reply(self, rng: Random) -> bool:
         """The server has committed, and nobody hears of it."""
-        return self._cut("reply", dice)
+        return self._cut("reply", rng)
 
-    def cut_request(self, dice: Random) -> bool:
+    def cut_request(self, rng: Random) -> bool:
         """The server never hears that it is to commit."""
-        return self._cut("request", dice)
+        return self._cut("request", rng)
 
-    def half_open(self, dice: Random) -> bool:
+    def half_open(self, rng: Random) -> bool:
         """Bytes vanish on all lines of one node or of the clients; no connection ends."""
-        line = dice.choice(self._scene.ground.lines)
+        line = rng.choice(self._scene.ground.lines)
         self._scene.recorder.fault("half_open", line=self._scene.ground.lines.index(line))
         line.fall_silent()
-        time.sleep(dice.uniform(0.5, 2) * self._scene.sizes.lease_seconds)
+        time.sleep(rng.uniform(0.5, 2) * self._scene.sizes.lease_seconds)
         line.speak()
         self._scene.recorder.fault("half_open_over")
         return True
 
-    def bouncer_restart(self, dice: Random) -> bool:
+    def bouncer_restart(self, rng: Random) -> bool:
         bouncer = self._scene.ground.bouncer
         assert bouncer is not None
         self._scene.recorder.fault("bouncer_restart")
         bouncer.stop()
-        time.sleep(dice.uniform(*OUTAGE_SECONDS))
+        time.sleep(rng.uniform(*OUTAGE_SECONDS))
         bouncer.start()
         return True
 
-    def _cut(self, what: Cut, dice: Random) -> bool:
-        line = dice.choice(self._scene.ground.lines)
+    def _cut(self, what: Cut, rng: Random) -> bool:
+        line = rng.choice(self._scene.ground.lines)
         before = len(line.made)
         self._scene.recorder.fault(f"cut_{what}", line=self._scene.ground.lines.index(line))
         line.cuts.append(what)

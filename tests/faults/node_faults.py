@@ -28,18 +28,18 @@ class NodeFaults:
         self._ended_at_kill = 0
         self._lock = threading.Lock()
 
-    def kill(self, dice: Random) -> bool:
+    def kill(self, rng: Random) -> bool:
         """Counts if something was in its hand. Some work is let pass since the one before."""
         enough = self._ended_at_kill + WORK_BETWEEN
         within(WORK_SECONDS, lambda: self._scene.watch.ended >= enough)
         self._ended_at_kill = self._scene.watch.ended
-        if dice.random() > LAST_SHARE:
+        if rng.random() > LAST_SHARE:
             within(BUSY_SECONDS, lambda: self._ready() > 1)
-        node = self._take_busy(dice)
+        node = self._take_busy(rng)
         if node is None:
             return False
         try:
-            time.sleep(dice.uniform(0, 0.1))
+            time.sleep(rng.uniform(0, 0.1))
             self._scene.fleet.kill(node)
             time.sleep(2 * LOOK_SECONDS)  # nothing comes from there any more
             was_busy = self._scene.watch.is_busy(node.name)
@@ -48,23 +48,23 @@ class NodeFaults:
             self._give_back(node)
         return was_busy
 
-    def freeze(self, dice: Random) -> bool:
-        node = self._take_busy(dice)
+    def freeze(self, rng: Random) -> bool:
+        node = self._take_busy(rng)
         if node is None:
             return False
         try:
             was_busy = self._scene.watch.is_busy(node.name)
-            self._scene.fleet.freeze(node, whole=dice.random() < WHOLE_SHARE)
-            time.sleep(dice.uniform(0.5, 3) * self._scene.sizes.lease_seconds)
+            self._scene.fleet.freeze(node, whole=rng.random() < WHOLE_SHARE)
+            time.sleep(rng.uniform(0.5, 3) * self._scene.sizes.lease_seconds)
             self._scene.fleet.thaw(node)
         finally:
             self._give_back(node)
         return was_busy
 
-    def leave(self, dice: Random) -> bool:
+    def leave(self, rng: Random) -> bool:
         """As at a deploy: it drains, and its successor takes its place."""
         taken: list[Node] = []
-        if not self._take(dice, taken, busy=False):
+        if not self._take(rng, taken, busy=False):
             return False
         (node,) = taken
         try:
@@ -76,17 +76,17 @@ class NodeFaults:
             self._give_back(node)
         return True
 
-    def executor_kill(self, dice: Random) -> bool:
+    def executor_kill(self, rng: Random) -> bool:
         """One of the children that handlers run in; counts if its node was at work."""
         nodes = [one for one in self._scene.fleet.nodes if self._scene.watch.is_busy(one.name)]
         if not nodes:
             return False
-        node = dice.choice(nodes)
+        node = rng.choice(nodes)
         children = [each for each in node.processes() if each != node.process_id]
         if not children:
             return False
         self._scene.recorder.fault("executor_kill", of=node.name)
-        child = dice.choice(sorted(children))
+        child = rng.choice(sorted(children))
         was_there = os.path.exists(f"/proc/{child}")  # noqa: PTH110 - a plain question
         send(child, signal.SIGKILL)
         return was_there
@@ -95,12 +95,12 @@ class NodeFaults:
         nodes = self._scene.fleet.nodes
         return sum(one.is_alive() and one.is_ready() and not one.is_frozen for one in nodes)
 
-    def _take_busy(self, dice: Random) -> Node | None:
+    def _take_busy(self, rng: Random) -> Node | None:
         taken: list[Node] = []
-        within(BUSY_SECONDS, lambda: self._take(dice, taken, busy=True))
+        within(BUSY_SECONDS, lambda: self._take(rng, taken, busy=True))
         return taken[0] if taken else None
 
-    def _take(self, dice: Random, taken: list[Node], *, busy: bool) -> bool:
+    def _take(self, rng: Random, taken: list[Node], *, busy: bool) -> bool:
         """A node that is ready, and nobody else's."""
         with self._lock:
             free = [
@@ -110,7 +110,7 @@ class NodeFaults:
                 if not busy or self._scene.watch.is_busy(one.name)
             ]
             if free:
-                taken.append(dice.choice(free))
+                taken.append(rng.choice(free))
                 self._taken.add(taken[0].name)
             return bool(free)
 

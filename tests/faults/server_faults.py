@@ -39,26 +39,26 @@ class ServerFaults:
         self._scene = scene
         self._server = scene.ground.server
 
-    def postmaster_kill(self, dice: Random) -> bool:
+    def postmaster_kill(self, rng: Random) -> bool:
         """As a crash: it recovers, from what it has written."""
         self._scene.recorder.fault("store_away", how="postmaster_kill")
         self._server.stop_hard()
         self._scene.recorder.fault("store_back")
         return True
 
-    def backend_kill(self, dice: Random) -> bool:
+    def backend_kill(self, rng: Random) -> bool:
         """One session dies; the server ends all others and recovers."""
         with self._session() as session:
             backends = _pids(session)
             if not backends:
                 return False
             self._scene.recorder.fault("backend_kill")
-            send(dice.choice(backends), signal.SIGKILL)
+            send(rng.choice(backends), signal.SIGKILL)
             was_ended = within(RECOVERY_SECONDS, lambda: not _answers(session))
         assert within(RECOVERY_SECONDS, self._is_back), "the server does not come back"
         return was_ended
 
-    def terminate(self, dice: Random) -> bool:
+    def terminate(self, rng: Random) -> bool:
         """Ends one session, wherever in its talk it is."""
         with self._session() as session:
             backends = _pids(session)
@@ -66,13 +66,13 @@ class ServerFaults:
                 return False
             self._scene.recorder.fault("terminate")
             asked = "select pg_terminate_backend(%s)"
-            row = session.execute(asked, [dice.choice(backends)]).fetchone()
+            row = session.execute(asked, [rng.choice(backends)]).fetchone()
         return row == (True,)
 
-    def connections(self, dice: Random) -> bool:
+    def connections(self, rng: Random) -> bool:
         """All are taken by somebody else; who loses his can't have another."""
         self._scene.recorder.fault("connections")
-        until = time.monotonic() + dice.uniform(*SQUEEZED_SECONDS)
+        until = time.monotonic() + rng.uniform(*SQUEEZED_SECONDS)
         with self._session() as session, contextlib.ExitStack() as taken:
             own = {session.info.backend_pid}
             was_full = False
@@ -80,19 +80,19 @@ class ServerFaults:
                 was_full = self._take_all(taken, own) or was_full
                 others = [pid for pid in _pids(session) if pid not in own]
                 if others:
-                    session.execute("select pg_terminate_backend(%s)", [dice.choice(others)])
+                    session.execute("select pg_terminate_backend(%s)", [rng.choice(others)])
                 time.sleep(0.05)
         return was_full
 
-    def snapshot(self, dice: Random) -> bool:
+    def snapshot(self, rng: Random) -> bool:
         """Somebody looks at the jobs, and forgets to end his transaction."""
         self._scene.recorder.fault("snapshot")
         with self._session() as session, held_snapshot(session):
-            time.sleep(dice.uniform(*HELD_SECONDS))
+            time.sleep(rng.uniform(*HELD_SECONDS))
         self._scene.recorder.fault("snapshot_over")
         return True
 
-    def disk_full(self, dice: Random) -> bool:
+    def disk_full(self, rng: Random) -> bool:
         """Not a byte is left where the tables are; counts if the server has complained of it."""
         disk = self._scene.ground.disk
         assert disk is not None, "only root can make a disk that is full"
@@ -101,7 +101,7 @@ class ServerFaults:
         filler = disk / "filler"
         try:
             fill(filler)
-            until = time.monotonic() + dice.uniform(*FULL_SECONDS)
+            until = time.monotonic() + rng.uniform(*FULL_SECONDS)
             while time.monotonic() < until:
                 time.sleep(0.2)
                 fill(filler)

@@ -81,9 +81,9 @@ class Workload:
         for thread in self._threads[:2]:
             thread.join()
 
-    def _guarded(self, work: Callable[[str, Random], None], who: str, dice: Random) -> None:
+    def _guarded(self, work: Callable[[str, Random], None], who: str, rng: Random) -> None:
         try:
-            work(who, dice)
+            work(who, rng)
         except BaseException as error:
             self.troubles.append(error)
             raise
@@ -91,43 +91,43 @@ class Workload:
     def _client(self) -> Client:
         return Client(self._url, pool_size=1, answer_seconds=ANSWER_SECONDS)
 
-    def _enqueue(self, who: str, dice: Random) -> None:
+    def _enqueue(self, who: str, rng: Random) -> None:
         number = 0
         with self._client() as client:
-            while not self._full.wait(dice.expovariate(1 / self._pause)):
+            while not self._full.wait(rng.expovariate(1 / self._pause)):
                 number += 1
                 if self._is_crowded:
                     continue
-                if self._mix.batch == 1 and dice.random() > MANY_SHARE:
-                    self._ask(client, who, self._drawn(dice, f"{who}-{number}"))
+                if self._mix.batch == 1 and rng.random() > MANY_SHARE:
+                    self._ask(client, who, self._drawn(rng, f"{who}-{number}"))
                     continue
                 count = max(MANY, self._mix.batch)
-                jobs = [self._drawn(dice, f"{who}-{number}.{one}") for one in range(count)]
+                jobs = [self._drawn(rng, f"{who}-{number}.{one}") for one in range(count)]
                 self._ask_many(client, who, jobs)
 
-    def _drawn(self, dice: Random, name: str) -> dict[str, Any]:
+    def _drawn(self, rng: Random, name: str) -> dict[str, Any]:
         """A job, as the options of `enqueue` say it."""
-        if self._keys and dice.random() < 0.08:
-            return dict(dice.choice(list(self._keys))[1])
-        payload: dict[str, Any] = {"n": name, "ms": dice.choice(self._mix.milliseconds)}
-        if dice.random() < self._mix.slow_share:
+        if self._keys and rng.random() < 0.08:
+            return dict(rng.choice(list(self._keys))[1])
+        payload: dict[str, Any] = {"n": name, "ms": rng.choice(self._mix.milliseconds)}
+        if rng.random() < self._mix.slow_share:
             payload["ms"] = 3000
-        if dice.random() < 0.15:
-            payload["fails"] = dice.choice((1, 1, 2, 9, 20))
-        job: dict[str, Any] = {"kind": dice.choice(self._mix.kinds), "payload": payload}
-        if dice.random() < 0.15:
-            job["target"] = f"t{dice.randrange(self._mix.targets)}"
-        if dice.random() < 0.3:
-            job["priority"] = dice.choice((-5, 1, 9))
-        if dice.random() < 0.1:
-            job["delay_seconds"] = round(dice.uniform(0.1, 3), 3)
-        if dice.random() < 0.03:
+        if rng.random() < 0.15:
+            payload["fails"] = rng.choice((1, 1, 2, 9, 20))
+        job: dict[str, Any] = {"kind": rng.choice(self._mix.kinds), "payload": payload}
+        if rng.random() < 0.15:
+            job["target"] = f"t{rng.randrange(self._mix.targets)}"
+        if rng.random() < 0.3:
+            job["priority"] = rng.choice((-5, 1, 9))
+        if rng.random() < 0.1:
+            job["delay_seconds"] = round(rng.uniform(0.1, 3), 3)
+        if rng.random() < 0.03:
             job["hold"] = True
-        if dice.random() < 0.05:
+        if rng.random() < 0.05:
             job["webhook"] = self._hook
-        if dice.random() < 0.1:
+        if rng.random() < 0.1:
             job["dedup_key"] = f"k-{name}"
-            job["dedup_scope"] = dice.choice(("until_finished", "forever"))
+            job["dedup_scope"] = rng.choice(("until_finished", "forever"))
             self._keys.append((job["dedup_key"], job))
         return job
 
@@ -175,21 +175,21 @@ class Workload:
             assert time.monotonic() < until, f"{wanted - self._told} of {jobs} jobs still not told"
             time.sleep(0.05)
 
-    def _control(self, who: str, dice: Random) -> None:
+    def _control(self, who: str, rng: Random) -> None:
         with self._client() as client:
-            while not self._over.wait(dice.expovariate(self._mix.controls_a_second)):
-                if self._recent and not self._full.is_set() and dice.random() < 0.6:
-                    action = dice.choice(("cancel", "pause", "pause", "resume"))
-                    self._act(client, who, action, self._chosen(dice))
+            while not self._over.wait(rng.expovariate(self._mix.controls_a_second)):
+                if self._recent and not self._full.is_set() and rng.random() < 0.6:
+                    action = rng.choice(("cancel", "pause", "pause", "resume"))
+                    self._act(client, who, action, self._chosen(rng))
                 else:
-                    self._see_to_halted(client, who, dice)
+                    self._see_to_halted(client, who, rng)
 
-    def _chosen(self, dice: Random) -> int:
+    def _chosen(self, rng: Random) -> int:
         """Rather one that is young, and may still wait or run."""
         ids = list(self._recent)
-        return ids[-1 - min(int(dice.expovariate(0.1)), len(ids) - 1)]
+        return ids[-1 - min(int(rng.expovariate(0.1)), len(ids) - 1)]
 
-    def _see_to_halted(self, client: Client, who: str, dice: Random) -> None:
+    def _see_to_halted(self, client: Client, who: str, rng: Random) -> None:
         try:
             connecting = PatientConnection.connect(self._url, autocommit=True, connect_timeout=3)
             with connecting as session:
@@ -202,15 +202,15 @@ class Workload:
         self._is_crowded = crowd is not None and crowd[0] > self._mix.crowd
         share = 1.0 if self._full.is_set() else 0.3
         for job_id, state in found:
-            if dice.random() < share and not self._over.is_set():
-                self._act(client, who, self._remedy(state, dice), job_id)
+            if rng.random() < share and not self._over.is_set():
+                self._act(client, who, self._remedy(state, rng), job_id)
 
-    def _remedy(self, state: str, dice: Random) -> str:
+    def _remedy(self, state: str, rng: Random) -> str:
         if state == "pending":
             return "release"
         if state == "paused":
-            return "resume" if dice.random() < 0.9 else "clear"
-        return "clear" if self._full.is_set() else dice.choice(("clear", "resume"))
+            return "resume" if rng.random() < 0.9 else "clear"
+        return "clear" if self._full.is_set() else rng.choice(("clear", "resume"))
 
     def _act(self, client: Client, who: str, action: str, job_id: int) -> None:
         call = self._recorder.call(action, who, job=job_id)

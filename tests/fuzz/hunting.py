@@ -46,10 +46,10 @@ def hunt(target: Target, inputs: int, seed: int) -> Hunt:
     """The same inputs for the same seed and corpus. Of many faults of one sort the first is told,
     made as small as it gets.
     """
-    found, dice = Hunt(target.name), Random(f"{target.name} {seed}")
+    found, rng = Hunt(target.name), Random(f"{target.name} {seed}")
     corpus, known = tuple(corpus_of(target.name).values()), set[str]()
     for _ in range(inputs):
-        whole = target.make(dice, corpus)
+        whole = target.make(rng, corpus)
         found.inputs += 1
         what, seconds = tried(target, whole)
         found.seconds += seconds

@@ -54,14 +54,14 @@ PIECES = (
 def send_all(address: str, count: int, seed: int) -> Counter[str]:
     """Sends so many; gives how often each status came, `none` where the connection just ended."""
     host, port = address.removeprefix("http://").split(":")
-    dice = Random(seed)
-    inputs = [_changed(dice) for _ in range(count)]
+    rng = Random(seed)
+    inputs = [_changed(rng) for _ in range(count)]
     with ThreadPoolExecutor(THREADS) as pool:
         return Counter(pool.map(partial(_send, (host, int(port))), inputs))
 
 
-def _changed(dice: Random) -> bytes:
-    return changed(dice, dice.choice(WHOLE), PIECES, CHANGES_MAX)
+def _changed(rng: Random) -> bytes:
+    return changed(rng, rng.choice(WHOLE), PIECES, CHANGES_MAX)
 
 
 def _send(place: tuple[str, int], request: bytes) -> str:

@@ -23,7 +23,7 @@ class Target(Protocol):
     @property
     def share(self) -> int: ...
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
         """An input; the corpus is what was kept of earlier ones, and may be empty."""
         ...
 

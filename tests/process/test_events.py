@@ -38,14 +38,14 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
 
 
 class Wanderer:
-    """Reads the events of whoever is there; leaves and comes back by its own dice."""
+    """Reads the events of whoever is there; leaves and comes back by its own rng."""
 
     def __init__(self, seed: int) -> None:
         self.told: list[Told] = []
         self.snapshots = 0
         self.came = 0
         self.address = ""
-        self._dice = random.Random(seed)
+        self._rng = random.Random(seed)
         self._is_ending = False
         self._thread = threading.Thread(target=self._run)
 
@@ -73,7 +73,7 @@ class Wanderer:
         last = self.told[-1].id if self.told else 0
         with stream(self.address, last_id=last) as opened_one:
             self.came += 1
-            for told in opened_one.events(self._dice.uniform(0.05, 1.5)):
+            for told in opened_one.events(self._rng.uniform(0.05, 1.5)):
                 if told.name == "snapshot":
                     self.snapshots += 1
                 elif told.name != "ping":

@@ -64,9 +64,9 @@ def prove(plan: Plan) -> Line:
         return line(plan, judged(scene, plan.seed, began), phases)
 
 
-def soak(scene: Scene, readings: Readings, dice: Random, seconds: float) -> Phases:
+def soak(scene: Scene, readings: Readings, rng: Random, seconds: float) -> Phases:
     began, held = time.monotonic(), seconds * HELD_SHARE
-    befall(scene, dice, began + seconds / 2 - held)
+    befall(scene, rng, began + seconds / 2 - held)
     first = len(readings.all)
     time.sleep(held)
     second = len(readings.all)
@@ -76,17 +76,17 @@ def soak(scene: Scene, readings: Readings, dice: Random, seconds: float) -> Phas
     scene.recorder.fault("snapshot_over")
     scene.notebook.tally["snapshot"] += 1
     third = len(readings.all)
-    befall(scene, dice, began + seconds)
+    befall(scene, rng, began + seconds)
     found = readings.all
     return Phases(list(found), found[first:second], found[second:third])
 
 
-def befall(scene: Scene, dice: Random, until: float) -> None:
+def befall(scene: Scene, rng: Random, until: float) -> None:
     deeds = deeds_on(scene)
     while time.monotonic() < until:
-        time.sleep(dice.uniform(*PAUSE_SECONDS))
-        name = dice.choice(FAULTS)
-        if done(name, deeds[name], dice):
+        time.sleep(rng.uniform(*PAUSE_SECONDS))
+        name = rng.choice(FAULTS)
+        if done(name, deeds[name], rng):
             scene.notebook.tally[name] += 1
 
 

@@ -1,4 +1,4 @@
-"""What a seed wants beside its troubles, drawn by dice of its own: a favourite kind of jobs,
+"""What a seed wants beside its troubles, drawn by rng of its own: a favourite kind of jobs,
 troubles that come together, business as usual once they are over, and whether it must do without
 hints.
 """
@@ -32,28 +32,28 @@ STORM_SECONDS = 1.0  # from one of them to the next
 BUSINESS_SECONDS = 6.0
 
 
-def draw_hintless(dice: random.Random) -> bool:
+def draw_hintless(rng: random.Random) -> bool:
     """Whether no hint ever arrives: what is to be found is found by looking."""
-    return dice.random() < HINTLESS
+    return rng.random() < HINTLESS
 
 
-def draw_favourite(dice: random.Random) -> str | None:
+def draw_favourite(rng: random.Random) -> str | None:
     """The kind of most jobs; None = all kinds alike."""
-    return dice.choice((None, None, "pipeline", "pipeline", "capped", "once", "rest"))
+    return rng.choice((None, None, "pipeline", "pipeline", "capped", "once", "rest"))
 
 
 def with_favourite(
-    dice: random.Random, lease: float, kind: str | None, deeds: Iterable[Drawn]
+    rng: random.Random, lease: float, kind: str | None, deeds: Iterable[Drawn]
 ) -> list[Drawn]:
     """The same, with that kind in the place of plain jobs; and in some seeds many of them take as
     long as their lease, or longer.
     """
-    long_share = dice.choice((0.0, 0.3, 0.7))
+    long_share = rng.choice((0.0, 0.3, 0.7))
     done: list[Drawn] = []
     for at, what, values in deeds:
         if what == "enqueue":
             jobs = [_mixed(kind, job) for job in values["jobs"]]
-            jobs = [_perhaps_long(dice, lease, long_share, job) for job in jobs]
+            jobs = [_perhaps_long(rng, lease, long_share, job) for job in jobs]
             done.append((at, what, {**values, "jobs": jobs}))
         else:
             done.append((at, what, values))
@@ -61,10 +61,10 @@ def with_favourite(
 
 
 def _perhaps_long(
-    dice: random.Random, lease: float, long_share: float, job: dict[str, Any]
+    rng: random.Random, lease: float, long_share: float, job: dict[str, Any]
 ) -> dict[str, Any]:
-    seconds = lease * dice.uniform(0.5, 3.0)
-    is_long = dice.random() < long_share and job["kind"] == "plain"
+    seconds = lease * rng.uniform(0.5, 3.0)
+    is_long = rng.random() < long_share and job["kind"] == "plain"
     return users.with_long_work(job, seconds) if is_long else job
 
 
@@ -73,22 +73,22 @@ def _mixed(kind: str | None, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draw_storms(
-    dice: random.Random, seconds: float, nodes: Sequence[str], lease: float
+    rng: random.Random, seconds: float, nodes: Sequence[str], lease: float
 ) -> list[Drawn]:
     """Two or three troubles of one node at once: whichever they are, or such as are worst together,
     at their worst.
     """
     found: list[Drawn] = []
-    for _ in range(dice.choice((0, 1, 1, 2))):
-        node, at = dice.choice(nodes), dice.uniform(0.5, seconds)
-        is_worst = dice.random() < 0.6
-        several = dice.choice(WORST) if is_worst else dice.sample(TOGETHER, dice.choice((2, 3)))
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        node, at = rng.choice(nodes), rng.uniform(0.5, seconds)
+        is_worst = rng.random() < 0.6
+        several = rng.choice(WORST) if is_worst else rng.sample(TOGETHER, rng.choice((2, 3)))
         for what in several:
-            values = TROUBLES[what](dice, (node,), lease)
+            values = TROUBLES[what](rng, (node,), lease)
             if is_worst:
                 values |= _at_worst(values, lease)
             found.append((at, what, values))
-            at += dice.uniform(0.0, STORM_SECONDS)
+            at += rng.uniform(0.0, STORM_SECONDS)
     return found
 
 
@@ -98,10 +98,10 @@ def _at_worst(values: Mapping[str, Any], lease: float) -> dict[str, Any]:
     return {"back": lease} if "away" in values else {}
 
 
-def draw_business(dice: random.Random, nodes: Sequence[str]) -> list[Drawn]:
+def draw_business(rng: random.Random, nodes: Sequence[str]) -> list[Drawn]:
     """A few more jobs, what is asked of them, and a node that is told to stop meanwhile."""
-    found = users.draw_few(dice, BUSINESS_SECONDS)
-    if dice.random() < 0.4:
-        at = dice.uniform(0.5, BUSINESS_SECONDS)
-        found.append((at, "terminate", {"node": dice.choice(nodes), "back": None}))
+    found = users.draw_few(rng, BUSINESS_SECONDS)
+    if rng.random() < 0.4:
+        at = rng.uniform(0.5, BUSINESS_SECONDS)
+        found.append((at, "terminate", {"node": rng.choice(nodes), "back": None}))
     return found

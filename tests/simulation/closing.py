@@ -69,9 +69,9 @@ async def come_to_rest(world: World) -> None:
 
 async def _let_go_on(world: World) -> None:
     """Half of what is paused is resumed, so that its targets go on too."""
-    dice = world.dice("resuming")
+    rng = world.rng("resuming")
     for (job,) in world.store.raw("select id from job_rows where state = 'paused' order by id"):
-        if dice.random() < 0.5:
+        if rng.random() < 0.5:
             await patiently(world, partial(_resume, job))
 
 

@@ -34,8 +34,8 @@ def _spell(world: World, what: str, values: Values) -> None:
     fields = {} if node is None else {"node": node}
     world.recorder.note("fault", what=what, **fields)
     until = world.now() + values["seconds"]
-    dice = random.Random(values["seed"])
-    world.weather.begin(Spell(what, until, values["chance"], values["delay"], node, dice))
+    rng = random.Random(values["seed"])
+    world.weather.begin(Spell(what, until, values["chance"], values["delay"], node, rng))
 
 
 # -- users
@@ -98,8 +98,8 @@ async def _connections_dropped(world: World, values: Values) -> None:
     process = _process(world, values)
     if process is not None and process.line.under_way:
         world.announce("connections_dropped", node=process.name)
-        dice = random.Random(values["seed"])
-        process.line.drop(lambda: dice.random() < 0.5)
+        rng = random.Random(values["seed"])
+        process.line.drop(lambda: rng.random() < 0.5)
 
 
 async def _disk_full(world: World, values: Values) -> None:

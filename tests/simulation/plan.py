@@ -62,26 +62,26 @@ class Scenario:
 
 
 def draw(seed: int) -> Scenario:
-    dice = random.Random(f"musterd {seed}")
-    nodes = tuple(f"n{number}" for number in range(1, dice.choice((1, 2, 2, 3, 3, 4)) + 1))
-    seconds = dice.choice((15.0, 25.0, 40.0))
-    density = dice.choice((0.08, 0.15, 0.3, 0.5))
+    rng = random.Random(f"musterd {seed}")
+    nodes = tuple(f"n{number}" for number in range(1, rng.choice((1, 2, 2, 3, 3, 4)) + 1))
+    seconds = rng.choice((15.0, 25.0, 40.0))
+    density = rng.choice((0.08, 0.15, 0.3, 0.5))
     kinds = [*TROUBLES, *JOB_FAULTS]
-    faults = frozenset(what for what in kinds if dice.random() < density)
-    knobs = draw_knobs(dice)
+    faults = frozenset(what for what in kinds if rng.random() < density)
+    knobs = draw_knobs(rng)
     aside = random.Random(f"background {seed}")
-    wanted = users.draw(dice, seconds, faults)
+    wanted = users.draw(rng, seconds, faults)
     lease = knobs["workers__lease_timeout_seconds"]
     favourite = background.draw_favourite(aside)
     wanted = background.with_favourite(aside, lease, favourite, wanted)
-    deeds = [*wanted, *_troubles(dice, seconds, faults, nodes, knobs)]
+    deeds = [*wanted, *_troubles(rng, seconds, faults, nodes, knobs)]
     deeds += background.draw_storms(aside, seconds, nodes, lease)
     return Scenario(
         seed=seed,
         nodes=nodes,
         knobs=knobs,
-        caps={"capped": dice.choice((1, 2))},
-        lag_seconds=dice.choice((0.0, 0.002, 0.02, 0.1)),
+        caps={"capped": rng.choice((1, 2))},
+        lag_seconds=rng.choice((0.0, 0.002, 0.02, 0.1)),
         seconds=seconds,
         faults=faults,
         hintless=background.draw_hintless(aside),
@@ -94,41 +94,41 @@ def _in_order(deeds: Iterable[users.Drawn]) -> tuple[Deed, ...]:
     return tuple(sorted((Deed(*one) for one in deeds), key=lambda deed: deed.at))
 
 
-def draw_knobs(dice: random.Random) -> dict[str, Any]:
-    lease = dice.choice((3.0, 4.0, 6.0, 10.0))
-    floor = dice.choice((1, 1, 2))
-    duty_lease = dice.choice((3.0, 5.0, 8.0))
+def draw_knobs(rng: random.Random) -> dict[str, Any]:
+    lease = rng.choice((3.0, 4.0, 6.0, 10.0))
+    floor = rng.choice((1, 1, 2))
+    duty_lease = rng.choice((3.0, 5.0, 8.0))
     return {
         "workers__default_count": floor,
-        "workers__max_count": floor + dice.choice((0, 1, 2)),
-        "workers__poll_interval_ms": dice.choice((500, 1000, 2000, 4000)),
+        "workers__max_count": floor + rng.choice((0, 1, 2)),
+        "workers__poll_interval_ms": rng.choice((500, 1000, 2000, 4000)),
         "workers__lease_timeout_seconds": lease,
-        "workers__scale_interval_ms": dice.choice((1000, 2000, 3000)),
-        "leases__heartbeat_seconds": dice.choice((0, 0, lease / 5)),
-        "limits__max_running": dice.choice((0, 0, 0, 2, 3)),
-        "limits__claim_ahead_ms": dice.choice((0, 20, 1000)),
-        "shutdown__grace_period_seconds": dice.choice((1.0, 4.0, 15.0)),
-        "shutdown__interrupted": dice.choice(("requeue", "requeue", "pause")),
+        "workers__scale_interval_ms": rng.choice((1000, 2000, 3000)),
+        "leases__heartbeat_seconds": rng.choice((0, 0, lease / 5)),
+        "limits__max_running": rng.choice((0, 0, 0, 2, 3)),
+        "limits__claim_ahead_ms": rng.choice((0, 20, 1000)),
+        "shutdown__grace_period_seconds": rng.choice((1.0, 4.0, 15.0)),
+        "shutdown__interrupted": rng.choice(("requeue", "requeue", "pause")),
         "shutdown__dismiss_seconds": 5,
         "shutdown__abandon_seconds": 10,
-        "duties__mode": dice.choice(("leader",) * 7 + ("everyone",)),
+        "duties__mode": rng.choice(("leader",) * 7 + ("everyone",)),
         "duties__lease_seconds": duty_lease,
         "duties__heartbeat_seconds": duty_lease / 5,
-        "retry__base_seconds": dice.choice((0.5, 1, 2)),
+        "retry__base_seconds": rng.choice((0.5, 1, 2)),
         "retry__max_seconds": 4,
-        "retry__max_retries": dice.choice((1, 2, 3)),
-        "retry__jitter": dice.choice(("full", "none")),
+        "retry__max_retries": rng.choice((1, 2, 3)),
+        "retry__jitter": rng.choice(("full", "none")),
         "webhooks__retry_base_seconds": 0.5,
         "webhooks__retry_max_seconds": 3,
         "webhooks__timeout_seconds": 2,
         "http__listen": "",
-        **dice.choice(({}, {}, SCHEDULED)),
-        **dice.choice(({}, {}, FORGETFUL)),
+        **rng.choice(({}, {}, SCHEDULED)),
+        **rng.choice(({}, {}, FORGETFUL)),
     }
 
 
 def _troubles(
-    dice: random.Random,
+    rng: random.Random,
     seconds: float,
     faults: frozenset[str],
     nodes: tuple[str, ...],
@@ -138,7 +138,7 @@ def _troubles(
     found: list[tuple[float, str, dict[str, Any]]] = []
     lease = knobs["workers__lease_timeout_seconds"]
     for what, draw_values in TROUBLES.items():
-        own = random.Random(f"{what} {dice.random()}")  # so that kinds do not move each other
+        own = random.Random(f"{what} {rng.random()}")  # so that kinds do not move each other
         if what not in faults:
             continue
         for _ in range(own.choice((1, 1, 2, 3))):

@@ -33,7 +33,7 @@ class Place(Ground, Protocol):
 
     def now(self) -> float: ...
     def befallen(self, what: str) -> None: ...
-    def dice(self, name: str) -> random.Random: ...
+    def rng(self, name: str) -> random.Random: ...
 
 
 class Watched(Metrics):
@@ -97,7 +97,7 @@ class Process:
             catalog=place.catalog,
             engine=WatchedEngine(self.line, metrics, log, trio.current_time),
             node=self.name,
-            dice=place.dice(f"{self.name}/{self.incarnation}"),
+            rng=place.rng(f"{self.name}/{self.incarnation}"),
             metrics=metrics,
             log=log,
             boottime=lambda: place.now() + origin,

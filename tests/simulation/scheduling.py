@@ -15,7 +15,7 @@ import trio
 from tests.simulation import jumping
 from tests.simulation.jumping import JumpingClock
 
-_RUNS: Any = importlib.import_module("trio._core._run")  # its dice and its queue have no other door
+_RUNS: Any = importlib.import_module("trio._core._run")  # its rng and its queue have no other door
 _THREADS: Any = trio.to_thread
 
 
@@ -89,7 +89,7 @@ class Between:
 @contextmanager
 def one_order(seed: int, between: Between) -> Generator[None]:
     """Within it a run of Trio is the same each time, gates work, and threads are not used."""
-    dice = _RUNS._r.getstate()
+    rng = _RUNS._r.getstate()
     _RUNS._r.seed(seed)
     runner, sockets = _RUNS.Runner, _RUNS.TheIOManager
     with (
@@ -102,7 +102,7 @@ def one_order(seed: int, between: Between) -> Generator[None]:
         try:
             yield
         finally:
-            _RUNS._r.setstate(dice)
+            _RUNS._r.setstate(rng)
 
 
 @contextmanager

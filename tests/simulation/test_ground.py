@@ -72,7 +72,7 @@ def test_a_killed_process_does_nothing_more() -> None:
 
 def test_what_a_killed_process_had_sent_may_still_arrive() -> None:
     async def story(world: World) -> None:
-        world.weather.begin(Spell("slow_store", 1e9, 1.0, 5.0, "n1", world.dice("slow")))
+        world.weather.begin(Spell("slow_store", 1e9, 1.0, 5.0, "n1", world.rng("slow")))
         node = world.start("n1")
         await trio.sleep(1)
         await world.client("c1").enqueue_keyed([NewJob("plain", LONG)])

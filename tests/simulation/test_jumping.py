@@ -24,19 +24,19 @@ class Program:
     """Tasks that wait, with and without limits, and cancel each other: drawn from `seed`."""
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.scripts = [self._script() for _ in range(TASKS)]
         self.scopes: dict[int, trio.CancelScope] = {}
         self.trace: Trace = []
 
     def _script(self) -> list[tuple[str, float, float, int]]:
-        dice = self.dice
+        rng = self.rng
         return [
             (
-                dice.choice(("sleep", "sleep", "until", "limited", "shielded", "cancel")),
-                dice.choice(DELAYS),
-                dice.choice(DELAYS),
-                dice.randrange(TASKS),
+                rng.choice(("sleep", "sleep", "until", "limited", "shielded", "cancel")),
+                rng.choice(DELAYS),
+                rng.choice(DELAYS),
+                rng.randrange(TASKS),
             )
             for _ in range(12)
         ]

@@ -9,80 +9,80 @@ from typing import Any
 Draw = Callable[[random.Random, Sequence[str], float], dict[str, Any]]
 
 
-def _spell(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _spell(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     """Weather of one node, or of all; now and then, or always."""
     return {
-        "node": dice.choice((None, dice.choice(nodes))),
-        "seconds": dice.uniform(0.5, 2.5 * lease),
-        "chance": dice.choice((0.05, 0.2, 0.5, 1.0)),
-        "delay": dice.choice((0.05, 0.5, lease / 2, 1.5 * lease)),
-        "seed": dice.random(),
+        "node": rng.choice((None, rng.choice(nodes))),
+        "seconds": rng.uniform(0.5, 2.5 * lease),
+        "chance": rng.choice((0.05, 0.2, 0.5, 1.0)),
+        "delay": rng.choice((0.05, 0.5, lease / 2, 1.5 * lease)),
+        "seed": rng.random(),
     }
 
 
-def _anybody(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
-    return {**_spell(dice, nodes, lease), "node": None}
+def _anybody(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    return {**_spell(rng, nodes, lease), "node": None}
 
 
-def _outage(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
-    return {**_spell(dice, nodes, lease), "node": None, "chance": 1.0}
+def _outage(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    return {**_spell(rng, nodes, lease), "node": None, "chance": 1.0}
 
 
-def _cut(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
-    return {**_spell(dice, nodes, lease), "node": dice.choice(nodes), "chance": 1.0}
+def _cut(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    return {**_spell(rng, nodes, lease), "node": rng.choice(nodes), "chance": 1.0}
 
 
-def _window(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _window(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     del nodes
-    return {"seconds": dice.uniform(0.5, 1.5 * lease)}
+    return {"seconds": rng.uniform(0.5, 1.5 * lease)}
 
 
-def _step(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _step(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     del nodes
-    return {"seconds": dice.choice((-2 * lease, -1.0, -0.1, 0.1, 1.0, lease, 3 * lease))}
+    return {"seconds": rng.choice((-2 * lease, -1.0, -0.1, 0.1, 1.0, lease, 3 * lease))}
 
 
-def _skew(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _skew(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     skews = (-3600.0, -30.0, -lease, lease, 30.0, 86_400.0)
-    return {"node": dice.choice(nodes), "seconds": dice.choice(skews)}
+    return {"node": rng.choice(nodes), "seconds": rng.choice(skews)}
 
 
-def _stop(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _stop(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     """Often for about as long as a lease."""
-    share = dice.choice((0.1, 0.5, 0.9, 1.0, 1.1, 2.0))
-    return {"node": dice.choice(nodes), "seconds": share * lease * dice.uniform(0.9, 1.1)}
+    share = rng.choice((0.1, 0.5, 0.9, 1.0, 1.1, 2.0))
+    return {"node": rng.choice(nodes), "seconds": share * lease * rng.uniform(0.9, 1.1)}
 
 
-def _down(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
-    back = dice.choice((0.5, 3.0, 2 * lease, None))
-    return {"node": dice.choice(nodes), "back": back}
+def _down(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+    back = rng.choice((0.5, 3.0, 2 * lease, None))
+    return {"node": rng.choice(nodes), "back": back}
 
 
-def _again(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _again(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     del lease
-    return {"node": dice.choice(nodes), "back": dice.choice((0.0, 0.01, 0.2))}
+    return {"node": rng.choice(nodes), "back": rng.choice((0.0, 0.01, 0.2))}
 
 
-def _reload(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _reload(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     del lease
     return {
-        "node": dice.choice(nodes),
-        "poll_ms": dice.choice((500, 1000, 3000)),
-        "max_count": dice.choice((2, 3, 4)),
+        "node": rng.choice(nodes),
+        "poll_ms": rng.choice((500, 1000, 3000)),
+        "max_count": rng.choice((2, 3, 4)),
     }
 
 
-def _node(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _node(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     del lease
-    return {"node": dice.choice(nodes), "seed": dice.random()}
+    return {"node": rng.choice(nodes), "seed": rng.random()}
 
 
-def _failover(dice: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
+def _failover(rng: random.Random, nodes: Sequence[str], lease: float) -> dict[str, Any]:
     """`back`: what was committed in so many seconds before it is lost."""
     del nodes
     return {
-        "back": dice.choice((0.05, 0.5, 2.0, lease)),
-        "away": dice.choice((0.0, 0.5, 3.0)),
+        "back": rng.choice((0.05, 0.5, 2.0, lease)),
+        "away": rng.choice((0.0, 0.5, 3.0)),
     }
 
 

@@ -17,41 +17,41 @@ FEW_FROM = 1000  # numbers of jobs that come last
 PHASES = ("fetch", "make", "send")
 
 
-def draw(dice: random.Random, seconds: float, faults: frozenset[str]) -> list[Drawn]:
-    jobs = dice.choice((8, 15, 25, 40))
+def draw(rng: random.Random, seconds: float, faults: frozenset[str]) -> list[Drawn]:
+    jobs = rng.choice((8, 15, 25, 40))
     calls = 0
     found: list[Drawn] = []
     while calls < jobs:
-        many = dice.choice((1, 1, 1, 2, 4))
-        at = dice.uniform(0.0, seconds)
-        specs = [_job(dice, calls + number, faults) for number in range(many)]
-        found.append((at, "enqueue", {"client": f"c{dice.randrange(3)}", "jobs": specs}))
+        many = rng.choice((1, 1, 1, 2, 4))
+        at = rng.uniform(0.0, seconds)
+        specs = [_job(rng, calls + number, faults) for number in range(many)]
+        found.append((at, "enqueue", {"client": f"c{rng.randrange(3)}", "jobs": specs}))
         calls += many
-    rate = dice.choice((0.0, 0.3, 1.0))
+    rate = rng.choice((0.0, 0.3, 1.0))
     for _ in range(int(jobs * rate)):
-        what = dice.choice(("cancel", "cancel", "pause", "pause", "resume", *CONTROLS))
-        found.append((dice.uniform(0.5, seconds), "control", {"what": what, "pick": dice.random()}))
-    for _ in range(dice.choice((0, 0, 1, 2))):
-        at = dice.uniform(0.0, seconds)
+        what = rng.choice(("cancel", "cancel", "pause", "pause", "resume", *CONTROLS))
+        found.append((rng.uniform(0.5, seconds), "control", {"what": what, "pick": rng.random()}))
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        at = rng.uniform(0.0, seconds)
         found.append((at, "pause_queue", {}))
-        found.append((at + dice.uniform(0.2, 6.0), "resume_queue", {}))
+        found.append((at + rng.uniform(0.2, 6.0), "resume_queue", {}))
     return found
 
 
-def draw_few(dice: random.Random, seconds: float) -> list[Drawn]:
+def draw_few(rng: random.Random, seconds: float) -> list[Drawn]:
     """Some jobs, and requests about the latest of all: of one job several, one after the other."""
     found: list[Drawn] = []
-    for number in range(dice.choice((0, 2, 4, 6))):
-        job = _job(dice, FEW_FROM + number, frozenset())
-        if dice.random() < 0.4:
+    for number in range(rng.choice((0, 2, 4, 6))):
+        job = _job(rng, FEW_FROM + number, frozenset())
+        if rng.random() < 0.4:
             job = with_long_work(job, LONG_SECONDS)
-        found.append((dice.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
+        found.append((rng.uniform(0.0, seconds / 2), "enqueue", {"client": "c0", "jobs": [job]}))
     requests = (("cancel",), ("pause",), ("pause", "cancel"), ("cancel", "pause"))
-    for _ in range(dice.choice((0, 2, 4))):
-        at, pick = dice.uniform(0.2, seconds), dice.uniform(0.7, 1.0)
-        for what in dice.choice(requests):
+    for _ in range(rng.choice((0, 2, 4))):
+        at, pick = rng.uniform(0.2, seconds), rng.uniform(0.7, 1.0)
+        for what in rng.choice(requests):
             found.append((at, "control", {"what": what, "pick": pick}))
-            at += dice.uniform(0.0, 0.05)
+            at += rng.uniform(0.0, 0.05)
     return found
 
 
@@ -64,47 +64,47 @@ def with_long_work(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     return {**job, "payload": json.dumps(payload)}
 
 
-def _job(dice: random.Random, number: int, faults: frozenset[str]) -> dict[str, Any]:
+def _job(rng: random.Random, number: int, faults: frozenset[str]) -> dict[str, Any]:
     """A job as a user wants it: the fields of `NewJob`."""
-    kind = dice.choice(("plain", "plain", "plain", "capped", "pipeline", "once", "rest", "brief"))
-    payload = _payload(dice, number, kind, faults)
+    kind = rng.choice(("plain", "plain", "plain", "capped", "pipeline", "once", "rest", "brief"))
+    payload = _payload(rng, number, kind, faults)
     job: dict[str, Any] = {"kind": kind, "payload": json.dumps(payload)}
-    if "bad_payload" in faults and dice.random() < 0.1:
-        job["payload"] = dice.choice(BAD_PAYLOADS)
-    if dice.random() < 0.3:
-        job["target"] = dice.choice(("red", "blue"))
-    if dice.random() < 0.2:
-        job["priority"] = dice.choice((-1, 1, 5))
-    if dice.random() < 0.15:
-        job["delay_seconds"] = dice.choice((0.2, 1.0, 5.0))
-    if dice.random() < 0.1:
+    if "bad_payload" in faults and rng.random() < 0.1:
+        job["payload"] = rng.choice(BAD_PAYLOADS)
+    if rng.random() < 0.3:
+        job["target"] = rng.choice(("red", "blue"))
+    if rng.random() < 0.2:
+        job["priority"] = rng.choice((-1, 1, 5))
+    if rng.random() < 0.15:
+        job["delay_seconds"] = rng.choice((0.2, 1.0, 5.0))
+    if rng.random() < 0.1:
         job["hold"] = True
-    if dice.random() < 0.25:
-        job["dedup_key"] = f"key{dice.randrange(6)}" if dice.random() < 0.4 else f"own{number}"
-        job["dedup_scope"] = dice.choice(("until_finished", "forever"))
-    if dice.random() < 0.3:
+    if rng.random() < 0.25:
+        job["dedup_key"] = f"key{rng.randrange(6)}" if rng.random() < 0.4 else f"own{number}"
+        job["dedup_scope"] = rng.choice(("until_finished", "forever"))
+    if rng.random() < 0.3:
         job["webhook"] = "https://shop.example/hook"
-    if dice.random() < 0.1:
-        job["max_attempts"] = dice.choice((1, 2))
+    if rng.random() < 0.1:
+        job["max_attempts"] = rng.choice((1, 2))
     return job
 
 
-def _payload(dice: random.Random, number: int, kind: str, faults: frozenset[str]) -> dict[str, Any]:
-    steps = dice.choice(((0.02,), (0.3,), (0.1, 0.1, 0.1), (1.0, 0.5), (2.5,), (0.2, 4.0)))
+def _payload(rng: random.Random, number: int, kind: str, faults: frozenset[str]) -> dict[str, Any]:
+    steps = rng.choice(((0.02,), (0.3,), (0.1, 0.1, 0.1), (1.0, 0.5), (2.5,), (0.2, 4.0)))
     payload: dict[str, Any] = {"n": number, "steps": list(steps)}
     if kind == "brief":
         payload["steps"] = []
-    payload["end"] = dice.choice(("success",) * 12 + ("retry", "fatal", "cancel", "snooze"))
-    if dice.random() < 0.15:
-        payload["fail_first"] = dice.choice((1, 2))
-    if dice.random() < 0.3:
-        payload["retry_in"] = dice.choice((0.1, 1.0))
-    if "crashing_handler" in faults and dice.random() < 0.15:
+    payload["end"] = rng.choice(("success",) * 12 + ("retry", "fatal", "cancel", "snooze"))
+    if rng.random() < 0.15:
+        payload["fail_first"] = rng.choice((1, 2))
+    if rng.random() < 0.3:
+        payload["retry_in"] = rng.choice((0.1, 1.0))
+    if "crashing_handler" in faults and rng.random() < 0.15:
         payload["end"] = "crash"
-    if "hung_handler" in faults and dice.random() < 0.3:
-        payload["deaf"] = dice.choice((0.3, 2.0, 8.0))
-    if "blocked_loop" in faults and dice.random() < 0.15 and steps:
-        payload["block"] = dice.choice((0.5, 2.0, 5.0))
-    if "poison" in faults and dice.random() < 0.08:
+    if "hung_handler" in faults and rng.random() < 0.3:
+        payload["deaf"] = rng.choice((0.3, 2.0, 8.0))
+    if "blocked_loop" in faults and rng.random() < 0.15 and steps:
+        payload["block"] = rng.choice((0.5, 2.0, 5.0))
+    if "poison" in faults and rng.random() < 0.08:
         payload["poison"] = True
     return payload

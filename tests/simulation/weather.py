@@ -47,12 +47,12 @@ class Spell:
     chance: float
     seconds: float
     node: str | None
-    dice: random.Random
+    rng: random.Random
 
     def befalls(self, node: str | None) -> bool:
         if self.node is not None and self.node != node:
             return False
-        return self.chance >= 1 or self.dice.random() < self.chance
+        return self.chance >= 1 or self.rng.random() < self.chance
 
 
 @attrs.define(eq=False)
@@ -62,7 +62,7 @@ class Weather:
     """
 
     now: Callable[[], float]
-    dice: random.Random
+    rng: random.Random
     lag_seconds: float
     counts: Counter[str] = attrs.field(factory=Counter[str])
     spells: list[Spell] = attrs.field(factory=list[Spell])
@@ -82,7 +82,7 @@ class Weather:
         if not changes or not self.lag_seconds:
             return CALM
         lag = self.lag_seconds
-        return Fate(lag * self.dice.random(), lag * self.dice.random())
+        return Fate(lag * self.rng.random(), lag * self.rng.random())
 
     def _befallen(self, node: str | None, changes: bool) -> Fate | None:
         now = self.now()
@@ -110,32 +110,32 @@ CALM = Fate()
 
 
 def _lost(spell: Spell) -> Fate:
-    return Fate(lost=True, gives_up=spell.seconds * spell.dice.random())
+    return Fate(lost=True, gives_up=spell.seconds * spell.rng.random())
 
 
 def _reply_lost(spell: Spell) -> Fate:
-    there = 0.05 * spell.dice.random()
-    return Fate(there, gives_up=there + spell.seconds * spell.dice.random())
+    there = 0.05 * spell.rng.random()
+    return Fate(there, gives_up=there + spell.seconds * spell.rng.random())
 
 
 def _late(spell: Spell) -> Fate:
-    return Fate(spell.seconds * (1 + spell.dice.random()), gives_up=0.5 * spell.dice.random())
+    return Fate(spell.seconds * (1 + spell.rng.random()), gives_up=0.5 * spell.rng.random())
 
 
 def _slow(spell: Spell) -> Fate:
-    return Fate(there=spell.seconds * spell.dice.random(), back=0.01)
+    return Fate(there=spell.seconds * spell.rng.random(), back=0.01)
 
 
 def _slow_reply(spell: Spell) -> Fate:
-    return Fate(there=0.01, back=spell.seconds * spell.dice.random())
+    return Fate(there=0.01, back=spell.seconds * spell.rng.random())
 
 
 def _refused(trouble: str) -> Callable[[Spell], Fate]:
-    return lambda spell: Fate(there=0.2 * spell.dice.random(), refusal=trouble)
+    return lambda spell: Fate(there=0.2 * spell.rng.random(), refusal=trouble)
 
 
 def _interrupted(spell: Spell) -> Fate:
-    return Fate(there=0.01, interrupted=spell.dice.randrange(1, 400))
+    return Fate(there=0.01, interrupted=spell.rng.randrange(1, 400))
 
 
 _MAKERS: dict[str, Callable[[Spell], Fate]] = {

@@ -49,7 +49,7 @@ class World:
         self.catalog = catalog_of(self.settings, scenario.caps)
         self.recorder = Recorder(self.now, **header_of(self))
         self.store = Store(self.now, self.recorder, self._hint)
-        self.weather = Weather(self.now, self.dice("weather"), scenario.lag_seconds, self.counts)
+        self.weather = Weather(self.now, self.rng("weather"), scenario.lag_seconds, self.counts)
         self.receiver = Receiver(self.recorder, self.weather)
         self.processes: dict[str, Process] = {}  # the latest of each name
         self.started: list[Process] = []  # all that there ever were
@@ -59,7 +59,7 @@ class World:
     def now(self) -> float:
         return trio.current_time() + self.slept_seconds
 
-    def dice(self, name: str) -> random.Random:
+    def rng(self, name: str) -> random.Random:
         return random.Random(f"{self.scenario.seed} {name}")
 
     def befallen(self, what: str) -> None:

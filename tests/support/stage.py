@@ -177,7 +177,7 @@ class Stage:
             catalog=Catalog(self.kinds.values()),
             engine=WatchedEngine(self.line(name), metrics, log, trio.current_time),
             node=name,
-            dice=random.Random(f"{name}{namesakes or ''}"),
+            rng=random.Random(f"{name}{namesakes or ''}"),
             metrics=metrics,
             log=log,
             boottime=lambda: trio.current_time() + sleep["seconds"],

@@ -40,24 +40,24 @@ class Model(Nodes):
     # clients
 
     def _use(self) -> None:
-        dice = self._dice
+        rng = self._rng
         if self.history.t > self._users_until or not self._left:
             self._left = 0
             if self.store.paused:
                 self._client("resume_queue", {}, self._resume_queue)
             return
-        if dice.random() < 0.7 or not self.store.made:
+        if rng.random() < 0.7 or not self.store.made:
             self._left -= 1
             self._enqueue()
-        elif dice.random() < 0.9:
-            op = dice.choice(["cancel", "pause", "resume", "release", "clear", "resume"])
-            job = dice.randint(max(1, self.store.made - 30), self.store.made)
+        elif rng.random() < 0.9:
+            op = rng.choice(["cancel", "pause", "resume", "release", "clear", "resume"])
+            job = rng.randint(max(1, self.store.made - 30), self.store.made)
             self._client(op, {"job": job}, lambda: self.store.control(op, job))
         elif self.store.paused:
             self._client("resume_queue", {}, self._resume_queue)
         else:
             self._client("pause_queue", {}, self._pause_queue)
-        self._after(dice.expovariate(max(1.5, self._left / self._users_until * 2)), self._use)
+        self._after(rng.expovariate(max(1.5, self._left / self._users_until * 2)), self._use)
 
     def _client(self, op: str, asked: Told, carry: Carry) -> None:
         self._ask(op, "client:shop", asked, carry, lambda _status, _result: None)
@@ -71,18 +71,18 @@ class Model(Nodes):
         return {}
 
     def _enqueue(self) -> None:
-        dice, number = self._dice, self._left
-        options: Told = {"kind": dice.choice(["report", "report", "capped"])}
-        if dice.random() < 0.3:
-            options["target"] = dice.choice("xyz")
-        if dice.random() < 0.1:
-            options["delay_seconds"] = dice.choice([3.0, 20.0])
-        if dice.random() < 0.05:
+        rng, number = self._rng, self._left
+        options: Told = {"kind": rng.choice(["report", "report", "capped"])}
+        if rng.random() < 0.3:
+            options["target"] = rng.choice("xyz")
+        if rng.random() < 0.1:
+            options["delay_seconds"] = rng.choice([3.0, 20.0])
+        if rng.random() < 0.05:
             options["hold"] = True
-        if dice.random() < 0.15:
-            options["dedup_key"] = dice.choice(["k1", "k2"])
-        if dice.random() < 0.2:
-            options["priority"] = dice.choice([-1, 5])
+        if rng.random() < 0.15:
+            options["dedup_key"] = rng.choice(["k1", "k2"])
+        if rng.random() < 0.2:
+            options["priority"] = rng.choice([-1, 5])
         asked = {**options, "payload": {"number": number}}
         self._client("enqueue", asked, lambda: self.store.enqueue(number, **options))
 
@@ -91,7 +91,7 @@ class Model(Nodes):
     def _disturb(self) -> None:
         if not self._faults:
             return
-        node, what = self._dice.choice(self._nodes), self._dice.random()
+        node, what = self._rng.choice(self._nodes), self._rng.random()
         if not node.alive or node.frozen:
             pass
         elif what < 0.4:
@@ -99,13 +99,13 @@ class Model(Nodes):
         else:
             node.frozen = True
             self.history.note("fault", what="freeze", node=node.name)
-            self._after(self._dice.uniform(1, 25), lambda: self._thaw(node))
-        self._after(self._dice.uniform(3, 15), self._disturb)
+            self._after(self._rng.uniform(1, 25), lambda: self._thaw(node))
+        self._after(self._rng.uniform(3, 15), self._disturb)
 
     def _kill(self, node: Node) -> None:
         node.alive = False
         self.history.note("fault", what="kill", node=node.name)
-        self._after(self._dice.uniform(1, 20), lambda: self._start(Node(node.name)))
+        self._after(self._rng.uniform(1, 20), lambda: self._start(Node(node.name)))
 
     def _thaw(self, node: Node) -> None:
         node.frozen = False

@@ -78,7 +78,7 @@ class Line:
         self.history = History(commits=commits, **HEADER)
         self.history.step_seconds = 0.0
         self.store = store(self.history)
-        self._dice = random.Random(seed)
+        self._rng = random.Random(seed)
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._turn = 0
         self._tokens = 0
@@ -94,11 +94,11 @@ class Line:
 
     def _ask(self, op: str, who: str, asked: Told, carry: Carry, heard: Heard) -> None:
         """Over the line: it may be lost on either way, or be carried out after all."""
-        dice, call = self._dice, self.history.call(op, who, **asked)
-        fate = dice.random() if self._faults else 1.0
-        there, back = dice.uniform(0.001, 0.05), dice.uniform(0.001, 0.05)
+        rng, call = self._rng, self.history.call(op, who, **asked)
+        fate = rng.random() if self._faults else 1.0
+        there, back = rng.uniform(0.001, 0.05), rng.uniform(0.001, 0.05)
         if fate < 0.03:
-            there = dice.uniform(1, 12)  # late, and nobody waits for it
+            there = rng.uniform(1, 12)  # late, and nobody waits for it
         known: list[Told | None] = []
 
         def arrive() -> None:

@@ -29,7 +29,7 @@ class Nodes(Line):
         self._nodes = [*others, node]
         self.history.note("process", what="started", node=node.name)
         for act in (self._poll, self._beat, self._reap, self._lead, self._clean):
-            self._at(node, self._dice.uniform(0, 1), act)
+            self._at(node, self._rng.uniform(0, 1), act)
 
     def _at(self, node: Node, seconds: float, act: Callable[[Node], None]) -> None:
         self._after(seconds, lambda: self._awake(node, lambda: act(node)))
@@ -70,7 +70,7 @@ class Nodes(Line):
         self._by(node, "claim", asked, lambda: self.store.claim(node.name, token, free), heard)
 
     def _begin(self, node: Node, one: Told, token: str, sent: float) -> None:
-        length = self._dice.choice([0.05, 0.3, 1.0, 6.0, 15.0])
+        length = self._rng.choice([0.05, 0.3, 1.0, 6.0, 15.0])
         work = Work(one["job"], token, one["attempt"], sent, self.history.t + length)
         if self.history.t > self._deadline(work):
             return
@@ -92,7 +92,7 @@ class Nodes(Line):
         if self.history.t > self._deadline(work):
             self._drop(node, work)
             return
-        choice = self._dice.random()
+        choice = self._rng.random()
         good = choice < 0.75 or not self._faults
         self._handler(node, work, "effect")
         self._handler(node, work, "end", outcome="success" if good else "failure")

@@ -43,11 +43,11 @@ class Catalogs:
     name: str = "catalog"
     share: int = 4
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        whole = tables(dice) if dice.random() < 0.7 else stretch(dice)
-        if dice.random() < 0.1 and corpus:
-            whole = crossed(dice, whole, dice.choice(corpus))
-        return whole if dice.random() < 0.4 else changed(dice, whole, PIECES, 3)
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        whole = tables(rng) if rng.random() < 0.7 else stretch(rng)
+        if rng.random() < 0.1 and corpus:
+            whole = crossed(rng, whole, rng.choice(corpus))
+        return whole if rng.random() < 0.4 else changed(rng, whole, PIECES, 3)
 
     def check(self, whole: bytes) -> None:
         file = Path(_folder().name) / "kinds.toml"
@@ -65,19 +65,19 @@ class Catalogs:
 CATALOG = Catalogs()
 
 
-def tables(dice: Random) -> bytes:
+def tables(rng: Random) -> bytes:
     lines = list[str]()
-    for _ in range(dice.randint(1, 4)):
-        lines.append(dice.choice(TABLES).format(dice.choice(("a", "a", "video", "noop", "A-1"))))
-        for _ in range(dice.randint(0, 4)):
-            lines.append(f"{dice.choice(KEYS)} = {dice.choice(KIND_VALUES)}")
+    for _ in range(rng.randint(1, 4)):
+        lines.append(rng.choice(TABLES).format(rng.choice(("a", "a", "video", "noop", "A-1"))))
+        for _ in range(rng.randint(0, 4)):
+            lines.append(f"{rng.choice(KEYS)} = {rng.choice(KIND_VALUES)}")
     return "\n".join(lines).encode()
 
 
-def stretch(dice: Random) -> bytes:
+def stretch(rng: Random) -> bytes:
     lines = SHIPPED.splitlines(keepends=True)
-    start = dice.randrange(len(lines))
-    return b"".join(lines[start : start + dice.randint(1, 30)])
+    start = rng.randrange(len(lines))
+    return b"".join(lines[start : start + rng.randint(1, 30)])
 
 
 @cache

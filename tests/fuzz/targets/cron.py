@@ -45,17 +45,17 @@ class Crons:
     name: str = "cron"
     share: int = 10
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        fields = " ".join(field(dice, place) for place in range(5)).encode()
-        if dice.random() < 0.1:
-            fields = b"%d " % dice.randrange(60) + fields
-        if dice.random() < 0.1 and corpus:
-            fields = crossed(dice, fields, dice.choice(corpus).split(b"|")[0])
-        if dice.random() < 0.4:
-            fields = changed(dice, fields, PIECES, 3)
-        minutes = dice.randrange(-120, 120)
-        moment = datetime.fromisoformat(dice.choice(MOMENTS)) + minutes * MINUTE
-        return b"|".join((fields, dice.choice(ZONES).encode(), moment.isoformat().encode()))
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        fields = " ".join(field(rng, place) for place in range(5)).encode()
+        if rng.random() < 0.1:
+            fields = b"%d " % rng.randrange(60) + fields
+        if rng.random() < 0.1 and corpus:
+            fields = crossed(rng, fields, rng.choice(corpus).split(b"|")[0])
+        if rng.random() < 0.4:
+            fields = changed(rng, fields, PIECES, 3)
+        minutes = rng.randrange(-120, 120)
+        moment = datetime.fromisoformat(rng.choice(MOMENTS)) + minutes * MINUTE
+        return b"|".join((fields, rng.choice(ZONES).encode(), moment.isoformat().encode()))
 
     def check(self, whole: bytes) -> None:
         text, zone, moment = parts_of(whole)
@@ -192,21 +192,21 @@ def latest_shown(zone: ZoneInfo, moment: datetime) -> datetime:
     return max(one.astimezone(zone).replace(tzinfo=None) for one in every)
 
 
-def field(dice: Random, place: int) -> str:
+def field(rng: Random, place: int) -> str:
     low, high = RANGES[place]
-    choice = dice.random()
+    choice = rng.random()
     if choice < 0.45:
-        return "*" if dice.random() < 0.7 else f"*/{dice.randint(1, high)}"
+        return "*" if rng.random() < 0.7 else f"*/{rng.randint(1, high)}"
     if choice < 0.5 and place > 2:
-        return dice.choice(MONTHS if place == 3 else DAYS)
+        return rng.choice(MONTHS if place == 3 else DAYS)
     if choice < 0.52 and place == 2:
-        return dice.choice(("L", "LW", "15W", "?"))
-    return ",".join(span(dice, low, high) for _ in range(dice.randint(1, 3)))
+        return rng.choice(("L", "LW", "15W", "?"))
+    return ",".join(span(rng, low, high) for _ in range(rng.randint(1, 3)))
 
 
-def span(dice: Random, low: int, high: int) -> str:
-    first = dice.randint(low, high)
-    if dice.random() < 0.5:
+def span(rng: Random, low: int, high: int) -> str:
+    first = rng.randint(low, high)
+    if rng.random() < 0.5:
         return str(first)
-    step = f"/{dice.randint(1, 12)}" if dice.random() < 0.5 else ""
-    return f"{first}-{dice.randint(first, high)}{step}"
+    step = f"/{rng.randint(1, 12)}" if rng.random() < 0.5 else ""
+    return f"{first}-{rng.randint(first, high)}{step}"

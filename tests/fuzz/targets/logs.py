@@ -39,15 +39,15 @@ PIECES = (
 )
 
 
-def line(dice: Random, position: int) -> str:
-    type_ = dice.choice(TYPES)
-    job = dice.randint(1, 4) if type_.startswith("job.") else None
-    data = {key: dice.choice(VALUES) for key in EVENTS[type_] if dice.random() < 0.6}
-    if dice.random() < 0.7:
-        data["attempt"] = dice.randint(1, 3)
-    hour = dice.choice((0, 9, 23))
+def line(rng: Random, position: int) -> str:
+    type_ = rng.choice(TYPES)
+    job = rng.randint(1, 4) if type_.startswith("job.") else None
+    data = {key: rng.choice(VALUES) for key in EVENTS[type_] if rng.random() < 0.6}
+    if rng.random() < 0.7:
+        data["attempt"] = rng.randint(1, 3)
+    hour = rng.choice((0, 9, 23))
     told = {"id": position, "at": f"2030-01-01T{hour:02}:00:00Z", "type": type_, "job_id": job}
-    return json.dumps(told | {"target": dice.choice((None, "a", "b")), "data": data})
+    return json.dumps(told | {"target": rng.choice((None, "a", "b")), "data": data})
 
 
 @attrs.frozen
@@ -55,12 +55,12 @@ class Logs:
     name: str = "logs"
     share: int = 8
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        count = dice.randint(1, 12)
-        whole = "\n".join(line(dice, place) for place in range(1, count + 1)).encode()
-        if dice.random() < 0.1 and corpus:
-            whole = crossed(dice, whole, dice.choice(corpus))
-        return whole if dice.random() < 0.6 else changed(dice, whole, PIECES, 3)
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        count = rng.randint(1, 12)
+        whole = "\n".join(line(rng, place) for place in range(1, count + 1)).encode()
+        if rng.random() < 0.1 and corpus:
+            whole = crossed(rng, whole, rng.choice(corpus))
+        return whole if rng.random() < 0.6 else changed(rng, whole, PIECES, 3)
 
     def check(self, whole: bytes) -> None:
         judge = Judge()

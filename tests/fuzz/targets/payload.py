@@ -70,15 +70,15 @@ PIECES = (
 )
 
 
-def json_text(dice: Random, depth: int) -> str:
+def json_text(rng: Random, depth: int) -> str:
     """JSON, mostly."""
-    choice = dice.random()
+    choice = rng.random()
     if depth <= 0 or choice < 0.4:
-        return dice.choice(SCALARS)
-    parts = [json_text(dice, depth - dice.randint(1, 4)) for _ in range(dice.randint(0, 3))]
+        return rng.choice(SCALARS)
+    parts = [json_text(rng, depth - rng.randint(1, 4)) for _ in range(rng.randint(0, 3))]
     if choice < 0.7:
         return f"[{', '.join(parts)}]"
-    return "{" + ",".join(f"{dice.choice(KEYS)}: {part}" for part in parts) + "}"
+    return "{" + ",".join(f"{rng.choice(KEYS)}: {part}" for part in parts) + "}"
 
 
 @attrs.frozen
@@ -86,11 +86,11 @@ class Payloads:
     name: str = "payload"
     share: int = 40
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        whole = json_text(dice, dice.randint(0, DEPTH_MAX)).encode("utf-8", "surrogatepass")
-        if dice.random() < 0.1 and corpus:
-            whole = crossed(dice, whole, dice.choice(corpus))
-        return whole if dice.random() < 0.5 else changed(dice, whole, PIECES, 3)
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        whole = json_text(rng, rng.randint(0, DEPTH_MAX)).encode("utf-8", "surrogatepass")
+        if rng.random() < 0.1 and corpus:
+            whole = crossed(rng, whole, rng.choice(corpus))
+        return whole if rng.random() < 0.5 else changed(rng, whole, PIECES, 3)
 
     def check(self, whole: bytes) -> None:
         text = text_of(whole)

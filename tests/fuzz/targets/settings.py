@@ -64,32 +64,32 @@ def shipped_lines() -> tuple[bytes, ...]:
     return tuple(SHIPPED_FILE.read_bytes().splitlines(keepends=True))
 
 
-def toml_file(dice: Random) -> bytes:
+def toml_file(rng: Random) -> bytes:
     """Tables and keys that exist, mostly, with values that mostly do not fit."""
     lines = list[str]()
-    for _ in range(dice.randint(1, 4)):
-        section, _, _ = dice.choice(list(keys())).partition(".")
-        lines.append(f"[{section if dice.random() < 0.7 else dice.choice(NAMES)}]")
+    for _ in range(rng.randint(1, 4)):
+        section, _, _ = rng.choice(list(keys())).partition(".")
+        lines.append(f"[{section if rng.random() < 0.7 else rng.choice(NAMES)}]")
         inside = [key.partition(".")[2] for key in keys() if key.startswith(f"{section}.")]
-        for _ in range(dice.randint(0, 4)):
-            name = dice.choice(inside if dice.random() < 0.8 else OF_NAMED)
-            lines.append(f"{name} = {dice.choice(VALUES)}")
+        for _ in range(rng.randint(0, 4)):
+            name = rng.choice(inside if rng.random() < 0.8 else OF_NAMED)
+            lines.append(f"{name} = {rng.choice(VALUES)}")
     return "\n".join(lines).encode()
 
 
-def some_shipped(dice: Random) -> bytes:
+def some_shipped(rng: Random) -> bytes:
     lines = shipped_lines()
-    start = dice.randrange(len(lines))
-    return b"".join(lines[start : start + dice.randint(1, 30)])
+    start = rng.randrange(len(lines))
+    return b"".join(lines[start : start + rng.randint(1, 30)])
 
 
-def assignment(dice: Random) -> tuple[str, str]:
+def assignment(rng: Random) -> tuple[str, str]:
     """A key and a value, as variables and arguments say it."""
-    key = dice.choice(list(keys()))
-    if dice.random() < 0.3:
-        key = f"{dice.choice(NAMES)}.{dice.choice(OF_NAMED)}"
-    value = dice.choice(VALUES)
-    return key, value.strip('"') if dice.random() < 0.5 else value
+    key = rng.choice(list(keys()))
+    if rng.random() < 0.3:
+        key = f"{rng.choice(NAMES)}.{rng.choice(OF_NAMED)}"
+    value = rng.choice(VALUES)
+    return key, value.strip('"') if rng.random() < 0.5 else value
 
 
 @attrs.frozen
@@ -101,11 +101,11 @@ class Settings:
     make_whole: Callable[[Random], bytes]
     load: Callable[[bytes], Loaded]
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        whole = self.make_whole(dice)
-        if dice.random() < 0.1 and corpus:
-            whole = crossed(dice, whole, dice.choice(corpus))
-        return whole if dice.random() < 0.4 else changed(dice, whole, PIECES, 3)
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        whole = self.make_whole(rng)
+        if rng.random() < 0.1 and corpus:
+            whole = crossed(rng, whole, rng.choice(corpus))
+        return whole if rng.random() < 0.4 else changed(rng, whole, PIECES, 3)
 
     def check(self, whole: bytes) -> None:
         try:
@@ -149,20 +149,20 @@ def _variables(whole: bytes) -> Mapping[str, str]:
     return {name: value for name, found, value in pairs if found and name}
 
 
-def variables(dice: Random) -> bytes:
-    found = [assignment(dice) for _ in range(dice.randint(1, 3))]
+def variables(rng: Random) -> bytes:
+    found = [assignment(rng) for _ in range(rng.randint(1, 3))]
     names = [key.upper().replace(".", "__") for key, _ in found]
     pairs = (f"MUSTERD_{name}={value}" for name, (_, value) in zip(names, found, strict=True))
     return "\0".join(pairs).encode("utf-8", "surrogatepass")
 
 
-def arguments(dice: Random) -> bytes:
-    found = (assignment(dice) for _ in range(dice.randint(1, 3)))
+def arguments(rng: Random) -> bytes:
+    found = (assignment(rng) for _ in range(rng.randint(1, 3)))
     return "\0".join(f"{key}={value}" for key, value in found).encode("utf-8", "surrogatepass")
 
 
-def files(dice: Random) -> bytes:
-    return toml_file(dice) if dice.random() < 0.7 else some_shipped(dice)
+def files(rng: Random) -> bytes:
+    return toml_file(rng) if rng.random() < 0.7 else some_shipped(rng)
 
 
 FILES = Settings("config_file", 5, files, of_file)

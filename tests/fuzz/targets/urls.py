@@ -44,33 +44,33 @@ PIECES = (
 )
 
 
-def spelled(dice: Random, text: str) -> str:
+def spelled(rng: Random, text: str) -> str:
     """An IPv4 address in one of the ways that libc reads."""
     number = int(ipaddress.IPv4Address(text))
     parts = [int(one) for one in text.split(".")]
     forms = (
         *(text, str(number), hex(number), oct(number).replace("0o", "0"), f"0x{number:08X}"),
-        ".".join(dice.choice((str(one), hex(one), f"0{one:o}", f"{one:03}")) for one in parts),
+        ".".join(rng.choice((str(one), hex(one), f"0{one:o}", f"{one:03}")) for one in parts),
         f"{parts[0]}.{number & 0xFFFFFF}",
         f"{parts[0]}.{parts[1]}.{number & 0xFFFF}",
         f"{text}.",
         f"000000000{parts[0]:o}.{parts[1]}.{parts[2]}.{parts[3]}",
     )
-    return dice.choice(forms)
+    return rng.choice(forms)
 
 
-def host(dice: Random) -> str:
-    choice = dice.random()
+def host(rng: Random) -> str:
+    choice = rng.random()
     if choice < 0.3:
-        return spelled(dice, dice.choice(PRIVATE_V4))
+        return spelled(rng, rng.choice(PRIVATE_V4))
     if choice < 0.6:
-        four = dice.choice((*PRIVATE_V4, "8.8.8.8"))
+        four = rng.choice((*PRIVATE_V4, "8.8.8.8"))
         number = int(ipaddress.IPv4Address(four))
-        inner = dice.choice(IN_V6).format(four, f"{number >> 16:x}:{number & 0xFFFF:x}")
-        return f"[{inner}{dice.choice(('', '', '%1', '%25eth0'))}]"
+        inner = rng.choice(IN_V6).format(four, f"{number >> 16:x}:{number & 0xFFFF:x}")
+        return f"[{inner}{rng.choice(('', '', '%1', '%25eth0'))}]"
     if choice < 0.7:
-        return f"[{ipaddress.IPv6Address(dice.getrandbits(128))}]"
-    return dice.choice((*NAMES, *PUBLIC, "[::1]", "[::]", "[fe80::1]", "[fc00::1]"))
+        return f"[{ipaddress.IPv6Address(rng.getrandbits(128))}]"
+    return rng.choice((*NAMES, *PUBLIC, "[::1]", "[::]", "[fe80::1]", "[fc00::1]"))
 
 
 @attrs.frozen
@@ -80,13 +80,13 @@ class Urls:
     name: str = "urls"
     share: int = 25
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        url = (plain_url if dice.random() < 0.6 else odd_url)(dice).encode()
-        if dice.random() < 0.1 and corpus:
-            url = crossed(dice, url, dice.choice(corpus).split(b"|")[0])
-        if dice.random() < 0.3:
-            url = changed(dice, url, PIECES, 3)
-        return b"|".join((url, b",".join(answers(dice)), b",".join(answers(dice))))
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        url = (plain_url if rng.random() < 0.6 else odd_url)(rng).encode()
+        if rng.random() < 0.1 and corpus:
+            url = crossed(rng, url, rng.choice(corpus).split(b"|")[0])
+        if rng.random() < 0.3:
+            url = changed(rng, url, PIECES, 3)
+        return b"|".join((url, b",".join(answers(rng)), b",".join(answers(rng))))
 
     def check(self, whole: bytes) -> None:
         text, _, rest = whole.decode("utf-8", "replace").partition("|")
@@ -106,30 +106,28 @@ class Urls:
 URLS = Urls()
 
 
-def plain_url(dice: Random) -> str:
+def plain_url(rng: Random) -> str:
     """Nothing is wrong with it but, perhaps, where it leads."""
-    where = dice.choice(NAMES) if dice.random() < 0.5 else host(dice)
-    return f"https://{where}{dice.choice(('', ':443', ':8443'))}{dice.choice(('', '/', '/x?y=z'))}"
+    where = rng.choice(NAMES) if rng.random() < 0.5 else host(rng)
+    return f"https://{where}{rng.choice(('', ':443', ':8443'))}{rng.choice(('', '/', '/x?y=z'))}"
 
 
-def odd_url(dice: Random) -> str:
-    port = dice.choice(
+def odd_url(rng: Random) -> str:
+    port = rng.choice(
         ("", "", ":443", ":0", ":65536", ":", ":x", ":00443", ":000443", ":0000000443")
     )
-    user = dice.choice(("", "", "", "u@", "u:p@", "127.0.0.1@", "example.com@"))
-    scheme = dice.choice(("https://", "https://", "http://", "HTTPS://", "https:/", "//", ""))
-    return f"{scheme}{user}{host(dice)}{port}{dice.choice(TAILS)}"
+    user = rng.choice(("", "", "", "u@", "u:p@", "127.0.0.1@", "example.com@"))
+    scheme = rng.choice(("https://", "https://", "http://", "HTTPS://", "https:/", "//", ""))
+    return f"{scheme}{user}{host(rng)}{port}{rng.choice(TAILS)}"
 
 
-def answers(dice: Random) -> list[bytes]:
+def answers(rng: Random) -> list[bytes]:
     """What a name server may say, some of it made to lead astray."""
-    found = [
-        dice.choice((*PRIVATE_V4, *PUBLIC, *PUBLIC)).encode() for _ in range(dice.randint(0, 3))
-    ]
-    if dice.random() < 0.3:
-        found.append(str(ipaddress.IPv6Address(dice.getrandbits(128))).encode())
-    if dice.random() < 0.3:
-        found.append(host(dice).strip("[]").encode())
+    found = [rng.choice((*PRIVATE_V4, *PUBLIC, *PUBLIC)).encode() for _ in range(rng.randint(0, 3))]
+    if rng.random() < 0.3:
+        found.append(str(ipaddress.IPv6Address(rng.getrandbits(128))).encode())
+    if rng.random() < 0.3:
+        found.append(host(rng).strip("[]").encode())
     return found
 
 

@@ -71,15 +71,15 @@ def test_the_same_seed_gives_the_same_history() -> None:
 Forgery = Callable[[list[Record], int, random.Random], None]
 
 
-def drop(lines: list[Record], place: int, dice: random.Random) -> None:
+def drop(lines: list[Record], place: int, rng: random.Random) -> None:
     del lines[place]
 
 
-def double(lines: list[Record], place: int, dice: random.Random) -> None:
+def double(lines: list[Record], place: int, rng: random.Random) -> None:
     lines.insert(place, dict(lines[place]))
 
 
-def swap(lines: list[Record], place: int, dice: random.Random) -> None:
+def swap(lines: list[Record], place: int, rng: random.Random) -> None:
     """With the next line of its kind about the same job."""
     key = "job" if "job" in lines[place] else "job_id"
     for other in range(place + 1, len(lines)):
@@ -89,29 +89,29 @@ def swap(lines: list[Record], place: int, dice: random.Random) -> None:
             return
 
 
-def other_token(lines: list[Record], place: int, dice: random.Random) -> None:
-    lines[place] = {**lines[place], "token": dice.choice(tokens_of(lines))}
+def other_token(lines: list[Record], place: int, rng: random.Random) -> None:
+    lines[place] = {**lines[place], "token": rng.choice(tokens_of(lines))}
 
 
-def other_attempt(lines: list[Record], place: int, dice: random.Random) -> None:
+def other_attempt(lines: list[Record], place: int, rng: random.Random) -> None:
     line = json.loads(json.dumps(lines[place]))
     where = line.get("data") or (line.get("jobs") or [line])[0]
-    where["attempt"] = max(1, where.get("attempt", 1) + dice.choice([-2, -1, 1, 2]))
+    where["attempt"] = max(1, where.get("attempt", 1) + rng.choice([-2, -1, 1, 2]))
     lines[place] = line
 
 
-def other_state(lines: list[Record], place: int, dice: random.Random) -> None:
+def other_state(lines: list[Record], place: int, rng: random.Random) -> None:
     states = {"queued", "running", "paused", "succeeded", "failed", "canceled"}
     field = "to" if "to" in lines[place] else "state"
-    choice = dice.choice(sorted(states - {lines[place][field]}))
+    choice = rng.choice(sorted(states - {lines[place][field]}))
     lines[place] = {**lines[place], field: choice}
 
 
-def other_position(lines: list[Record], place: int, dice: random.Random) -> None:
-    lines[place] = {**lines[place], "id": max(0, lines[place]["id"] - dice.randint(1, 9))}
+def other_position(lines: list[Record], place: int, rng: random.Random) -> None:
+    lines[place] = {**lines[place], "id": max(0, lines[place]["id"] - rng.randint(1, 9))}
 
 
-def is_taken(lines: list[Record], place: int, dice: random.Random) -> None:
+def is_taken(lines: list[Record], place: int, rng: random.Random) -> None:
     """What was refused to somebody counts as taken."""
     lines[place] = {**lines[place], "status": "ok"}
 
@@ -168,12 +168,12 @@ def test_most_forgeries_are_noticed(commits: bool, hidden: set[str]) -> None:
     assert share >= SHARE_MIN
 
 
-def forgeries_of(whole: list[Record], dice: random.Random) -> Iterator[tuple[str, list[Record]]]:
+def forgeries_of(whole: list[Record], rng: random.Random) -> Iterator[tuple[str, list[Record]]]:
     for name, forge, fits in FORGERIES:
         places = [place for place, line in enumerate(whole) if fits(line)]
-        for place in dice.sample(places, min(FORGERIES_OF_EACH, len(places))):
+        for place in rng.sample(places, min(FORGERIES_OF_EACH, len(places))):
             forged = list(whole)
-            forge(forged, place, dice)
+            forge(forged, place, rng)
             if forged != whole:
                 yield name, forged
 

@@ -72,16 +72,16 @@ class Fits:
         return shown.minute in self.minute and shown.hour in self.hour
 
 
-def field(dice: Random, numbers: range, *, starred: bool) -> tuple[str, frozenset[int]]:
+def field(rng: Random, numbers: range, *, starred: bool) -> tuple[str, frozenset[int]]:
     """A field as it is written, and the numbers that it means."""
-    step = dice.randint(1, 12)
+    step = rng.randint(1, 12)
     if starred:
         return ("*" if step == 1 else f"*/{step}"), frozenset(numbers[::step])
     parts, meant = list[str](), set[int]()
-    for _ in range(dice.randint(1, 3)):
-        low, step = dice.choice(numbers), dice.randint(1, 12)
-        high = dice.randint(low, numbers[-1])
-        is_range = high > low and dice.random() < 0.5
+    for _ in range(rng.randint(1, 3)):
+        low, step = rng.choice(numbers), rng.randint(1, 12)
+        high = rng.randint(low, numbers[-1])
+        is_range = high > low and rng.random() < 0.5
         parts.append(f"{low}-{high}/{step}" if is_range else str(low))
         meant.update(range(low, high + 1, step) if is_range else (low,))
     return ",".join(parts), frozenset(meant)
@@ -92,10 +92,10 @@ def field(dice: Random, numbers: range, *, starred: bool) -> tuple[str, frozense
 def test_slots_are_those_that_counting_minutes_gives(
     zone: str, day: datetime, starred: bool
 ) -> None:
-    dice = Random(f"{zone} {day} {starred}")
+    rng = Random(f"{zone} {day} {starred}")
     for _ in range(EXAMPLES):
-        minute, minutes_meant = field(dice, MINUTES, starred=dice.random() < 0.5)
-        hour, hours_meant = field(dice, HOURS, starred=starred)
+        minute, minutes_meant = field(rng, MINUTES, starred=rng.random() < 0.5)
+        hour, hours_meant = field(rng, HOURS, starred=starred)
         fits = Fits(minutes_meant, hours_meant)
         wanted = list((elapsed if starred else on_the_wall)(zone, day, fits))
         text = f"{minute} {hour} * * *"

@@ -4,8 +4,8 @@ from typing import get_args
 
 import attrs
 
-from musterd.manager.scaling import observing
 from musterd.manager.node.status import Decision
+from musterd.manager.scaling import observing
 from musterd.manager.scaling.decision import Limit
 from musterd.manager.scaling.shares import Others, share_of
 from musterd.store.nodes import LIVE_SECONDS, YOUNG_SECONDS

@@ -56,8 +56,8 @@ class Broken:
 
     name, share = "broken", 1
 
-    def make(self, dice: Random, corpus: Sequence[bytes]) -> bytes:
-        return dice.randbytes(3) + dice.choice((b"x", b"y", b"z", b"no"))
+    def make(self, rng: Random, corpus: Sequence[bytes]) -> bytes:
+        return rng.randbytes(3) + rng.choice((b"x", b"y", b"z", b"no"))
 
     def check(self, whole: bytes) -> None:
         if b"x" in whole:

@@ -36,8 +36,8 @@ def test_recent_runs_count_more_than_old_ones() -> None:
 
 
 def test_the_spread_is_that_of_the_runs() -> None:
-    dice, times = Random(3), ServiceTimes()
-    times.note([report(dice.gauss(10, 2)) for _ in range(5_000)])
+    rng, times = Random(3), ServiceTimes()
+    times.note([report(rng.gauss(10, 2)) for _ in range(5_000)])
     seen = times.standing("a", None, None)
     assert seen.mean_seconds == pytest.approx(10, abs=1)
     assert seen.deviation_seconds == pytest.approx(2, abs=1)

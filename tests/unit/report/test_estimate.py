@@ -46,13 +46,13 @@ def played_out(rests: list[float], ahead: list[float]) -> float:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_the_start_lies_in_the_band_whatever_the_order(seed: int) -> None:
-    dice = Random(seed)
-    lengths = {name: dice.uniform(0.01, 20) for name in "abc"}
+    rng = Random(seed)
+    lengths = {name: rng.uniform(0.01, 20) for name in "abc"}
     kinds = {name: known(seconds) for name, seconds in lengths.items()}
-    workers = dice.randint(1, 9)
-    in_hand = [dice.choice("abc") for _ in range(workers)]
-    ran = [dice.uniform(0, lengths[name]) for name in in_hand]
-    ahead = [dice.choice("abc") for _ in range(dice.randint(0, 60))]
+    workers = rng.randint(1, 9)
+    in_hand = [rng.choice("abc") for _ in range(workers)]
+    ran = [rng.uniform(0, lengths[name]) for name in in_hand]
+    ahead = [rng.choice("abc") for _ in range(rng.randint(0, 60))]
     leased = [Leased(n, name, "north", n, ran[n]) for n, name in enumerate(in_hand)]
     before = {name: ahead.count(name) for name in set(ahead)}
     band = estimate(seen([node(workers, workers, **kinds)], before, leased))
@@ -132,12 +132,12 @@ def test_times_that_vary_widen_the_band() -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_the_start_lies_in_the_band_where_fewer_may_run_than_there_are_workers(seed: int) -> None:
-    dice = Random(seed)
-    most = dice.randint(1, 6)
-    lengths = {name: dice.uniform(0.01, 20) for name in "ab"}
-    in_hand = [dice.choice("ab") for _ in range(most)]
-    ran = [dice.uniform(0, lengths[name]) for name in in_hand]
-    ahead = [dice.choice("ab") for _ in range(dice.randint(0, 40))]
+    rng = Random(seed)
+    most = rng.randint(1, 6)
+    lengths = {name: rng.uniform(0.01, 20) for name in "ab"}
+    in_hand = [rng.choice("ab") for _ in range(most)]
+    ran = [rng.uniform(0, lengths[name]) for name in in_hand]
+    ahead = [rng.choice("ab") for _ in range(rng.randint(0, 40))]
     leased = [Leased(n, name, "north", n, ran[n]) for n, name in enumerate(in_hand)]
     before = {name: ahead.count(name) for name in set(ahead)}
     kinds = Kinds({name: known(one) for name, one in lengths.items()}, max_running=most)

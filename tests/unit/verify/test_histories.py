@@ -58,8 +58,8 @@ def test_the_histories_put_most_rules_to_the_test() -> None:
 def test_where_a_log_is_cut_off_nobody_is_accused(seed: int) -> None:
     lines = [one for one in drawn(seed, commits=True).lines() if '"event"' in one]
     events = list(events_of(lines, None))
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(5):
         judge = Judge()
-        judge.take(events[dice.randrange(1, len(events)) :])
+        judge.take(events[rng.randrange(1, len(events)) :])
         assert faults_of(judge) == []

@@ -16,7 +16,7 @@ class NoDice(random.Random):
 
 @pytest.fixture
 def appetite() -> Appetite:
-    return Appetite(poll_seconds=0.25, ahead_seconds=0.02, batch_max=500, dice=NoDice())
+    return Appetite(poll_seconds=0.25, ahead_seconds=0.02, batch_max=500, rng=NoDice())
 
 
 async def look(appetite: Appetite, taken: int, asked: int) -> bool:

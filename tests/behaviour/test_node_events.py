@@ -14,7 +14,7 @@ from musterd.store.events import Event, EventFilter
 from tests.support.event_log import MemoryLog, listening
 from tests.support.stage import Stage, until
 
-QUIET = logging.getLogger("musterd.tests.chronicle")
+QUIET = logging.getLogger("musterd.tests.node_events")
 
 
 async def told(stage: Stage, group: str) -> list[Event]:
@@ -94,7 +94,7 @@ async def test_a_crew_of_thousands_is_told_as_a_whole(stage: Stage) -> None:
     node = await stage.start()
     await trio.sleep(2)
     for number in range(3_000):
-        node.tenancy().chronicle.announcer.announce("worker.hired", worker=number)
+        node.tenancy().node_events.event_writer.announce("worker.hired", worker=number)
     await trio.sleep(30)
     kept = [one.data["worker"] for one in await told(stage, "worker")][2:]
     assert kept == list(range(3_000))
@@ -103,10 +103,10 @@ async def test_a_crew_of_thousands_is_told_as_a_whole(stage: Stage) -> None:
 async def test_what_is_told_while_the_store_is_away_is_bounded_and_counted(stage: Stage) -> None:
     node = await stage.start()
     await trio.sleep(2)
-    announcer = node.tenancy().chronicle.announcer
+    event_writer = node.tenancy().node_events.event_writer
     stage.store.broken.add("events_tell")
     for number in range(WAITING_MAX + 5):
-        announcer.announce("worker.hired", worker=number)
+        event_writer.announce("worker.hired", worker=number)
     calls = stage.store.calls["events_tell"]
     await trio.sleep(60)
     assert 3 < stage.store.calls["events_tell"] - calls < 20
@@ -123,7 +123,7 @@ async def test_a_drain_without_a_store_does_not_wait_for_it(stage: Stage) -> Non
     stage.store.broken |= {"events_tell", "events_order"}
     begun = trio.current_time()
     with listening() as one:
-        reader = node.tenancy().chronicle.feed
+        reader = node.tenancy().node_events.feed
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reader.serve, one.reader)
             await trio.sleep(1)
@@ -137,7 +137,7 @@ async def test_readers_of_a_node_that_drains_are_told_to_its_end(stage: Stage) -
     await trio.sleep(2)
     with listening() as one:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.tenancy().chronicle.feed.serve, one.reader)
+            nursery.start_soon(node.tenancy().node_events.feed.serve, one.reader)
             await stage.put("report")
             await trio.sleep(0.1)
             await node.stop()
@@ -152,7 +152,7 @@ async def test_events_of_a_job_reach_a_reader_at_once(stage: Stage) -> None:
     await trio.sleep(2)
     with listening() as one:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.tenancy().chronicle.feed.serve, one.reader)
+            nursery.start_soon(node.tenancy().node_events.feed.serve, one.reader)
             await trio.sleep(1)
             await stage.put("noop")
             await trio.sleep(0.15)
