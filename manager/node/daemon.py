@@ -221,8 +221,8 @@ class Daemon:
         return Tenancy(
             TenancyPlan(
                 own, engine, lambda: self._reloader.catalog, self._tenant_limits, plan.node,
-                self._id, lambda: self._reloader.configured, plan.rng, plan.metrics, plan.log, plan.boottime,
-                plan.wall_clock, post=plan.post, load=plan.load,
+                self._id, lambda: self._reloader.configured, plan.rng, plan.metrics, plan.log,
+                plan.boottime, plan.wall_clock, post=plan.post, load=plan.load,
             )
         )  # fmt: skip
 
