@@ -16,7 +16,7 @@ from tests.checker.examples import (
     storing,
     working,
 )
-from tests.checker.examples.telling import EXAMPLES, Example
+from tests.checker.examples.story import EXAMPLES, Example
 
 __all__ = [
     "EXAMPLES",

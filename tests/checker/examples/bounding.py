@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from tests.checker.examples.telling import (
-    CLIENT,
-    NORTH,
-    SOUTH,
-    breaks,
-    claim,
-    control,
-    ending,
-    legal,
-    make,
-    settle,
-)
-from tests.checker.writing import History, stamp
+from tests.checker.examples.story import CLIENT, NORTH, SOUTH, Story, breaks, ending, legal
+from tests.checker.writing import stamp
 
 
 @breaks("S11", caps={"": 2})
-def three_in_hand_where_two_may_be(h: History) -> None:
+def three_in_hand_where_two_may_be(h: Story) -> None:
     for job in (1, 2, 3):
-        make(h, job)
-        claim(h, job, str(job))
+        h.make(job)
+        h.claim(job, str(job))
 
 
 @breaks("S11", caps={"": 9, "report": 1})
-def an_expired_job_counts_as_well(h: History) -> None:
-    make(h, 1)
-    make(h, 2)
-    claim(h, 1, "a")
+def an_expired_job_counts_as_well(h: Story) -> None:
+    h.make(1)
+    h.make(2)
+    h.claim(1, "a")
     h.wait(100)
-    claim(h, 2, "b")
+    h.claim(2, "b")
 
 
 @breaks("S11", caps={"report": 1})
-def events_tell_of_two_in_hand_for_long(h: History) -> None:
+def events_tell_of_two_in_hand_for_long(h: Story) -> None:
     for job in (1, 2):
         h.event("job.enqueued", job)
         h.event("job.started", job, attempt=1, node="north")
@@ -43,23 +32,22 @@ def events_tell_of_two_in_hand_for_long(h: History) -> None:
 
 
 @legal(caps={"": 1})
-def one_after_the_other_under_a_cap(h: History) -> None:
-    make(h, 1)
-    make(h, 2)
-    claim(h, 1, "a")
+def one_after_the_other_under_a_cap(h: Story) -> None:
+    h.make(1)
+    h.make(2)
+    h.claim(1, "a")
     end = h.call("settle", NORTH, job=1, token="a", **ending())
     h.commit(end)
-    claim(h, 2, "b", node=SOUTH)
+    h.claim(2, "b", node=SOUTH)
     h.reply(end)
     lost = h.call("settle", SOUTH, job=2, token="b", **ending())
     h.commit(lost)
     h.reply(lost, "unknown")
-    make(h, 3)
-    claim(h, 3, "c")
+    h.take(3, "c")
 
 
 @legal(caps={"": 1})
-def events_of_overlapping_transactions(h: History) -> None:
+def events_of_overlapping_transactions(h: Story) -> None:
     for job in (1, 2):
         h.event("job.enqueued", job)
     h.event("job.started", 1, attempt=1, node="north")
@@ -71,23 +59,22 @@ def events_of_overlapping_transactions(h: History) -> None:
 
 
 @breaks("S13")
-def claimed_before_it_was_due(h: History) -> None:
-    make(h, 1, delay_seconds=10)
+def claimed_before_it_was_due(h: Story) -> None:
+    h.make(1, delay_seconds=10)
     h.wait(9)
-    claim(h, 1, "a")
+    h.claim(1, "a")
 
 
 @breaks("S13")
-def a_retry_comes_too_soon(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    settle(h, 1, "a", **ending("queued", delay_seconds=4))
+def a_retry_comes_too_soon(h: Story) -> None:
+    h.take()
+    h.settle(1, "a", **ending("queued", delay_seconds=4))
     h.wait(3)
-    claim(h, 1, "b", 2)
+    h.claim(1, "b", 2)
 
 
 @breaks("S13")
-def events_tell_of_a_retry_too_soon(h: History) -> None:
+def events_tell_of_a_retry_too_soon(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("job.started", 1, attempt=1, node="north")
     h.event("job.retrying", 1, attempt=1, run_at=stamp(20))
@@ -95,36 +82,36 @@ def events_tell_of_a_retry_too_soon(h: History) -> None:
 
 
 @legal()
-def a_delayed_job_is_resumed_and_due_at_once(h: History) -> None:
-    make(h, 1, delay_seconds=100)
-    control(h, "pause", 1, "paused")
-    control(h, "resume", 1, "queued")
-    claim(h, 1, "a")
+def a_delayed_job_is_resumed_and_due_at_once(h: Story) -> None:
+    h.make(1, delay_seconds=100)
+    h.control("pause", 1, "paused")
+    h.control("resume", 1, "queued")
+    h.claim(1, "a")
 
 
 @breaks("S13")
-def events_tell_of_a_start_before_the_delay_is_over(h: History) -> None:
-    make(h, 1, delay_seconds=10)
+def events_tell_of_a_start_before_the_delay_is_over(h: Story) -> None:
+    h.make(1, delay_seconds=10)
     h.event("job.enqueued", 1)
     h.event("job.started", 1, attempt=1, node="north", at=9)
 
 
 @legal()
-def events_tell_of_a_start_after_the_delay(h: History) -> None:
-    make(h, 1, delay_seconds=10)
+def events_tell_of_a_start_after_the_delay(h: Story) -> None:
+    h.make(1, delay_seconds=10)
     h.event("job.enqueued", 1)
     h.event("job.started", 1, attempt=1, node="north", at=11)
-    make(h, 2, delay_seconds=10)
+    h.make(2, delay_seconds=10)
     h.event("job.enqueued", 2, at=12)
-    control(h, "pause", 2, "paused")
+    h.control("pause", 2, "paused")
     h.event("job.paused", 2, at=13)
-    control(h, "resume", 2, "queued")
+    h.control("resume", 2, "queued")
     h.event("job.resumed", 2, at=14)
     h.event("job.started", 2, attempt=1, node="north", at=15)
 
 
 @legal(commits=(False,))
-def a_slow_request_is_delayed_from_its_beginning(h: History) -> None:
+def a_slow_request_is_delayed_from_its_beginning(h: Story) -> None:
     call = h.call("enqueue", CLIENT, kind="report", payload={}, delay_seconds=10)
     h.wait(1)
     h.reply(call, job=1)
@@ -133,7 +120,7 @@ def a_slow_request_is_delayed_from_its_beginning(h: History) -> None:
 
 
 @legal()
-def a_retry_comes_when_it_is_due(h: History) -> None:
+def a_retry_comes_when_it_is_due(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("job.started", 1, attempt=1, node="north")
     h.event("job.retrying", 1, attempt=1, run_at=stamp(20))
@@ -141,29 +128,29 @@ def a_retry_comes_when_it_is_due(h: History) -> None:
 
 
 @legal()
-def the_clock_was_put_forward_so_it_is_due(h: History) -> None:
-    make(h, 1, delay_seconds=100)
+def the_clock_was_put_forward_so_it_is_due(h: Story) -> None:
+    h.make(1, delay_seconds=100)
     h.note("fault", what="clock", who="store", seconds=99)
     h.wait(1)
-    claim(h, 1, "a")
+    h.claim(1, "a")
 
 
 @breaks("S14")
-def a_node_that_drains_asks_for_work(h: History) -> None:
-    make(h, 1)
+def a_node_that_drains_asks_for_work(h: Story) -> None:
+    h.make(1)
     h.note("process", what="draining", node="north")
-    claim(h, 1, "a")
+    h.claim(1, "a")
 
 
 @breaks("S14")
-def claimed_while_the_queue_was_paused(h: History) -> None:
-    make(h, 1)
+def claimed_while_the_queue_was_paused(h: Story) -> None:
+    h.make(1)
     h.do("pause_queue", CLIENT)
-    claim(h, 1, "a")
+    h.claim(1, "a")
 
 
 @breaks("S14")
-def events_tell_of_a_claim_by_who_drains(h: History) -> None:
+def events_tell_of_a_claim_by_who_drains(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("node.draining", None, node="north")
     h.wait(5)
@@ -171,7 +158,7 @@ def events_tell_of_a_claim_by_who_drains(h: History) -> None:
 
 
 @breaks("S14")
-def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: History) -> None:
+def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("node.draining", None, node="north")
     h.wait(5)
@@ -181,8 +168,8 @@ def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: History) -> None:
 
 
 @legal()
-def events_tell_of_a_claim_that_came_late(h: History) -> None:
-    make(h, 1)
+def events_tell_of_a_claim_that_came_late(h: Story) -> None:
+    h.make(1)
     h.event("job.enqueued", 1)
     early = h.call("claim", NORTH, token="a", lease_seconds=30)
     h.note("process", what="draining", node="north")
@@ -194,7 +181,7 @@ def events_tell_of_a_claim_that_came_late(h: History) -> None:
 
 
 @legal()
-def a_node_says_that_it_has_started_again_after_its_first_claim(h: History) -> None:
+def a_node_says_that_it_has_started_again_after_its_first_claim(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("job.enqueued", 2)
     h.event("node.draining", None, node="north")
@@ -209,23 +196,22 @@ def a_node_says_that_it_has_started_again_after_its_first_claim(h: History) -> N
 
 
 @legal()
-def a_claim_that_was_under_way_when_the_queue_was_paused(h: History) -> None:
-    make(h, 1)
+def a_claim_that_was_under_way_when_the_queue_was_paused(h: Story) -> None:
+    h.make(1)
     early = h.call("claim", NORTH, token="a", lease_seconds=30)
     h.do("pause_queue", CLIENT)
     h.note("process", what="draining", node="north")
     h.reply(early, jobs=[{"job": 1, "attempt": 1}])
     h.do("resume_queue", CLIENT)
-    make(h, 2)
-    claim(h, 2, "b", node=SOUTH)
+    h.make(2)
+    h.claim(2, "b", node=SOUTH)
     h.note("process", what="started", node="north")
-    make(h, 3)
-    claim(h, 3, "c")
+    h.take(3, "c")
 
 
 @legal()
-def the_queue_is_paused_while_it_is_being_resumed(h: History) -> None:
-    make(h, 1)
+def the_queue_is_paused_while_it_is_being_resumed(h: Story) -> None:
+    h.make(1)
     h.do("pause_queue", CLIENT)
     resuming = h.call("resume_queue", CLIENT)
     pausing = h.call("pause_queue", CLIENT)
@@ -233,13 +219,13 @@ def the_queue_is_paused_while_it_is_being_resumed(h: History) -> None:
     h.commit(resuming)  # the last word
     h.reply(resuming)
     h.reply(pausing)
-    claim(h, 1, "a")
+    h.claim(1, "a")
 
 
 @breaks("S14")
-def the_queue_is_paused_after_it_was_resumed(h: History) -> None:
-    make(h, 1)
+def the_queue_is_paused_after_it_was_resumed(h: Story) -> None:
+    h.make(1)
     h.do("pause_queue", CLIENT)
     h.do("resume_queue", CLIENT)
     h.do("pause_queue", CLIENT)
-    claim(h, 1, "a")
+    h.claim(1, "a")

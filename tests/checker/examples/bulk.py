@@ -7,16 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from tests.checker.examples.telling import (
-    claim,
-    ending,
-    handler,
-    make,
-    renew,
-    row,
-    settle,
-)
-from tests.checker.writing import History
+from tests.checker.examples.story import Story, ending
 
 AT_ONCE = 200
 HEADER = {"caps": {"": AT_ONCE}, "budgets": {"": 3}, "margin_seconds": 2, "lease_seconds": 30}
@@ -27,7 +18,7 @@ RECORDS = [
 
 def bulk(jobs: int, *, commits: bool) -> Iterator[str]:
     """At least 20 lines a job."""
-    h = History(commits=commits, records=RECORDS, **HEADER)
+    h = Story(commits=commits, records=RECORDS, **HEADER)
     h.step_seconds = 0.0001
     under_way: deque[int] = deque()
     yield from h.lines()
@@ -42,45 +33,45 @@ def bulk(jobs: int, *, commits: bool) -> Iterator[str]:
         yield from _written(h)
     h.end()
     for job in range(1, jobs + 1):
-        row(h, job, "succeeded", max_attempts=None)
+        h.row(job, "succeeded", max_attempts=None)
         yield from _written(h)
     h.final("counts", by_state={"succeeded": jobs}, enqueued=jobs)
     yield from _written(h)
 
 
-def _begin(h: History, job: int) -> None:
-    make(h, job, dedup_key=f"order-{job}")
+def _begin(h: Story, job: int) -> None:
+    h.make(job, dedup_key=f"order-{job}")
     _step(h, job, None, "queued", "enqueued")
     _claim(h, job, 1)
     if job % 10 == 0:
-        settle(h, job, f"token-{job}-1", **ending("queued"))
+        h.settle(job, f"token-{job}-1", **ending("queued"))
         _step(h, job, "running", "queued", "retrying", attempt=1)
         _claim(h, job, 2)
 
 
-def _claim(h: History, job: int, attempt: int) -> None:
+def _claim(h: Story, job: int, attempt: int) -> None:
     token = f"token-{job}-{attempt}"
-    claim(h, job, token, attempt)
+    h.claim(job, token, attempt)
     _step(h, job, "queued", "running", "started", attempt=attempt, node="north")
-    handler(h, "begin", job, token, attempt)
+    h.handler("begin", job, token, attempt)
 
 
-def _end(h: History, job: int) -> None:
+def _end(h: Story, job: int) -> None:
     attempt = 2 if job % 10 == 0 else 1
     token = f"token-{job}-{attempt}"
-    renew(h, job, token)
-    handler(h, "effect", job, token, attempt)
-    handler(h, "end", job, token, attempt, outcome="success")
-    settle(h, job, token, **ending(attempt=attempt))
+    h.renew(job, token)
+    h.handler("effect", job, token, attempt)
+    h.handler("end", job, token, attempt, outcome="success")
+    h.settle(job, token, **ending(attempt=attempt))
     _step(h, job, "running", "succeeded", "succeeded", attempt=attempt)
 
 
-def _step(h: History, job: int, before: str | None, after: str, name: str, **data: Any) -> None:
+def _step(h: Story, job: int, before: str | None, after: str, name: str, **data: Any) -> None:
     h.event(f"job.{name}", job, **data)
     h.note("edge", job=job, to=after, **{"from": before})
 
 
-def _written(h: History) -> Iterator[str]:
+def _written(h: Story) -> Iterator[str]:
     written, h.body = h.body, []
     for record in written:
         yield json.dumps(record, separators=(",", ":"))

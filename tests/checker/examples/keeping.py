@@ -2,187 +2,169 @@
 
 from __future__ import annotations
 
-from tests.checker.examples.telling import (
-    CLIENT,
-    NORTH,
-    breaks,
-    claim,
-    ending,
-    handler,
-    legal,
-    make,
-    ran,
-    row,
-    settle,
-)
-from tests.checker.writing import History
+from tests.checker.examples.story import CLIENT, NORTH, Story, breaks, ending, legal
 
 
 @breaks("S1")
-def an_acknowledged_job_is_gone(h: History) -> None:
-    make(h, 1)
-    make(h, 2)
+def an_acknowledged_job_is_gone(h: Story) -> None:
+    h.make(1)
+    h.make(2)
     h.end()
-    row(h, 1, "queued")
+    h.row(1, "queued")
 
 
 @breaks("S1", commits=(True,))
-def an_acknowledged_settlement_was_never_written(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
+def an_acknowledged_settlement_was_never_written(h: Story) -> None:
+    h.take()
     call = h.call("settle", NORTH, job=1, token="a", **ending())
     h.note("reply", id=call, status="ok")
     h.end()
-    row(h, 1, "running")
+    h.row(1, "running")
 
 
 @legal()
-def a_job_whose_enqueueing_nobody_heard_of_is_there_or_not(h: History) -> None:
+def a_job_whose_enqueueing_nobody_heard_of_is_there_or_not(h: Story) -> None:
     one = h.call("enqueue", CLIENT, kind="report", payload={"number": 1})
     h.commit(one, job=1)
     h.reply(one, "unknown")
     two = h.call("enqueue", CLIENT, kind="report", payload={"number": 2})
     h.reply(two, "unknown")
     h.end()
-    row(h, 1, "queued")
+    h.row(1, "queued")
 
 
 @legal()
-def a_refused_job_is_not_there(h: History) -> None:
+def a_refused_job_is_not_there(h: Story) -> None:
     call = h.call("enqueue", CLIENT, kind="report", payload={"number": 1})
     h.reply(call, "refused")
     h.end()
 
 
 @legal()
-def a_failover_that_says_so_may_lose_the_last_jobs(h: History) -> None:
-    make(h, 1)
+def a_failover_that_says_so_may_lose_the_last_jobs(h: Story) -> None:
+    h.make(1)
     since = h.body[-1]["seq"] + 1
-    make(h, 2)
+    h.make(2)
     h.note("fault", what="failover", lost_since=since)
-    make(h, 2, payload={"number": 3})  # its number is given again
+    h.make(2, payload={"number": 3})  # its number is given again
     h.end()
-    row(h, 1, "queued")
-    row(h, 2, "queued", payload={"number": 3})
+    h.row(1, "queued")
+    h.row(2, "queued", payload={"number": 3})
 
 
 @legal(commits=(False,))
-def the_number_of_a_lost_job_is_given_to_one_whose_request_was_not_answered(h: History) -> None:
+def the_number_of_a_lost_job_is_given_to_one_whose_request_was_not_answered(h: Story) -> None:
     """It has another payload, no target that is halted, and nobody is told of it."""
-    make(h, 1, target="disk", webhook=True)
+    h.make(1, target="disk", webhook=True)
     since = h.body[-1]["seq"] + 1
-    make(h, 2, target="disk", webhook=True)
+    h.make(2, target="disk", webhook=True)
     h.note("fault", what="failover", lost_since=since)
     h.reply(h.call("enqueue", CLIENT, kind="report", payload={"number": 3}), "unknown")
-    ran(h, 1, "job.failed")
+    h.ran(1, "job.failed")
     h.wait(10)
-    ran(h, 2)
+    h.ran(2)
     h.end()
-    row(h, 1, "failed")
-    row(h, 2, "succeeded", payload={"number": 3})
+    h.row(1, "failed")
+    h.row(2, "succeeded", payload={"number": 3})
     h.final("message", webhook_id="m", job_id=1, type="job.failed", state="delivered")
 
 
 @legal()
-def a_job_that_was_deleted_is_not_lost(h: History) -> None:
-    make(h, 1)
-    ran(h, 1)
+def a_job_that_was_deleted_is_not_lost(h: Story) -> None:
+    h.make(1)
+    h.ran(1)
     h.event("job.deleted", 1, state="succeeded")
     h.end()
 
 
 @breaks("S1")
-def a_failover_loses_more_than_it_says(h: History) -> None:
-    make(h, 1)
-    make(h, 2)
+def a_failover_loses_more_than_it_says(h: Story) -> None:
+    h.make(1)
+    h.make(2)
     h.note("fault", what="failover", lost_since=h.body[-1]["seq"] + 1)
     h.end()
-    row(h, 1, "queued")
+    h.row(1, "queued")
 
 
 @breaks("S2")
-def a_job_that_nobody_asked_for(h: History) -> None:
-    make(h, 1)
+def a_job_that_nobody_asked_for(h: Story) -> None:
+    h.make(1)
     h.end()
-    row(h, 1, "queued")
-    row(h, 2, "queued")
+    h.row(1, "queued")
+    h.row(2, "queued")
 
 
 @breaks("S2")
-def one_request_made_two_jobs(h: History) -> None:
-    make(h, 1)
+def one_request_made_two_jobs(h: Story) -> None:
+    h.make(1)
     h.end()
-    row(h, 1, "queued")
-    row(h, 2, "queued", payload={"number": 1})
+    h.row(1, "queued")
+    h.row(2, "queued", payload={"number": 1})
 
 
 @breaks("S2")
-def a_payload_was_changed(h: History) -> None:
-    make(h, 1)
+def a_payload_was_changed(h: Story) -> None:
+    h.make(1)
     h.end()
-    row(h, 1, "queued", payload={"number": 1.5})
+    h.row(1, "queued", payload={"number": 1.5})
 
 
 @breaks("S2")
-def a_handler_got_another_payload(h: History) -> None:
-    make(h, 1, digest="aa")
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a", digest="bb")
+def a_handler_got_another_payload(h: Story) -> None:
+    h.take(digest="aa")
+    h.handler("begin", 1, "a", digest="bb")
     h.end()
-    row(h, 1, "running", digest="aa")
+    h.row(1, "running", digest="aa")
 
 
 @legal()
-def keys_of_a_payload_may_come_in_another_order(h: History) -> None:
-    make(h, 1, payload={"a": 1, "b": 2})
+def keys_of_a_payload_may_come_in_another_order(h: Story) -> None:
+    h.make(1, payload={"a": 1, "b": 2})
     h.end()
-    row(h, 1, "queued", payload={"b": 2, "a": 1})
+    h.row(1, "queued", payload={"b": 2, "a": 1})
 
 
 @legal()
-def a_job_of_a_schedule_was_asked_for_by_nobody(h: History) -> None:
+def a_job_of_a_schedule_was_asked_for_by_nobody(h: Story) -> None:
     h.do("fire", NORTH, {"job": 1}, schedule="nightly", slot="2030-01-01T02:30:00Z")
     h.do("cancel", CLIENT, {"state": "canceled"}, job=1)
     h.end()
-    row(h, 1, "canceled")
+    h.row(1, "canceled")
 
 
 @breaks("S3")
-def a_second_job_with_the_key(h: History) -> None:
-    make(h, 1, dedup_key="order-7")
-    claim(h, 1, "a")
-    make(h, 2, dedup_key="order-7")
+def a_second_job_with_the_key(h: Story) -> None:
+    h.take(dedup_key="order-7")
+    h.make(2, dedup_key="order-7")
 
 
 @breaks("S3")
-def a_second_job_with_a_key_for_ever(h: History) -> None:
-    make(h, 1, dedup_key="order-7", dedup_scope="forever")
-    claim(h, 1, "a")
-    settle(h, 1, "a")
-    make(h, 2, dedup_key="order-7", dedup_scope="forever")
+def a_second_job_with_a_key_for_ever(h: Story) -> None:
+    h.take(dedup_key="order-7", dedup_scope="forever")
+    h.settle(1, "a")
+    h.make(2, dedup_key="order-7", dedup_scope="forever")
 
 
 @breaks("S3")
-def two_jobs_with_one_key_in_the_end(h: History) -> None:
-    make(h, 1, dedup_key="order-7")
+def two_jobs_with_one_key_in_the_end(h: Story) -> None:
+    h.make(1, dedup_key="order-7")
     second = h.call("enqueue", CLIENT, kind="report", payload={"number": 2}, dedup_key="order-7")
     h.commit(second, job=2)
     h.reply(second, "unknown")
     h.end()
-    row(h, 1, "running", dedup_key="order-7")
-    row(h, 2, "queued", dedup_key="order-7")
+    h.row(1, "running", dedup_key="order-7")
+    h.row(2, "queued", dedup_key="order-7")
 
 
 @legal()
-def the_key_is_free_once_its_job_has_ended(h: History) -> None:
-    make(h, 1, dedup_key="order-7")
-    claim(h, 1, "a")
-    settle(h, 1, "a")
-    make(h, 2, dedup_key="order-7")
+def the_key_is_free_once_its_job_has_ended(h: Story) -> None:
+    h.take(dedup_key="order-7")
+    h.settle(1, "a")
+    h.make(2, dedup_key="order-7")
 
 
 @legal()
-def the_request_came_again_and_got_the_same_job(h: History) -> None:
+def the_request_came_again_and_got_the_same_job(h: Story) -> None:
     first = h.call("enqueue", CLIENT, kind="report", payload={"number": 1}, dedup_key="order-7")
     h.commit(first, job=1)
     h.reply(first, "unknown")
@@ -193,25 +175,24 @@ def the_request_came_again_and_got_the_same_job(h: History) -> None:
         dedup_key="order-7",
     )
     h.end()
-    row(h, 1, "queued")
+    h.row(1, "queued")
 
 
 @legal()
-def the_key_may_be_free_while_the_end_is_under_way(h: History) -> None:
-    make(h, 1, dedup_key="order-7")
-    claim(h, 1, "a")
+def the_key_may_be_free_while_the_end_is_under_way(h: Story) -> None:
+    h.take(dedup_key="order-7")
     end = h.call("settle", NORTH, job=1, token="a", **ending())
     h.commit(end)
-    make(h, 2, dedup_key="order-7")
+    h.make(2, dedup_key="order-7")
     h.reply(end)
 
 
 @legal(commits=(True,), schedules=True)
-def the_id_of_a_lost_job_is_that_of_a_scheduled_one_after_a_failover(h: History) -> None:
-    make(h, 1)
+def the_id_of_a_lost_job_is_that_of_a_scheduled_one_after_a_failover(h: Story) -> None:
+    h.make(1)
     h.note("fault", what="failover", lost_since=1)
     h.do("fire", NORTH, {"job": 1}, schedule="nightly", slot="2030-01-01T00:00:00+00:00")
-    claim(h, 1, "a")
+    h.claim(1, "a")
     h.note("begin", job=1, attempt=1, who=NORTH, token="a", digest="0" * 64)
     h.end()
     h.final("job", id=1, state="running", payload={})

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.checker.examples.telling import (
-    NORTH,
-    SOUTH,
-    breaks,
-    claim,
-    legal,
-    make,
-    reap,
-    row,
-)
-from tests.checker.writing import History, stamp
+from tests.checker.examples.story import NORTH, SOUTH, Story, breaks, legal
+from tests.checker.writing import stamp
 
 SLOT = "2030-01-01T02:30:00Z"
 DUTY: dict[str, Any] = {"duty": "reaping", "lease_seconds": 10}
 
 
-def take(h: History, term: str, node: str = NORTH) -> None:
+def take(h: Story, term: str, node: str = NORTH) -> None:
     h.do("take_duty", node, term=term, **DUTY)
 
 
-def heal(h: History) -> None:
+def heal(h: Story) -> None:
     h.note("fault", what="heal")
 
 
 @breaks("S17")
-def a_duty_is_taken_from_who_has_it(h: History) -> None:
+def a_duty_is_taken_from_who_has_it(h: Story) -> None:
     take(h, "x")
     h.wait(8)
     h.do("renew_duty", NORTH, term="x", **DUTY)
@@ -38,14 +29,14 @@ def a_duty_is_taken_from_who_has_it(h: History) -> None:
 
 
 @breaks("S17")
-def a_term_is_had_twice(h: History) -> None:
+def a_term_is_had_twice(h: Story) -> None:
     take(h, "x")
     h.do("release_duty", NORTH, term="x", duty="reaping")
     take(h, "x", SOUTH)
 
 
 @breaks("S17")
-def an_old_term_is_renewed(h: History) -> None:
+def an_old_term_is_renewed(h: Story) -> None:
     take(h, "x")
     h.wait(11)
     take(h, "y", SOUTH)
@@ -53,18 +44,16 @@ def an_old_term_is_renewed(h: History) -> None:
 
 
 @breaks("S17", duty_trust_seconds=1)
-def a_duty_is_done_after_its_lease(h: History) -> None:
+def a_duty_is_done_after_its_lease(h: Story) -> None:
     take(h, "x")
     h.wait(9.5)
     h.note("act", duty="reaping", term="x")
 
 
 @breaks("S17", duty_trust_seconds=1, duty_look_seconds=0.1)
-def a_duty_is_done_long_after_its_holder_has_woken_up(h: History) -> None:
+def a_duty_is_done_long_after_its_holder_has_woken_up(h: Story) -> None:
     take(h, "x")
-    h.note("fault", what="freeze", node="north")
-    h.wait(11)
-    h.note("fault", what="thaw", node="north")
+    h.freeze(11)
     h.note("act", duty="reaping", term="x")  # it was under way
     h.wait(0.3)
     h.note("act", duty="reaping", term="x")
@@ -73,37 +62,35 @@ def a_duty_is_done_long_after_its_holder_has_woken_up(h: History) -> None:
 
 
 @legal(duty_trust_seconds=1, duty_look_seconds=0.1)
-def a_duty_goes_on_until_its_holder_looks_at_its_clock(h: History) -> None:
+def a_duty_goes_on_until_its_holder_looks_at_its_clock(h: Story) -> None:
     take(h, "x")
-    h.note("fault", what="freeze", node="north")
-    h.wait(11)
-    h.note("fault", what="thaw", node="north")
+    h.freeze(11)
     h.note("act", duty="reaping", term="x")
     h.wait(0.05)
     h.note("act", duty="reaping", term="x")
 
 
 @breaks("S17")
-def a_duty_is_done_under_no_term(h: History) -> None:
+def a_duty_is_done_under_no_term(h: Story) -> None:
     take(h, "x")
     h.note("act", duty="reaping", term="z")
 
 
 @breaks("S17")
-def a_slot_makes_two_jobs(h: History) -> None:
+def a_slot_makes_two_jobs(h: Story) -> None:
     h.do("fire", NORTH, {"job": 1}, schedule="nightly", slot=SLOT)
     h.do("fire", SOUTH, {"job": 2}, schedule="nightly", slot=SLOT)
 
 
 @breaks("S17")
-def a_schedule_counts_jobs_that_nobody_made(h: History) -> None:
+def a_schedule_counts_jobs_that_nobody_made(h: Story) -> None:
     h.do("fire", NORTH, {"job": 1}, schedule="nightly", slot=SLOT)
     h.end()
     h.final("schedule", name="nightly", fired=2)
 
 
 @legal(duty_trust_seconds=1)
-def a_duty_goes_from_hand_to_hand(h: History) -> None:
+def a_duty_goes_from_hand_to_hand(h: Story) -> None:
     take(h, "x")
     h.note("act", duty="reaping", term="x")
     h.do("release_duty", NORTH, term="x", duty="reaping")
@@ -122,7 +109,7 @@ def a_duty_goes_from_hand_to_hand(h: History) -> None:
 
 
 @legal()
-def who_comes_second_finds_the_slot_taken(h: History) -> None:
+def who_comes_second_finds_the_slot_taken(h: Story) -> None:
     first = h.call("fire", NORTH, schedule="nightly", slot=SLOT)
     h.commit(first, job=1)
     h.reply(first, "unknown")
@@ -135,19 +122,19 @@ def who_comes_second_finds_the_slot_taken(h: History) -> None:
 
 
 @breaks("S21")
-def a_crew_is_too_large(h: History) -> None:
+def a_crew_is_too_large(h: Story) -> None:
     h.note("crew", node="north", size=9, min=2, max=8)
 
 
 @breaks("S21", bounds={"react": 2})
-def a_crew_stays_below_its_floor(h: History) -> None:
+def a_crew_stays_below_its_floor(h: Story) -> None:
     h.note("crew", node="north", size=1, min=2, max=8)
     h.wait(3)
     h.note("crew", node="north", size=2, min=2, max=8)
 
 
 @breaks("S21", grace_seconds=300)
-def a_busy_worker_is_dismissed_too_early(h: History) -> None:
+def a_busy_worker_is_dismissed_too_early(h: Story) -> None:
     h.note("process", what="told", node="north")
     h.event("node.draining", None, node="north")
     h.wait(30)
@@ -155,13 +142,13 @@ def a_busy_worker_is_dismissed_too_early(h: History) -> None:
 
 
 @breaks("S21", grace_seconds=300)
-def a_busy_worker_is_dismissed_to_save_one(h: History) -> None:
+def a_busy_worker_is_dismissed_to_save_one(h: Story) -> None:
     h.note("process", what="started", node="north")
     h.event("worker.dismissed", None, node="north", worker=1)
 
 
 @legal(grace_seconds=300, bounds={"react": 2, "drain": 310})
-def a_second_signal_dismisses_at_once(h: History) -> None:
+def a_second_signal_dismisses_at_once(h: Story) -> None:
     h.note("process", what="started", node="north")
     h.note("crew", node="north", size=1, min=2, max=8)
     h.note("crew", node="north", size=2, min=2, max=8)
@@ -175,67 +162,66 @@ def a_second_signal_dismisses_at_once(h: History) -> None:
 
 
 @breaks("L1", bounds={"end": 60})
-def a_job_never_ends(h: History) -> None:
-    make(h, 1)
+def a_job_never_ends(h: Story) -> None:
+    h.make(1)
     h.note("fault", what="kill", node="north")
     heal(h)
     h.wait(61)
     heal(h)
     h.wait(61)
-    make(h, 2)
+    h.make(2)
     h.end()
-    row(h, 1, "queued", run_at=stamp(0))
-    row(h, 2, "queued", run_at=stamp(h.t))
+    h.row(1, "queued", run_at=stamp(0))
+    h.row(2, "queued", run_at=stamp(h.t))
 
 
 @legal(bounds={"end": 60})
-def jobs_that_need_not_end(h: History) -> None:
+def jobs_that_need_not_end(h: Story) -> None:
     heal(h)
     h.wait(61)
     h.note("crew", node="north", size=2, min=2, max=8)
     h.end()
-    row(h, 1, "queued", run_at=stamp(h.t + 100))
-    row(h, 2, "paused", target="shop")
-    row(h, 3, "queued", target="shop", run_at=stamp(0))
-    row(h, 4, "pending")
-    row(h, 5, "succeeded")
+    h.row(1, "queued", run_at=stamp(h.t + 100))
+    h.row(2, "paused", target="shop")
+    h.row(3, "queued", target="shop", run_at=stamp(0))
+    h.row(4, "pending")
+    h.row(5, "succeeded")
 
 
 @legal(bounds={"end": 60})
-def faults_that_never_end(h: History) -> None:
+def faults_that_never_end(h: Story) -> None:
     h.note("fault", what="store_away")
     h.wait(100)
     h.note("fault", what="store_away")
     h.end()
-    row(h, 1, "running")
+    h.row(1, "running")
 
 
 @breaks("L2", bounds={"reclaim": 35})
-def a_dead_node_keeps_its_job(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
+def a_dead_node_keeps_its_job(h: Story) -> None:
+    h.take()
     h.note("fault", what="kill", node="north")
     heal(h)
     h.wait(40)
-    reap(h, 1)
+    h.reap(1)
 
 
 @legal(bounds={"reclaim": 35})
-def a_dead_node_loses_its_job(h: History) -> None:
-    make(h, 1)
-    make(h, 2)
-    claim(h, 1, "a")
-    claim(h, 2, "b", node=SOUTH)
+def a_dead_node_loses_its_job(h: Story) -> None:
+    h.make(1)
+    h.make(2)
+    h.claim(1, "a")
+    h.claim(2, "b", node=SOUTH)
     h.note("fault", what="store_away")
     h.note("fault", what="kill", node="north")
     h.wait(300)
     heal(h)
     h.wait(5)
-    reap(h, 1)
+    h.reap(1)
 
 
 @breaks("L3", bounds={"duty": 15})
-def nobody_takes_a_duty(h: History) -> None:
+def nobody_takes_a_duty(h: Story) -> None:
     take(h, "x")
     h.note("fault", what="kill", node="north")
     heal(h)
@@ -244,7 +230,7 @@ def nobody_takes_a_duty(h: History) -> None:
 
 
 @legal(bounds={"duty": 15})
-def a_duty_is_taken_in_time(h: History) -> None:
+def a_duty_is_taken_in_time(h: Story) -> None:
     take(h, "x")
     h.note("fault", what="kill", node="north")
     h.wait(5)
@@ -254,10 +240,9 @@ def a_duty_is_taken_in_time(h: History) -> None:
 
 
 @legal(bounds={"duty": 15, "reclaim": 15})
-def leases_of_the_dead_stand_longer_for_a_clock_that_is_put_back(h: History) -> None:
+def leases_of_the_dead_stand_longer_for_a_clock_that_is_put_back(h: Story) -> None:
     """Also for one that was before they died: nothing is renewed after that."""
-    make(h, 1)
-    claim(h, 1, "a")
+    h.take()
     take(h, "x")
     h.note("fault", what="clock", who="store", seconds=-20)
     h.wait(5)
@@ -266,11 +251,11 @@ def leases_of_the_dead_stand_longer_for_a_clock_that_is_put_back(h: History) -> 
     heal(h)
     h.wait(50)
     take(h, "y", SOUTH)
-    reap(h, 1)
+    h.reap(1)
 
 
 @breaks("L3", bounds={"duty": 15})
-def a_clock_that_was_put_back_before_is_no_excuse(h: History) -> None:
+def a_clock_that_was_put_back_before_is_no_excuse(h: Story) -> None:
     h.note("fault", what="clock", who="store", seconds=-20)
     take(h, "x")
     h.note("fault", what="kill", node="north")
@@ -280,7 +265,7 @@ def a_clock_that_was_put_back_before_is_no_excuse(h: History) -> None:
 
 
 @legal(grace_seconds=30)
-def a_node_tells_late_that_it_drained(h: History) -> None:
+def a_node_tells_late_that_it_drained(h: Story) -> None:
     h.event("node.started", None, node="north")
     h.note("process", what="told", node="north")
     h.wait(31)

@@ -2,119 +2,106 @@
 
 from __future__ import annotations
 
-from tests.checker.examples.telling import (
-    NORTH,
-    breaks,
-    claim,
-    control,
-    legal,
-    make,
-    ran,
-    row,
-    settle,
-)
-from tests.checker.writing import History
+from tests.checker.examples.story import NORTH, Story, breaks, legal
 
 WEBHOOK = {"url": "https://shop.example/hook", "sent_at": None, "attempts": 0}
 
 
-def message(h: History, webhook_id: str, job: int, type_: str, state: str = "delivered") -> None:
+def message(h: Story, webhook_id: str, job: int, type_: str, state: str = "delivered") -> None:
     h.final("message", webhook_id=webhook_id, job_id=job, type=type_, state=state, attempts=1)
 
 
-def delivery(h: History, webhook_id: str, job: int, type_: str, status: int = 200) -> None:
+def delivery(h: Story, webhook_id: str, job: int, type_: str, status: int = 200) -> None:
     h.note("delivery", message=webhook_id, job=job, type=type_, status=status)
 
 
 @breaks("S18")
-def an_end_that_nobody_is_told_of(h: History) -> None:
+def an_end_that_nobody_is_told_of(h: Story) -> None:
     h.end()
-    row(h, 1, "succeeded", webhook=WEBHOOK)
+    h.row(1, "succeeded", webhook=WEBHOOK)
     message(h, "m0", 2, "job.stale")
 
 
 @breaks("S18")
-def an_end_that_is_told_by_two_messages(h: History) -> None:
+def an_end_that_is_told_by_two_messages(h: Story) -> None:
     h.end()
-    row(h, 1, "failed", webhook=WEBHOOK)
+    h.row(1, "failed", webhook=WEBHOOK)
     message(h, "m1", 1, "job.failed")
     message(h, "m2", 1, "job.failed")
 
 
 @breaks("S18")
-def two_messages_with_one_id(h: History) -> None:
+def two_messages_with_one_id(h: Story) -> None:
     h.end()
-    row(h, 1, "failed", webhook=WEBHOOK)
-    row(h, 2, "failed", webhook=WEBHOOK)
+    h.row(1, "failed", webhook=WEBHOOK)
+    h.row(2, "failed", webhook=WEBHOOK)
     message(h, "m1", 1, "job.failed")
     message(h, "m1", 2, "job.failed")
 
 
 @breaks("S18")
-def delivered_and_nobody_got_it(h: History) -> None:
+def delivered_and_nobody_got_it(h: Story) -> None:
     delivery(h, "m1", 1, "job.succeeded", 503)
     h.end()
-    row(h, 1, "succeeded", webhook=WEBHOOK)
+    h.row(1, "succeeded", webhook=WEBHOOK)
     message(h, "m1", 1, "job.succeeded")
 
 
 @breaks("S18")
-def told_of_what_is_not_in_the_store(h: History) -> None:
+def told_of_what_is_not_in_the_store(h: Story) -> None:
     delivery(h, "m1", 1, "job.succeeded")
     h.end()
-    row(h, 1, "running", webhook=WEBHOOK)
+    h.row(1, "running", webhook=WEBHOOK)
     message(h, "m0", 2, "job.stale", "waiting")
 
 
 @legal()
-def a_message_that_came_twice_has_one_id(h: History) -> None:
+def a_message_that_came_twice_has_one_id(h: Story) -> None:
     delivery(h, "m1", 1, "job.succeeded", 500)
     delivery(h, "m1", 1, "job.succeeded")
     delivery(h, "m1", 1, "job.succeeded")
     h.end()
-    row(h, 1, "succeeded", webhook=WEBHOOK)
+    h.row(1, "succeeded", webhook=WEBHOOK)
     message(h, "m1", 1, "job.succeeded")
 
 
 @legal()
-def a_resumed_job_is_told_of_twice(h: History) -> None:
-    ran(h, 1, "job.failed")
+def a_resumed_job_is_told_of_twice(h: Story) -> None:
+    h.ran(1, "job.failed")
     h.event("job.resumed", 1)
     h.event("job.started", 1, attempt=2, node="north", worker=1)
     h.event("job.succeeded", 1, attempt=2)
     h.end()
-    row(h, 1, "succeeded", webhook=WEBHOOK)
+    h.row(1, "succeeded", webhook=WEBHOOK)
     message(h, "m1", 1, "job.failed")
     message(h, "m2", 1, "job.succeeded", "waiting")
 
 
 @breaks("S19", retention={"succeeded": 60})
-def deleted_too_early(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    settle(h, 1, "a")
+def deleted_too_early(h: Story) -> None:
+    h.take()
+    h.settle(1, "a")
     h.wait(59)
     h.do("delete", NORTH, {"jobs": [1]})
 
 
 @breaks("S19", retention={"succeeded": 60}, commits=(True,))
-def deleted_before_it_had_ended(h: History) -> None:
-    make(h, 1)
-    make(h, 2, priority=1)
-    claim(h, 2, "a")
+def deleted_before_it_had_ended(h: Story) -> None:
+    h.make(1)
+    h.take(2, "a", priority=1)
     h.wait(100)
     h.do("delete", NORTH, {"jobs": [1]})
 
 
 @breaks("S19", retention={"succeeded": 60})
-def events_tell_of_an_early_deletion(h: History) -> None:
-    ran(h, 1)
+def events_tell_of_an_early_deletion(h: Story) -> None:
+    h.ran(1)
     h.wait(50)
     h.event("job.deleted", 1, state="succeeded")
 
 
 @breaks("S19", retention={"failed": 60})
-def a_job_that_halts_its_target_is_deleted(h: History) -> None:
+def a_job_that_halts_its_target_is_deleted(h: Story) -> None:
     h.event("job.enqueued", 1, target="shop")
     h.event("job.started", 1, target="shop", attempt=1, node="north")
     h.event("job.failed", 1, target="shop", attempt=1)
@@ -123,8 +110,8 @@ def a_job_that_halts_its_target_is_deleted(h: History) -> None:
 
 
 @breaks("S19", retention={"succeeded": 60})
-def deleted_with_a_message_still_to_be_sent(h: History) -> None:
-    ran(h, 1)
+def deleted_with_a_message_still_to_be_sent(h: Story) -> None:
+    h.ran(1)
     h.wait(70)
     h.event("job.deleted", 1, state="succeeded")
     h.end()
@@ -132,30 +119,28 @@ def deleted_with_a_message_still_to_be_sent(h: History) -> None:
 
 
 @legal(retention={"succeeded": 60})
-def deleted_in_time_though_its_end_was_written_late(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
+def deleted_in_time_though_its_end_was_written_late(h: Story) -> None:
+    h.take()
     h.note("begin", job=1, attempt=1, who=NORTH, token="a")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
     h.wait(20)
-    settle(h, 1, "a")
+    h.settle(1, "a")
     h.wait(41)
     h.do("delete", NORTH, {"jobs": [1]})
 
 
 @legal(commits=(True,))
-def the_id_of_a_job_with_a_webhook_is_that_of_another_after_a_failover(h: History) -> None:
-    make(h, 1, webhook=True)
+def the_id_of_a_job_with_a_webhook_is_that_of_another_after_a_failover(h: Story) -> None:
+    h.make(1, webhook=True)
     h.note("fault", what="failover", lost_since=1)
-    make(h, 1)
-    claim(h, 1, "a")
-    settle(h, 1, "a")
+    h.take()
+    h.settle(1, "a")
     h.end()
-    row(h, 1, "succeeded")
+    h.row(1, "succeeded")
 
 
 @legal(retention={"succeeded": 60})
-def deleted_a_minute_after_work_that_could_be_told_of_only_later(h: History) -> None:
+def deleted_a_minute_after_work_that_could_be_told_of_only_later(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("job.started", 1, attempt=1, node="north", at=1)
     h.event("job.succeeded", 1, attempt=1, at=10)  # it had ended at 2, when the store was away
@@ -163,26 +148,26 @@ def deleted_a_minute_after_work_that_could_be_told_of_only_later(h: History) -> 
 
 
 @breaks("S19", retention={"succeeded": 60})
-def deleted_before_its_receiver_was_told(h: History) -> None:
-    make(h, 1, webhook=True)
-    ran(h, 1)
+def deleted_before_its_receiver_was_told(h: Story) -> None:
+    h.make(1, webhook=True)
+    h.ran(1)
     h.wait(70)
     h.event("job.deleted", 1, state="succeeded")
 
 
 @legal(retention={"succeeded": 60})
-def deleted_after_its_receivers_were_told_or_given_up(h: History) -> None:
+def deleted_after_its_receivers_were_told_or_given_up(h: Story) -> None:
     for job, how in ((1, "delivered"), (2, "failed")):
-        make(h, job, webhook=True)
-        ran(h, job)
+        h.make(job, webhook=True)
+        h.ran(job)
         h.event(f"job.webhook_{how}", job)
         h.wait(70)
         h.event("job.deleted", job, state="succeeded")
 
 
 @legal(retention={"succeeded": 60, "failed": 60})
-def deleted_in_time(h: History) -> None:
-    ran(h, 1)
+def deleted_in_time(h: Story) -> None:
+    h.ran(1)
     h.event("job.enqueued", 2, target="shop")
     h.event("job.started", 2, target="shop", attempt=1, node="north")
     h.event("job.failed", 2, target="shop", attempt=1)
@@ -195,72 +180,71 @@ def deleted_in_time(h: History) -> None:
 
 
 @legal(retention={"succeeded": 60})
-def deleted_at_its_time(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    settle(h, 1, "a")
+def deleted_at_its_time(h: Story) -> None:
+    h.take()
+    h.settle(1, "a")
     h.wait(61)
     h.do("delete", NORTH, {"jobs": [1]})
 
 
 @breaks("S20")
-def the_store_counts_wrong(h: History) -> None:
+def the_store_counts_wrong(h: Story) -> None:
     h.end()
-    row(h, 1, "queued")
+    h.row(1, "queued")
     h.final("counts", by_state={"queued": 2}, enqueued=2)
 
 
 @breaks("S20")
-def an_event_of_an_enqueueing_is_missing(h: History) -> None:
+def an_event_of_an_enqueueing_is_missing(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.end()
     h.final("counts", by_state={"queued": 2}, enqueued=2)
 
 
 @breaks("S20")
-def events_and_table_differ(h: History) -> None:
-    ran(h, 1)
+def events_and_table_differ(h: Story) -> None:
+    h.ran(1)
     h.end()
-    row(h, 1, "running")
+    h.row(1, "running")
 
 
 @breaks("S20")
-def events_know_a_job_that_the_table_has_not(h: History) -> None:
-    ran(h, 1)
+def events_know_a_job_that_the_table_has_not(h: Story) -> None:
+    h.ran(1)
     h.event("job.enqueued", 2)
     h.end()
-    row(h, 1, "succeeded")
+    h.row(1, "succeeded")
 
 
 @breaks("S20")
-def the_last_step_of_a_row_and_the_table_differ(h: History) -> None:
+def the_last_step_of_a_row_and_the_table_differ(h: Story) -> None:
     h.note("edge", job=1, to="queued", **{"from": None})
     h.end()
-    row(h, 1, "running")
+    h.row(1, "running")
 
 
 @legal()
-def all_is_counted(h: History) -> None:
+def all_is_counted(h: Story) -> None:
     h.note("edge", job=3, to="pending", **{"from": None})
     h.note("edge", job=1, to="queued", **{"from": None})
     h.note("edge", job=1, to="running", **{"from": "queued"})
     h.note("edge", job=1, to="succeeded", **{"from": "running"})
-    ran(h, 1)
-    ran(h, 2, "job.failed")
+    h.ran(1)
+    h.ran(2, "job.failed")
     h.event("job.enqueued", 3, state="pending")
     h.event("job.deleted", 2, state="failed")
     h.event("job.from_the_future", 1)
     h.end()
-    row(h, 1, "succeeded")
-    row(h, 3, "pending")
+    h.row(1, "succeeded")
+    h.row(3, "pending")
     h.final("counts", by_state={"succeeded": 1, "pending": 1}, enqueued=3)
 
 
 @legal()
-def a_canceled_job_with_no_attempt(h: History) -> None:
-    make(h, 1)
-    control(h, "cancel", 1, "canceled")
+def a_canceled_job_with_no_attempt(h: Story) -> None:
+    h.make(1)
+    h.control("cancel", 1, "canceled")
     h.event("job.enqueued", 1)
     h.event("job.canceled", 1, reason="canceled on request")
     h.end()
-    row(h, 1, "canceled")
+    h.row(1, "canceled")

@@ -4,82 +4,61 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.checker.examples.telling import (
-    NORTH,
-    SOUTH,
-    breaks,
-    claim,
-    control,
-    ending,
-    handler,
-    legal,
-    make,
-    reap,
-    renew,
-    row,
-    settle,
-)
-from tests.checker.writing import History
+from tests.checker.examples.story import NORTH, SOUTH, Story, breaks, ending, legal
 
 MARGIN: dict[str, Any] = {"margin_seconds": 2}
 
 
 @breaks("S16", **MARGIN)
-def an_effect_after_the_lease(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
+def an_effect_after_the_lease(h: Story) -> None:
+    h.run()
     call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
     h.reply(call, "unknown")
     h.wait(28.5)
-    handler(h, "effect", 1, "a")
+    h.handler("effect", 1, "a")
 
 
 @breaks("S16", **MARGIN)
-def a_handler_begins_without_a_claim(h: History) -> None:
-    make(h, 1)
-    make(h, 2)
-    claim(h, 1, "a")
-    handler(h, "begin", 2, "a")
+def a_handler_begins_without_a_claim(h: Story) -> None:
+    h.make(1)
+    h.make(2)
+    h.claim(1, "a")
+    h.handler("begin", 2, "a")
 
 
 @breaks("S16")
-def two_handlers_of_one_job(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    handler(h, "effect", 1, "a")
+def two_handlers_of_one_job(h: Story) -> None:
+    h.handler("begin", 1, "a")
+    h.handler("begin", 1, "b", 2, who=SOUTH)
+    h.handler("effect", 1, "a")
 
 
 @legal(stop_seconds=8, **MARGIN)
-def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
+def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: Story) -> None:
+    h.run()
     h.wait(28)
     h.note("told", job=1, attempt=1)
     h.wait(3)
-    reap(h, 1)
-    claim(h, 1, "b", 2, SOUTH)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
+    h.reap(1)
+    h.claim(1, "b", 2, SOUTH)
+    h.handler("begin", 1, "b", 2, who=SOUTH)
     h.wait(4)
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
-def succeeds_once_more(h: History) -> None:
+def succeeds_once_more(h: Story) -> None:
     """The store knows nothing of the first success, nor of its claim."""
-    claim(h, 1, "b", 1, SOUTH)
-    handler(h, "begin", 1, "b", 1, who=SOUTH)
+    h.claim(1, "b", 1, SOUTH)
+    h.handler("begin", 1, "b", 1, who=SOUTH)
     h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
-    settle(h, 1, "b", SOUTH)
+    h.settle(1, "b", SOUTH)
     h.end()
-    row(h, 1, "succeeded")
+    h.row(1, "succeeded")
 
 
 @legal(commits=(True,))
-def a_success_whose_claim_a_failover_had_undone(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
+def a_success_whose_claim_a_failover_had_undone(h: Story) -> None:
+    h.run()
     h.note("fault", what="failover", lost_since=2)
     h.note("fault", what="heal")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
@@ -87,140 +66,131 @@ def a_success_whose_claim_a_failover_had_undone(h: History) -> None:
 
 
 @legal(commits=(True,))
-def a_success_after_the_faults_whose_claim_a_failover_had_undone(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
+def a_success_after_the_faults_whose_claim_a_failover_had_undone(h: Story) -> None:
+    h.take()
     h.note("fault", what="failover", lost_since=2)
     h.note("fault", what="heal")
-    handler(h, "begin", 1, "a")
+    h.handler("begin", 1, "a")
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="success")
     succeeds_once_more(h)
 
 
 @legal()
-def the_clock_of_the_store_ends_a_lease_early(h: History) -> None:
-    handler(h, "begin", 1, "a")
+def the_clock_of_the_store_ends_a_lease_early(h: Story) -> None:
+    h.handler("begin", 1, "a")
     h.note("fault", what="clock", who="store", seconds=30)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    handler(h, "effect", 1, "a")
+    h.handler("begin", 1, "b", 2, who=SOUTH)
+    h.handler("effect", 1, "a")
 
 
 @breaks("S16", stop_seconds=8)
-def a_handler_that_takes_too_long_to_stop(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
+def a_handler_that_takes_too_long_to_stop(h: Story) -> None:
+    h.handler("begin", 1, "a")
+    h.handler("begin", 1, "b", 2, who=SOUTH)
     h.wait(9)
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
 
 @legal(**MARGIN)
-def a_handler_that_stops_before_the_margin(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
+def a_handler_that_stops_before_the_margin(h: Story) -> None:
+    h.run()
     call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
     h.reply(call, "unknown")
     h.wait(27)
-    handler(h, "told", 1, "a")
-    handler(h, "end", 1, "a", outcome="canceled")
+    h.handler("told", 1, "a")
+    h.handler("end", 1, "a", outcome="canceled")
     h.wait(4)
-    reap(h, 1)
-    claim(h, 1, "b", 2, SOUTH)
+    h.reap(1)
+    h.claim(1, "b", 2, SOUTH)
 
 
 @legal(**MARGIN)
-def a_long_job_with_renewals(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a")
+def a_long_job_with_renewals(h: Story) -> None:
+    h.run()
     for _ in range(5):
         h.wait(20)
-        renew(h, 1, "a")
-    handler(h, "effect", 1, "a")
-    handler(h, "end", 1, "a", outcome="success")
-    settle(h, 1, "a")
+        h.renew(1, "a")
+    h.handler("effect", 1, "a")
+    h.handler("end", 1, "a", outcome="success")
+    h.settle(1, "a")
     h.end()
-    row(h, 1, "succeeded")
+    h.row(1, "succeeded")
 
 
 @breaks("L9")
-def a_success_is_thrown_away(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "end", 1, "a", outcome="success")
-    handler(h, "begin", 1, "b", 2)
-    handler(h, "end", 1, "b", 2, outcome="success")
+def a_success_is_thrown_away(h: Story) -> None:
+    h.handler("begin", 1, "a")
+    h.handler("end", 1, "a", outcome="success")
+    h.handler("begin", 1, "b", 2)
+    h.handler("end", 1, "b", 2, outcome="success")
     h.end()
-    row(h, 1, "succeeded")
+    h.row(1, "succeeded")
 
 
 @breaks("L9")
-def a_success_counts_as_a_failure(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "end", 1, "a", outcome="success")
+def a_success_counts_as_a_failure(h: Story) -> None:
+    h.handler("begin", 1, "a")
+    h.handler("end", 1, "a", outcome="success")
     h.end()
-    row(h, 1, "failed")
+    h.row(1, "failed")
 
 
 @legal()
-def a_success_of_a_node_that_was_killed_before_it_was_written(h: History) -> None:
-    handler(h, "begin", 1, "a")
-    handler(h, "end", 1, "a", outcome="success")
+def a_success_of_a_node_that_was_killed_before_it_was_written(h: Story) -> None:
+    h.handler("begin", 1, "a")
+    h.handler("end", 1, "a", outcome="success")
     h.note("fault", what="kill", node="north")
     h.note("fault", what="heal")
-    handler(h, "begin", 1, "b", 2)
-    handler(h, "end", 1, "b", 2, outcome="success")
+    h.handler("begin", 1, "b", 2)
+    h.handler("end", 1, "b", 2, outcome="success")
     h.end()
-    row(h, 1, "succeeded")
+    h.row(1, "succeeded")
 
 
 @breaks("M1")
-def a_finished_phase_is_run_again(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a", phase="download")
+def a_finished_phase_is_run_again(h: Story) -> None:
+    h.take()
+    h.handler("begin", 1, "a", phase="download")
     h.do("phase", NORTH, job=1, token="a", name="download")
-    settle(h, 1, "a", **ending("queued"))
-    claim(h, 1, "b", 2)
-    handler(h, "begin", 1, "b", 2, phase="download")
+    h.settle(1, "a", **ending("queued"))
+    h.claim(1, "b", 2)
+    h.handler("begin", 1, "b", 2, phase="download")
 
 
 @legal()
-def a_paused_job_goes_on_with_the_next_phase(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a", phase="download")
+def a_paused_job_goes_on_with_the_next_phase(h: Story) -> None:
+    h.take()
+    h.handler("begin", 1, "a", phase="download")
     h.do("phase", NORTH, job=1, token="a", name="download")
-    handler(h, "begin", 1, "a", phase="process")
-    control(h, "pause", 1, "running", asked=True)
-    handler(h, "told", 1, "a")
-    settle(h, 1, "a", **ending("paused", forgive=True))
-    control(h, "resume", 1, "queued")
-    claim(h, 1, "b", 2)
-    handler(h, "begin", 1, "b", 2, phase="process")
-    settle(h, 1, "b", **ending(attempt=2))
+    h.handler("begin", 1, "a", phase="process")
+    h.control("pause", 1, "running", asked=True)
+    h.handler("told", 1, "a")
+    h.settle(1, "a", **ending("paused", forgive=True))
+    h.control("resume", 1, "queued")
+    h.claim(1, "b", 2)
+    h.handler("begin", 1, "b", 2, phase="process")
+    h.settle(1, "b", **ending(attempt=2))
 
 
 @legal()
-def a_phase_of_which_no_end_was_written_is_run_again(h: History) -> None:
-    make(h, 1)
-    claim(h, 1, "a")
-    handler(h, "begin", 1, "a", phase="download")
+def a_phase_of_which_no_end_was_written_is_run_again(h: Story) -> None:
+    h.take()
+    h.handler("begin", 1, "a", phase="download")
     call = h.call("phase", NORTH, job=1, token="a", name="download")
     h.reply(call, "unknown")
     h.wait(31)
-    reap(h, 1)
-    claim(h, 1, "b", 2)
-    handler(h, "begin", 1, "b", 2, phase="download")
+    h.reap(1)
+    h.claim(1, "b", 2)
+    h.handler("begin", 1, "b", 2, phase="download")
 
 
 @legal(**MARGIN)
-def a_claim_is_heard_of_after_the_clock_was_put_forward(h: History) -> None:
+def a_claim_is_heard_of_after_the_clock_was_put_forward(h: Story) -> None:
     """Its lease had ended by then on the store's clock, and by nobody else's."""
-    make(h, 1)
-    claim(h, 1, "a")
+    h.take()
     h.wait(5)
     h.note("fault", what="clock", who="store", seconds=30)
-    reap(h, 1)
-    claim(h, 1, "b", 2, SOUTH)
-    handler(h, "begin", 1, "b", 2, who=SOUTH)
-    handler(h, "begin", 1, "a")
+    h.reap(1)
+    h.claim(1, "b", 2, SOUTH)
+    h.handler("begin", 1, "b", 2, who=SOUTH)
+    h.handler("begin", 1, "a")
