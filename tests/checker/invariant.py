@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tests.checker.facts import Claim, End, Job, Op, Record, Violation
@@ -11,6 +13,7 @@ from tests.checker.world import World
 KEPT_MAX = 100  # violations that are told of one invariant; all are counted
 
 
+@dataclass(eq=False)
 class Invariant:
     """One way to check one invariant, by the evidence that it `needs`; `wants` are fields of the
     header without which there is nothing to compare with. Methods are called in the order of the
@@ -22,11 +25,18 @@ class Invariant:
     needs: ClassVar[frozenset[str]]
     wants: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.cases = 0
-        self.count = 0
-        self.found: list[Violation] = []
+    world: World
+    cases: int = field(default=0, init=False)
+    count: int = field(default=0, init=False)
+    found: list[Violation] = field(default_factory=list[Violation], init=False)
+
+    def __init_subclass__(
+        cls, *, name: str, says: str, needs: Collection[str] = (), wants: tuple[str, ...] = ()
+    ) -> None:
+        """A subclass that names no evidence needs that of its base."""
+        cls.name, cls.says = name, says
+        cls.needs = frozenset(needs) or cls.needs
+        cls.wants = wants or cls.wants
 
     def accuse(self, job: int | None, lines: tuple[int, ...], story: str) -> None:
         self.count += 1

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record
 from tests.checker.invariant import Invariant
-from tests.checker.world import CALM_FAULTS, World
+from tests.checker.world import CALM_FAULTS
 
 SAYS = "a canceled job does not start, and what was asked of a holder is done"
 
 
-class Asked(Invariant):
-    name = "S15"
-    says = SAYS
-    needs = frozenset({"claims", "clients"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._ever_asked: set[int] = set()
+@dataclass(eq=False)
+class Asked(Invariant, name="S15", says=SAYS, needs={"claims", "clients"}):
+    _ever_asked: set[int] = field(default_factory=set[int], init=False)
 
     def asked(self, op: Op) -> None:
         if op.name in {"cancel", "pause"}:
@@ -51,20 +48,21 @@ class Asked(Invariant):
             self.accuse(job.id, (*op.lines, *claim.op.lines), story)
 
 
-class AskedOfHandlers(Invariant):
-    name = "S15"
-    says = SAYS
-    needs = frozenset({"clients", "handlers"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._canceled: dict[int, Op] = {}
-        self._running: dict[int, int] = {}  # line of the begin, by job
-        self._places: dict[int, str] = {}  # who runs it
-        self._unheard: dict[int, Op] = {}
-        self._resumed: set[int] = set()
-        self._begun: dict[int, int] = {}  # the latest attempt, by job
-        self._stopping: dict[int, tuple[Op, int]] = {}  # and which attempt had begun by then
+@dataclass(eq=False)
+class AskedOfHandlers(Invariant, name="S15", says=SAYS, needs={"clients", "handlers"}):
+    _canceled: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
+    _running: dict[int, int] = field(
+        default_factory=dict[int, int], init=False
+    )  # line of the begin, by job
+    _places: dict[int, str] = field(default_factory=dict[int, str], init=False)  # who runs it
+    _unheard: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
+    _resumed: set[int] = field(default_factory=set[int], init=False)
+    _begun: dict[int, int] = field(
+        default_factory=dict[int, int], init=False
+    )  # the latest attempt, by job
+    _stopping: dict[int, tuple[Op, int]] = field(
+        default_factory=dict[int, tuple[Op, int]], init=False
+    )  # and which attempt had begun by then
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":
@@ -155,14 +153,9 @@ class AskedOfHandlers(Invariant):
         self.accuse(job_id, (*op.lines, self._running.get(job_id, 0), line), story)
 
 
-class AskedInTheEnd(Invariant):
-    name = "S15"
-    says = SAYS
-    needs = frozenset({"clients", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._asked: dict[int, Op] = {}
+@dataclass(eq=False)
+class AskedInTheEnd(Invariant, name="S15", says=SAYS, needs={"clients", "jobs"}):
+    _asked: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from tests.checker.facts import Claim, End, Job, Op, Record
 from tests.checker.invariant import Invariant
@@ -17,14 +18,9 @@ def budget_of(world: World, kind: str) -> int | None:
     return budgets.get(kind, budgets.get(""))
 
 
-class CountedClaims(Invariant):
-    name = "S10"
-    says = SAYS
-    needs = frozenset({"claims"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._maybe_forgiven: Counter[int] = Counter()
+@dataclass(eq=False)
+class CountedClaims(Invariant, name="S10", says=SAYS, needs={"claims"}):
+    _maybe_forgiven: Counter[int] = field(default_factory=Counter[int], init=False)
 
     def asked(self, op: Op) -> None:
         if self._forgives(op):
@@ -71,14 +67,11 @@ class CountedClaims(Invariant):
         return op.name == "give_back" or (op.name == "settle" and bool(op.call.get("forgive")))
 
 
-class CountedSeen(Invariant):
-    name = "S10"
-    says = SAYS
-    needs = frozenset({"events"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._suspects: dict[int, tuple[tuple[int, ...], str]] = {}
+@dataclass(eq=False)
+class CountedSeen(Invariant, name="S10", says=SAYS, needs={"events"}):
+    _suspects: dict[int, tuple[tuple[int, ...], str]] = field(
+        default_factory=dict[int, tuple[tuple[int, ...], str]], init=False
+    )
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.is_claim(record) or seen.in_hand:
@@ -107,14 +100,11 @@ class CountedSeen(Invariant):
             self.accuse(job_id, lines, story)
 
 
-class BegunOnce(Invariant):
-    name = "S10"
-    says = SAYS
-    needs = frozenset({"handlers"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._begun: dict[tuple[int, int, str, str], int] = {}
+@dataclass(eq=False)
+class BegunOnce(Invariant, name="S10", says=SAYS, needs={"handlers"}):
+    _begun: dict[tuple[int, int, str, str], int] = field(
+        default_factory=dict[tuple[int, int, str, str], int], init=False
+    )
 
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
@@ -126,16 +116,13 @@ class BegunOnce(Invariant):
             self.accuse(record["job"], (first, line), story)
 
 
-class WholeBudget(Invariant):
+@dataclass(eq=False)
+class WholeBudget(Invariant, name="S10", says=SAYS, needs={"claims", "clients", "handlers"}):
     """Who asks for another try gets one while there are some left."""
 
-    name = "S10"
-    says = SAYS
-    needs = frozenset({"claims", "clients", "handlers"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._wants: dict[str, int] = {}  # by token: the line that says so
+    _wants: dict[str, int] = field(
+        default_factory=dict[str, int], init=False
+    )  # by token: the line that says so
 
     def stopped(self, line: int, record: Record) -> None:
         if record["outcome"] == "retry" and "token" in record:
@@ -158,15 +145,16 @@ class WholeBudget(Invariant):
             self.accuse(job.id, (*claim.op.lines, line, *end.op.lines), story)
 
 
-class PhasesOnce(Invariant):
-    name = "M1"
-    says = "a phase that has finished is not run again"
-    needs = frozenset({"claims", "handlers"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        # What wrote it, and in which attempt, as far as that is known.
-        self._finished: dict[tuple[int, str], tuple[Op, int]] = {}
+@dataclass(eq=False)
+class PhasesOnce(
+    Invariant,
+    name="M1",
+    says="a phase that has finished is not run again",
+    needs={"claims", "handlers"},
+):
+    _finished: dict[tuple[int, str], tuple[Op, int]] = field(
+        default_factory=dict[tuple[int, str], tuple[Op, int]], init=False
+    )
 
     def wrote(self, op: Op, job: Job, claim: Claim | None) -> None:
         if op.name == "phase":

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import dataclass, field
 
 from tests.checker.facts import Claim, Job, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen
-from tests.checker.world import World
 
 
-class Caps(Invariant):
-    name = "S11"
-    says = "no more jobs are in hand than the cap says, expired or not"
-    needs = frozenset({"claims"})
-    wants = ("caps",)
-
+class Caps(
+    Invariant,
+    name="S11",
+    says="no more jobs are in hand than the cap says, expired or not",
+    needs={"claims"},
+    wants=("caps",),
+):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         caps: dict[str, int] = self.world.header["caps"]
@@ -43,19 +44,17 @@ class Caps(Invariant):
             self.accuse(job.id, (*lines, *claim.op.lines), story)
 
 
-class CapsSeen(Invariant):
+@dataclass(eq=False)
+class CapsSeen(Invariant, name="S11", says=Caps.says, needs={"events"}, wants=("caps",)):
     """Events of different jobs may be a little out of order: who is in hand for so long counts."""
 
-    name = "S11"
-    says = Caps.says
-    needs = frozenset({"events"})
-    wants = ("caps",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._fresh: deque[tuple[float, int, int]] = deque()
-        self._settled: dict[int, tuple[str, int]] = {}
-        self._kinds: Counter[str] = Counter()
+    _fresh: deque[tuple[float, int, int]] = field(
+        default_factory=deque[tuple[float, int, int]], init=False
+    )
+    _settled: dict[int, tuple[str, int]] = field(
+        default_factory=dict[int, tuple[str, int]], init=False
+    )
+    _kinds: Counter[str] = field(default_factory=Counter[str], init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.id:

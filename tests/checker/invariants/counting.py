@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from tests.checker.facts import Point, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen, data_of
-from tests.checker.world import World
 
 SAYS = "events, counts and table tell the same"
 SAYS_CREW = (
@@ -15,15 +15,10 @@ SAYS_CREW = (
 )
 
 
-class CountsAndTable(Invariant):
-    name = "S20"
-    says = SAYS
-    needs = frozenset({"counts", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._table: Counter[str] = Counter()
-        self._counts: tuple[int, dict[str, int]] | None = None
+@dataclass(eq=False)
+class CountsAndTable(Invariant, name="S20", says=SAYS, needs={"counts", "jobs"}):
+    _table: Counter[str] = field(default_factory=Counter[str], init=False)
+    _counts: tuple[int, dict[str, int]] | None = field(default=None, init=False)
 
     def final_job(self, line: int, record: Record) -> None:
         self._table[record["state"]] += 1
@@ -42,14 +37,9 @@ class CountsAndTable(Invariant):
                 self.accuse(None, (line,), f"{story}{self._table[state]}")
 
 
-class CountsAndEvents(Invariant):
-    name = "S20"
-    says = SAYS
-    needs = frozenset({"counts", "events"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._enqueued = 0
+@dataclass(eq=False)
+class CountsAndEvents(Invariant, name="S20", says=SAYS, needs={"counts", "events"}):
+    _enqueued: int = field(default=0, init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         self._enqueued += record["type"] == "job.enqueued"
@@ -63,15 +53,10 @@ class CountsAndEvents(Invariant):
             self.accuse(None, (line,), f"{story}events tell of {self._enqueued}")
 
 
-class EventsAndTable(Invariant):
-    name = "S20"
-    says = SAYS
-    needs = frozenset({"events", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._there: set[int] = set()
-        self._position = (0, 0)
+@dataclass(eq=False)
+class EventsAndTable(Invariant, name="S20", says=SAYS, needs={"events", "jobs"}):
+    _there: set[int] = field(default_factory=set[int], init=False)
+    _position: tuple[int, int] = field(default=(0, 0), init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         position, before = record["id"], self._position
@@ -96,14 +81,11 @@ class EventsAndTable(Invariant):
                 self.accuse(job_id, (seen.line,), story)
 
 
-class EdgesAndTable(Invariant):
-    name = "S20"
-    says = SAYS
-    needs = frozenset({"edges", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._states: dict[int, tuple[str, int]] = {}
+@dataclass(eq=False)
+class EdgesAndTable(Invariant, name="S20", says=SAYS, needs={"edges", "jobs"}):
+    _states: dict[int, tuple[str, int]] = field(
+        default_factory=dict[int, tuple[str, int]], init=False
+    )
 
     def edge(self, line: int, record: Record) -> None:
         self._states[record["job"]] = (record["to"], line)
@@ -118,15 +100,12 @@ class EdgesAndTable(Invariant):
             self.accuse(record["id"], (last, line), story)
 
 
-class CrewSize(Invariant):
-    name = "S21"
-    says = SAYS_CREW
-    needs = frozenset({"crews"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._short: dict[str, tuple[Point, int]] = {}
-        self._leaving: set[str] = set()
+@dataclass(eq=False)
+class CrewSize(Invariant, name="S21", says=SAYS_CREW, needs={"crews"}):
+    _short: dict[str, tuple[Point, int]] = field(
+        default_factory=dict[str, tuple[Point, int]], init=False
+    )
+    _leaving: set[str] = field(default_factory=set[str], init=False)
 
     def process(self, line: int, record: Record) -> None:
         if record["what"] == "started":
@@ -164,19 +143,21 @@ class CrewSize(Invariant):
         del self._short[node]
 
 
-class NobodyDismissedEarly(Invariant):
-    name = "S21"
-    says = SAYS_CREW
-    needs = frozenset({"events", "processes"})
-    wants = ("grace_seconds",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._draining: dict[str, tuple[float, int]] = {}
-        self._at_once: set[str] = set()
-        self._early: list[tuple[str, tuple[int, ...], str]] = []
-        self._told: dict[str, float] = {}
-        self._patient: set[str] = set()  # took its time, so what it told it told late
+@dataclass(eq=False)
+class NobodyDismissedEarly(
+    Invariant, name="S21", says=SAYS_CREW, needs={"events", "processes"}, wants=("grace_seconds",)
+):
+    _draining: dict[str, tuple[float, int]] = field(
+        default_factory=dict[str, tuple[float, int]], init=False
+    )
+    _at_once: set[str] = field(default_factory=set[str], init=False)
+    _early: list[tuple[str, tuple[int, ...], str]] = field(
+        default_factory=list[tuple[str, tuple[int, ...], str]], init=False
+    )
+    _told: dict[str, float] = field(default_factory=dict[str, float], init=False)
+    _patient: set[str] = field(
+        default_factory=set[str], init=False
+    )  # took its time, so what it told it told late
 
     def process(self, line: int, record: Record) -> None:
         node, t = record["node"], self.world.now.t

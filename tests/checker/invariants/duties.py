@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.checker.facts import Op, Record
 from tests.checker.invariant import Invariant
-from tests.checker.world import World
 
 SAYS = "one node has a duty, works only while it surely has it, and a slot makes one job"
 
@@ -23,15 +22,12 @@ class Term:
     excused: bool = False
 
 
-class OneHolder(Invariant):
-    name = "S17"
-    says = SAYS
-    needs = frozenset({"duties"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._terms: dict[tuple[str, str], Term] = {}
-        self._holders: dict[str, Term] = {}
+@dataclass(eq=False)
+class OneHolder(Invariant, name="S17", says=SAYS, needs={"duties"}):
+    _terms: dict[tuple[str, str], Term] = field(
+        default_factory=dict[tuple[str, str], Term], init=False
+    )
+    _holders: dict[str, Term] = field(default_factory=dict[str, Term], init=False)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:
@@ -109,14 +105,9 @@ class OneHolder(Invariant):
         self.accuse(None, (*term.op.lines, line), story)
 
 
-class OneJobASlot(Invariant):
-    name = "S17"
-    says = SAYS
-    needs = frozenset({"schedules"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._slots: dict[tuple[str, str], Op] = {}
+@dataclass(eq=False)
+class OneJobASlot(Invariant, name="S17", says=SAYS, needs={"schedules"}):
+    _slots: dict[tuple[str, str], Op] = field(default_factory=dict[tuple[str, str], Op], init=False)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:
@@ -133,17 +124,12 @@ class OneJobASlot(Invariant):
             self.accuse(op.result.get("job"), (*first.lines, *op.lines), story)
 
 
-class CountedSlots(Invariant):
+@dataclass(eq=False)
+class CountedSlots(Invariant, name="S17", says=SAYS, needs={"schedules", "schedule_rows"}):
     """The store's own count lies between what was surely done and what was asked for."""
 
-    name = "S17"
-    says = SAYS
-    needs = frozenset({"schedules", "schedule_rows"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._sure: dict[str, int] = {}
-        self._asked: dict[str, int] = {}
+    _sure: dict[str, int] = field(default_factory=dict[str, int], init=False)
+    _asked: dict[str, int] = field(default_factory=dict[str, int], init=False)
 
     def asked(self, op: Op) -> None:
         if op.name == "fire":

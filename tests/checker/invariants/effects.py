@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import Claim, Op, Record
 from tests.checker.invariant import Invariant
-from tests.checker.world import CALM_FAULTS, World
+from tests.checker.world import CALM_FAULTS
 
 SAYS = "a handler does nothing after its lease may have run out, but for one step while frozen"
 
 
-class InsideTheLease(Invariant):
-    name = "S16"
-    says = SAYS
-    needs = frozenset({"claims", "handlers"})
-    wants = ("margin_seconds",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._excused: set[tuple[int, int, float]] = set()
+@dataclass(eq=False)
+class InsideTheLease(
+    Invariant, name="S16", says=SAYS, needs={"claims", "handlers"}, wants=("margin_seconds",)
+):
+    _excused: set[tuple[int, int, float]] = field(
+        default_factory=set[tuple[int, int, float]], init=False
+    )
 
     def begin(self, line: int, record: Record) -> None:
         self._judge_right(line, record)
@@ -86,17 +86,15 @@ class InsideTheLease(Invariant):
         return True
 
 
-class OneHandlerAtATime(Invariant):
-    name = "S16"
-    says = SAYS
-    needs = frozenset({"handlers"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._latest: dict[int, tuple[int, str, float, int]] = {}
-        # When each was begun: on the recorder's clock, and how far the store's was put forward.
-        self._begun: dict[tuple[int, int], tuple[float, float]] = {}
-        self._excused: set[tuple[int, int]] = set()
+@dataclass(eq=False)
+class OneHandlerAtATime(Invariant, name="S16", says=SAYS, needs={"handlers"}):
+    _latest: dict[int, tuple[int, str, float, int]] = field(
+        default_factory=dict[int, tuple[int, str, float, int]], init=False
+    )
+    _begun: dict[tuple[int, int], tuple[float, float]] = field(
+        default_factory=dict[tuple[int, int], tuple[float, float]], init=False
+    )
+    _excused: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]], init=False)
 
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
@@ -155,18 +153,22 @@ class OneHandlerAtATime(Invariant):
         return t <= next_begun + stopping + self.world.frozen_seconds(node, next_begun, t)
 
 
-class FinishedWork(Invariant):
-    name = "L9"
-    says = "work that succeeded is not thrown away, but for 1 in 1,000"
-    needs = frozenset({"handlers", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._done: dict[int, tuple[int, int]] = {}  # job: attempt that succeeded, line
-        self._claimed: dict[str, float] = {}  # when those were that have begun, by token
-        self._successes = 0
-        self._wasted: list[tuple[int, int]] = []
-        self._asked: set[int] = set()
+@dataclass(eq=False)
+class FinishedWork(
+    Invariant,
+    name="L9",
+    says="work that succeeded is not thrown away, but for 1 in 1,000",
+    needs={"handlers", "jobs"},
+):
+    _done: dict[int, tuple[int, int]] = field(
+        default_factory=dict[int, tuple[int, int]], init=False
+    )  # job: attempt that succeeded, line
+    _claimed: dict[str, float] = field(
+        default_factory=dict[str, float], init=False
+    )  # when those were that have begun, by token
+    _successes: int = field(default=0, init=False)
+    _wasted: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]], init=False)
+    _asked: set[int] = field(default_factory=set[int], init=False)
 
     def asked(self, op: Op) -> None:
         if op.name in {"cancel", "pause", "clear"}:

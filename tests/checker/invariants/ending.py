@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record
 from tests.checker.invariant import Invariant
 from tests.checker.seen import BECOMES, Seen
-from tests.checker.world import World
 
 # As docs/states.md has it.
 EDGES = frozenset(
@@ -46,11 +47,9 @@ AFTER = {
 CLAIMS = frozenset({"job.assigned", "job.started"})
 
 
-class OneEnd(Invariant):
-    name = "S8"
-    says = "a job ends once, and stays as it ended"
-    needs = frozenset({"claims", "clients"})
-
+class OneEnd(
+    Invariant, name="S8", says="a job ends once, and stays as it ended", needs={"claims", "clients"}
+):
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         if end.state in ENDED:
             self._end(end.op, end.state, job)
@@ -89,11 +88,9 @@ class OneEnd(Invariant):
         return last
 
 
-class OneEndSeen(Invariant):
-    name = "S8"
-    says = "a job ends once, and stays as it ended"
-    needs = frozenset({"events"})
-
+class OneEndSeen(
+    Invariant, name="S8", says="a job ends once, and stays as it ended", needs={"events"}
+):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         state = BECOMES.get(record["type"])
         if state in ENDED:
@@ -106,11 +103,12 @@ class OneEndSeen(Invariant):
         self.accuse(seen.id, (seen.line, line), story)
 
 
-class LegalSteps(Invariant):
-    name = "S9"
-    says = "a job goes only from states to states that follow them"
-    needs = frozenset({"claims", "clients"})
-
+class LegalSteps(
+    Invariant,
+    name="S9",
+    says="a job goes only from states to states that follow them",
+    needs={"claims", "clients"},
+):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         if job.rest is not None and job.rest[1].hi.seq < claim.op.lo.seq:
@@ -119,11 +117,12 @@ class LegalSteps(Invariant):
             self.accuse(job.id, (*op.lines, *claim.op.lines), story)
 
 
-class LegalStepsSeen(Invariant):
-    name = "S9"
-    says = "a job goes only from states to states that follow them"
-    needs = frozenset({"events"})
-
+class LegalStepsSeen(
+    Invariant,
+    name="S9",
+    says="a job goes only from states to states that follow them",
+    needs={"events"},
+):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         allowed = AFTER.get(record["type"])
         if allowed is None:
@@ -141,14 +140,16 @@ class LegalStepsSeen(Invariant):
         return seen.in_hand and seen.is_claim(record)  # S4
 
 
-class LegalEdges(Invariant):
-    name = "S9"
-    says = "a job goes only from states to states that follow them"
-    needs = frozenset({"edges"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._states: dict[int, tuple[str, int]] = {}
+@dataclass(eq=False)
+class LegalEdges(
+    Invariant,
+    name="S9",
+    says="a job goes only from states to states that follow them",
+    needs={"edges"},
+):
+    _states: dict[int, tuple[str, int]] = field(
+        default_factory=dict[int, tuple[str, int]], init=False
+    )
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:

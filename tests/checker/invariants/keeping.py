@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from tests.checker.facts import ENDED, Job, Op, Record
 from tests.checker.history import digest_of
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen
-from tests.checker.world import World
 
 ENDING = frozenset({"settle", "cancel", "clear", "delete"})
 
 
-class NoLoss(Invariant):
-    name = "S1"
-    says = "what was acknowledged is in the store, or was deleted"
-    needs = frozenset({"clients", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._acked: dict[int, Op] = {}
-        self._there: set[int] = set()
-        self._unsure: set[int | str] = set()  # deletions that may have been carried out
+@dataclass(eq=False)
+class NoLoss(
+    Invariant,
+    name="S1",
+    says="what was acknowledged is in the store, or was deleted",
+    needs={"clients", "jobs"},
+):
+    _acked: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
+    _there: set[int] = field(default_factory=set[int], init=False)
+    _unsure: set[int | str] = field(
+        default_factory=set[int | str], init=False
+    )  # deletions that may have been carried out
 
     def asked(self, op: Op) -> None:
         if op.name == "delete" and not self.world.commits:
@@ -63,23 +65,31 @@ class NoLoss(Invariant):
                 self.accuse(job_id, op.lines, story)
 
 
-class NoInvention(Invariant):
+@dataclass(eq=False)
+class NoInvention(
+    Invariant,
+    name="S2",
+    says="every job was asked for, and has the payload that was asked for",
+    needs={"clients", "jobs"},
+):
     """Jobs of schedules were asked for by nobody: there may be as many more as were fired."""
 
-    name = "S2"
-    says = "every job was asked for, and has the payload that was asked for"
-    needs = frozenset({"clients", "jobs"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._asked: Counter[str | None] = Counter()  # by digest; None = the payload was not told
-        self._digests: dict[int, tuple[str | None, Op]] = {}
-        self._known: Counter[str | None] = Counter()  # of jobs that somebody was told of
-        self._made: Counter[str | None] = Counter()  # of the others
-        self._scheduled: set[int] = set()
-        self._strangers: list[tuple[int, int]] = []
-        self._unsure_fires: set[int | str] = set()
-        self._fired = 0
+    _asked: Counter[str | None] = field(
+        default_factory=Counter[str | None], init=False
+    )  # by digest; None = the payload was not told
+    _digests: dict[int, tuple[str | None, Op]] = field(
+        default_factory=dict[int, tuple[str | None, Op]], init=False
+    )
+    _known: Counter[str | None] = field(
+        default_factory=Counter[str | None], init=False
+    )  # of jobs that somebody was told of
+    _made: Counter[str | None] = field(
+        default_factory=Counter[str | None], init=False
+    )  # of the others
+    _scheduled: set[int] = field(default_factory=set[int], init=False)
+    _strangers: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]], init=False)
+    _unsure_fires: set[int | str] = field(default_factory=set[int | str], init=False)
+    _fired: int = field(default=0, init=False)
 
     def asked(self, op: Op) -> None:
         if op.name == "enqueue":
@@ -147,18 +157,24 @@ class NoInvention(Invariant):
             self.accuse(job_id, (*op.lines, line), story)
 
 
-class OnceByKey(Invariant):
-    name = "S3"
-    says = "of jobs with one key there is one, though the request came twice"
-    needs = frozenset({"clients"})
+@dataclass(eq=False)
+class OnceByKey(
+    Invariant,
+    name="S3",
+    says="of jobs with one key there is one, though the request came twice",
+    needs={"clients"},
+):
+    _holders: dict[str, Op] = field(default_factory=dict[str, Op], init=False)
+    _over: set[int] = field(
+        default_factory=set[int], init=False
+    )  # jobs that somebody may have ended
+    _resumed: set[int] = field(default_factory=set[int], init=False)
+    _unfinished: dict[str, tuple[int, int]] = field(
+        default_factory=dict[str, tuple[int, int]], init=False
+    )
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._holders: dict[str, Op] = {}
-        self._over: set[int] = set()  # jobs that somebody may have ended
-        self._sees_ends = "claims" in world.header["records"]
-        self._resumed: set[int] = set()
-        self._unfinished: dict[str, tuple[int, int]] = {}
+    def __post_init__(self) -> None:
+        self._sees_ends = "claims" in self.world.header["records"]
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":

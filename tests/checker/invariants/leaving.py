@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import Claim, End, Job, Op, Record
 from tests.checker.invariant import Invariant
-from tests.checker.world import World
 
 
-class UnknownClaims(Invariant):
+@dataclass(eq=False)
+class UnknownClaims(
+    Invariant,
+    name="M2",
+    says="a claim of which no reply came is asked for by its token, in time",
+    needs={"claims"},
+    wants=("bounds.read_back",),
+):
     """A node that asks for something else meanwhile lives, and can ask."""
 
-    name = "M2"
-    says = "a claim of which no reply came is asked for by its token, in time"
-    needs = frozenset({"claims"})
-    wants = ("bounds.read_back",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._unheard: dict[str, tuple[Op, float]] = {}
+    _unheard: dict[str, tuple[Op, float]] = field(
+        default_factory=dict[str, tuple[Op, float]], init=False
+    )
 
     def unheard(self, op: Op) -> None:
         if op.name == "claim":
@@ -57,16 +60,16 @@ class UnknownClaims(Invariant):
         self.accuse(None, (*claim.lines, op.line), story)
 
 
-class NothingLeft(Invariant):
+@dataclass(eq=False)
+class NothingLeft(
+    Invariant,
+    name="M3",
+    says="in calm no lease runs out: who lives renews it, who leaves gives the job back",
+    needs={"claims", "faults", "processes"},
+):
     """Whoever holds a job in calm can renew, settle, or give back."""
 
-    name = "M3"
-    says = "in calm no lease runs out: who lives renews it, who leaves gives the job back"
-    needs = frozenset({"claims", "faults", "processes"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._told: set[str] = set()
+    _told: set[str] = field(default_factory=set[str], init=False)
 
     def process(self, line: int, record: Record) -> None:
         if record["what"] == "told":

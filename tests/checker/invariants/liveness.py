@@ -4,29 +4,23 @@ from the healing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
-from tests.checker.world import World
 
 SAYS_END = "once it is calm, every due job ends in time"
 SAYS_RECLAIMED = "a job in the hand of a node that died is taken from it in time"
 SAYS_DUTY = "a duty whose holder died is had again in time"
 
 
-class AllEnd(Invariant):
-    name = "L1"
-    says = SAYS_END
-    needs = frozenset({"jobs", "faults"})
-    wants = ("bounds.end",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._final: tuple[int, Record, float | None] | None = None
-        self._jobs: list[tuple[int, Record]] = []
-        self._halted: set[str] = set()
-        self._last_enqueued: dict[int, float] = {}
+@dataclass(eq=False)
+class AllEnd(Invariant, name="L1", says=SAYS_END, needs={"jobs", "faults"}, wants=("bounds.end",)):
+    _final: tuple[int, Record, float | None] | None = field(default=None, init=False)
+    _jobs: list[tuple[int, Record]] = field(default_factory=list[tuple[int, Record]], init=False)
+    _halted: set[str] = field(default_factory=set[str], init=False)
+    _last_enqueued: dict[int, float] = field(default_factory=dict[int, float], init=False)
 
     def made(self, op: Op, job: Job) -> None:
         self._last_enqueued[job.id] = op.hi.t
@@ -74,15 +68,13 @@ class Since(NamedTuple):
     leased_from: float
 
 
-class Reclaimed(Invariant):
-    name = "L2"
-    says = SAYS_RECLAIMED
-    needs = frozenset({"claims", "faults"})
-    wants = ("bounds.reclaim",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._orphans: dict[int, tuple[Claim, Since]] = {}
+@dataclass(eq=False)
+class Reclaimed(
+    Invariant, name="L2", says=SAYS_RECLAIMED, needs={"claims", "faults"}, wants=("bounds.reclaim",)
+):
+    _orphans: dict[int, tuple[Claim, Since]] = field(
+        default_factory=dict[int, tuple[Claim, Since]], init=False
+    )
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover":
@@ -127,17 +119,13 @@ class Reclaimed(Invariant):
             self.accuse(claim.job, (*claim.op.lines, since.line, until), story)
 
 
-class DutyHadAgain(Invariant):
-    name = "L3"
-    says = SAYS_DUTY
-    needs = frozenset({"duties", "faults"})
-    wants = ("bounds.duty",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._holders: dict[str, Op] = {}
-        self._leased_from: dict[str, float] = {}
-        self._free: dict[str, Since] = {}
+@dataclass(eq=False)
+class DutyHadAgain(
+    Invariant, name="L3", says=SAYS_DUTY, needs={"duties", "faults"}, wants=("bounds.duty",)
+):
+    _holders: dict[str, Op] = field(default_factory=dict[str, Op], init=False)
+    _leased_from: dict[str, float] = field(default_factory=dict[str, float], init=False)
+    _free: dict[str, Since] = field(default_factory=dict[str, Since], init=False)
 
     def fault(self, line: int, record: Record) -> None:
         for duty, op in self._holders.items():

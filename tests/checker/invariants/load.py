@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Point, Record
 from tests.checker.invariant import Invariant
-from tests.checker.world import CALM_FAULTS, World
+from tests.checker.world import CALM_FAULTS
 
 SHARE = 0.9  # of the rate before an outage
 WINDOW_SECONDS = 10.0
 
 
-class RateComesBack(Invariant):
+@dataclass(eq=False)
+class RateComesBack(
+    Invariant,
+    name="L4",
+    says="after an outage of the store as much is done as before, in time",
+    needs={"claims", "faults"},
+    wants=("bounds.recovery",),
+):
     """For a load that is always more than is done, from before the outage to the end."""
 
-    name = "L4"
-    says = "after an outage of the store as much is done as before, in time"
-    needs = frozenset({"claims", "faults"})
-    wants = ("bounds.recovery",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._ends: list[float] = []
-        self._outages: list[tuple[float, int]] = []
-        self._backs: list[tuple[float, int]] = []
-        self._other_faults: list[float] = []
+    _ends: list[float] = field(default_factory=list[float], init=False)
+    _outages: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]], init=False)
+    _backs: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]], init=False)
+    _other_faults: list[float] = field(default_factory=list[float], init=False)
 
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         if end.state in ENDED:
@@ -67,22 +68,22 @@ class RateComesBack(Invariant):
         return any(away - WINDOW_SECONDS < t < start + WINDOW_SECONDS for t in other)
 
 
-class NobodyWaitsLong(Invariant):
+@dataclass(eq=False)
+class NobodyWaitsLong(
+    Invariant,
+    name="L8",
+    says="no job that may run waits longer than the bound",
+    needs={"claims", "clients", "faults"},
+    wants=("bounds.wait",),
+):
     """Of jobs that could have been claimed at once: plain ones, without a target."""
 
-    name = "L8"
-    says = "no job that may run waits longer than the bound"
-    needs = frozenset({"claims", "clients", "faults"})
-    wants = ("bounds.wait",)
+    _waiting: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
+    _poison: set[int] = field(default_factory=set[int], init=False)
+    _poisoned_at: float | None = field(default=None, init=False)
 
     bound_name = "wait"
     while_poisoned = False
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._waiting: dict[int, Op] = {}
-        self._poison: set[int] = set()
-        self._poisoned_at: float | None = None
 
     def made(self, op: Op, job: Job) -> None:
         odd = op.call.get("delay_seconds") or op.call.get("hold") or op.call.get("target")
@@ -127,9 +128,11 @@ class NobodyWaitsLong(Invariant):
             self.accuse(job_id, (*op.lines, *lines), story)
 
 
-class PoisonIsContained(NobodyWaitsLong):
-    name = "L7"
-    says = "a job that kills its worker delays the others by no more than the bound"
-    wants = ("bounds.poison_wait",)
+class PoisonIsContained(
+    NobodyWaitsLong,
+    name="L7",
+    says="a job that kills its worker delays the others by no more than the bound",
+    wants=("bounds.poison_wait",),
+):
     bound_name = "poison_wait"
     while_poisoned = True

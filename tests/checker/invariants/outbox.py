@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from tests.checker.facts import ENDED, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen
-from tests.checker.world import World
 
 SAYS_TOLD = "each end of a job that is to be told has one message, with an id of its own"
 SAYS_KEPT = "only jobs that ended long enough ago, with nothing left to tell, are deleted"
@@ -16,19 +16,16 @@ TOLD = frozenset({"job.webhook_delivered", "job.webhook_failed"})
 ANSWER_OK = range(200, 300)
 
 
-class OneMessage(Invariant):
-    name = "S18"
-    says = SAYS_TOLD
-    needs = frozenset({"jobs", "messages"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._messages: dict[int, Counter[str]] = {}
-        self._ids: dict[str, int] = {}
-        self._ends: dict[int, Counter[str]] = {}
-        self._resumed: set[int] = set()
-        self._wanted: set[int] = set()
-        self._final: dict[int, tuple[int, Record]] = {}
+@dataclass(eq=False)
+class OneMessage(Invariant, name="S18", says=SAYS_TOLD, needs={"jobs", "messages"}):
+    _messages: dict[int, Counter[str]] = field(default_factory=dict[int, Counter[str]], init=False)
+    _ids: dict[str, int] = field(default_factory=dict[str, int], init=False)
+    _ends: dict[int, Counter[str]] = field(default_factory=dict[int, Counter[str]], init=False)
+    _resumed: set[int] = field(default_factory=set[int], init=False)
+    _wanted: set[int] = field(default_factory=set[int], init=False)
+    _final: dict[int, tuple[int, Record]] = field(
+        default_factory=dict[int, tuple[int, Record]], init=False
+    )
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":
@@ -85,16 +82,17 @@ def told(counts: Counter[str]) -> str:
     return ", ".join(f"{count} x {type_}" for type_, count in sorted(counts.items())) or "none"
 
 
-class Delivered(Invariant):
-    name = "S18"
-    says = SAYS_TOLD
-    needs = frozenset({"deliveries", "messages"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._taken: dict[str, tuple[int, Record]] = {}
-        self._types: dict[str, tuple[int, int, str]] = {}
-        self._known: dict[str, tuple[int, str]] = {}
+@dataclass(eq=False)
+class Delivered(Invariant, name="S18", says=SAYS_TOLD, needs={"deliveries", "messages"}):
+    _taken: dict[str, tuple[int, Record]] = field(
+        default_factory=dict[str, tuple[int, Record]], init=False
+    )
+    _types: dict[str, tuple[int, int, str]] = field(
+        default_factory=dict[str, tuple[int, int, str]], init=False
+    )
+    _known: dict[str, tuple[int, str]] = field(
+        default_factory=dict[str, tuple[int, str]], init=False
+    )
 
     def delivery(self, line: int, record: Record) -> None:
         self.cases += 1
@@ -133,15 +131,17 @@ class Delivered(Invariant):
         return bool((job and job.deleted) or (seen and seen.state == "deleted"))
 
 
-class Kept(Invariant):
-    name = "S19"
-    says = SAYS_KEPT
-    needs = frozenset({"retention", "claims", "clients"})
-    wants = ("retention",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._stopped: dict[tuple[int, int], float] = {}  # when a handler did, by job and attempt
+@dataclass(eq=False)
+class Kept(
+    Invariant,
+    name="S19",
+    says=SAYS_KEPT,
+    needs={"retention", "claims", "clients"},
+    wants=("retention",),
+):
+    _stopped: dict[tuple[int, int], float] = field(
+        default_factory=dict[tuple[int, int], float], init=False
+    )  # when a handler did, by job and attempt
 
     def stopped(self, line: int, record: Record) -> None:
         self._stopped[record["job"], record["attempt"]] = self.world.now.t
@@ -177,17 +177,13 @@ class Kept(Invariant):
         return job.claim is not None and not self.world.may_have_ended(job.claim)
 
 
-class ToldBeforeGone(Invariant):
+@dataclass(eq=False)
+class ToldBeforeGone(
+    Invariant, name="S19", says=SAYS_KEPT, needs={"events", "clients"}, wants=("retention",)
+):
     """By events: whoever was to be told of the end of a job has been, or never will be."""
 
-    name = "S19"
-    says = SAYS_KEPT
-    needs = frozenset({"events", "clients"})
-    wants = ("retention",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._left: Counter[int] = Counter()
+    _left: Counter[int] = field(default_factory=Counter[int], init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         job = self.world.jobs.get(seen.id)
@@ -203,15 +199,9 @@ class ToldBeforeGone(Invariant):
             self.accuse(seen.id, (*job.made.lines, seen.line, line), story)
 
 
-class KeptSeen(Invariant):
-    name = "S19"
-    says = SAYS_KEPT
-    needs = frozenset({"events"})
-    wants = ("retention",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._gone: dict[int, int] = {}
+@dataclass(eq=False)
+class KeptSeen(Invariant, name="S19", says=SAYS_KEPT, needs={"events"}, wants=("retention",)):
+    _gone: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] != "job.deleted":

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import ENDED, Claim, End, Job, Op
 from tests.checker.invariant import Invariant
-from tests.checker.world import World
 
 ENDING = frozenset({"settle", "give_back"})
 
 
-class OneOwner(Invariant):
-    name = "S4"
-    says = "a job is in one hand at a time"
-    needs = frozenset({"claims"})
-
+class OneOwner(Invariant, name="S4", says="a job is in one hand at a time", needs={"claims"}):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         holder = job.claim
@@ -28,14 +25,11 @@ class OneOwner(Invariant):
         self.accuse(job.id, (*holder.op.lines, *claim.op.lines), story)
 
 
-class FreshTokens(Invariant):
-    name = "S5"
-    says = "each claim has a token of its own"
-    needs = frozenset({"claims"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._used: dict[str, tuple[int | str, int]] = {}
+@dataclass(eq=False)
+class FreshTokens(Invariant, name="S5", says="each claim has a token of its own", needs={"claims"}):
+    _used: dict[str, tuple[int | str, int]] = field(
+        default_factory=dict[str, tuple[int | str, int]], init=False
+    )
 
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
@@ -45,11 +39,9 @@ class FreshTokens(Invariant):
             self.accuse(job.id, (line, *claim.op.lines), story)
 
 
-class Fencing(Invariant):
-    name = "S6"
-    says = "a write is taken only from the holder of the job"
-    needs = frozenset({"claims"})
-
+class Fencing(
+    Invariant, name="S6", says="a write is taken only from the holder of the job", needs={"claims"}
+):
     def wrote(self, op: Op, job: Job, claim: Claim | None) -> None:
         self.cases += 1
         if claim is None:
@@ -97,11 +89,9 @@ class Fencing(Invariant):
         return op.call.get("state") in ENDED and job.last_end is not None
 
 
-class NoEarlySteal(Invariant):
-    name = "S7"
-    says = "nobody takes a job before its lease has run out"
-    needs = frozenset({"claims"})
-
+class NoEarlySteal(
+    Invariant, name="S7", says="nobody takes a job before its lease has run out", needs={"claims"}
+):
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         if end.how != "reap" or claim is None or claim.undone:
             return

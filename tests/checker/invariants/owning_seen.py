@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import SETTLES, Seen, data_of, is_lost
-from tests.checker.world import World
 
 
-class OneOwnerSeen(Invariant):
-    name = "S4"
-    says = "a job is in one hand at a time"
-    needs = frozenset({"events"})
-
+class OneOwnerSeen(Invariant, name="S4", says="a job is in one hand at a time", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.is_claim(record):
             return
@@ -26,15 +23,16 @@ class OneOwnerSeen(Invariant):
             self.accuse(seen.id, (seen.claim_line, line), story)
 
 
-class TokensOfHandlers(Invariant):
-    name = "S5"
-    says = "each claim has a token of its own"
-    needs = frozenset({"handlers"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._attempts: dict[tuple[int, str], tuple[int, int]] = {}
-        self._nodes: dict[str, tuple[str, int]] = {}
+@dataclass(eq=False)
+class TokensOfHandlers(
+    Invariant, name="S5", says="each claim has a token of its own", needs={"handlers"}
+):
+    _attempts: dict[tuple[int, str], tuple[int, int]] = field(
+        default_factory=dict[tuple[int, str], tuple[int, int]], init=False
+    )
+    _nodes: dict[str, tuple[str, int]] = field(
+        default_factory=dict[str, tuple[str, int]], init=False
+    )
 
     def begin(self, line: int, record: Record) -> None:
         if "token" not in record:
@@ -54,11 +52,9 @@ class TokensOfHandlers(Invariant):
             self.accuse(record["job"], (first, line), story)
 
 
-class FencingSeen(Invariant):
-    name = "S6"
-    says = "a write is taken only from the holder of the job"
-    needs = frozenset({"events"})
-
+class FencingSeen(
+    Invariant, name="S6", says="a write is taken only from the holder of the job", needs={"events"}
+):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] not in SETTLES and record["type"] != "job.phase_completed":
             return
@@ -74,12 +70,13 @@ class FencingSeen(Invariant):
             self.accuse(seen.id, (seen.claim_line, line), story)
 
 
-class NoEarlyStealSeen(Invariant):
-    name = "S7"
-    says = "nobody takes a job before its lease has run out"
-    needs = frozenset({"events"})
-    wants = ("lease_seconds",)
-
+class NoEarlyStealSeen(
+    Invariant,
+    name="S7",
+    says="nobody takes a job before its lease has run out",
+    needs={"events"},
+    wants=("lease_seconds",),
+):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         world = self.world
         if not is_lost(record) or world.stepped or world.header.get("embedded"):

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import Record
 from tests.checker.invariant import Invariant
-from tests.checker.world import World
 
 
-class DrainEnds(Invariant):
-    name = "L5"
-    says = "a node that is told to stop ends in time, and leaves no process behind"
-    needs = frozenset({"processes", "faults"})
-    wants = ("bounds.drain",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._told: dict[str, tuple[float, int]] = {}
-        self._frozen: set[str] = set()  # they hear only afterwards what they are told
+@dataclass(eq=False)
+class DrainEnds(
+    Invariant,
+    name="L5",
+    says="a node that is told to stop ends in time, and leaves no process behind",
+    needs={"processes", "faults"},
+    wants=("bounds.drain",),
+):
+    _told: dict[str, tuple[float, int]] = field(
+        default_factory=dict[str, tuple[float, int]], init=False
+    )
+    _frozen: set[str] = field(
+        default_factory=set[str], init=False
+    )  # they hear only afterwards what they are told
 
     def fault(self, line: int, record: Record) -> None:
         node = str(record.get("node", ""))
@@ -53,15 +58,17 @@ class DrainEnds(Invariant):
             self.accuse(None, (line, until), f"{story}{took:.3f} s; {bound} s are allowed")
 
 
-class StuckIsRestarted(Invariant):
-    name = "L6"
-    says = "a node that lives and does nothing is restarted in time"
-    needs = frozenset({"processes", "faults"})
-    wants = ("bounds.restart",)
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._stuck: dict[str, tuple[float, int]] = {}
+@dataclass(eq=False)
+class StuckIsRestarted(
+    Invariant,
+    name="L6",
+    says="a node that lives and does nothing is restarted in time",
+    needs={"processes", "faults"},
+    wants=("bounds.restart",),
+):
+    _stuck: dict[str, tuple[float, int]] = field(
+        default_factory=dict[str, tuple[float, int]], init=False
+    )
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "wedge":

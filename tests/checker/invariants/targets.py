@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import Claim, Job, Op, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen
-from tests.checker.world import World
 
 
-class Targets(Invariant):
-    name = "S12"
-    says = "of one target one job is in hand, in order, and none while it is halted"
-    needs = frozenset({"claims", "clients"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._waiting: dict[str, dict[int, Job]] = {}  # plain jobs that were never claimed
+@dataclass(eq=False)
+class Targets(
+    Invariant,
+    name="S12",
+    says="of one target one job is in hand, in order, and none while it is halted",
+    needs={"claims", "clients"},
+):
+    _waiting: dict[str, dict[int, Job]] = field(
+        default_factory=dict[str, dict[int, Job]], init=False
+    )  # plain jobs that were never claimed
 
     def made(self, op: Op, job: Job) -> None:
         target = op.call.get("target")
@@ -109,14 +112,11 @@ def halted_by(job: Job) -> Op | None:
     return last
 
 
-class TargetsSeen(Invariant):
-    name = "S12"
-    says = Targets.says
-    needs = frozenset({"events"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._members: dict[str, set[int]] = {}  # that are in hand or halt
+@dataclass(eq=False)
+class TargetsSeen(Invariant, name="S12", says=Targets.says, needs={"events"}):
+    _members: dict[str, set[int]] = field(
+        default_factory=dict[str, set[int]], init=False
+    )  # that are in hand or halt
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         target = seen.target

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tests.checker.facts import Claim, Job, Op, Point, Record, moment
 from tests.checker.invariant import Invariant
 from tests.checker.seen import Seen, data_of
-from tests.checker.world import World
 
 SAYS_DUE = "no job is claimed before it is due"
 SAYS_STILL = "no claim by a node that drains, nor while the queue is paused"
 
 
-class NotBeforeDue(Invariant):
-    name = "S13"
-    says = SAYS_DUE
-    needs = frozenset({"claims", "clients"})
-
+class NotBeforeDue(Invariant, name="S13", says=SAYS_DUE, needs={"claims", "clients"}):
     def claimed(self, claim: Claim, job: Job) -> None:
         if job.due is None or job.unsure:
             return
@@ -27,11 +24,7 @@ class NotBeforeDue(Invariant):
             self.accuse(job.id, (job.due_line, *claim.op.lines), story)
 
 
-class NotBeforeDueSeen(Invariant):
-    name = "S13"
-    says = SAYS_DUE
-    needs = frozenset({"events"})
-
+class NotBeforeDueSeen(Invariant, name="S13", says=SAYS_DUE, needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if seen.due is None or not seen.is_claim(record) or self.world.stepped:
             return
@@ -42,16 +35,11 @@ class NotBeforeDueSeen(Invariant):
             self.accuse(seen.id, (seen.due_line, line), story)
 
 
-class DelayedSeen(Invariant):
+@dataclass(eq=False)
+class DelayedSeen(Invariant, name="S13", says=SAYS_DUE, needs={"clients", "events"}):
     """A delay counts from somewhere within the request; the event may be told at its very end."""
 
-    name = "S13"
-    says = SAYS_DUE
-    needs = frozenset({"clients", "events"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._controlled: set[int] = set()
+    _controlled: set[int] = field(default_factory=set[int], init=False)
 
     def asked(self, op: Op) -> None:
         if op.name in {"pause", "resume"}:
@@ -72,14 +60,11 @@ class DelayedSeen(Invariant):
             self.accuse(seen.id, (*job.made.lines, line), story)
 
 
-class StillWhileDraining(Invariant):
-    name = "S14"
-    says = SAYS_STILL
-    needs = frozenset({"claims", "processes"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._draining: dict[str, tuple[Point, int]] = {}
+@dataclass(eq=False)
+class StillWhileDraining(Invariant, name="S14", says=SAYS_STILL, needs={"claims", "processes"}):
+    _draining: dict[str, tuple[Point, int]] = field(
+        default_factory=dict[str, tuple[Point, int]], init=False
+    )
 
     def process(self, line: int, record: Record) -> None:
         if record["what"] == "draining":
@@ -95,16 +80,13 @@ class StillWhileDraining(Invariant):
             self.accuse(job.id, (since[1], *claim.op.lines), story)
 
 
-class StillWhilePaused(Invariant):
-    name = "S14"
-    says = SAYS_STILL
-    needs = frozenset({"claims", "clients"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._paused: Op | None = None
-        self._resumable = -1  # until then the queue may have been resumed
-        self._unsure: set[int | str] = set()  # that may be carried out at any time
+@dataclass(eq=False)
+class StillWhilePaused(Invariant, name="S14", says=SAYS_STILL, needs={"claims", "clients"}):
+    _paused: Op | None = field(default=None, init=False)
+    _unsure: set[int | str] = field(
+        default_factory=set[int | str], init=False
+    )  # that may be carried out at any time
+    _resumable: int = field(default=-1, init=False)
 
     def asked(self, op: Op) -> None:
         if op.name == "resume_queue":
@@ -132,20 +114,19 @@ class StillWhilePaused(Invariant):
             self.accuse(job.id, (*paused.lines, *claim.op.lines), story)
 
 
-class StillSeen(Invariant):
+@dataclass(eq=False)
+class StillSeen(Invariant, name="S14", says=SAYS_STILL, needs={"events"}):
     """A node that is started again under its name says so a moment after its first claims, or
     never: then nobody knows which of the two has claimed. One that says that it has stopped has
     not been killed, so what was claimed until then was claimed by it.
     """
 
-    name = "S14"
-    says = SAYS_STILL
-    needs = frozenset({"events"})
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._draining: dict[str, tuple[float, int]] = {}
-        self._suspected: dict[str, list[tuple[int, int, int]]] = {}
+    _draining: dict[str, tuple[float, int]] = field(
+        default_factory=dict[str, tuple[float, int]], init=False
+    )
+    _suspected: dict[str, list[tuple[int, int, int]]] = field(
+        default_factory=dict[str, list[tuple[int, int, int]]], init=False
+    )
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         node = str(data_of(record).get("node", ""))
