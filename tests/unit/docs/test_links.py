@@ -1,4 +1,4 @@
-"""Every link of every page leads somewhere, and every file that a page names is there."""
+"""Every link on every page leads somewhere, and every file that a page names exists."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,9 @@ import pytest
 from tests.support.pages import DOCS, ROOT, anchors, codes, inline, links
 
 PAGES = sorted([ROOT / "README.md", ROOT / "tests" / "README.md", *DOCS.rglob("*.md")])
-SOURCE_FILE = re.compile(r"(config|catalog|store|workers|manager|musterd|tests|deploy)/[\w./-]*")
+SOURCE_FILE = re.compile(
+    r"(config|catalog|store|workers|manager|web|console|musterd|tests|deploy)/[\w./-]*"
+)
 
 each_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -35,6 +37,13 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             reached.add(path)
             waiting += [found for found, _ in targets(path) if found.suffix == ".md"]
     assert set(DOCS.rglob("*.md")) <= reached
+
+
+def test_the_index_links_every_guide() -> None:
+    index = DOCS / "index.md"
+    linked = {path for path, _ in targets(index)}
+    guides = {*DOCS.glob("*.md"), *DOCS.glob("*/README.md")} - {index}
+    assert guides <= linked
 
 
 def broken_links(path: Path) -> Iterator[str]:
