@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 import attrs
 
@@ -33,13 +34,30 @@ def shipped(package: str) -> tuple[Migration, ...]:
     """The migrations of an engine (`musterd.store.postgres` or `.sqlite`), in order. Read once in a
     process, whatever the number of its tenants.
     """
-    folder = files(package) / "migrations"
+    return found_in(files(package))
+
+
+def found_in(folder: Traversable) -> tuple[Migration, ...]:
+    """The migrations in `folder`: numbered files in its `migrations`, which never change once they
+    are released. Until a release has frozen the first of them, its `schema` is the first.
+    """
+    numbered = folder / "migrations"
     found = [
         Migration(int(match[1]), entry.name.removesuffix(".sql"), entry.read_text("utf-8"))
-        for entry in folder.iterdir()
+        for entry in (numbered.iterdir() if numbered.is_dir() else ())
         if (match := FILE_NAME.fullmatch(entry.name))
     ]
+    if all(migration.number != 1 for migration in found):
+        found.append(Migration(1, "0001_schema", current_schema(folder)))
     return tuple(sorted(found, key=lambda migration: migration.number))
+
+
+def current_schema(folder: Traversable) -> str:
+    """The whole schema as it is now: the files of `schema`, in the order of their names. A store
+    that applied all migrations has exactly this; a test compares them.
+    """
+    entries = sorted((folder / "schema").iterdir(), key=lambda entry: entry.name)
+    return "\n".join(entry.read_text("utf-8") for entry in entries if entry.name.endswith(".sql"))
 
 
 def missing(

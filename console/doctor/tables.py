@@ -18,7 +18,7 @@ FROZEN_AGE_MAX = 1_800_000_000  # the server stops at two thousand million
 SHOWN = 5
 WIDTH = 60
 
-# As the migrations set them.
+# As the schema sets them.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "job_rows": {
         "autovacuum_vacuum_scale_factor": "0.02",

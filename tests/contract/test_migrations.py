@@ -17,7 +17,7 @@ async def test_a_fresh_store_has_no_schema_until_it_is_migrated(unopened: Rig) -
         after = await engine.schema()
     assert before.found == 0
     assert before.wanted == after.wanted == after.found == len(names)
-    assert names[0] == "0001_jobs"
+    assert names[0].startswith("0001_")
 
 
 async def test_a_store_without_a_schema_says_what_to_do(unopened: Rig) -> None:
@@ -45,7 +45,7 @@ async def test_of_three_migrations_at_once_one_does_the_work(unopened_shared: Ri
         for _ in range(3):
             nursery.start_soon(migrate, unopened_shared.another())
     assert sorted(map(len, done))[:2] == [0, 0]
-    assert max(done)[0] == "0001_jobs"
+    assert max(done)[0].startswith("0001_")
 
 
 async def test_a_newer_schema_is_refused(rig: Rig) -> None:
@@ -60,7 +60,9 @@ async def test_a_newer_schema_is_refused(rig: Rig) -> None:
 async def test_a_schema_made_by_another_build_is_refused(rig: Rig) -> None:
     rig.raw("update schema_migrations set checksum = 'other'")
     for call in (rig.engine.schema, rig.engine.migrate):
-        with pytest.raises(StoreMisconfigured, match="0001_jobs was applied with checksum other"):
+        with pytest.raises(
+            StoreMisconfigured, match=r"0001_[a-z]+ was applied with checksum other"
+        ):
             await call()
 
 

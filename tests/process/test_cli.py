@@ -117,7 +117,7 @@ def test_complaints_go_to_stderr_with_their_exit_code(
 def test_the_schema_is_told_and_made(home: Home) -> None:
     assert home.call("db", "status").code == 78
     made = home.call("db", "migrate", "--json").json
-    assert made["applied"][0] == "0001_jobs"
+    assert made["applied"][0].startswith("0001_")
     assert home.call("db", "migrate", "--json").json["applied"] == []
     assert home.call("db", "status", "--json").json["current"] is True
 

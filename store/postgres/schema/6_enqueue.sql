@@ -1,39 +1,53 @@
--- webhooks: a job may name a URL that is told of its end
+-- Enqueueing from any program, in its own transaction; deduplication keys.
 
--- In the words of config/webhook_urls.py. The URL may hold a secret: it is not shown.
-create function {schema}.check_webhook(webhook jsonb) returns void
+-- At most one job holds a key. `until` null = until that job has ended. A row whose job is gone or has ended holds nothing.
+create table {schema}.dedup_keys (
+    key    text primary key,
+    job_id bigint not null,
+    until  timestamptz
+);
+create index dedup_keys_until on {schema}.dedup_keys (until) where until < 'infinity';
+
+-- The job that holds a key, or null. Locks the key to the end of the transaction: later callers wait, and then see what was
+-- decided. The lock is one statement and the read the next, because a statement that has waited still sees the past. A key
+-- that was deleted while it was waited for is made anew.
+create function {schema}.key_holder(wanted text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    url text := webhook #>> '{}';
-    authority text := substring(url from '^https?://([^/?#]*)');
-    port text := substring(authority from ':([^]:]*)$');
+    held record;
 begin
-    if coalesce(jsonb_typeof(webhook), 'null') = 'null' then
-        return;
-    elsif jsonb_typeof(webhook) <> 'string' or char_length(url) not between 1 and 2000 then
-        perform {schema}.refuse_option('webhook: wanted a URL of 1 to 2000 characters');
-    elsif url !~ '^[!-\[\]-~]*$' then
-        perform {schema}.refuse_option('webhook: wanted a URL of printable ASCII', 'write other characters as %XX');
-    elsif url !~ '^https?://' then
-        perform {schema}.refuse_option('webhook: wanted a URL that starts with https://');
-    elsif strpos(authority, '@') > 0 then
-        perform {schema}.refuse_option('webhook: wanted a URL without user and password', 'what is sent is signed');
-    elsif authority !~ '^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?$' then
-        perform {schema}.refuse_option('webhook: wanted a URL with a host');
-    elsif port is not null and (port !~ '^[0-9]+$' or left(port, 6)::integer not between 1 and 65535) then
-        perform {schema}.refuse_option('webhook: wanted a port of 1 to 65535');
-    elsif strpos(url, '#') > 0 then
-        perform {schema}.refuse_option('webhook: wanted a URL without #', 'what follows # is never sent');
+    loop
+        insert into {schema}.dedup_keys (key, job_id) values (wanted, 0) on conflict do nothing;
+        perform from {schema}.dedup_keys k where k.key = wanted for update;
+        exit when found;
+    end loop;
+    select k.job_id, k.until into held from {schema}.dedup_keys k where k.key = wanted;
+    if held.until > clock_timestamp() or held.until is null and exists (
+        select from {schema}.job_rows j
+        where j.id = held.job_id and j.state not in ('succeeded', 'failed', 'canceled')) then
+        return held.job_id;
     end if;
+    return null;
 end $$;
 
--- What is inserted directly is a URL too. No job has one yet: nothing needs to be looked at.
-alter table {schema}.job_rows add constraint webhook_is_a_url check (
-    webhook ~ '^https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!-"$-\[\]-~]*)?$') not valid;
+create function {schema}.take_key() returns trigger
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    holder bigint := {schema}.key_holder(new.dedup_key);
+begin
+    if holder is not null then
+        raise exception 'dedup_key: job % holds the key %', holder, quote_literal(new.dedup_key)
+            using errcode = 'unique_violation', hint = 'the function enqueue gives the id of that job instead';
+    end if;
+    update {schema}.dedup_keys set job_id = new.id, until = null where key = new.dedup_key;
+    return new;
+end $$;
 
--- Making jobs, as before and with a webhook. `enqueue` has one argument more, so it is another function: whoever may
--- call the one may call the other.
-drop function {schema}.enqueue_keyed(text[], text[], smallint[], float8[], timestamptz[], integer[], boolean[], text[], text[], text[]);
+create trigger job_rows_take_key before insert on {schema}.job_rows for each row
+    when (new.dedup_key is not null) execute function {schema}.take_key();
+
+-- Makes these jobs; in place of a job whose key is held it returns the job that holds it. `scopes`: until_finished, forever,
+-- or a number of seconds.
 create function {schema}.enqueue_keyed(kinds text[], payloads text[], priorities smallint[], delays float8[],
     run_ats timestamptz[], max_attempts integer[], holds boolean[], keys text[], scopes text[],
     targets text[], webhooks text[])
@@ -68,7 +82,52 @@ begin
     end loop;
 end $$;
 
-create or replace function {schema}.check_job(job jsonb) returns void
+create function {schema}.refuse_option(message text, hint text default '') returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    raise exception '%', message using errcode = 'invalid_parameter_value', hint = hint;
+end $$;
+
+create function {schema}.check_whole(option text, value jsonb, smallest integer, largest integer) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if coalesce(jsonb_typeof(value), 'null') = 'null' then
+        return;
+    end if;
+    if jsonb_typeof(value) <> 'number' or value::text !~ '^-?[0-9]{1,20}$' or value::numeric not between smallest and largest then
+        perform {schema}.refuse_option(format('%s: found %s, wanted a whole number, %s to %s', option, value #>> '{}', smallest, largest));
+    end if;
+end $$;
+
+-- In the words of config/webhook_urls.py. The URL may hold a secret, so it is not shown.
+create function {schema}.check_webhook(webhook jsonb) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    url text := webhook #>> '{}';
+    authority text := substring(url from '^https?://([^/?#]*)');
+    port text := substring(authority from ':([^]:]*)$');
+begin
+    if coalesce(jsonb_typeof(webhook), 'null') = 'null' then
+        return;
+    elsif jsonb_typeof(webhook) <> 'string' or char_length(url) not between 1 and 2000 then
+        perform {schema}.refuse_option('webhook: wanted a URL of 1 to 2000 characters');
+    elsif url !~ '^[!-\[\]-~]*$' then
+        perform {schema}.refuse_option('webhook: wanted a URL of printable ASCII', 'write other characters as %XX');
+    elsif url !~ '^https?://' then
+        perform {schema}.refuse_option('webhook: wanted a URL that starts with https://');
+    elsif strpos(authority, '@') > 0 then
+        perform {schema}.refuse_option('webhook: wanted a URL without user and password', 'what is sent is signed');
+    elsif authority !~ '^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?$' then
+        perform {schema}.refuse_option('webhook: wanted a URL with a host');
+    elsif port is not null and (port !~ '^[0-9]+$' or left(port, 6)::integer not between 1 and 65535) then
+        perform {schema}.refuse_option('webhook: wanted a port of 1 to 65535');
+    elsif strpos(url, '#') > 0 then
+        perform {schema}.refuse_option('webhook: wanted a URL without #', 'what follows # is never sent');
+    end if;
+end $$;
+
+-- Refuses options that no job can have, in the words of store/asking.py. Absent and null options are fine.
+create function {schema}.check_job(job jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     unknown text;
@@ -117,7 +176,8 @@ begin
     end if;
 end $$;
 
-create or replace function {schema}.enqueue_many(jobs jsonb) returns setof bigint
+-- Checks the jobs of one call and makes them as enqueue_keyed does, in their order.
+create function {schema}.enqueue_many(jobs jsonb) returns setof bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if jsonb_typeof(jobs) is distinct from 'array' then
@@ -151,7 +211,6 @@ begin
         array(select job ->> 'webhook' from jsonb_array_elements(jobs) job)) made;
 end $$;
 
-alter function {schema}.enqueue(text, jsonb, integer, timestamptz, float8, text, text, boolean, integer, text) rename to enqueue_before;
 create function {schema}.enqueue(
     kind text, payload jsonb default '{}', priority integer default 0, run_at timestamptz default null,
     delay_seconds float8 default null, dedup_key text default null, dedup_scope text default null,
@@ -169,19 +228,3 @@ begin
         'delay_seconds', enqueue.delay_seconds, 'dedup_key', enqueue.dedup_key, 'dedup_scope', enqueue.dedup_scope,
         'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target, 'webhook', enqueue.webhook))));
 end $$;
-
-do $$
-declare
-    caller record;
-begin
-    for caller in
-        select r.rolname from pg_proc p, aclexplode(p.proacl) granted join pg_roles r on r.oid = granted.grantee
-        where p.pronamespace = '{schema}'::regnamespace and p.proname = 'enqueue_before'
-          and granted.privilege_type = 'EXECUTE' and granted.grantee <> p.proowner
-    loop
-        execute format('grant execute on function {schema}.enqueue to %I', caller.rolname);
-    end loop;
-end $$;
-drop function {schema}.enqueue_before;
-
-revoke execute on all functions in schema {schema} from public;

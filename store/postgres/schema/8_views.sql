@@ -1,10 +1,8 @@
--- phases: in which attempt a phase was begun; views of jobs with their phases, their webhook, and since when they are stale
+-- Views for people and other programs; and nobody may call a function unless a role is granted it.
 
-alter table {schema}.job_phases add column in_attempt integer;
-
--- What a phase is called follows from what is stored of it and the state of its job, as in store/phase_states.py. A job
--- that never started has the phases that its kind is said to have.
-create or replace view {schema}.jobs as
+-- How a phase is shown follows from what is stored of it and the state of its job, as in store/phase_states.py. A job that
+-- never started has the phases that the nodes say its kind has.
+create view {schema}.jobs as
 select id, kind, state, payload, result, error, reason, priority, attempt, max_attempts,
        created_at, run_at, started_at, finished_at,
        case when state in ('assigned', 'running') then node || coalesce('/' || worker, '') end as lease_owner,
@@ -49,7 +47,7 @@ select id, kind, state, payload, result, error, reason, priority, attempt, max_a
 from {schema}.job_rows job;
 
 -- The same without what jobs were given and what came of it: no results of phases, and no URL, which may be a secret.
-create or replace view {schema}.jobs_without_payload as
+create view {schema}.jobs_without_payload as
 select id, kind, state, error ->> 'type' as error_type, reason, priority, attempt, max_attempts,
        created_at, run_at, started_at, finished_at,
        case when state in ('assigned', 'running') then node || coalesce('/' || worker, '') end as lease_owner,
@@ -84,3 +82,34 @@ select id, kind, state, error ->> 'type' as error_type, reason, priority, attemp
         order by hook.id desc limit 1) as webhook,
        stale_at
 from {schema}.job_rows job;
+
+create view {schema}.queue_depth as
+select count(*) as queued,
+       count(*) filter (where claimable and run_at <= clock_timestamp()) as due,
+       coalesce(extract(epoch from clock_timestamp()
+           - min(run_at) filter (where claimable and run_at <= clock_timestamp())), 0) as oldest_due_seconds
+from (select run_at, true as claimable from {schema}.job_rows where state = 'queued' and not parked and not behind
+      union all select run_at, true from {schema}.job_rows where parked
+      union all select run_at, false from {schema}.job_rows where behind) waiting;
+
+-- One row an event. Newly committed events appear once a node, or any caller of order_events, has put them in order.
+create view {schema}.events as
+select log.last - log.size + nth as id, log.at, log.type,
+       log.job_ids[case cardinality(log.job_ids) when 1 then 1 else nth end] as job_id,
+       log.kinds[case cardinality(log.kinds) when 1 then 1 else nth end] as kind,
+       log.targets[case cardinality(log.targets) when 1 then 1 else nth end] as target,
+       coalesce(log.common, '{}')
+       || case when log.attempts is null then '{}'
+               else jsonb_build_object('attempt', log.attempts[case cardinality(log.attempts) when 1 then 1 else nth end]) end
+       || case when log.workers is null then '{}'
+               else jsonb_build_object('worker', log.workers[case cardinality(log.workers) when 1 then 1 else nth end]) end
+       || coalesce(log.details[case cardinality(log.details) when 1 then 1 else nth end], '{}') as data
+from {schema}.event_log log cross join lateral generate_series(1, log.size) nth;
+
+create view {schema}.duty_leaders as
+select duty, tenant, node, acquired_at, heartbeat_at, clock_timestamp() - acquired_at as held_for,
+       last_run_at, items, errors, last_error, hand_overs,
+       term is not null and expires_at > clock_timestamp() as is_held
+from {schema}.duties;
+
+revoke execute on all functions in schema {schema} from public;

@@ -1,0 +1,63 @@
+-- Webhooks: the messages that go out, made in the transaction that makes them true.
+
+-- A message is taken under a token and for a time, as jobs are. `url` may also be python:module:function.
+create table {schema}.webhooks (
+    id            bigint generated always as identity primary key,
+    message_id    uuid not null default gen_random_uuid(),
+    job_id        bigint not null,
+    url           text not null,
+    type          text not null,
+    attempt       integer,
+    state         text not null default 'waiting',
+    tries         integer not null default 0,
+    created_at    timestamptz not null default clock_timestamp(),
+    due_at        timestamptz not null default clock_timestamp(),
+    claim_token   uuid,
+    claimed_until timestamptz,
+    ended_at      timestamptz,
+    status        integer,
+    error         text,
+    body          jsonb,    -- null = the job as it is at the time of the delivery
+    constraint webhook_state_is_known check (state in ('waiting', 'delivered', 'failed'))
+);
+create index webhooks_due on {schema}.webhooks (due_at, id) where state = 'waiting';
+create index webhooks_of_job on {schema}.webhooks (job_id);
+-- Messages that outlive their jobs, by the time from which nobody needs them.
+create index webhooks_of_the_deleted on {schema}.webhooks (ended_at) where type = 'job.deleted' and state <> 'waiting';
+
+-- Receivers that answered 410: nothing is sent there until somebody resends.
+create table {schema}.webhooks_gone (
+    url text primary key,
+    at  timestamptz not null default clock_timestamp()
+);
+
+-- A receiver that answered 410 gets nothing more.
+create function {schema}.spare_the_gone() returns trigger
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if new.state = 'waiting' and exists (select from {schema}.webhooks_gone gone where gone.url = new.url) then
+        new.state := 'failed';
+        new.ended_at := clock_timestamp();
+        new.error := 'the receiver answered 410 earlier: nothing is sent there until somebody sends again';
+        insert into {schema}.event_drafts (type, job_ids, kinds, targets, common)
+        select 'job.webhook_failed', array[job.id], array[job.kind], case when job.target is not null then array[job.target] end,
+               jsonb_build_object('url', new.url, 'attempts', 0, 'error', new.error)
+        from {schema}.job_rows job where job.id = new.job_id;
+    end if;
+    return new;
+end $$;
+
+create trigger webhooks_spare_the_gone before insert on {schema}.webhooks for each row
+    execute function {schema}.spare_the_gone();
+
+-- Makes the message of a job's end, if the job, its kind or the catch-all names a URL.
+create function {schema}.call_out(job bigint, kind text, event text, attempt integer, own text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    insert into {schema}.webhooks (job_id, url, type, attempt)
+    select call_out.job, wanted.url, call_out.event, call_out.attempt
+    from (select coalesce(call_out.own,
+                     (select rule.webhook from {schema}.kind_rules rule where rule.kind = call_out.kind),
+                     (select rule.webhook from {schema}.kind_rules rule where rule.kind = '')) as url) wanted
+    where wanted.url is not null;
+end $$;

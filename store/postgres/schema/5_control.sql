@@ -1,0 +1,141 @@
+-- Control: pausing the queue, and what users may do to single jobs.
+
+create table {schema}.queue_state (
+    only_row  boolean primary key default true check (only_row),
+    paused_at timestamptz,
+    paused_by text
+);
+insert into {schema}.queue_state default values;
+
+-- Whether an action is allowed in a state, and its effect: a new state, or 'ask' = the job's holder is asked.
+-- store/lifecycle.py has the same table.
+create function {schema}.control_effect(action text, state text) returns text
+    language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select case action || ' ' || state
+        when 'cancel pending' then 'canceled' when 'cancel queued' then 'canceled' when 'cancel paused' then 'canceled'
+        when 'cancel assigned' then 'ask' when 'cancel running' then 'ask'
+        when 'pause queued' then 'paused'
+        when 'pause assigned' then 'ask' when 'pause running' then 'ask'
+        when 'resume paused' then 'queued' when 'resume failed' then 'queued'
+        when 'release pending' then 'queued'
+        when 'clear failed' then 'failed' when 'clear paused' then 'canceled' end
+$$;
+
+-- Acts on one job. Returns whether there is such a job, its state before and after, whether its holder has been asked,
+-- and whether the action was allowed. It waits for whoever has the row locked, and decides on the newest version.
+create function {schema}.control_job(action text, wanted bigint,
+    out known boolean, out state_before text, out state_after text, out requested boolean, out allowed boolean)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    job record;
+    effect text;
+    moment timestamptz;
+begin
+    select * into job from {schema}.lock_job(wanted);
+    known := job.state is not null;
+    state_before := job.state;
+    state_after := job.state;
+    requested := false;
+    effect := {schema}.control_effect(action, job.state);
+    -- A cancel that was asked for is not taken back by a pause.
+    allowed := effect is not null and not (action = 'pause' and job.request is not distinct from 'cancel');
+    if not allowed then
+        return;
+    end if;
+    moment := clock_timestamp();
+    if effect = 'ask' then
+        requested := true;
+        update {schema}.job_rows j set request = action, requested_at = moment where j.id = wanted;
+        perform pg_notify('{channel}', wanted::text);
+        return;
+    end if;
+    state_after := effect;
+    if action = 'clear' and effect = 'failed' then
+        update {schema}.job_rows j set cleared_at = moment where j.id = wanted and j.cleared_at is null;
+        if found then
+            perform {schema}.tell_control('job.cleared', wanted);
+        end if;
+        perform {schema}.hand_over(array[job.target], true) where job.target is not null;
+        return;
+    end if;
+    -- The attempt that ended last goes into the history: the job's own row tells of its next, or of its end.
+    insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
+        select j.id, j.attempt, j.node, j.worker, j.started_at, j.finished_at, j.last_outcome,
+               j.error, j.log
+        from {schema}.job_rows j where j.id = wanted and j.last_outcome is not null;
+    update {schema}.job_rows j
+        set state = effect,
+            run_at = case when action = 'resume' then moment else j.run_at end,
+            finished_at = case when effect = 'canceled' then moment else j.finished_at end,
+            cleared_at = case when action = 'clear' then moment end,
+            reason = case action when 'cancel' then 'canceled on request' when 'clear' then 'cleared on request'
+                                 when 'pause' then 'Job was interrupted by user' end,
+            forgiven = case when action = 'resume' then j.attempt else j.forgiven end,
+            max_attempts = case when action = 'resume' then j.max_attempts + j.attempt - j.forgiven
+                                else j.max_attempts end,
+            last_outcome = null,
+            log = null,
+            parked = false,
+            behind = false
+        where j.id = wanted;
+    insert into {schema}.count_changes (pending, queued, paused, failed, canceled)
+        select (effect = 'pending')::int - (job.state = 'pending')::int, (effect = 'queued')::int - (job.state = 'queued')::int,
+               (effect = 'paused')::int - (job.state = 'paused')::int, (effect = 'failed')::int - (job.state = 'failed')::int,
+               (effect = 'canceled')::int - (job.state = 'canceled')::int;
+    perform {schema}.tell_control(case when effect in ('canceled', 'paused') then 'job.' || effect
+                                       when action = 'resume' then 'job.resumed' else 'job.released' end, wanted);
+    if effect = 'queued' then
+        perform pg_notify('{channel}', '');
+    end if;
+    perform {schema}.hand_over(array[job.target], true) where job.target is not null;
+end $$;
+
+-- Drafts the event of an action on a job that nobody holds, and makes the message of its end.
+create function {schema}.tell_control(event text, wanted bigint) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    insert into {schema}.event_drafts (type, job_ids, kinds, targets, attempts, common)
+    select event, array[j.id], array[j.kind], case when j.target is not null then array[j.target] end,
+           case when event in ('job.canceled', 'job.paused') and j.attempt > 0 then array[j.attempt] end,
+           case when event in ('job.canceled', 'job.paused') then jsonb_build_object('reason', j.reason) end
+    from {schema}.job_rows j where j.id = wanted;
+    perform {schema}.call_out(j.id, j.kind, event, j.attempt, j.webhook) from {schema}.job_rows j
+        where j.id = wanted and event = 'job.canceled';
+end $$;
+
+-- As the command of that name, in the words of store/report.py. Returns the state that the job is in now.
+create function {schema}.control_or_refuse(action text, wanted bigint) returns text
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    done record;
+    states text[];
+begin
+    select * into done from {schema}.control_job(action, wanted);
+    if done.allowed then
+        return done.state_after;
+    elsif not done.known then
+        raise exception 'there is no job %', wanted using errcode = 'no_data_found';
+    end if;
+    states := array(
+        select s from unnest(array['pending', 'queued', 'paused', 'assigned', 'running', 'failed']) with ordinality as o (s, place)
+        where {schema}.control_effect(action, s) is not null order by place);
+    if done.state_before = any (states) then
+        raise exception 'job % is % and is being canceled: it cannot be told to %', wanted, done.state_before, action
+            using errcode = 'object_not_in_prerequisite_state';
+    end if;
+    raise exception 'job % is %: % wants a job that is %', wanted, done.state_before, action,
+        concat_ws(' or ', nullif(array_to_string(states[:cardinality(states) - 1], ', '), ''), states[cardinality(states)])
+        using errcode = 'object_not_in_prerequisite_state';
+end $$;
+
+-- For any program, in its own transaction.
+create function {schema}.cancel(id bigint) returns text language sql security definer set search_path = pg_catalog, pg_temp
+    as $$ select {schema}.control_or_refuse('cancel', $1) $$;
+create function {schema}.pause(id bigint) returns text language sql security definer set search_path = pg_catalog, pg_temp
+    as $$ select {schema}.control_or_refuse('pause', $1) $$;
+create function {schema}.resume(id bigint) returns text language sql security definer set search_path = pg_catalog, pg_temp
+    as $$ select {schema}.control_or_refuse('resume', $1) $$;
+create function {schema}.release(id bigint) returns text language sql security definer set search_path = pg_catalog, pg_temp
+    as $$ select {schema}.control_or_refuse('release', $1) $$;
+create function {schema}.clear(id bigint) returns text language sql security definer set search_path = pg_catalog, pg_temp
+    as $$ select {schema}.control_or_refuse('clear', $1) $$;
