@@ -1,6 +1,6 @@
 """Every behaviour test gets a stage of its own, on a clock that jumps, the same each time."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import trio
 from trio.abc import Clock, Instrument
 from trio.testing import MockClock
 
+from tests.support import pipelines
 from tests.support.cluster import Cluster, open_cluster
 from tests.support.stage import Stage, open_stage
 
@@ -43,3 +44,18 @@ async def stage() -> AsyncGenerator[Stage]:
 async def cluster() -> AsyncGenerator[Cluster]:
     async with open_cluster() as opened:
         yield opened
+
+
+@pytest.fixture
+def forgotten_phases() -> Iterator[None]:
+    """What phases of one test have noted is not there in the next."""
+    pipelines.forget()
+    yield
+    pipelines.forget()
+
+
+@pytest.fixture
+def video(stage: Stage) -> Stage:
+    """The stage, with a kind of three phases."""
+    stage.kinds["video"] = pipelines.pipeline(*pipelines.NAMES, retryable=True)
+    return stage

@@ -1,52 +1,28 @@
 """Pipelines under the real daemon: phases in order, each finished once, whatever happens."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import trio
 
-from musterd.store.events import EventFilter
-from musterd.store.job import JobRecord, JobState
+from musterd.store.job import JobState
 from musterd.store.phase_states import overall
 from musterd.workers.context import Cancel, Fatal, JobContext, Retry, Snooze
-from tests.support import pipelines
-from tests.support.pipelines import DOES, RUNS, pipeline, timed_phase, told_phase
+from tests.support.pipelines import (
+    DOES,
+    NAMES,
+    RUNS,
+    error_of,
+    events_of,
+    pipeline,
+    ran,
+    states,
+    timed_phase,
+    told_phase,
+)
 from tests.support.stage import Stage, until
 
-NAMES = ["download", "process", "upload"]
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    pipelines.forget()
-    yield
-    pipelines.forget()
-
-
-@pytest.fixture
-def video(stage: Stage) -> Stage:
-    stage.kinds["video"] = pipeline(*NAMES, retryable=True)
-    return stage
-
-
-def ran() -> list[str]:
-    return [name for _, name, _ in RUNS]
-
-
-def states(job: JobRecord) -> str:
-    return " ".join(phase.state for phase in job.phases)
-
-
-async def told(stage: Stage, job_id: int) -> list[tuple[str, Any]]:
-    page = await stage.store.engine.events.read(0, EventFilter(job_id))
-    return [(event.type.removeprefix("job."), event.data) for event in page.events]
-
-
-async def error_of(stage: Stage, job_id: int) -> tuple[str, str]:
-    error = json.loads((await stage.job(job_id)).error or "{}")
-    return error["type"], error["message"]
+pytestmark = pytest.mark.usefixtures("forgotten_phases")
 
 
 async def test_phases_run_in_order_and_the_last_result_is_the_jobs(video: Stage) -> None:
@@ -58,7 +34,7 @@ async def test_phases_run_in_order_and_the_last_result_is_the_jobs(video: Stage)
     assert (job.state, job.result) == (JobState.SUCCEEDED, '"upload 1"')
     assert [phase.result for phase in job.phases] == [f'"{name} 1"' for name in NAMES]
     assert [phase.attempts for phase in job.phases] == [1, 1, 1]
-    types = [type_ for type_, _ in await told(video, job_id)]
+    types = [type_ for type_, _ in await events_of(video, job_id)]
     assert types == ["enqueued", "started", *["phase_completed"] * 3, "succeeded"]
 
 
@@ -228,7 +204,7 @@ async def test_progress_is_17_42_and_93_percent_and_never_goes_back(video: Stage
     assert whole == sorted(whole)
     assert {*seen} >= {(17, "download"), (42, "process"), (93, "upload")}
     assert overall(job) == 100
-    progress = [data for type_, data in await told(video, job_id) if type_ == "progress"]
+    progress = [data for type_, data in await events_of(video, job_id) if type_ == "progress"]
     assert progress == [
         {"overall": whole, "phase": name, "progress": percent, "note": name}
         for whole, name, percent in zip((17, 42, 93), NAMES, (50.0, 25.0, 80.0), strict=True)
@@ -246,7 +222,7 @@ async def test_the_last_word_before_a_failure_is_not_lost(video: Stage) -> None:
     await video.all_ended()
     job = await video.job(job_id)
     assert (overall(job), job.progress_note, job.phases[1].progress) == (53, "nearly", 60.0)
-    types = [type_ for type_, _ in await told(video, job_id)]
+    types = [type_ for type_, _ in await events_of(video, job_id)]
     assert types[-2:] == ["progress", "failed"]
 
 

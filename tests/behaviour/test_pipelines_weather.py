@@ -1,54 +1,18 @@
 """Pipelines in bad weather: requests, a store that is away, a lost lease, a shutdown."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 import attrs
 import pytest
 import trio
 
-from musterd.store.events import EventFilter
-from musterd.store.job import Action, JobRecord, JobState
+from musterd.store.job import Action, JobState
 from musterd.workers.context import JobContext
-from tests.support import pipelines
 from tests.support.faulty_engine import Fault, What
-from tests.support.pipelines import DOES, RUNS, pipeline
+from tests.support.pipelines import DOES, NAMES, RUNS, error_of, events_of, ran, states
 from tests.support.stage import Stage, until
 
-NAMES = ["download", "process", "upload"]
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    pipelines.forget()
-    yield
-    pipelines.forget()
-
-
-@pytest.fixture
-def video(stage: Stage) -> Stage:
-    stage.kinds["video"] = pipeline(*NAMES, retryable=True)
-    return stage
-
-
-def ran() -> list[str]:
-    return [name for _, name, _ in RUNS]
-
-
-def states(job: JobRecord) -> str:
-    return " ".join(phase.state for phase in job.phases)
-
-
-async def told(stage: Stage, job_id: int) -> list[tuple[str, Any]]:
-    page = await stage.store.engine.events.read(0, EventFilter(job_id))
-    return [(event.type.removeprefix("job."), event.data) for event in page.events]
-
-
-async def error_of(stage: Stage, job_id: int) -> tuple[str, str]:
-    error = json.loads((await stage.job(job_id)).error or "{}")
-    return error["type"], error["message"]
+pytestmark = pytest.mark.usefixtures("forgotten_phases")
 
 
 @pytest.mark.parametrize("action", [Action.PAUSE, Action.CANCEL])
@@ -87,7 +51,7 @@ async def test_a_phase_that_ends_while_its_job_is_paused_is_kept(video: Stage) -
     await video.store.engine.control(Action.RESUME, job_id)
     await video.all_ended()
     assert ran() == NAMES
-    types = [type_ for type_, _ in await told(video, job_id)]
+    types = [type_ for type_, _ in await events_of(video, job_id)]
     assert types.count("phase_completed") == 3
 
 
@@ -105,7 +69,7 @@ async def test_each_phase_runs_once_whatever_befalls_the_calls(
         job = await video.job(job_id)
         assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
         assert [phase.attempts for phase in job.phases] == [1, 1, 1]
-        types = Counter(type_ for type_, _ in await told(video, job_id))
+        types = Counter(type_ for type_, _ in await events_of(video, job_id))
         assert (types["started"], types["phase_completed"], types["succeeded"]) == (1, 3, 1)
     assert len(RUNS) == 9
 
@@ -135,7 +99,7 @@ async def test_a_lease_that_is_lost_between_phases_finishes_none_twice(video: St
     await video.all_ended()
     job = await video.job(job_id)
     assert job.state is JobState.SUCCEEDED
-    types = Counter(type_ for type_, _ in await told(video, job_id))
+    types = Counter(type_ for type_, _ in await events_of(video, job_id))
     assert types["phase_completed"] == 3
     counted = Counter(ran())  # the first end of a download never reached the store
     assert counted["download"] > 1

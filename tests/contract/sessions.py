@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 import attrs
 import psycopg
+import trio
 
 from musterd.store.postgres import migrating, rows
 from musterd.store.sqlfiles import load_statements
-from tests.contract.rigs import SCHEMA
+from tests.contract.rigs import SCHEMA, PostgresRig, opened
 
 SQL = {
     name: migrating.fill(text, SCHEMA).encode()
@@ -64,6 +65,21 @@ class _AtOnce:
     def __await__(self) -> Generator[None, None, list[Row]]:
         yield from ()
         return [(False, None)]
+
+
+@contextmanager
+def stopped_sessions(database: str, count: int) -> Generator[tuple[Connection, list[Connection]]]:
+    """A fresh store in this database: a connection that commits at once, and `count` others."""
+    rig = PostgresRig(database)
+    trio.run(migrate, rig)
+    with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, count) as nodes:
+        main.execute(f"set search_path = {SCHEMA}".encode())
+        yield main, nodes
+
+
+async def migrate(rig: PostgresRig) -> None:
+    async with opened(rig):
+        pass
 
 
 @contextmanager

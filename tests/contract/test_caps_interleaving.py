@@ -8,20 +8,18 @@ from collections.abc import Callable, Generator
 from uuid import uuid4
 
 import attrs
-import psycopg
 import pytest
-import trio
 
 from musterd.store.engine import ReapRequest
 from musterd.store.job import Action, Claim, ClaimRequest, Hold, JobState, NewJob, ReapRule
 from musterd.store.postgres import claim_rows, ends, rows
 from musterd.store.postgres.arrays import texts
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
+from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
 from tests.contract.sessions import (
     Connection,
     Running,
     Statement,
-    sessions,
+    stopped_sessions,
     until_blocked_or_done,
 )
 from tests.fix_postgres import FreshDatabase
@@ -123,16 +121,8 @@ CLAIMING = ("claim", "claim with targets", "succeed and claim", "retry and claim
 
 @pytest.fixture
 def scene(fresh_database: FreshDatabase) -> Generator[Scene]:
-    rig = PostgresRig(fresh_database())
-    trio.run(_migrate, rig)
-    with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, 2) as nodes:
-        main.execute(f"set search_path = {SCHEMA}".encode())
+    with stopped_sessions(fresh_database(), 2) as (main, nodes):
         yield Scene(main, nodes)
-
-
-async def _migrate(rig: PostgresRig) -> None:
-    async with opened(rig):
-        pass
 
 
 @pytest.mark.parametrize("leased", [3, 4])

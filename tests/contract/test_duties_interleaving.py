@@ -19,11 +19,12 @@ import trio
 
 from musterd.store.postgres.duties import PostgresDuties
 from tests.contract.duty_tools import DUTY, Act, Believers, Model, orders, program
-from tests.contract.rigs import SCHEMA, PostgresRig, Rig, SqliteRig, opened
+from tests.contract.rigs import SCHEMA, PostgresRig, Rig, SqliteRig
 from tests.contract.sessions import (
     Connection,
     Running,
     Statement,
+    migrate,
     sessions,
     statement_of,
     until_blocked_or_done,
@@ -174,18 +175,13 @@ class Scene:
 @pytest.fixture
 def scene(fresh_database: FreshDatabase) -> Generator[Scene]:
     rig = PostgresRig(fresh_database())
-    trio.run(_migrate, rig)
+    trio.run(migrate, rig)
     with (
         looking(rig) as looker,
         psycopg.connect(rig.url, autocommit=True) as main,
         sessions(rig.url, 3) as nodes,
     ):
         yield Scene(rig, looker, main, nodes)
-
-
-async def _migrate(rig: PostgresRig) -> None:
-    async with opened(rig):
-        pass
 
 
 @pytest.mark.parametrize("before", BEFORE)

@@ -7,17 +7,15 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-import psycopg
 import pytest
-import trio
 
 from musterd.store.postgres import migrating
 from musterd.store.postgres.setup import PLANNER
 from musterd.store.sqlfiles import load_statements
 from tests.contract.pair_programs import PASSING, statements
 from tests.contract.pair_scenes import EAST, SCENES, WEST, Outcome, Part, Stage
-from tests.contract.rigs import SCHEMA, PostgresRig, opened
-from tests.contract.sessions import Connection, sessions
+from tests.contract.rigs import SCHEMA
+from tests.contract.sessions import Connection, stopped_sessions
 from tests.fix_postgres import FreshDatabase
 from tests.support.empty_schema import emptying
 
@@ -34,10 +32,7 @@ OTHERS = {
 
 @pytest.fixture
 def stage(fresh_database: FreshDatabase) -> Generator[Stage]:
-    rig = PostgresRig(fresh_database())
-    trio.run(_migrate, rig)
-    with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, 2) as nodes:
-        main.execute(f"set search_path = {SCHEMA}".encode())
+    with stopped_sessions(fresh_database(), 2) as (main, nodes):
         for conn in (main, *nodes):
             plan_as_the_product(conn)
         yield Stage(main, nodes, emptying(main, SCHEMA))
@@ -47,11 +42,6 @@ def plan_as_the_product(conn: Connection) -> None:
     for setting in {**PLANNER, "jit": "off"}.items():
         conn.execute(b"select set_config(%s, %s, false)", setting)
     conn.commit()
-
-
-async def _migrate(rig: PostgresRig) -> None:
-    async with opened(rig):
-        pass
 
 
 def test_no_statement_that_locks_a_job_is_left_out(stage: Stage) -> None:

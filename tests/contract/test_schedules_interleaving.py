@@ -11,20 +11,15 @@ from typing import Literal
 from uuid import UUID
 
 import attrs
-import psycopg
 import pytest
-import trio
 
 from musterd.store.job import Claim, ClaimRequest
 from musterd.store.postgres import claim_rows, ends
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (
     LOCAL,
-    SCHEMA,
-    PostgresRig,
     Rig,
     ending,
-    opened,
     settle,
     take_one,
 )
@@ -32,7 +27,7 @@ from tests.contract.sessions import (
     Connection,
     Running,
     Statement,
-    sessions,
+    stopped_sessions,
     until_blocked_or_done,
 )
 from tests.fix_postgres import FreshDatabase
@@ -163,16 +158,8 @@ class Scene:
 
 @pytest.fixture
 def scene(fresh_database: FreshDatabase) -> Generator[Scene]:
-    rig = PostgresRig(fresh_database())
-    trio.run(_migrate, rig)
-    with psycopg.connect(rig.url, autocommit=True) as main, sessions(rig.url, 3) as nodes:
-        main.execute(f"set search_path = {SCHEMA}".encode())
+    with stopped_sessions(fresh_database(), 3) as (main, nodes):
         yield Scene(main, nodes)
-
-
-async def _migrate(rig: PostgresRig) -> None:
-    async with opened(rig):
-        pass
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -19,7 +19,8 @@ from musterd.store.postgres import claim_rows, migrating, rows
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.ends import settlements
 from musterd.store.sqlfiles import load_statements
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending, opened
+from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending
+from tests.contract.sessions import migrate
 from tests.contract.target_tools import check, rule
 from tests.fix_postgres import FreshDatabase
 
@@ -218,14 +219,9 @@ SCENES: dict[str, tuple[tuple[str, ...], str]] = {
 @pytest.fixture
 def scene(fresh_database: FreshDatabase) -> Generator[Scene]:
     rig = PostgresRig(fresh_database())
-    trio.run(_migrate, rig)
+    trio.run(migrate, rig)
     with psycopg.connect(rig.url, autocommit=True) as main:
         yield Scene(rig, main)
-
-
-async def _migrate(rig: PostgresRig) -> None:
-    async with opened(rig):
-        pass
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.fix_postgres import FreshDatabase
 from tests.support.command import SHORT_DUTIES, Daemon, Home, eventually
 from tests.support.http_client import ask
 from tests.support.sse_client import Refused, Stream, Told, opened, stream
@@ -27,14 +26,6 @@ BRISK_LEASES = (
     "workers.lease_timeout_seconds=2",
 )
 BRISK = (*BRISK_LEASES, *SHORT_DUTIES)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh_database: FreshDatabase = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh_database())
 
 
 class Wanderer:
@@ -84,25 +75,25 @@ def all_events(home: Home) -> list[Any]:
     return home.call("events", "--since", "0", "--json").lines
 
 
-def test_each_event_once_and_in_order_through_every_death(either: Home) -> None:
-    either.call("db", "migrate")
+def test_each_event_once_and_in_order_through_every_death(machine: Home) -> None:
+    machine.call("db", "migrate")
     wanderers = [Wanderer(seed) for seed in range(3)]
     with ExitStack() as wandering:
         for life in range(KILLS):
-            with either.daemon(*BRISK) as daemon:
+            with machine.daemon(*BRISK) as daemon:
                 daemon.wait_until_ready()
                 _lead(wanderers, daemon, wandering)
-                either.call("enqueue", "report", "--count", str(JOBS // KILLS))
+                machine.call("enqueue", "report", "--count", str(JOBS // KILLS))
                 time.sleep(0.4 + 0.2 * life)
                 daemon.send(signal.SIGKILL)
                 daemon.process.wait()
-        with either.daemon(*BRISK) as daemon:
+        with machine.daemon(*BRISK) as daemon:
             daemon.wait_until_ready()
             _lead(wanderers, daemon, wandering)
             eventually(lambda: _succeeded(daemon) == JOBS, seconds=60)
-            newest = all_events(either)[-1]["id"]
+            newest = all_events(machine)[-1]["id"]
             eventually(lambda: all(one.has(newest) for one in wanderers))
-    written = [one["id"] for one in all_events(either)]
+    written = [one["id"] for one in all_events(machine)]
     assert written == list(range(1, len(written) + 1))
     for one in wanderers:
         ids = [told.id for told in one.told]
@@ -113,12 +104,12 @@ def test_each_event_once_and_in_order_through_every_death(either: Home) -> None:
     assert sorted(ended) == list(range(1, JOBS + 1))
 
 
-def test_a_drain_is_told_to_its_end_and_the_next_daemon_goes_on(either: Home) -> None:
-    with either.daemon() as daemon:
+def test_a_drain_is_told_to_its_end_and_the_next_daemon_goes_on(machine: Home) -> None:
+    with machine.daemon() as daemon:
         daemon.wait_until_ready()
         with stream(daemon.address) as one:
             one.take(1, "snapshot")
-            job_id = either.call("enqueue", "report", "--json").json["id"]
+            job_id = machine.call("enqueue", "report", "--json").json["id"]
             one.take(1, "job.started")
             daemon.send(signal.SIGTERM)
             told = list(one.events())
@@ -130,25 +121,25 @@ def test_a_drain_is_told_to_its_end_and_the_next_daemon_goes_on(either: Home) ->
     assert names.count("worker.retired") == 2
     assert {each.data["job_id"] for each in told if each.name[:3] == "job"} == {job_id}
     last_id = told[-1].id or 0
-    with either.daemon() as daemon:
+    with machine.daemon() as daemon:
         daemon.wait_until_ready()
         with stream(daemon.address, last_id=last_id) as one:
             (first,) = one.take(1)
     assert (first.name, first.id) == ("node.started", last_id + 1)
 
 
-def test_an_id_that_the_log_does_not_have_gets_a_snapshot(either: Home) -> None:
-    with either.daemon() as daemon:
+def test_an_id_that_the_log_does_not_have_gets_a_snapshot(machine: Home) -> None:
+    with machine.daemon() as daemon:
         daemon.wait_until_ready()
-        either.call("enqueue", "noop", "--wait")
-        newest = all_events(either)[-1]["id"]
+        machine.call("enqueue", "noop", "--wait")
+        newest = all_events(machine)[-1]["id"]
         for last_id in (newest + 1000, "x"):
             with stream(daemon.address, last_id=last_id) as one:
                 (first,) = one.take(1)
             assert (first.name, first.data["gap"]) == ("snapshot", True)
         for known in (0, newest):
             with stream(daemon.address, last_id=known) as one:
-                either.call("enqueue", "noop")
+                machine.call("enqueue", "noop")
                 (first,) = one.take(1)
             assert first.id == known + 1
 

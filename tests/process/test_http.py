@@ -7,22 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.fix_postgres import FreshDatabase
 from tests.support.command import Daemon, Home, eventually
 from tests.support.http_client import Answer, ask
 from tests.support.postgres_server import PostgresServer
 
 JSON = {"Content-Type": "application/json"}
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh_database: FreshDatabase = request.getfixturevalue("fresh_database")
-    return Home(tmp_path / "state", fresh_database())
 
 
 def post(
@@ -37,15 +27,15 @@ def state_of(daemon: Daemon, job_id: int) -> str:
     return found
 
 
-def test_a_job_lives_from_its_post_to_its_end(either: Home) -> None:
-    with either.daemon() as daemon:
+def test_a_job_lives_from_its_post_to_its_end(machine: Home) -> None:
+    with machine.daemon() as daemon:
         daemon.wait_until_ready()
         made = post(daemon, "/jobs", {"kind": "report", "payload": {"n": 1}, "dedup_key": "k"})
         assert (made.status, made.json["tenant"]) == (201, "default")
         again = post(daemon, "/jobs", {"kind": "report", "dedup_key": "k"})
         assert (again.status, again.json["id"]) == (200, made.json["id"])
         eventually(lambda: state_of(daemon, made.json["id"]) == "succeeded")
-        told = either.call("job", str(made.json["id"]), "--json").json
+        told = machine.call("job", str(made.json["id"]), "--json").json
         assert ask(daemon.address, made.headers["location"]).json == told
         late = post(daemon, "/jobs", {"kind": "noop", "delay_seconds": 3600}).json["id"]
         assert post(daemon, f"/jobs/{late}/pause").json["state"] == "paused"
@@ -58,8 +48,8 @@ def test_a_job_lives_from_its_post_to_its_end(either: Home) -> None:
         assert [job["id"] for job in rest["jobs"]] == [made.json["id"]]
 
 
-def test_values_that_a_store_cannot_keep_are_refused_and_the_store_is_well(either: Home) -> None:
-    with either.daemon() as daemon:
+def test_values_that_a_store_cannot_keep_are_refused_and_the_store_is_well(machine: Home) -> None:
+    with machine.daemon() as daemon:
         daemon.wait_until_ready()
         for body in (
             {"kind": "noop", "dedup_key": "a\0b"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
+from musterd.store.events import EventFilter
+from musterd.store.job import JobRecord
 from musterd.workers.context import JobContext
-from tests.support.stage import kind
+from tests.support.stage import Stage, kind
 
+NAMES = ["download", "process", "upload"]
 ROOT = Path(__file__).parents[2]
 
 RUNS: list[tuple[int, str, int]] = []  # (job, phase, attempt), each time that one has begun
@@ -34,6 +38,24 @@ async def run_phase(job: JobContext) -> Any:
         result = f"{name} {job.attempt}"
     ENDS.append((job.fence.id, name, job.attempt))
     return result
+
+
+def ran() -> list[str]:
+    return [name for _, name, _ in RUNS]
+
+
+def states(job: JobRecord) -> str:
+    return " ".join(phase.state for phase in job.phases)
+
+
+async def events_of(stage: Stage, job_id: int) -> list[tuple[str, Any]]:
+    page = await stage.store.engine.events.read(0, EventFilter(job_id))
+    return [(event.type.removeprefix("job."), event.data) for event in page.events]
+
+
+async def error_of(stage: Stage, job_id: int) -> tuple[str, str]:
+    error = json.loads((await stage.job(job_id)).error or "{}")
+    return error["type"], error["message"]
 
 
 def forget() -> None:

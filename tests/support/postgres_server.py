@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import psycopg
@@ -101,12 +100,7 @@ class PostgresServer:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -14,7 +14,6 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Literal, Self
 
 from psycopg.conninfo import conninfo_to_dict
@@ -82,12 +81,7 @@ class WireProxy:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_ending = True
         os.write(self._waking_end, b"x")
         self._thread.join()
