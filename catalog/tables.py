@@ -19,6 +19,7 @@ from musterd.catalog.shapes import (
     PhaseTables,
     Umask,
 )
+from musterd.config.job_options import PRIORITY_MAX, PRIORITY_MIN
 from musterd.config.secrets import mask_all
 from musterd.config.strict import strict_converter
 from musterd.config.validators import Between, webhook_url
@@ -63,7 +64,7 @@ class KindTable(DoingTable):
     retryable: bool = False
     retry_on: tuple[str, ...] = field(default=(), validator=shapes.error_types)
     retry: Overrides = field(factory=lambda: Overrides({}))
-    priority: int = field(default=0, validator=Between(-32_768, 32_767))
+    priority: int = field(default=0, validator=Between(PRIORITY_MIN, PRIORITY_MAX))
     on_lease_lost: OnLeaseLost = "requeue"
     budgets: Overrides = field(factory=lambda: Overrides({}))
     max_running: int | None = field(

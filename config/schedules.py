@@ -12,6 +12,7 @@ from cattrs import Converter
 from musterd.config.cron import Every, Rhythm, read_cron, read_zone
 from musterd.config.document import Document
 from musterd.config.faults import Fault, RuleFault, Unfit
+from musterd.config.job_options import KIND_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, PRIORITY_MIN
 from musterd.config.strict import Key, Reading, misfit, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import plain_number, sort_of
@@ -20,8 +21,6 @@ from musterd.config.validators import Between
 TABLE = "schedules"
 
 _DAY = 86_400
-_NAME_LENGTH_MAX = 100
-_TARGET_LENGTH_MAX = 200
 _NAME_WANTED = "a name of letters, digits, _, . and -, at most 100 long"
 
 Missed = Literal["skip", "once", "all"]
@@ -53,13 +52,13 @@ class Schedule:
 
 
 def _kind_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
-    if not 1 <= len(name) <= _NAME_LENGTH_MAX:
+    if not 1 <= len(name) <= KIND_LENGTH_MAX:
         raise Unfit("the name of a kind")
 
 
 def _target_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
-    if len(name) > _TARGET_LENGTH_MAX or "\0" in name:
-        raise Unfit(f"a text of at most {_TARGET_LENGTH_MAX} characters, none of them NUL")
+    if len(name) > NAME_LENGTH_MAX or "\0" in name:
+        raise Unfit(f"a text of at most {NAME_LENGTH_MAX} characters, none of them NUL")
 
 
 def _zone(_owner: object, _key: "Attribute[Any]", name: str) -> None:
@@ -77,7 +76,7 @@ class ScheduleTable:
     timezone: str = field(default="UTC", validator=_zone)
     target: str = field(default="", validator=_target_name)
     priority: int | None = field(
-        default=None, validator=attrs.validators.optional(Between(-32_768, 32_767))
+        default=None, validator=attrs.validators.optional(Between(PRIORITY_MIN, PRIORITY_MAX))
     )
     missed: Missed = "once"
     overlap: Overlap = "allow"

@@ -8,8 +8,8 @@ from attrs import frozen
 
 from musterd.config.addresses import address_in, reach_of
 from musterd.config.faults import Unfit
+from musterd.config.job_options import URL_LENGTH_MAX
 
-LENGTH_MAX = 2000
 _PORT_MAX = 65_535
 _PORT_DIGITS_MAX = 5  # with zeros before it too: a database's own check takes no more
 _SCHEME = re.compile(r"https?://")
@@ -33,8 +33,8 @@ def check_webhook_url(url: object) -> None:
     """Raises Unfit for what cannot be a webhook's URL, wherever it is asked for. The URL may hold a
     secret: it is not shown.
     """
-    if not isinstance(url, str) or not 1 <= len(url) <= LENGTH_MAX:
-        raise Unfit(f"a URL of 1 to {LENGTH_MAX} characters")
+    if not isinstance(url, str) or not 1 <= len(url) <= URL_LENGTH_MAX:
+        raise Unfit(f"a URL of 1 to {URL_LENGTH_MAX} characters")
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise Unfit("a URL of printable ASCII", "write other characters as %XX")
     if not _SCHEME.match(url):

@@ -10,24 +10,24 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
-from musterd.store.asking import Asked, new_job, new_jobs
 from musterd.store.errors import NoSuchJob
 from musterd.store.job import Action, JobRecord, NewJob
 from musterd.store.lifecycle import ENDED
+from musterd.store.new_job import JobWanted, new_job, new_jobs
 from musterd.store.report import job_object
 
 PAUSE_SECONDS = 0.02  # between two looks at a job that is waited for, doubled each time
 PAUSE_SECONDS_MAX = 0.5
 
 
-class Way(Protocol):
+class Backend(Protocol):
     """How a client reaches its store. All methods may be called from several threads at once."""
 
     def enqueue(self, job: NewJob) -> int: ...
 
     def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]: ...
 
-    def enqueue_pairs(self, pairs: Sequence[Asked]) -> list[int]:
+    def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
         """As `enqueue_many`, for pairs of kind and payload that are not yet checked."""
         ...
 
@@ -62,7 +62,7 @@ class Client:
         self._schema = schema_of(schema, tenant)
         self._tenant = tenant
         place = beside(url, tenant) if url.startswith("sqlite:") else url
-        self._way = _way(place, self._schema, pool_size, answer_seconds)
+        self._backend = _backend(place, self._schema, pool_size, answer_seconds)
 
     def enqueue(
         self, kind: str, payload: Any = None, *, connection: Any = None, **options: Any
@@ -80,22 +80,22 @@ class Client:
         """
         job = new_job(kind, payload, options)
         if connection is None:
-            return self._way.enqueue(job)
+            return self._backend.enqueue(job)
         return _through(connection, self._schema, [job])[0]
 
-    def enqueue_many(self, jobs: Iterable[Asked], *, connection: Any = None) -> list[int]:
+    def enqueue_many(self, jobs: Iterable[JobWanted], *, connection: Any = None) -> list[int]:
         """Makes all of the jobs or none, and returns their ids in order. Each is a pair (kind,
         payload) or a mapping with `kind`, `payload` and options. Of very many, give some thousand
         at a time.
         """
-        asked = list(jobs)
-        if not asked:
+        wanted = list(jobs)
+        if not wanted:
             return []
         if connection is not None:
-            return _through(connection, self._schema, new_jobs(asked))
-        if all(type(one) is tuple for one in asked):
-            return self._way.enqueue_pairs(asked)
-        return self._way.enqueue_many(new_jobs(asked))
+            return _through(connection, self._schema, new_jobs(wanted))
+        if all(type(one) is tuple for one in wanted):
+            return self._backend.enqueue_pairs(wanted)
+        return self._backend.enqueue_many(new_jobs(wanted))
 
     def job(self, job_id: int) -> dict[str, Any]:
         """The job object, as `musterd job ID --json` prints it; `max_attempts` is None where it is
@@ -145,7 +145,7 @@ class Client:
         """Gives every connection back. Safe to call twice; whoever uses the client again connects
         again.
         """
-        self._way.close()
+        self._backend.close()
 
     def __enter__(self) -> Self:
         return self
@@ -159,23 +159,23 @@ class Client:
         self.close()
 
     def _record(self, job_id: int) -> JobRecord:
-        record = self._way.job(job_id)
+        record = self._backend.job(job_id)
         if record is None:
             raise NoSuchJob(f"there is no job {job_id}")
         return record
 
     def _control(self, action: Action, job_id: int) -> str:
-        return self._way.control(action, job_id)
+        return self._backend.control(action, job_id)
 
 
-def _way(url: str, schema: str, pool_size: int, answer_seconds: float) -> Way:
+def _backend(url: str, schema: str, pool_size: int, answer_seconds: float) -> Backend:
     if url.startswith("sqlite:"):
-        from musterd.store.sqlite.client import SqliteWay
+        from musterd.store.sqlite.client import SqliteBackend
 
-        return SqliteWay(url)
-    from musterd.store.postgres.client import PostgresWay
+        return SqliteBackend(url)
+    from musterd.store.postgres.client import PostgresBackend
 
-    return PostgresWay(url, schema, pool_size, answer_seconds)
+    return PostgresBackend(url, schema, pool_size, answer_seconds)
 
 
 def _through(connection: Any, schema: str, jobs: Sequence[NewJob]) -> list[int]:

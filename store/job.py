@@ -56,19 +56,21 @@ Request = Literal["cancel", "pause"]  # what the holder of a leased job may be a
 
 
 class NewJob(NamedTuple):
-    """What a caller wants done. `payload` is JSON text that `check_payload` has accepted."""
+    """What a caller wants done: a kind, and the options of `config.job_options`. `payload` is JSON
+    text that `check_payload` has accepted.
+    """
 
     kind: str
     payload: str = "{}"
     priority: int = 0
-    delay_seconds: float | None = None
     run_at: datetime | None = None
+    delay_seconds: float | None = None
+    dedup_key: str | None = None
+    dedup_scope: DedupScope = "until_finished"
+    hold: bool = False
     max_attempts: int | None = None
-    hold: bool = False  # it waits as `pending` until it is released
-    dedup_key: str | None = None  # where a job holds this key, that one is meant and none is made
-    dedup_scope: DedupScope = "until_finished"  # how long the job holds its key
-    target: str | None = None  # jobs with the same one run one at a time, in order
-    webhook: str | None = None  # a URL that its end is told to
+    target: str | None = None
+    webhook: str | None = None
 
 
 class Enqueued(NamedTuple):

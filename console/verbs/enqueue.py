@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from musterd.catalog.lookup import UnknownKind, budget_of, known_kind
+from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
 from musterd.console.completers import complete_kinds, complete_targets
 from musterd.console.exits import Complaint, Exit
 from musterd.console.given import Given, Verb
@@ -27,29 +28,33 @@ if TYPE_CHECKING:
 
 BATCH = 1000
 COUNT_MAX = 10_000_000
-PRIORITY_MIN, PRIORITY_MAX = -32768, 32767
+
+
+def _job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of a job, in their order."""
+    for option in reversed([one for one in OPTIONS if one.flags]):
+        command = _click_option(option)(command)
+    return command
+
+
+def _click_option(option: JobOption) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    how: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    if option.type is FLAG:
+        how["is_flag"] = True
+    elif option.type is SECONDS:
+        how["callback"] = read_delay
+    elif option.type is MOMENT:
+        how["callback"] = read_moment
+    elif option.type.bounds is not None:
+        how["type"] = click.IntRange(*option.type.bounds)
+    if option.name == "target":
+        how |= {"callback": read_target, "shell_complete": complete_targets}
+    return click.option(*option.flags, option.name, **how)
 
 
 @click.command(cls=Verb)
 @click.argument("kind", shell_complete=complete_kinds)
-@click.option("--payload", default="{}", metavar="JSON|@FILE|-", help="What to work on.")
-@click.option("--priority", type=click.IntRange(PRIORITY_MIN, PRIORITY_MAX), help="Higher first.")
-@click.option(
-    "--in", "delay_seconds", callback=read_delay, metavar="5m", help="Not before that long."
-)
-@click.option("--at", "run_at", callback=read_moment, metavar="TIME", help="Not before this time.")
-@click.option("--max-attempts", type=click.IntRange(1, 10_001), help="Tries in all.")
-@click.option("--hold", is_flag=True, help="Make it pending: it waits for `musterd release`.")
-@click.option(
-    "--dedup", "dedup_key", metavar="KEY", help="Make none while a job that has not ended has KEY."
-)
-@click.option(
-    "--target",
-    callback=read_target,
-    shell_complete=complete_targets,
-    help="Jobs of one target run one at a time.",
-)
-@click.option("--webhook", metavar="URL", help="Tell its end there; default: where its kind says.")
+@_job_options
 @click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
 @click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")
 @click.pass_context
@@ -57,22 +62,24 @@ def enqueue(
     context: click.Context,
     /,
     kind: str,
-    payload: str,
+    payload: str | None,
     count: int | None,
     wait: bool,
     **options: object,
 ) -> None:
     """Put a job of KIND into the queue."""
     given: Given = context.obj
-    if options["delay_seconds"] is not None and options["run_at"] is not None:
-        raise click.UsageError("--in and --at exclude each other")
+    for option in OPTIONS:
+        if option.excludes and None not in (options[option.name], options[option.excludes]):
+            flags = f"{BY_NAME[option.excludes].flags[0]} and {option.flags[0]}"
+            raise click.UsageError(f"{flags} exclude each other")
     if count is not None and options["dedup_key"] is not None:
         raise click.UsageError("--count and --dedup exclude each other")
     settings = given.settings()
     catalog = given.catalog(settings)
     wanted = known(catalog, kind)
-    options["webhook"] = _checked_webhook(options["webhook"], settings)
-    job = _new_job(wanted, _checked_payload(payload, settings), options)
+    job = _new_job(wanted, options)._replace(payload=_checked_payload(payload or "{}", settings))
+    _check_webhook(job.webhook, settings)
 
     async def work(engine: Engine) -> Waited:
         await _tell_phases(engine, wanted, catalog, settings)
@@ -113,17 +120,22 @@ def _checked_payload(given: str, settings: Settings) -> str:
     return text
 
 
-def _checked_webhook(url: object, settings: Settings) -> object:
-    from musterd.config.faults import Unfit
-    from musterd.config.webhook_urls import check_allowed, check_webhook_url
+def _new_job(kind: WorkKind, options: Mapping[str, object]) -> NewJob:
+    from musterd.store.new_job import new_job
 
-    if isinstance(url, str):
+    given = {name: value for name, value in options.items() if value is not None}
+    return new_job(kind.name, None, {"priority": kind.priority, **given})
+
+
+def _check_webhook(url: str | None, settings: Settings) -> None:
+    from musterd.config.faults import Unfit
+    from musterd.config.webhook_urls import check_allowed
+
+    if url is not None:
         try:
-            check_webhook_url(url)
             check_allowed(url, settings.webhooks.policy)
         except Unfit as unfit:
             raise click.UsageError(f"--webhook: {unfit}") from None
-    return url
 
 
 def _payload_text(given: str, max_bytes: int) -> str:
@@ -142,26 +154,6 @@ def _payload_text(given: str, max_bytes: int) -> str:
         raise click.UsageError(said) from error
     except UnicodeDecodeError as error:
         raise click.UsageError(f"--payload: not UTF-8 at byte {error.start}") from error
-
-
-def _new_job(kind: WorkKind, payload: str, options: dict[str, object]) -> NewJob:
-    from musterd.store.job import NewJob
-
-    priority, run_at = options["priority"], options["run_at"]
-    delay, attempts = options["delay_seconds"], options["max_attempts"]
-    key, target, webhook = options["dedup_key"], options["target"], options["webhook"]
-    return NewJob(
-        kind=kind.name,
-        payload=payload,
-        priority=priority if isinstance(priority, int) else kind.priority,
-        delay_seconds=delay if isinstance(delay, float) else None,
-        run_at=run_at if isinstance(run_at, datetime) else None,
-        max_attempts=attempts if isinstance(attempts, int) else None,
-        hold=bool(options["hold"]),
-        dedup_key=key if isinstance(key, str) else None,
-        target=target if isinstance(target, str) else None,
-        webhook=webhook if isinstance(webhook, str) else None,
-    )
 
 
 async def _tell_phases(

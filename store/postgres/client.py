@@ -1,4 +1,4 @@
-"""A client's way to PostgreSQL: a pool for threads, and enqueueing that is safe to repeat."""
+"""The client on PostgreSQL: a pool for threads, and enqueueing that is safe to repeat."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import ConnDict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from musterd.store.asking import Asked, as_options, new_jobs
+from musterd.config.job_options import NAMES, OPTIONS
 from musterd.store.errors import (
     InputRefused,
     NoSuchJob,
@@ -23,6 +25,7 @@ from musterd.store.errors import (
     StoreUnavailable,
 )
 from musterd.store.job import Action, JobRecord, NewJob
+from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.postgres import migrating, rows, setup
 from musterd.store.postgres.fate import STATUS, Transaction
 from musterd.store.postgres.hosts import places
@@ -40,9 +43,8 @@ HOST_SECONDS = 2.0  # for one of several; no less can be told to libpq
 ASK_SECONDS = 15.0  # how long a transaction whose reply was lost may take to be decided
 ASK_PAUSE_SECONDS = 0.1
 TRIES = 3  # of a job whose transaction broke and is known not to have been kept
-CALL = """select {schema}.enqueue(%(kind)s, %(payload)s::jsonb, %(priority)s, %(run_at)s,
-    %(delay_seconds)s, %(dedup_key)s, %(dedup_scope)s, %(hold)s, %(max_attempts)s,
-    %(target)s, %(webhook)s)"""
+_ARGUMENTS = (f"{one.name} => %({one.name})s::{one.type.sql}" for one in OPTIONS)
+CALL = f"select {{schema}}.enqueue(%(kind)s, {', '.join(_ARGUMENTS)})"
 CALL_MANY = "select {schema}.enqueue_many(%s::jsonb)"
 CALL_ACTION = "select {schema}.%s(%%s::bigint)"
 MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
@@ -53,13 +55,17 @@ NEW_IDS = """select array_agg(nextval((
 COPY = (
     "copy {schema}.job_rows (id, kind, payload, priority, max_attempts, state, target) from stdin"
 )
+COPIED = frozenset({"payload", "priority", "max_attempts", "hold", "target"})
+NOT_COPIED = tuple(name for name in NAMES if name not in COPIED)
+DEFAULTS_NOT_COPIED = tuple(NewJob._field_defaults[name] for name in NOT_COPIED)
+_not_copied = attrgetter(*NOT_COPIED)
 COPY_JOBS = 500
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-class PostgresWay:
-    """See `store.client.Way`. Enqueueing and acting need no right but to call the functions; many
-    jobs at once go faster with the right to insert.
+class PostgresBackend:
+    """See `store.client.Backend`. Enqueueing and acting need no right but to call the functions;
+    many jobs at once go faster with the right to insert.
     """
 
     def __init__(self, url: str, schema: str, pool_size: int, answer_seconds: float) -> None:
@@ -80,7 +86,7 @@ class PostgresWay:
     def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]:
         return self._once(lambda conn: _enqueue_many(conn, self._sql, jobs))
 
-    def enqueue_pairs(self, pairs: Sequence[Asked]) -> list[int]:
+    def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
         return self._once(lambda conn: _enqueue_pairs(conn, self._sql, pairs))
 
     def job(self, job_id: int) -> JobRecord | None:
@@ -205,29 +211,23 @@ def enqueue_through(conn: Connection, schema: str, jobs: Sequence[NewJob]) -> li
 
 
 def _enqueue(conn: Connection, statement: bytes, job: NewJob) -> int:
-    params = {
-        "kind": job.kind,
-        "payload": job.payload,
-        "priority": job.priority,
-        "run_at": job.run_at,
-        "delay_seconds": job.delay_seconds,
-        "dedup_key": job.dedup_key,
-        "dedup_scope": None if job.dedup_key is None else str(job.dedup_scope),
-        "hold": job.hold,
-        "max_attempts": job.max_attempts,
-        "target": job.target,
-        "webhook": job.webhook,
-    }
-    job_id: int = conn.execute(statement, params).fetchall()[0][0]
+    job_id: int = conn.execute(statement, _arguments(job)).fetchall()[0][0]
     return job_id
+
+
+def _arguments(job: NewJob) -> dict[str, Any]:
+    """Of the SQL function, by name."""
+    scope = None if job.dedup_key is None else str(job.dedup_scope)
+    return {**job._asdict(), "dedup_scope": scope}
 
 
 def _enqueue_many(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[NewJob]) -> list[int]:
     if not conn.execute(sql["may_insert"]).fetchall()[0][0]:
-        asked = [json.dumps([as_options(job) for job in jobs])]
-        found = conn.execute(sql["enqueue_many"], asked).fetchall()
+        given = [{**_arguments(job), "payload": json.loads(job.payload)} for job in jobs]
+        text = json.dumps(given, default=datetime.isoformat)
+        found = conn.execute(sql["enqueue_many"], [text]).fetchall()
     elif any(job.dedup_key is not None for job in jobs):
-        found = conn.execute(sql["enqueue_keyed"], rows.keyed_jobs(jobs)).fetchall()
+        found = conn.execute(sql["enqueue_keyed"], rows.new_jobs(jobs)).fetchall()
     elif all(_is_plain(job) for job in jobs):
         parts = (jobs[first : first + COPY_JOBS] for first in range(0, len(jobs), COPY_JOBS))
         return _copy(conn, sql, len(jobs), parts)
@@ -237,10 +237,13 @@ def _enqueue_many(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[New
 
 
 def _is_plain(job: NewJob) -> bool:
-    return job.run_at is None and job.delay_seconds is None and job.webhook is None
+    """Whether it has only options that are columns of the COPY."""
+    return _not_copied(job) == DEFAULTS_NOT_COPIED
 
 
-def _enqueue_pairs(conn: Connection, sql: Mapping[str, bytes], pairs: Sequence[Asked]) -> list[int]:
+def _enqueue_pairs(
+    conn: Connection, sql: Mapping[str, bytes], pairs: Sequence[JobWanted]
+) -> list[int]:
     """The server takes in one part while the next is checked. What is found to be no job undoes the
     transaction.
     """

@@ -147,7 +147,7 @@ class PostgresEngine:
         return [row[0] for row in found]
 
     async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        found = await self._run("enqueue_keyed", rows.keyed_jobs(jobs))
+        found = await self._run("enqueue_keyed", rows.new_jobs(jobs))
         return [Enqueued._make(row) for row in found]
 
     async def exchange(

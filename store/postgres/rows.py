@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from musterd.config.job_options import OPTIONS
 from musterd.store.engine import ReapRequest
 from musterd.store.job import (
     NONE_TURNED,
@@ -36,25 +37,15 @@ FIRST_ONES = 19  # columns of a job before its attempts
 
 
 def new_jobs(jobs: Sequence[NewJob]) -> Params:
-    return {
-        "kinds": texts(job.kind for job in jobs),
-        "payloads": texts(job.payload for job in jobs),
-        "priorities": numbers(job.priority for job in jobs),
-        "delays": numbers(job.delay_seconds for job in jobs),
-        "run_ats": texts(None if job.run_at is None else job.run_at.isoformat() for job in jobs),
-        "max_attempts": numbers(job.max_attempts for job in jobs),
-        "holds": numbers(job.hold for job in jobs),
-        "targets": texts(job.target for job in jobs),
-        "webhooks": texts(job.webhook for job in jobs),
-    }
-
-
-def keyed_jobs(jobs: Sequence[NewJob]) -> Params:
-    return {
-        **new_jobs(jobs),
-        "keys": texts(job.dedup_key for job in jobs),
-        "scopes": texts(str(job.dedup_scope) for job in jobs),
-    }
+    """An array for the kind, and one for each option, under its name."""
+    arrays = {"kind": texts(job.kind for job in jobs)}
+    for option in OPTIONS:
+        values = [getattr(job, option.name) for job in jobs]
+        if option.type.sql in ("integer", "float8", "boolean"):
+            arrays[option.name] = numbers(values)
+        else:
+            arrays[option.name] = texts([None if one is None else str(one) for one in values])
+    return arrays
 
 
 def holds(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:

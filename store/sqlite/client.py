@@ -1,4 +1,4 @@
-"""A client's way to an embedded store: its own connection, on a thread of its own."""
+"""The client on an embedded store: its own connection, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TypeVar
 import attrs
 
 from musterd.config.store_url import sqlite_path
-from musterd.store.asking import Asked, new_jobs
 from musterd.store.errors import NoSuchJob, NotAllowed
 from musterd.store.job import Action, JobRecord, NewJob
+from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.report import control_refusal
 from musterd.store.sqlite import controlling, migrating, reading, writing
 from musterd.store.sqlite.database import Database, connect
@@ -30,8 +30,8 @@ class _Open:
     thread: ThreadPoolExecutor
 
 
-class SqliteWay:
-    """See `store.client.Way`. Brings the schema up to date when it first opens the file."""
+class SqliteBackend:
+    """See `store.client.Backend`. Brings the schema up to date when it first opens the file."""
 
     def __init__(self, url: str) -> None:
         self._path = str(sqlite_path(url).resolve())
@@ -47,7 +47,7 @@ class SqliteWay:
         self._hints.ring()
         return [one.id for one in made]
 
-    def enqueue_pairs(self, pairs: Sequence[Asked]) -> list[int]:
+    def enqueue_pairs(self, pairs: Sequence[JobWanted]) -> list[int]:
         return self.enqueue_many(new_jobs(pairs))
 
     def job(self, job_id: int) -> JobRecord | None:

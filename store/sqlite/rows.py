@@ -60,16 +60,10 @@ def rounded(percent: float) -> int:
 
 def new_job(job: NewJob, now: int) -> Params:
     return {
-        "kind": job.kind,
-        "payload": job.payload,
-        "priority": job.priority,
-        "max_attempts": job.max_attempts,
+        **job._asdict(),
         "now": now,
         "run_at": _due(job, now),
         "state": (JobState.PENDING if job.hold else JobState.QUEUED).value,
-        "dedup_key": job.dedup_key,
-        "target": job.target,
-        "webhook": job.webhook,
     }
 
 

@@ -209,7 +209,7 @@ def enqueue(actor: Actor) -> list[Step]:
 
 def enqueue_keyed(actor: Actor) -> list[Step]:
     new = NewJob(actor.held.kind, target=actor.held.target, dedup_key="k")
-    return [Statement("enqueue_keyed", rows.keyed_jobs([new]))]
+    return [Statement("enqueue_keyed", rows.new_jobs([new]))]
 
 
 FINISHED = PhaseEnd(NAMES[0], PhaseState.SUCCEEDED, names=NAMES)

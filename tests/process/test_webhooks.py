@@ -191,7 +191,7 @@ def test_killed_between_the_end_and_the_telling_it_is_told_by_the_next(machine: 
 
 def test_what_cannot_be_told_is_refused_at_once(home: Home) -> None:
     for url, said in (
-        ("ftp://example.com/", "--webhook: wanted a URL that starts with https://"),
+        ("ftp://example.com/", "webhook: wanted a URL that starts with https://"),
         ("http://example.com/", "[webhooks] allow_http = true allows http://"),
         ("https://127.0.0.1/", "[webhooks] allow_private = true allows 127.0.0.1"),
         ("https://169.254.169.254/", "nothing is ever sent to 169.254.169.254"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
+from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.manager.node.status import NodePhase
-from musterd.store.asking import SECONDS_MAX
 from musterd.store.job import AttemptOutcome, JobState
 from musterd.web.api.cluster_schema import DUTIES_SCHEMA, NODES_SCHEMA
 from musterd.web.api.operation import Schema
 from musterd.web.api.why_schema import WHY_SCHEMA
-from musterd.web.api.wish import FIELDS
 from musterd.web.server.asked import ID_MAX, NAME_LENGTH_MAX
 
 TEXT: Schema = {"type": "string"}
@@ -36,6 +35,8 @@ def ref(name: str) -> Schema:
 
 def maybe(schema: Schema) -> Schema:
     """The same, or null."""
+    if not schema:
+        return schema  # any value, null too
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
@@ -55,50 +56,22 @@ def whole_object(**properties: Schema) -> Schema:
     }
 
 
-# What a job may be asked for with; which of them there are, `asking.OPTIONS` says.
-WISHES: Mapping[str, Schema] = {
+def _given(option: JobOption) -> Schema:
+    notes = [option.help]
+    if option.excludes:
+        notes.append(f"Excludes {option.excludes}.")
+    if option.needs:
+        notes.append(f"Needs {option.needs}.")
+    return {**maybe(option.type.schema), "description": " ".join(notes)}
+
+
+# What a job is made of; null = not given.
+WANTED: Mapping[str, Schema] = {
     "kind": {
-        "type": "string", "minLength": 1, "maxLength": 100,
+        "type": "string", "minLength": 1, "maxLength": KIND_LENGTH_MAX,
         "description": "A kind of the catalog; `musterd kinds` lists them.",
     },
-    "payload": {"description": "What to work on: any JSON value; null is an empty object."},
-    "priority": {
-        "type": ["integer", "null"], "minimum": -32768, "maximum": 32767,
-        "description": "Higher is claimed first; null = that of the kind.",
-    },
-    "run_at": {**maybe(TIME), "description": "Not before this time. Excludes delay_seconds."},
-    "delay_seconds": {
-        "type": ["number", "null"], "minimum": 0, "maximum": SECONDS_MAX,
-        "description": "Not before that long. Excludes run_at.",
-    },
-    "target": {
-        "type": ["string", "null"], "minLength": 1, "maxLength": 200,
-        "description": "Jobs of one target run one at a time.",
-    },
-    "dedup_key": {
-        "type": ["string", "null"], "minLength": 1, "maxLength": 200,
-        "description": "Where a job holds this key, that one is meant and none is made.",
-    },
-    "dedup_scope": {
-        "anyOf": [
-            {"enum": ["until_finished", "forever", None]},
-            {"type": "number", "minimum": 0, "maximum": SECONDS_MAX},
-        ],
-        "description": "How long the job holds its key; a number: seconds. Wants dedup_key.",
-    },
-    "hold": {
-        "type": ["boolean", "null"],
-        "description": "It waits as pending until it is released.",
-    },
-    "max_attempts": {
-        "type": ["integer", "null"], "minimum": 1, "maximum": 10_001,
-        "description": "Tries in all; null = as its kind says.",
-    },
-    "webhook": {
-        "type": ["string", "null"], "minLength": 1, "maxLength": 2000,
-        "pattern": "^https?://[^/?#@]+([/?][^#]*)?$",
-        "description": "A URL that is told of its end; null = that of its kind, if there is one.",
-    },
+    **{option.name: _given(option) for option in OPTIONS},
     "tenant": {
         "type": ["string", "null"], "minLength": 1, "maxLength": NAME_LENGTH_MAX,
         "description": "Whose queue; the same as ?tenant=.",
@@ -235,7 +208,7 @@ COMPONENTS: Mapping[str, Schema] = {
     },
     "JobWanted": {
         "type": "object",
-        "properties": {name: WISHES[name] for name in FIELDS},
+        "properties": WANTED,
         "required": ["kind"],
         "additionalProperties": False,
     },

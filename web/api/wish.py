@@ -9,14 +9,15 @@ from http import HTTPStatus
 from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.catalog.lookup import UnknownKind, known_kind
 from musterd.config.faults import Unfit, did_you_mean
+from musterd.config.job_options import MOMENT, NAMES, OPTIONS
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
-from musterd.store.asking import OPTIONS, new_job, payload_text
 from musterd.store.job import NewJob
 from musterd.store.moments import EXAMPLE, moment_of
+from musterd.store.new_job import new_job, payload_text
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.web.server.problem import Refused
 
-FIELDS = ("kind", *OPTIONS, "tenant")
+FIELDS = ("kind", *NAMES, "tenant")
 
 
 def tenant_asked(body: Mapping[str, object], asked_in_query: str | None) -> str | None:
@@ -40,11 +41,12 @@ def job_wanted(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimi
     Raises `Refused` or `InputRefused`, which say what was found and what is wanted.
     """
     kind = _kind(catalog, body.get("kind"))
-    options = {name: body[name] for name in OPTIONS if name in body and name != "payload"}
-    if options.get("priority") is None:
-        options["priority"] = kind.priority
-    options["run_at"] = _moment(options.get("run_at"))
-    job = new_job(kind.name, None, options)
+    options = {
+        one.name: _moment(one.name, body[one.name]) if one.type is MOMENT else body[one.name]
+        for one in OPTIONS
+        if body.get(one.name) is not None and one.name != "payload"
+    }
+    job = new_job(kind.name, None, {"priority": kind.priority, **options})
     payload = payload_text(body.get("payload"))
     _check_size(payload, limits)
     check_payload(payload, limits)
@@ -78,15 +80,13 @@ def _kind(catalog: Catalog, name: object) -> WorkKind:
         raise _invalid(f"kind: {error}{hint}") from None
 
 
-def _moment(value: object) -> datetime | None:
-    if value is None:
-        return None
+def _moment(name: str, value: object) -> datetime:
     if not isinstance(value, str):
-        raise _invalid(f"run_at: wanted an RFC 3339 time, as {EXAMPLE} is")
+        raise _invalid(f"{name}: wanted an RFC 3339 time, as {EXAMPLE} is")
     try:
         return moment_of(value)
     except ValueError as error:
-        raise _invalid(f"run_at: {error}") from None
+        raise _invalid(f"{name}: {error}") from None
 
 
 def _check_fields(given: Iterable[str]) -> None:

@@ -1,0 +1,209 @@
+"""The options of a job, each declared once: its name, its values, its default, what it does.
+
+`musterd enqueue`, `POST /jobs`, the client, the SQL functions and schedules take them from here, or
+are compared with this table by a test. Pure, and quick to import: `--help` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+Schema: TypeAlias = Mapping[str, object]  # JSON Schema
+
+KIND_LENGTH_MAX = 100
+NAME_LENGTH_MAX = 200  # of a key or a target
+PRIORITY_MIN, PRIORITY_MAX = -32_768, 32_767
+SECONDS_MAX = 3_153_600_000  # a hundred years
+URL_LENGTH_MAX = 2000
+
+
+class OptionType(NamedTuple):
+    """Which values an option takes."""
+
+    name: str  # in the documentation
+    sql: str  # type of the argument of the SQL function
+    schema: Schema
+    wanted: str  # what a refusal asks for
+    fits: Callable[[Any], bool]
+    is_shown: bool = True  # whether a refusal quotes the value
+    bounds: tuple[int, int] | None = None  # of whole numbers
+
+
+class JobOption(NamedTuple):
+    """`musterd enqueue` takes it by `flags`, if there are any."""
+
+    name: str
+    type: OptionType
+    about: str  # what it does, in one line
+    default: str = ""  # in words; empty = nothing
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None  # how `--help` writes the value
+    excludes: str | None = None  # the option that cannot be given with it
+    needs: str | None = None  # the option that must be given with it
+    in_schedules: bool = False  # a key of [schedules.NAME] too
+
+    @property
+    def help(self) -> str:
+        """What it does, and what holds where it is not given."""
+        return f"{self.about} Default: {self.default}." if self.default else self.about
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_seconds(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= SECONDS_MAX  # NaN and the infinities are not
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
+def _is_scope(value: object) -> bool:
+    return value in ("until_finished", "forever") or _is_seconds(value)
+
+
+def whole_number(smallest: int, largest: int) -> OptionType:
+    return OptionType(
+        "whole number",
+        "integer",
+        {"type": "integer", "minimum": smallest, "maximum": largest},
+        f"a whole number, {smallest} to {largest}",
+        lambda value: (
+            isinstance(value, int) and not isinstance(value, bool) and smallest <= value <= largest
+        ),
+        bounds=(smallest, largest),
+    )
+
+
+def short_text(length_max: int) -> OptionType:
+    return OptionType(
+        "text",
+        "text",
+        {"type": "string", "minLength": 1, "maxLength": length_max},
+        f"a text of 1 to {length_max} characters",
+        lambda value: isinstance(value, str) and 1 <= len(value) <= length_max,
+        is_shown=False,
+    )
+
+
+JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", lambda _value: True)
+FLAG = OptionType(
+    "true or false",
+    "boolean",
+    {"type": "boolean"},
+    "true or false",
+    lambda value: isinstance(value, bool),
+)
+SECONDS = OptionType(
+    "seconds",
+    "float8",
+    {"type": "number", "minimum": 0, "maximum": SECONDS_MAX},
+    f"0 to {SECONDS_MAX} seconds",
+    _is_seconds,
+)
+MOMENT = OptionType(
+    "time",
+    "timestamptz",
+    {"type": "string", "format": "date-time"},
+    "a datetime with a time zone",
+    _is_moment,
+)
+SCOPE = OptionType(
+    "`until_finished`, `forever`, or seconds",
+    "text",
+    {
+        "anyOf": [
+            {"enum": ["until_finished", "forever"]},
+            {"type": "number", "minimum": 0, "maximum": SECONDS_MAX},
+        ]
+    },
+    f"until_finished, forever, or 0 to {SECONDS_MAX} seconds",
+    _is_scope,
+)
+# What else must hold of a URL is in `webhook_urls`.
+URL = short_text(URL_LENGTH_MAX)._replace(
+    name="URL",
+    wanted=f"a URL of 1 to {URL_LENGTH_MAX} characters",
+    schema={
+        "type": "string",
+        "minLength": 1,
+        "maxLength": URL_LENGTH_MAX,
+        "pattern": "^https?://[^/?#@]+([/?][^#]*)?$",
+    },
+)
+
+# In the order of the arguments of the SQL function.
+OPTIONS = (
+    JobOption(
+        "payload",
+        JSON,
+        "The input of the job, as JSON.",
+        "{}",
+        ("--payload",),
+        metavar="JSON|@FILE|-",
+        in_schedules=True,
+    ),
+    JobOption(
+        "priority",
+        whole_number(PRIORITY_MIN, PRIORITY_MAX),
+        "Jobs with a higher priority start first.",
+        "the kind's",
+        ("--priority",),
+        in_schedules=True,
+    ),
+    JobOption("run_at", MOMENT, "Do not start before this time.", "", ("--at",), metavar="TIME"),
+    JobOption(
+        "delay_seconds",
+        SECONDS,
+        "Do not start before this much time has passed.",
+        "",
+        ("--in",),
+        metavar="5m",
+        excludes="run_at",
+    ),
+    JobOption(
+        "dedup_key",
+        short_text(NAME_LENGTH_MAX),
+        "Make no job while another one holds this key.",
+        "",
+        ("--dedup",),
+        metavar="KEY",
+    ),
+    JobOption(
+        "dedup_scope",
+        SCOPE,
+        "How long the job holds its key.",
+        "until_finished",
+        needs="dedup_key",
+    ),
+    JobOption("hold", FLAG, "Keep the job pending until it is released.", "", ("--hold",)),
+    JobOption(
+        "max_attempts",
+        whole_number(1, 10_001),
+        "How many attempts the job has in all.",
+        "the kind's",
+        ("--max-attempts",),
+    ),
+    JobOption(
+        "target",
+        short_text(NAME_LENGTH_MAX),
+        "Jobs with the same target run one at a time, in order.",
+        "",
+        ("--target",),
+        in_schedules=True,
+    ),
+    JobOption(
+        "webhook",
+        URL,
+        "POST the outcome of the job to this URL.",
+        "the kind's",
+        ("--webhook",),
+        metavar="URL",
+    ),
+)
+NAMES = tuple(option.name for option in OPTIONS)
+BY_NAME: Mapping[str, JobOption] = {option.name: option for option in OPTIONS}
