@@ -24,7 +24,7 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
-from musterd.manager.node.daemon import Daemon, DaemonPlan
+from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.manager.reload.reloading import tell_bounds
 from musterd.manager.tenancy.tenant_counts import TenantCounts
 from musterd.store.opening import Stores
@@ -83,7 +83,7 @@ def make_node(
 
     keys = Keys()
     engine = engine_of(settings_of(settings, DEFAULT_TENANT))
-    plan = DaemonPlan(
+    plan = DaemonDeps(
         settings=settings,
         catalog=catalog,
         engine=engine,

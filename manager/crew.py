@@ -10,9 +10,9 @@ from typing import NamedTuple
 import trio
 
 from musterd.manager.node.status import WorkerView
-from musterd.workers.desk import Desk
-from musterd.workers.seat import Seat
-from musterd.workers.worker import Rules, work
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.seat import Seat
+from musterd.workers.worker import WorkerDeps, work
 
 
 class Change(NamedTuple):
@@ -38,9 +38,11 @@ class Head(NamedTuple):
 class Crew:
     """Owns its workers: `run` ends when it has been closed and the last of them has left."""
 
-    def __init__(self, desk: Desk, rules: Rules, on_change: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, desk: Desk, worker_deps: WorkerDeps, on_change: Callable[[str, int], None]
+    ) -> None:
         self._desk = desk
-        self._rules = rules
+        self._worker_deps = worker_deps
         self._on_change = on_change  # ("hired" | "retired" | "dismissed", worker)
         self._numbers = 0
         self._nursery: trio.Nursery | None = None
@@ -132,7 +134,7 @@ class Crew:
         self._on_change("hired", seat.worker)
         how = "dismissed"
         try:
-            await work(seat, self._desk, self._rules)
+            await work(seat, self._desk, self._worker_deps)
             how = "retired"
         finally:
             self._desk.close_seat(seat)

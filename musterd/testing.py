@@ -25,11 +25,11 @@ from musterd.config.settings import Settings
 from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Reaped
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.carrier import Carrier
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.listener import Ignored, Report
+from musterd.workers.observer import Ignored, Report
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.runners import inside
@@ -37,7 +37,7 @@ from musterd.workers.runners.importing import import_function
 from musterd.workers.running import Assignment, Note, Runner, Traces
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import Tools, make_tools
-from musterd.workers.worker import Rules, work
+from musterd.workers.worker import WorkerDeps, work
 
 CLOSE_SECONDS = 5.0
 LEASE_SECONDS = 3600.0  # nobody renews here
@@ -148,25 +148,27 @@ async def _run_due(settings: Settings, catalog: Catalog, jobs: list[NewJob]) -> 
 
 
 async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Catalog) -> None:
-    """One worker, the desk and the carrier of a daemon, until nothing due is left."""
+    """One worker, the desk and the loop of a daemon, until nothing due is left."""
     rng = random.Random(0)
     desk = Desk(DeskPlan("test", LEASE_SECONDS, 1.0, 0.01, 1, 0.0), _NobodyListens(), rng)
-    carrier = Carrier(desk, engine, time.monotonic, rng, lambda: None)
+    loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     most = settings.limits.max_error_bytes
     book = PhaseBook(desk, engine, rng)
-    rules = Rules(lambda: catalog, lambda: most, lambda: "requeue", lambda: _InlineBox(tools), book)
+    deps = WorkerDeps(
+        lambda: catalog, lambda: most, lambda: "requeue", lambda: _InlineBox(tools), book
+    )
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)
-        nursery.start_soon(carrier.run)
-        nursery.start_soon(work, seat, desk, rules)
+        nursery.start_soon(loop.run)
+        nursery.start_soon(work, seat, desk, deps)
         while (await engine.observe(1)).due or desk.held:  # noqa: ASYNC110 - no event says so
             await trio.sleep(0.001)
         seat.retiring = True
         seat.ring()
-        carrier.close()
-        await carrier.finished.wait()
+        loop.close()
+        await loop.finished.wait()
         nursery.cancel_scope.cancel()
 
 

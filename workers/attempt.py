@@ -11,7 +11,7 @@ import trio
 from musterd.catalog.behaviour import JSON
 from musterd.catalog.kinds import Deterministic, Pipeline, WorkKind
 from musterd.store.payload import PayloadInvalid, decode_payload
-from musterd.workers.held import Held
+from musterd.workers.claiming.held import Held
 from musterd.workers.ignoring import end_after_request
 from musterd.workers.outcome import Outcome, on_request
 from musterd.workers.phase_book import PhaseBook

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from musterd.workers.held import Held
-from musterd.workers.listener import Ignored
+from musterd.workers.claiming.held import Held
+from musterd.workers.observer import Ignored
 from musterd.workers.outcome import Outcome, on_request
 
 

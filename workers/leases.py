@@ -13,10 +13,10 @@ import trio
 from musterd.config.leasing import LeasePlan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.workers.desk import Desk
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held
 from musterd.workers.ignoring import ignored_by
-from musterd.workers.listener import Listener
+from musterd.workers.observer import JobObserver
 
 START_SECONDS = (
     0.1  # a job that has run this long without its start being written is marked as running
@@ -37,7 +37,7 @@ class LeaseKeeper:
     engine: Engine
     plan: LeasePlan
     boottime: Callable[[], float]
-    listener: Listener
+    observer: JobObserver
     unrenewed_since_local: float | None = attrs.field(default=None, init=False)
     _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
     _told: set[UUID] = attrs.field(factory=set[UUID], init=False)  # claims that ignore a request
@@ -119,7 +119,7 @@ class LeaseKeeper:
             if ignored is None:
                 continue
             if held.claim.token not in told:
-                self.listener.request_ignored(ignored)
+                self.observer.request_ignored(ignored)
             self._told.add(held.claim.token)
 
     async def _renew(self, holds: list[Held]) -> None:

@@ -15,8 +15,8 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreError
 from musterd.store.phases import PhaseStart, PhaseStep, Results
-from musterd.workers.desk import Desk
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held
 
 AT_ONCE_MAX = 500  # entries in one statement
 PAUSE_SECONDS = 0.1  # after a failed write, doubled with each further one

@@ -12,8 +12,8 @@ from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
 from musterd.store.errors import InputRefused
 from musterd.store.phase_states import ALL_PERCENT, share_percent
 from musterd.store.phases import PhaseEnd, PhaseState, PhaseStep
+from musterd.workers.claiming.held import Held
 from musterd.workers.context import PhaseFacts
-from musterd.workers.held import Held
 from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Outcome, on_request
 from musterd.workers.phase_book import PhaseBook

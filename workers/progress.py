@@ -9,8 +9,8 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.job import JobState, ProgressNote
 from musterd.store.phases import PhaseState
-from musterd.workers.desk import Desk
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held
 from musterd.workers.leases import wait_until_held
 from musterd.workers.outcome import Verdict
 from musterd.workers.running import Note

@@ -12,7 +12,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.workers.desk import Desk
+from musterd.workers.claiming.desk import Desk
 from musterd.workers.leases import LeaseKeeper
 
 DEAF_SECONDS = 1.0  # after the source of hints broke

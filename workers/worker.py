@@ -10,8 +10,9 @@ import trio
 
 from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.workers.attempt import attempt
-from musterd.workers.desk import Desk
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held
+from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import (
     Verdict,
     broken_kind,
@@ -22,7 +23,6 @@ from musterd.workers.outcome import (
 )
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.progress import so_far
-from musterd.workers.seat import Seat
 from musterd.workers.toolbox import Box
 
 JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
@@ -32,7 +32,7 @@ CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
 
 
 @attrs.frozen
-class Rules:
+class WorkerDeps:
     """What a worker needs to know beyond its claim. It is asked for with each job, so that a reload
     reaches it.
     """
@@ -44,49 +44,49 @@ class Rules:
     phases: PhaseBook
 
 
-async def work(seat: Seat, desk: Desk, rules: Rules) -> None:
+async def work(seat: Seat, desk: Desk, deps: WorkerDeps) -> None:
     """Returns when the seat was retired. Cancelled (dismissed) it gives its job back before it
     goes.
     """
-    box = rules.make_box()
+    box = deps.make_box()
     try:
         with box.bounds.kept():
-            await _serve_all(seat, desk, rules, box)
+            await _serve_all(seat, desk, deps, box)
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
             await box.close()
 
 
-async def _serve_all(seat: Seat, desk: Desk, rules: Rules, box: Box) -> None:
+async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Box) -> None:
     jobs = 0
     held = desk.take(seat)
     while held or (held := await desk.wait_for_claim(seat)):
-        await _serve(seat, held, desk, rules, box)
+        await _serve(seat, held, desk, deps, box)
         jobs += 1
         held = desk.take(seat) if jobs % JOBS_A_TURN else await desk.take_turns(seat)
 
 
-async def _serve(seat: Seat, held: Held, desk: Desk, rules: Rules, box: Box) -> None:
+async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Box) -> None:
     if held.trusted_until <= box.tools.boottime():
         # Its reply came late, or this process was stopped: by now the job may be another's.
         desk.lose(held)
         desk.drop(seat, held)
         return
-    kind = rules.catalog().get(held.claim.kind)
+    kind = deps.catalog().get(held.claim.kind)
     verdict = _without_work(held, kind)
     try:
         if verdict is None and kind is not None:
             if box.is_outdated:
                 await box.renew()
-            outcome = await attempt(held, kind, box, rules.phases)
+            outcome = await attempt(held, kind, box, deps.phases)
             if outcome is not None and not held.lost:
                 judging = held.judged_by or kind
-                verdict = judge(outcome, held.claim, judging, rules.error_bytes_max())
+                verdict = judge(outcome, held.claim, judging, deps.error_bytes_max())
     except trio.Cancelled:
         if held.lost:
             desk.drop(seat, held)
         else:
-            desk.settle(seat, held, so_far(held, interrupted(rules.interrupted())))
+            desk.settle(seat, held, so_far(held, interrupted(deps.interrupted())))
         raise
     if verdict is None:
         desk.drop(seat, held)

@@ -11,7 +11,7 @@ from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.metrics import Metrics
 from musterd.store.lifecycle import ENDED
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 
 
 class Marks(Metrics):

@@ -16,7 +16,7 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.store.job import AttemptOutcome, NewJob
 from musterd.store.lifecycle import ENDED
 from musterd.store.words import count_text, duration_text, plural
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings

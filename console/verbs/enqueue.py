@@ -163,7 +163,7 @@ async def _tell_phases(
     from musterd.catalog.kinds import Pipeline
 
     if isinstance(kind.behaviour, Pipeline):
-        from musterd.manager.tenancy.rules import kind_rules
+        from musterd.manager.tenancy.kind_facts import kind_rules
 
         await engine.tell_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 

@@ -34,7 +34,7 @@ class Duty:
     wait: Callable[[float], Awaitable[None]] = trio.sleep  # until the next run; may end early
 
 
-class Listener(Protocol):
+class DutyObserver(Protocol):
     """Hears what becomes of duties. Returns at once, never raises."""
 
     def acquired(self, duties: Sequence[str]) -> None: ...
@@ -70,7 +70,7 @@ class Tally:
 async def serve(
     duty: Duty,
     tally: Tally,
-    listener: Listener,
+    observer: DutyObserver,
     rng: random.Random,
     log: logging.Logger,
     is_held: Callable[[], bool] = lambda: True,
@@ -84,7 +84,7 @@ async def serve(
         run = await _run_once(duty, log)
         rest_seconds = rest_after(trio.current_time() - began)
         tally.note(run.items, run.error)
-        listener.ran(duty.name, run.items, run.error)
+        observer.ran(duty.name, run.items, run.error)
         failures = 0 if run.error is None else failures + 1
         if failures:
             seconds = BACKOFF_SECONDS_MAX if not run.away else max(1.0, duty.interval_seconds())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import attrs
 import trio
 
-from musterd.manager.duties.duty import Duty, Listener, Tally, serve
+from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
 
 
 @attrs.define(eq=False)
@@ -18,7 +18,7 @@ class Everyone:
 
     duties: Callable[[], Mapping[str, Duty]]
     rng: random.Random
-    listener: Listener
+    observer: DutyObserver
     log: logging.Logger
     _running: dict[str, trio.CancelScope] = attrs.field(
         factory=dict[str, trio.CancelScope], init=False
@@ -55,14 +55,14 @@ class Everyone:
             scope = self._running[name] = trio.CancelScope()
             nursery.start_soon(self._serve, duties[name], scope)
         if fresh:
-            self.listener.acquired(fresh)
+            self.observer.acquired(fresh)
 
     def _end(self, names: list[str], why: str) -> None:
         for name in names:
             self._running.pop(name).cancel()
         if names:
-            self.listener.released(names, why)
+            self.observer.released(names, why)
 
     async def _serve(self, duty: Duty, scope: trio.CancelScope) -> None:
         with scope:
-            await serve(duty, Tally(), self.listener, self.rng, self.log)
+            await serve(duty, Tally(), self.observer, self.rng, self.log)

@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from musterd.manager.duties import turns
-from musterd.manager.duties.duty import Duty, Listener, Tally, serve
+from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
 from musterd.manager.node.beat import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
@@ -81,7 +81,7 @@ class Leadership:
     pace: Callable[[], Pace]
     boottime: Callable[[], float]
     rng: random.Random
-    listener: Listener
+    observer: DutyObserver
     log: logging.Logger
     _held: dict[str, _Held] = attrs.field(factory=dict[str, _Held], init=False)
     # Terms that may still stand in the store, though nobody goes by them: the store was away.
@@ -180,7 +180,7 @@ class Leadership:
         if taken:
             if len(self._held) > share:
                 self._gave_up_local = now  # nobody else wanted them: not yet
-            self.listener.acquired(taken)
+            self.observer.acquired(taken)
             self._taken.set()
 
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
@@ -197,7 +197,7 @@ class Leadership:
             return self.boottime() < held.trusted_until
 
         with held.scope:
-            await serve(held.duty, held.tally, self.listener, self.rng, self.log, is_held)
+            await serve(held.duty, held.tally, self.observer, self.rng, self.log, is_held)
             self._step_down([held], "its lease may have run out")
 
     # -- keeping and losing
@@ -252,7 +252,7 @@ class Leadership:
         for name in names:
             self._held.pop(name).scope.cancel()
         if names:
-            self.listener.released(names, why)
+            self.observer.released(names, why)
             self._bell.set()
 
     async def _give_up(self, names: Sequence[str], why: str) -> None:

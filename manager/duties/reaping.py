@@ -13,8 +13,8 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Retry
 from musterd.store.engine import Engine, ReapRequest
 from musterd.store.job import JobState, Reaped, ReapRule
-from musterd.workers.desk import Desk
-from musterd.workers.listener import Listener
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.observer import JobObserver
 
 BATCH = 500
 
@@ -28,7 +28,7 @@ class Reaper:
 
     engine: Engine
     desk: Desk
-    listener: Listener
+    observer: JobObserver
     catalog: Callable[[], Catalog]
     retry_default: Callable[[], Retry]
     memory_seconds: Callable[[], float]
@@ -71,7 +71,7 @@ class Reaper:
         return ReapRequest(rules, default, BATCH)
 
     def _tell(self, reaped: list[Reaped]) -> None:
-        self.listener.reaped(reaped)
+        self.observer.reaped(reaped)
         for one in reaped:
             held = self.desk.held.get(one.id)
             if held is not None and held.claim.attempt == one.attempt:

@@ -35,7 +35,7 @@ Which = Literal["stale_seconds", "delete_seconds"]
 
 
 @attrs.frozen
-class RetentionPlan:
+class RetentionDeps:
     """What the service goes by; `settings` and `catalog` are those of the moment."""
 
     store: Retention
@@ -51,7 +51,7 @@ class Retiring:
     None.
     """
 
-    def __init__(self, plan: RetentionPlan) -> None:
+    def __init__(self, plan: RetentionDeps) -> None:
         self._plan = plan
         self._bell = trio.Event()
         self._quiet = 0  # looks in a row that found nothing

@@ -11,7 +11,7 @@ from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.events.feed.feed import Feed
 from musterd.manager.node.objects import decision_object
 from musterd.manager.node.status import Decision
-from musterd.manager.tenancy.plans import TenancyPlan
+from musterd.manager.tenancy.plans import TenancyDeps
 
 HOUR_SECONDS = 3600.0
 
@@ -19,7 +19,7 @@ HOUR_SECONDS = 3600.0
 class NodeEvents:
     """Owned by its tenancy, which runs it."""
 
-    def __init__(self, plan: TenancyPlan) -> None:
+    def __init__(self, plan: TenancyDeps) -> None:
         engine = plan.engine
         self.feed = Feed(plan.settings.tenant, engine.events, engine.counts)
         self.event_writer = EventWriter(engine.events, plan.log, plan.node, self.news)

@@ -1,6 +1,6 @@
 """What Prometheus reads: all instruments of a node on a registry of its own.
 
-The desk and the workers tell it as their `Listener`; the supervisor, the watched store and the
+The desk and the workers tell it as their `JobObserver`; the supervisor, the watched store and the
 HTTP side have calls of their own. Counting is cheap enough for the hot path: the series of a kind
 are looked up once. No label has values that users can multiply without bound: kinds beyond
 `metrics.kinds_max` share the label `other`.
@@ -37,14 +37,14 @@ from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.store.lifecycle import ENDED
-from musterd.workers.listener import Ignored, Report
+from musterd.workers.observer import Ignored, Report
 
 LAGS_KEPT = 30
 _how_it_ended = attrgetter("kind", "outcome", "state")
 
 
 class Metrics:
-    """All instruments. The methods of `Listener` and the others return at once and never raise.
+    """All instruments. The methods of `JobObserver` and the others return at once and never raise.
 
     `rendering` gives the text to whoever asks over HTTP.
     """

@@ -31,10 +31,10 @@ from musterd.manager.systemd.notifier import Notifier
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.systemd.timeouts import drain_seconds_max
 from musterd.manager.systemd.vitals import Vitals, vitals_of
-from musterd.manager.tenancy.plans import TenancyPlan, boottime, end_process, machine_load
+from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
+from musterd.manager.tenancy.plans import TenancyDeps, boottime, end_process, machine_load
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.tenancy.tenant_limits import TenantLimits
-from musterd.manager.tenancy.watch import Watch
 from musterd.manager.webhooks.courier import Post
 from musterd.store.lookout import Lookout
 
@@ -42,7 +42,7 @@ IGNORED_MAX = 20  # shown in the status
 
 
 @attrs.frozen
-class DaemonPlan:
+class DaemonDeps:
     """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
     others from their settings; they are not yet open, the daemon opens and closes them. `reread`
     reads configuration and catalog anew, for a reload; `read_secrets` what stands in files of its
@@ -64,7 +64,7 @@ class DaemonPlan:
     reread: Callable[[], tuple[Settings, Catalog]] | None = None
     read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
     forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
-    post: Post | None = None  # see `TenancyPlan`
+    post: Post | None = None  # see `TenancyDeps`
     load: Callable[[], float | None] = machine_load
     abandon: Callable[[], None] = end_process  # work goes on that nothing else can end
     service_manager: ServiceManager | None = None  # None = nobody waits to hear from us
@@ -75,7 +75,7 @@ class Daemon:
     time.
     """
 
-    def __init__(self, plan: DaemonPlan) -> None:
+    def __init__(self, plan: DaemonDeps) -> None:
         self._plan = plan
         self._phase: NodePhase = "starting"
         self._started_local = trio.current_time()
@@ -88,10 +88,10 @@ class Daemon:
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
         self._reloader = Reloader(plan, self._tenancies, self._tenant_limits, self._tenancy)
-        self._watch = Watch(
+        self._idle_tenant_scan = IdleTenantScan(
             self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.rng
         )
-        self._reloader.on_change = self._watch.tenants_changed
+        self._reloader.on_change = self._idle_tenant_scan.tenants_changed
         self._notifier = Notifier(
             plan.service_manager, self.status, self._vitals, lambda: self._reloader.generation,
             lambda: drain_seconds_max(self._reloader.settings), plan.log,
@@ -138,7 +138,7 @@ class Daemon:
             for tenancy in self._tenancies.values():
                 homes.start_soon(tenancy.run)
             homes.start_soon(measure_loop_lag, self._plan.metrics.loop_lag)
-            homes.start_soon(self._watch.run)
+            homes.start_soon(self._idle_tenant_scan.run)
             homes.start_soon(self._notifier.run)
             self._reloader.homes = homes
             await self._start()
@@ -148,7 +148,7 @@ class Daemon:
             await self._all_ended(homes)
             homes.cancel_scope.cancel()
         self._phase = "stopped"
-        settled = sum(tenancy.telling.settled_total for tenancy in self._tenancies.values())
+        settled = sum(tenancy.reporter.settled_total for tenancy in self._tenancies.values())
         event(self._plan.log, logging.INFO, "stopped", settled=settled)
         whole.cancel()
 
@@ -219,7 +219,7 @@ class Daemon:
             )
             engine = plan.engine_of(own)
         return Tenancy(
-            TenancyPlan(
+            TenancyDeps(
                 own, engine, lambda: self._reloader.catalog, self._tenant_limits, plan.node,
                 self._id, lambda: self._reloader.configured, plan.rng, plan.metrics, plan.log,
                 plan.boottime, plan.wall_clock, post=plan.post, load=plan.load,

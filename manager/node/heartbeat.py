@@ -12,7 +12,7 @@ from musterd import __version__
 from musterd.config.settings import Settings
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.scaling.service_times import ServiceTimes
-from musterd.manager.tenancy.plans import TenancyPlan
+from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.store.errors import StoreError
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
 
@@ -33,7 +33,7 @@ class Heartbeat:
     not taken off the list: it is dead when its sign of life is too old.
     """
 
-    plan: TenancyPlan
+    plan: TenancyDeps
     status: Callable[[], TenantStatus]
     times: ServiceTimes
     settings: Callable[[], Settings]  # of the moment

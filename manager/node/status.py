@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from musterd.workers.listener import Ignored
+from musterd.workers.observer import Ignored
 
 NodePhase = Literal["starting", "running", "draining", "stopped"]
 

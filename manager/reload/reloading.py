@@ -29,7 +29,7 @@ from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from musterd.manager.node.daemon import DaemonPlan
+    from musterd.manager.node.daemon import DaemonDeps
 
 ASKED_MAX = 10  # reloads that somebody waits for
 FAULTS_KEPT = 20
@@ -49,7 +49,7 @@ class Reloader:
     are those of the moment. `homes` is where tenancies live; None = this is no time to reload.
     """
 
-    plan: DaemonPlan
+    plan: DaemonDeps
     tenancies: dict[str, Tenancy]
     tenant_limits: TenantLimits
     make: Callable[[str, Settings], Tenancy]  # raises ConfigError or StoreError

@@ -13,7 +13,7 @@ from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.queue_view import QueueView, Room
-from musterd.workers.desk import Desk
+from musterd.workers.claiming.desk import Desk
 
 OVERDUE_INTERVALS = 2  # whoever was to take a job has decided by then
 STALE_SECONDS = 5.0  # an answer that took longer tells of another time
@@ -35,7 +35,7 @@ class Observation:
 
 
 @attrs.define(eq=False)
-class Observer:
+class QueueObserver:
     """Owned by a supervisor; `me` is its node."""
 
     engine: Engine
@@ -68,11 +68,11 @@ class Observer:
 
     def _has_run_dry(self, interval_seconds: float) -> bool:
         """Whether a claim has just come back short, and a hint would have told of more."""
-        appetite = self.desk.appetite
-        if appetite.calm:
+        pacing = self.desk.pacing
+        if pacing.calm:
             return True
-        is_dry = not (appetite.hungry or appetite.no_room)
-        return is_dry and trio.current_time() - appetite.short_at_local < interval_seconds
+        is_dry = not (pacing.hungry or pacing.no_room)
+        return is_dry and trio.current_time() - pacing.short_at_local < interval_seconds
 
     async def _ask(self, policy: ScalingPolicy) -> QueueView:
         most = policy.max_running

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from musterd.store.job import AttemptOutcome
 from musterd.store.nodes import KindStanding
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 
 WEIGHT = 0.05  # of the latest run, once there are many
 RUNS_MAX = 1000  # as told to others: beyond it more runs say nothing new

@@ -25,15 +25,15 @@ from musterd.manager.scaling.decision import (
     share,
     useful_wish,
 )
-from musterd.manager.scaling.observing import Observation, Observer
+from musterd.manager.scaling.observing import Observation, QueueObserver
 from musterd.manager.scaling.shares import others_of
 from musterd.store.engine import Engine
-from musterd.workers.desk import Desk
+from musterd.workers.claiming.desk import Desk
 
 JOURNAL_MAX = 1000  # decisions kept in memory
 
 
-class ScalingListener(Protocol):
+class ScalingObserver(Protocol):
     """Who counts decisions, and hears whether there is anything to decide."""
 
     def scaled(self, decision: Decision) -> None: ...
@@ -70,7 +70,7 @@ class Supervisor:
     engine: Engine
     policy: ScalingPolicy
     interval_seconds: float
-    listener: ScalingListener
+    observer: ScalingObserver
     log: logging.Logger
     wall_clock: Callable[[], float]
     share: Callable[[], int | None] = lambda: None
@@ -81,10 +81,10 @@ class Supervisor:
     _memory: Memory = attrs.field(factory=Memory, init=False)
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_resting: bool = attrs.field(default=False, init=False)
-    _observer: Observer = attrs.field(init=False)
+    _queue_observer: QueueObserver = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._observer = Observer(self.engine, self.desk, self.me)
+        self._queue_observer = QueueObserver(self.engine, self.desk, self.me)
 
     def start(self) -> None:
         """Hires the crew that is there from the first moment."""
@@ -106,12 +106,12 @@ class Supervisor:
         while True:
             next_tick = max(next_tick + self.interval_seconds, trio.current_time())
             self._is_resting = self.rests and self.has_nothing_to_do
-            self.listener.rest(self._is_resting)
+            self.observer.rest(self._is_resting)
             with trio.move_on_at(math.inf if self._is_resting else next_tick):
                 await self._bell.wait()
             self._bell, self._is_resting = trio.Event(), False
             next_tick = min(next_tick, trio.current_time())
-            self.tick(await self._observer.look(self.policy, self.interval_seconds))
+            self.tick(await self._queue_observer.look(self.policy, self.interval_seconds))
 
     @property
     def has_nothing_to_do(self) -> bool:
@@ -135,7 +135,7 @@ class Supervisor:
         plan, self._memory = decide(seen, self._memory, policy, trio.current_time())
         decision = self._apply(seen, plan, policy.bound)
         self.journal.append(decision)
-        self.listener.scaled(decision)
+        self.observer.scaled(decision)
         self._report_crew()
         return decision
 
@@ -170,4 +170,4 @@ class Supervisor:
         return decision
 
     def _report_crew(self) -> None:
-        self.listener.crew(*self.crew.head)
+        self.observer.crew(*self.crew.head)

@@ -13,6 +13,7 @@ from musterd.config.schedules import of_tenant
 from musterd.config.settings import Settings
 from musterd.manager.duties import names
 from musterd.manager.duties.duty import Duty
+from musterd.manager.duties.duty_reporter import DutyReporter
 from musterd.manager.duties.events import TRIMMED_ROWS
 from musterd.manager.duties.everyone import Everyone
 from musterd.manager.duties.leadership import Identity, Leadership, Pace
@@ -21,17 +22,16 @@ from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
-from musterd.manager.duties.telling import DutyTelling
+from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
-from musterd.manager.events.telling import Telling
 from musterd.manager.metrics.vital_metrics import VitalsCache
 from musterd.manager.tenancy.counting import CountsCache
-from musterd.manager.tenancy.plans import TenancyPlan, retention_plan
+from musterd.manager.tenancy.plans import TenancyDeps, retention_deps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
 from musterd.store.job import Counts
 from musterd.store.vitals import Signs
-from musterd.workers.desk import Desk
+from musterd.workers.claiming.desk import Desk
 
 # Where nothing happens: a scrape asks for counts by itself.
 RESTING = Pace(lease_seconds=90.0, heartbeat_seconds=30.0, rests=True)
@@ -44,11 +44,11 @@ REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 class Workplace:
     """What of a tenancy its duties are done with; `settings` are its own, of the moment."""
 
-    plan: TenancyPlan
+    plan: TenancyDeps
     settings: Callable[[], Settings]
     node_events: NodeEvents
     desk: Desk
-    telling: Telling
+    reporter: JobReporter
     postman: Postman
 
 
@@ -63,10 +63,10 @@ class Background:
         self.counts = CountsCache(plan.engine.counts, self._tell_counts)
         self.vitals = VitalsCache(plan.engine.vitals.signs, self._tell_vitals)
         self._reaper = Reaper(
-            plan.engine, place.desk, place.telling, plan.catalog, lambda: place.settings().retry,
+            plan.engine, place.desk, place.reporter, plan.catalog, lambda: place.settings().retry,
             lambda: 2 * lease_plan(place.settings()).lease_seconds,
         )  # fmt: skip
-        self._retiring = Retiring(retention_plan(plan, place.settings))
+        self._retiring = Retiring(retention_deps(plan, place.settings))
         self._keeper = ScheduleKeeper(
             plan.engine.schedules,
             lambda: of_tenant(place.settings().schedules, plan.settings.tenant),
@@ -176,7 +176,7 @@ class Background:
     def _make_leading(self) -> Leadership | Everyone:
         place, plan = self._place, self._place.plan
         tenant = plan.settings.tenant
-        told = DutyTelling(plan.metrics.duties, place.node_events.event_writer, plan, self._lost)
+        told = DutyReporter(plan.metrics.duties, place.node_events.event_writer, plan, self._lost)
         if plan.settings.duties.mode == "everyone":
             return Everyone(self._duties, plan.rng, told, plan.log)
         return Leadership(

@@ -15,14 +15,14 @@ import attrs
 from musterd.catalog.kinds import Catalog
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
-from musterd.manager.duties.retention import RetentionPlan
+from musterd.manager.duties.retention import RetentionDeps
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.status import Configured
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
 
 
 def boottime() -> float:
@@ -45,7 +45,7 @@ def end_process() -> None:
 
 
 @attrs.frozen
-class TenancyPlan:
+class TenancyDeps:
     """What a tenancy is made of. `settings` are the tenant's own (`tenants.settings_of`). `engine`
     is not yet open. `environ` is what children of handlers may see of the daemon's. `node_id` says
     which node it is: another at each start, while names may come again.
@@ -68,7 +68,7 @@ class TenancyPlan:
     load: Callable[[], float | None] = machine_load
 
 
-def desk_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> DeskPlan:
+def desk_plan(plan: TenancyDeps, settings: Callable[[], Settings]) -> DeskPlan:
     """`settings` are the tenant's own, of the moment."""
     now = settings()
     leases = lease_plan(now)
@@ -83,19 +83,19 @@ def desk_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> DeskPlan:
     )
 
 
-def retune(desk: Desk, plan: TenancyPlan, settings: Callable[[], Settings], *, rests: bool) -> None:
+def retune(desk: Desk, plan: TenancyDeps, settings: Callable[[], Settings], *, rests: bool) -> None:
     """Makes a desk at work go by these settings. Where it `rests`, somebody else looks at the
     queue.
     """
-    desk.plan, appetite = desk_plan(plan, settings), desk.appetite
-    appetite.batch_max, appetite.ahead_seconds = desk.plan.batch_max, desk.plan.ahead_seconds
-    appetite.poll_seconds = math.inf if rests else desk.plan.poll_seconds
+    desk.plan, pacing = desk_plan(plan, settings), desk.pacing
+    pacing.batch_max, pacing.ahead_seconds = desk.plan.batch_max, desk.plan.ahead_seconds
+    pacing.poll_seconds = math.inf if rests else desk.plan.poll_seconds
     desk.poll()  # the next look may have been planned for long after
 
 
-def retention_plan(plan: TenancyPlan, settings: Callable[[], Settings]) -> RetentionPlan:
+def retention_deps(plan: TenancyDeps, settings: Callable[[], Settings]) -> RetentionDeps:
     """`settings` are the tenant's own, of the moment."""
-    return RetentionPlan(
+    return RetentionDeps(
         store=plan.engine.retention,
         settings=lambda: settings().retention,
         catalog=plan.catalog,

@@ -11,21 +11,21 @@ import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
+from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
-from musterd.manager.events.telling import Telling
-from musterd.manager.tenancy.plans import TenancyPlan
-from musterd.manager.tenancy.rules import RuleTeller
+from musterd.manager.tenancy.kind_facts import KindPublisher
+from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.webhooks.wiring import make_mail
-from musterd.workers.carrier import Carrier
-from musterd.workers.desk import Desk
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.exchange_loop import ExchangeLoop
+from musterd.workers.idleness import IdleMode
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.progress import ProgressTeller
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import make_tools
-from musterd.workers.vigil import Vigil
 from musterd.workers.wakeups import Alarm, listen
-from musterd.workers.worker import Rules
+from musterd.workers.worker import WorkerDeps
 
 
 class Services:
@@ -35,22 +35,22 @@ class Services:
 
     def __init__(
         self,
-        plan: TenancyPlan,
+        plan: TenancyDeps,
         present: Callable[[], Settings],
         desk: Desk,
-        telling: Telling,
+        reporter: JobReporter,
         node_events: NodeEvents,
     ) -> None:
         self._plan, self._present, self._desk, self._node_events = plan, present, desk, node_events
         settings, engine, rng = plan.settings, plan.engine, plan.rng
         self._alarm = Alarm(engine, desk)
-        self._carrier = Carrier(desk, engine, plan.boottime, rng, self._alarm.set)
-        self.keeper = LeaseKeeper(desk, engine, lease_plan(settings), plan.boottime, telling)
+        self._carrier = ExchangeLoop(desk, engine, plan.boottime, rng, self._alarm.set)
+        self.keeper = LeaseKeeper(desk, engine, lease_plan(settings), plan.boottime, reporter)
         self._tools = make_tools(settings, plan.boottime, plan.environ)
         self._phases = PhaseBook(desk, engine, rng)
-        self._rules = RuleTeller(plan, present)
-        self.mail = make_mail(plan, present, telling, lambda: self._tools)
-        self.crew_rules = Rules(
+        self._rules = KindPublisher(plan, present)
+        self.mail = make_mail(plan, present, reporter, lambda: self._tools)
+        self.worker_deps = WorkerDeps(
             plan.catalog, lambda: present().limits.max_error_bytes,
             lambda: present().shutdown.interrupted,
             lambda: Toolbox(self._tools, lambda: self._tools), self._phases,
@@ -72,8 +72,8 @@ class Services:
         for run in (self._rules.run, self.mail.run, self._alarm.run, self._node_events.run):
             nursery.start_soon(run)
         plan = self._plan
-        vigil = Vigil(engine, desk, plan.node_id, self._lease_seconds, plan.rng, at_rest)
-        nursery.start_soon(vigil.run)
+        idle_mode = IdleMode(engine, desk, plan.node_id, self._lease_seconds, plan.rng, at_rest)
+        nursery.start_soon(idle_mode.run)
         nursery.start_soon(listen, engine, desk, self.keeper, duties_free, self._plan.rng)
 
     def _lease_seconds(self) -> float:

@@ -9,20 +9,20 @@ import trio
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
-from musterd.manager.tenancy.rules import kind_rules
+from musterd.manager.tenancy.kind_facts import kind_rules
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from musterd.manager.tenancy.plans import TenancyPlan
+    from musterd.manager.tenancy.plans import TenancyDeps
 
 PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one
 PAUSE_SECONDS_MAX = 5.0
 MISCONFIGURED_SECONDS = 30.0  # between two tries of a store that refuses us: somebody may mend it
 
 
-async def open_store_in_time(plan: TenancyPlan, tried: Callable[[], None]) -> None:
+async def open_store_in_time(plan: TenancyDeps, tried: Callable[[], None]) -> None:
     """As `open_store`; a store that refuses us is tried again too, unless it is the default
     tenant's. `tried` is called once it has been asked, whatever came of it.
     """
@@ -41,7 +41,7 @@ async def open_store_in_time(plan: TenancyPlan, tried: Callable[[], None]) -> No
             return
 
 
-async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
+async def open_store(plan: TenancyDeps, on_failure: Callable[[], None]) -> None:
     """Returns with the store open, its schema up to date, and this node at home in it.
     `on_failure` is called after each try that has failed.
 
@@ -66,7 +66,7 @@ async def open_store(plan: TenancyPlan, on_failure: Callable[[], None]) -> None:
             return
 
 
-async def _prepare_schema(plan: TenancyPlan) -> None:
+async def _prepare_schema(plan: TenancyDeps) -> None:
     state = await plan.engine.schema()
     if state.found == state.wanted:
         return
@@ -80,7 +80,7 @@ async def _prepare_schema(plan: TenancyPlan) -> None:
         event(plan.log, logging.INFO, "migration applied", name=name, **_named(plan))
 
 
-def _named(plan: TenancyPlan) -> dict[str, str]:
+def _named(plan: TenancyDeps) -> dict[str, str]:
     """Whose store it is, where that has to be said."""
     tenant = plan.settings.tenant
     return {} if tenant == DEFAULT_TENANT else {"tenant": tenant}

@@ -11,8 +11,8 @@ import trio
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
+from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
-from musterd.manager.events.telling import Telling
 from musterd.manager.log import event, event_of_list
 from musterd.manager.node.cancelling import came_in_time, cancel_when
 from musterd.manager.node.heartbeat import Heartbeat
@@ -20,15 +20,15 @@ from musterd.manager.node.status import Decision, NodePhase, TenantStatus, Worke
 from musterd.manager.scaling.sharing import Ask
 from musterd.manager.scaling.supervisor import Supervisor, policy_of
 from musterd.manager.tenancy.background import Background, Workplace
-from musterd.manager.tenancy.plans import TenancyPlan, desk_plan, retune
+from musterd.manager.tenancy.plans import TenancyDeps, desk_plan, retune
 from musterd.manager.tenancy.services import Services
 from musterd.manager.tenancy.starting import open_store_in_time
 from musterd.store.lookout import EVERYTHING, Sight
-from musterd.workers.desk import Desk
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held
 from musterd.workers.ignoring import all_ignored
 from musterd.workers.leases import LeaseKeeper
-from musterd.workers.listener import Ignored
+from musterd.workers.observer import Ignored
 
 CLOSE_SECONDS = 5.0
 
@@ -39,7 +39,7 @@ class Tenancy:
     the crew has been told to leave.
     """
 
-    def __init__(self, plan: TenancyPlan) -> None:
+    def __init__(self, plan: TenancyDeps) -> None:
         def present() -> Settings:
             return self.settings
 
@@ -52,19 +52,19 @@ class Tenancy:
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
         self.node_events = NodeEvents(plan)
-        self.telling = Telling(plan.metrics, plan.log, self.name, self.node_events.news)
-        self._desk = Desk(desk_plan(plan, present), self.telling, rng)
-        self._services = Services(plan, present, self._desk, self.telling, self.node_events)
-        self._crew = Crew(self._desk, self._services.crew_rules, self._crew_changed)
+        self.reporter = JobReporter(plan.metrics, plan.log, self.name, self.node_events.news)
+        self._desk = Desk(desk_plan(plan, present), self.reporter, rng)
+        self._services = Services(plan, present, self._desk, self.reporter, self.node_events)
+        self._crew = Crew(self._desk, self._services.worker_deps, self._crew_changed)
         self._supervisor = Supervisor(
             self._crew, self._desk, plan.engine, policy_of(settings),
             settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
             me=plan.node_id,
         )  # fmt: skip
         self._size_told = 0
-        self._heartbeat = Heartbeat(plan, self.status, self.telling.service_times, present)
+        self._heartbeat = Heartbeat(plan, self.status, self.reporter.service_times, present)
         postman = self._services.mail.postman
-        place = Workplace(plan, present, self.node_events, self._desk, self.telling, postman)
+        place = Workplace(plan, present, self.node_events, self._desk, self.reporter, postman)
         self.background = Background(place)
         self._desk.on_work = self._begin_work
 
@@ -96,8 +96,8 @@ class Tenancy:
         self._heartbeat.wake()
         self.background.be_watched(watched)
         own = self.settings.workers.poll_interval_ms / 1000
-        self._desk.appetite.poll_seconds = math.inf if watched else own
-        self._desk.appetite.end_calm()
+        self._desk.pacing.poll_seconds = math.inf if watched else own
+        self._desk.pacing.end_calm()
         if not watched:
             self.see(EVERYTHING)
 
@@ -237,7 +237,7 @@ class Tenancy:
         return tenant_limits.allowance(self.name) if tenant_limits.is_shared else None
 
     def _crew_changed(self, how: str, worker: int) -> None:
-        self.telling.crew_changed(how, worker)
+        self.reporter.crew_changed(how, worker)
         self.node_events.crew_changed(how, worker)
         if how != "hired":
             self._plan.tenant_limits.freed()
@@ -260,7 +260,7 @@ class Tenancy:
             default_count=self._supervisor.policy.default_count,
             max_count=self._supervisor.policy.max_count,
             depth=None if last is None else last.due,
-            settled_total=self.telling.settled_total,
+            settled_total=self.reporter.settled_total,
             retention_trouble=self.background.retention_trouble,
         )
 

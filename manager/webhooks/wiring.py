@@ -12,17 +12,17 @@ from musterd.catalog.lookup import budget_of
 from musterd.config.credentials import resolve_signing_keys
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.events.telling import Telling
+from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.log import event
 from musterd.manager.node.cancelling import came_in_time
-from musterd.manager.tenancy.plans import TenancyPlan
+from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.postman import Postman
 from musterd.manager.webhooks.sending import Sender
 from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Delivery, Message
 from musterd.workers.hooks import PythonHooks
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 from musterd.workers.tools import Tools
 
 
@@ -32,7 +32,7 @@ class Mail:
 
     postman: Postman
     _hooks: PythonHooks
-    _plan: TenancyPlan
+    _plan: TenancyDeps
     _settings: Callable[[], Settings]
 
     async def run(self) -> None:
@@ -63,12 +63,12 @@ class Mail:
 
 
 def make_mail(
-    plan: TenancyPlan,
+    plan: TenancyDeps,
     settings: Callable[[], Settings],
-    telling: Telling,
+    reporter: JobReporter,
     tools: Callable[[], Tools],
 ) -> Mail:
-    """`settings` and `tools` give those of the moment; `telling` says from now on when jobs have
+    """`settings` and `tools` give those of the moment; `reporter` says from now on when jobs have
     ended.
     """
     tenant = plan.settings.tenant
@@ -87,11 +87,11 @@ def make_mail(
         plan.engine.outbox, courier, lambda: settings().webhooks, told, plan.log, plan.rng
     )
     mail = Mail(postman, hooks, plan, settings)
-    telling.on_settled = mail.settled
+    reporter.on_settled = mail.settled
     return mail
 
 
-def _told(plan: TenancyPlan, named: dict[str, str]) -> Callable[[Delivery, Message], None]:
+def _told(plan: TenancyDeps, named: dict[str, str]) -> Callable[[Delivery, Message], None]:
     def told(delivery: Delivery, message: Message) -> None:
         fields: dict[str, object] = {
             "webhook": message.message_id,

@@ -10,9 +10,9 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import NewJob, ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.held import Held
 from musterd.workers.progress import ProgressTeller
 from musterd.workers.running import Note
 from tests.contract.rigs import take_one

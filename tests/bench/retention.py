@@ -18,7 +18,7 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.config.load import load
 from musterd.config.retention import Retention as RetentionSettings
-from musterd.manager.duties.retention import RetentionPlan, Retiring
+from musterd.manager.duties.retention import RetentionDeps, Retiring
 from musterd.store.job import (
     AttemptOutcome,
     ClaimRequest,
@@ -66,7 +66,7 @@ async def _run(url: str, seconds: float, jobs_a_second: int) -> list[Size]:
     await engine.migrate()
     found: list[Size] = []
     settings: RetentionSettings = load(None, {}, AGES).settings.retention
-    plan = RetentionPlan(
+    plan = RetentionDeps(
         engine.retention, lambda: settings, lambda: Catalog([]), "default", Random(2),
         logging.getLogger("bench"),
     )  # fmt: skip

@@ -24,9 +24,9 @@ from musterd.catalog.kinds import (
 from musterd.store.job import NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.attempt import attempt
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.toolbox import Toolbox

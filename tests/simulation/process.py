@@ -16,7 +16,7 @@ from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
-from musterd.manager.node.daemon import Daemon, DaemonPlan
+from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.workers.context import JobContext
 from tests.simulation.handlers import HOST
 from tests.simulation.line import Ground, Line
@@ -89,10 +89,10 @@ class Process:
         self.line = Line(self.place, f"node:{self.name}")
         self.daemon = Daemon(self._plan())
 
-    def _plan(self) -> DaemonPlan:
+    def _plan(self) -> DaemonDeps:
         place, metrics, log = self.place, Watched(self), silent_log()
         origin = 1000.0 * self.incarnation  # no two machines have been up for equally long
-        return DaemonPlan(
+        return DaemonDeps(
             settings=self.settings,
             catalog=place.catalog,
             engine=WatchedEngine(self.line, metrics, log, trio.current_time),

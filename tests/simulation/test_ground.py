@@ -14,8 +14,8 @@ import trio
 
 from musterd.manager.scaling.supervisor import Supervisor
 from musterd.store.job import NewJob
-from musterd.workers.desk import Desk
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held
 from tests.simulation import deeds
 from tests.simulation.plan import Deed, Scenario, draw
 from tests.simulation.process import Process

@@ -24,7 +24,7 @@ from tests.simulation.weather import Weather
 
 HOUR_SECONDS = 3600.0
 REACT_SECONDS = 10.0  # of a crew that is too small
-READ_BACK_SECONDS = 2.5  # the longest pause of a carrier, and a little
+READ_BACK_SECONDS = 2.5  # the longest pause of a loop, and a little
 REST_SECONDS = 20.0  # for what no setting tells: looks of duties, retries of the store
 
 

@@ -14,7 +14,7 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState
 from musterd.store.vitals import Signs
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 from tests.support.pages import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "musterd.rules.yml"

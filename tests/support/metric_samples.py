@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.metrics.metrics import Metrics
 from musterd.store.job import AttemptOutcome, JobState
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 
 BUCKETS = (0.01, 0.1, 1.0)
 

@@ -19,7 +19,7 @@ from musterd.config.settings import Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
-from musterd.manager.node.daemon import Daemon, DaemonPlan
+from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.manager.node.status import Decision, WorkerView
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.tenancy.tenancy import Tenancy
@@ -172,7 +172,7 @@ class Stage:
         log.setLevel(logging.DEBUG)
         sleep, abandoned = {"seconds": 0.0}, trio.Event()
         namesakes = sum(one.name == name for one in self.nodes)
-        plan = DaemonPlan(
+        plan = DaemonDeps(
             settings=settings,
             catalog=Catalog(self.kinds.values()),
             engine=WatchedEngine(self.line(name), metrics, log, trio.current_time),

@@ -10,7 +10,7 @@ from musterd.manager.duties.turns import (
 )
 from musterd.manager.duties.turns import LOOK_SECONDS_MAX as MOST_SECONDS
 from musterd.store.nodes import HEARTBEAT_SECONDS
-from musterd.workers.vigil import LOOK_SECONDS_MAX
+from musterd.workers.idleness import LOOK_SECONDS_MAX
 from tests.support.pages import page, table
 from tests.support.stage import settings_with
 

@@ -11,7 +11,7 @@ import pytest
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
-from musterd.workers.listener import Listener
+from musterd.workers.observer import JobObserver
 from tests.support.metric_samples import make, report, samples, value
 
 PROMISED: dict[str, set[str]] = {
@@ -79,8 +79,8 @@ def told_everything() -> Metrics:
 
 
 def test_it_is_a_listener() -> None:
-    listener: Listener = make()
-    listener.lease_lost(1, "report", 1)
+    observer: JobObserver = make()
+    observer.lease_lost(1, "report", 1)
 
 
 def test_every_promised_metric_has_its_name_and_labels() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from musterd.manager.scaling.service_times import RUNS_MAX, ServiceTimes
 from musterd.store.job import AttemptOutcome, JobState
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 
 
 def report(seconds: float, outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED) -> Report:

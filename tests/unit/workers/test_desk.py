@@ -10,11 +10,11 @@ import trio.testing
 from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.listener import Ignored, Report
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.seat import Seat
+from musterd.workers.observer import Ignored, Report
 from musterd.workers.outcome import Verdict, released
-from musterd.workers.seat import Seat
 
 
 class Heard:
@@ -57,7 +57,7 @@ def claim(job_id: int, attempt: int = 1) -> Claim:
 
 
 async def book(desk: Desk, *claims: Claim) -> None:
-    """As the carrier does after a visit to the store."""
+    """As the loop does after a visit to the store."""
     await trio.lowlevel.checkpoint()
     desk.book_claims(claims, 0.0)
 
@@ -147,7 +147,7 @@ async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
 
 async def test_a_call_beside_another_asks_for_neither_its_workers_nor_its_room(desk: Desk) -> None:
     for _ in range(2000):
-        desk.appetite.note_service(0.0)
+        desk.pacing.note_service(0.0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(desk.wait_for_claim, desk.open_seat(1))
         await trio.testing.wait_all_tasks_blocked()

@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.held import Held
-from musterd.workers.listener import Ignored, Report
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.held import Held
+from musterd.workers.observer import Ignored, Report
 from musterd.workers.outcome import Verdict
 from musterd.workers.worker import JOBS_A_TURN
 
@@ -41,8 +41,8 @@ def make_desk(ahead_seconds: float = 0.02) -> Desk:
 
 def be_brisk(desk: Desk) -> None:
     for _ in range(1_000):
-        desk.appetite.note_service(0.0)
-    assert desk.appetite.is_brisk
+        desk.pacing.note_service(0.0)
+    assert desk.pacing.is_brisk
 
 
 def lay_ready(desk: Desk, count: int) -> None:
@@ -110,7 +110,7 @@ async def test_else_work_is_asked_for_all_who_are_idle(
     del mock_clock
     desk = make_desk(ahead_seconds)
     for _ in range(runs):
-        desk.appetite.note_service(0.0)
+        desk.pacing.note_service(0.0)
     async with crew(desk, 10, waits=lambda _: True):
         lay_ready(desk, in_hand)
         await wait_all_tasks_blocked()

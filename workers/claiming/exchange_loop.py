@@ -21,9 +21,9 @@ from musterd.store.engine import EXCHANGES_AT_ONCE, Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
-from musterd.workers.desk import Desk
-from musterd.workers.held import Ended
-from musterd.workers.listener import turned_report
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Ended
+from musterd.workers.observer import turned_report
 from musterd.workers.outcome import error_json
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class _Load(NamedTuple):
 
 
 @attrs.define(eq=False)
-class Carrier:
+class ExchangeLoop:
     """Owned by the daemon. `on_delay` is called when the next due time may have changed: the queue
     has run dry after work or a hint, or a job was put off.
     """
@@ -95,7 +95,7 @@ class Carrier:
             with trio.CancelScope(deadline=deadline) as poll:
                 await self.desk.cause.wait()
             if poll.cancelled_caught:
-                self.desk.appetite.poll_due()
+                self.desk.pacing.poll_due()
 
     def _has_cause(self) -> bool:
         if self._under_way:
@@ -145,11 +145,11 @@ class Carrier:
         return [one for one in ended if first[one.settlement.id] is one]
 
     def _book_claims(self, exchange: Exchange, request: ClaimRequest, sent_boottime: float) -> None:
-        appetite, claims = self.desk.appetite, exchange.claims
+        pacing, claims = self.desk.pacing, exchange.claims
         self.desk.book_claims(claims, sent_boottime)
-        appetite.no_room = exchange.full
+        pacing.no_room = exchange.full
         missed = self._under_way > 1  # what another visit has in its hands is not seen by this one
-        if appetite.note_claim(len(claims), request.batch, exchange.parked, missed=missed):
+        if pacing.note_claim(len(claims), request.batch, exchange.parked, missed=missed):
             self.on_delay()
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:

@@ -1,4 +1,4 @@
-"""The carrier: what goes together on a visit to the store."""
+"""The loop: what goes together on a visit to the store."""
 
 import random
 from collections.abc import AsyncGenerator, Sequence
@@ -19,12 +19,12 @@ from musterd.store.job import (
     Settlement,
 )
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.carrier import Carrier
-from musterd.workers.desk import Desk
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.exchange_loop import ExchangeLoop
+from musterd.workers.claiming.held import Held
+from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import Verdict, released
-from musterd.workers.seat import Seat
 from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.unit.workers.test_desk import Heard
 
@@ -53,18 +53,18 @@ SUCCESS = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 
 @attrs.frozen
 class Small:
-    """One job in a store, and a carrier under way."""
+    """One job in a store, and a loop under way."""
 
     desk: Desk
     store: Watched
     engine: SqliteEngine
     heard: Heard
-    carrier: Carrier
+    loop: ExchangeLoop
 
     async def ends(self) -> list[list[tuple[int, int]]]:
         """Of each visit that settled, once all is written."""
-        self.carrier.close()
-        await self.carrier.finished.wait()
+        self.loop.close()
+        await self.loop.finished.wait()
         return [visit for visit in self.store.visits if visit]
 
 
@@ -78,9 +78,9 @@ async def small() -> AsyncGenerator[Small]:
     await engine.enqueue([NewJob("k")])
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
-        carrier = Carrier(desk, store, trio.current_time, random.Random(1), lambda: None)
-        nursery.start_soon(carrier.run)
-        yield Small(desk, store, engine, heard, carrier)
+        loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
+        nursery.start_soon(loop.run)
+        yield Small(desk, store, engine, heard, loop)
         nursery.cancel_scope.cancel()
     await engine.close()
 
@@ -151,18 +151,18 @@ async def busy() -> AsyncGenerator[Busy]:
     await engine.migrate()
     await engine.enqueue([NewJob("k")] * 50)
     for _ in range(1000):
-        desk.appetite.note_service(0.0)
+        desk.pacing.note_service(0.0)
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
-        carrier = Carrier(desk, store, trio.current_time, random.Random(1), lambda: None)
+        loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
         seat = desk.open_seat(1)
-        nursery.start_soon(carrier.run)
+        nursery.start_soon(loop.run)
         await trio.sleep(1)
         store.visits.clear()
         store.faults["settle"].append(Fault("slow_reply", 10.0))
         yield Busy(desk, seat, store, heard)
-        carrier.close()
-        await carrier.finished.wait()
+        loop.close()
+        await loop.finished.wait()
         nursery.cancel_scope.cancel()
     await engine.close()
 

@@ -16,7 +16,7 @@ from musterd.store.lookout import EVERYTHING, Lookout
 
 
 @attrs.define(eq=False)
-class Watch:
+class IdleTenantScan:
     """Owned by the daemon. A tenant alone on its node, or one that no lookout knows, looks after
     itself. `poll_seconds`: how often the others are looked at.
     """

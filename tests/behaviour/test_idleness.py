@@ -12,7 +12,7 @@ import trio
 
 from musterd.store.facets import facet
 from musterd.store.outlook import Outlook
-from musterd.workers.vigil import LOOK_SECONDS_MAX
+from musterd.workers.idleness import LOOK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.outlooks import outlook_of
 from tests.support.stage import Node, Stage, open_stage, until

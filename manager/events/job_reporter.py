@@ -13,11 +13,11 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.scaling.service_times import ServiceTimes
 from musterd.store.job import JobState, Reaped
 from musterd.store.report import error_line
-from musterd.workers.listener import Ignored, Report
+from musterd.workers.observer import Ignored, Report
 
 
-class Telling:
-    """The `Listener` of a tenant's desk. `news` is called when something has been written."""
+class JobReporter:
+    """The `JobObserver` of a tenant's desk. `news` is called when something has been written."""
 
     def __init__(
         self, metrics: Metrics, log: logging.Logger, tenant: str, news: Callable[[], None]

@@ -14,7 +14,7 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.outlook import Outlook
-from musterd.workers.desk import Desk
+from musterd.workers.claiming.desk import Desk
 
 POLLS_SPARED = 20  # an outlook takes the place of so many polls
 LOOK_SECONDS_MAX = 5.0  # but comes at least this often, where polls do
@@ -25,7 +25,7 @@ DISTRUST_SECONDS = 60.0  # after a hint that did not come
 
 
 @attrs.define(eq=False)
-class Vigil:
+class IdleMode:
     """Owned by a tenancy, beside its desk. `me` is the node. `lease_seconds`: those of claims, so
     that one of another node cannot run out unseen. `at_rest` is told when a rest begins and ends.
     """
@@ -40,8 +40,8 @@ class Vigil:
     async def run(self) -> None:
         restless = 0  # outlooks in a row that showed no rest
         while True:
-            await self.desk.appetite.lull()
-            news = self.desk.appetite.news
+            await self.desk.pacing.lull()
+            news = self.desk.pacing.news
             outlook = await self._look()
             if outlook is None or not outlook.at_rest or news.is_set():
                 pause = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS * 2.0 ** min(restless, 10))
@@ -49,7 +49,7 @@ class Vigil:
                 await trio.sleep(pause * self.rng.uniform(0.5, 1.0))
                 continue
             restless = 0
-            self.desk.appetite.trust_hints()
+            self.desk.pacing.trust_hints()
             self.at_rest(True)
             try:
                 came = await self._keep(outlook, news)
@@ -88,6 +88,6 @@ class Vigil:
             return None
 
     def _pause_seconds(self) -> float:
-        poll_seconds = self.desk.appetite.poll_seconds
+        poll_seconds = self.desk.pacing.poll_seconds
         spared = min(LOOK_SECONDS_MAX, POLLS_SPARED * poll_seconds, self.lease_seconds() / 4)
         return max(poll_seconds, spared) * self.rng.uniform(0.9, 1.0)

@@ -11,16 +11,16 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.log import event
 from musterd.manager.metrics.duty_metrics import DutyMetrics
-from musterd.manager.tenancy.plans import TenancyPlan
+from musterd.manager.tenancy.plans import TenancyDeps
 
 
 @attrs.define(eq=False)
-class DutyTelling:
-    """The `Listener` of a tenant's duties. `lost` hears of each that is no longer done here."""
+class DutyReporter:
+    """The `DutyObserver` of a tenant's duties. `lost` hears of each that is no longer done here."""
 
     metrics: DutyMetrics
     event_writer: EventWriter
-    plan: TenancyPlan
+    plan: TenancyDeps
     lost: Callable[[str], None]
 
     def acquired(self, duties: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ BRISK_SECONDS = 0.001
 
 
 @attrs.define(eq=False)
-class Appetite:
+class ClaimPacing:
     """`hungry`: the queue may hold more than was taken. A look that comes back short ends it until
     the next poll or hint.
 

@@ -41,7 +41,7 @@ def turned_report(report: Report, state: JobState) -> Report:
     return report._replace(state=state, outcome=outcome)
 
 
-class Listener(Protocol):
+class JobObserver(Protocol):
     """All methods return at once and never raise."""
 
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:

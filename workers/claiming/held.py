@@ -10,7 +10,7 @@ import trio
 from musterd.catalog.kinds import WorkKind
 from musterd.store.job import Claim, Hold, Request, Settlement
 from musterd.store.phases import PhaseEnd
-from musterd.workers.listener import Report
+from musterd.workers.observer import Report
 from musterd.workers.outcome import Verdict
 from musterd.workers.running import Note
 

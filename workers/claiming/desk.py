@@ -1,4 +1,4 @@
-"""The node's counter. Workers wait here for claims and leave their settlements; the carrier takes
+"""The node's counter. Workers wait here for claims and leave their settlements; the loop takes
 both to the store.
 """
 
@@ -14,12 +14,12 @@ from uuid import UUID
 import trio
 
 from musterd.store.job import Claim, ClaimRequest, Request
-from musterd.workers.appetite import Appetite
-from musterd.workers.desk_plan import DeskPlan
-from musterd.workers.held import Ended, Held, ending
-from musterd.workers.listener import Listener
+from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.workers.claiming.held import Ended, Held, ending
+from musterd.workers.claiming.pacing import ClaimPacing
+from musterd.workers.claiming.seat import Seat, count_hands
+from musterd.workers.observer import JobObserver
 from musterd.workers.outcome import Verdict, released, requested
-from musterd.workers.seat import Seat, count_hands
 
 
 class Desk:
@@ -29,17 +29,17 @@ class Desk:
     All methods but `wait_for_claim` are synchronous: what they change, they change at once.
     """
 
-    def __init__(self, plan: DeskPlan, listener: Listener, rng: random.Random) -> None:
+    def __init__(self, plan: DeskPlan, observer: JobObserver, rng: random.Random) -> None:
         self.held: dict[int, Held] = {}
         self.seats: dict[int, Seat] = {}
-        self.appetite = Appetite(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, rng)
-        self.cause = trio.Event()  # set = the carrier has a reason to look
+        self.pacing = ClaimPacing(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, rng)
+        self.cause = trio.Event()  # set = the loop has a reason to look
         self.enough = 1  # so many ends are one
         self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
         self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
         self.plan = plan
-        self._listener = listener
+        self._listener = observer
         self._rng = rng
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
         self._ready: deque[Held] = deque()  # claimed ahead, state `assigned`
@@ -98,7 +98,7 @@ class Desk:
         run_seconds = 0.0
         if started is not None:
             run_seconds = now - started
-            self.appetite.note_service(run_seconds)
+            self.pacing.note_service(run_seconds)
         if seat is not None:
             seat.held = seat.given = None
             seat.free_since_local = now
@@ -129,14 +129,14 @@ class Desk:
 
     def hint(self) -> None:
         """There may be new work."""
-        self.appetite.hint()
+        self.pacing.hint()
         self.cause.set()
         self.on_work()
 
     def poll(self) -> None:
         """It is time to look, as when the poll interval has passed."""
-        self.appetite.poll_due()
-        self.appetite.end_calm()
+        self.pacing.poll_due()
+        self.pacing.end_calm()
         self.cause.set()
         self.on_work()
 
@@ -179,7 +179,7 @@ class Desk:
             self._ready.remove(held)
             self.settle(None, held, requested(request))
 
-    # -- for the carrier
+    # -- for the loop
 
     def has_cause(self) -> bool:
         return bool(self._ended) or self._wants_claims()
@@ -200,7 +200,7 @@ class Desk:
     def next_poll_local(self) -> float:
         """When to look again without a hint; never while nobody is idle."""
         idle = self.claiming and self._waiting
-        return self.appetite.next_poll_local if idle else float("inf")
+        return self.pacing.next_poll_local if idle else float("inf")
 
     def take_ended(self) -> list[Ended]:
         ended, self._ended = self._ended, []
@@ -217,7 +217,7 @@ class Desk:
         ahead = min(self._room_ahead(), self.plan.batch_max - len(idle))
         if not idle and not ahead:
             return None
-        self.appetite.begin_look()
+        self.pacing.begin_look()
         plan, token = self.plan, UUID(int=self._rng.getrandbits(128), version=4)
         return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, *plan.bounds())
 
@@ -247,7 +247,7 @@ class Desk:
                 self._ready.append(held)
             else:
                 seat.hand(held)
-        while self._waiting and self._ready and not self.appetite.is_brisk:
+        while self._waiting and self._ready and not self.pacing.is_brisk:
             self._waiting.pop(next(iter(self._waiting))).hand(self._ready.popleft())
         self._call_one()
         if not self.claiming:
@@ -278,13 +278,13 @@ class Desk:
             del self.held[held.claim.id]
 
     def _wants_claims(self) -> bool:
-        wants = self.claiming and self.appetite.hungry
+        wants = self.claiming and self.pacing.hungry
         return wants and (bool(self._idle()) or self._room_ahead() > 0)
 
     def _idle(self) -> tuple[int, ...]:
         """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
         count = self.plan.batch_max
-        if self.held and self.appetite.is_brisk:
+        if self.held and self.pacing.is_brisk:
             count = 0 if self._ready else 1
         return tuple(islice(self._waiting, count))
 
@@ -294,7 +294,7 @@ class Desk:
             next(iter(self._waiting.values())).ring()
 
     def _room_ahead(self) -> int:
-        if not self.appetite.hungry:
+        if not self.pacing.hungry:
             return 0
         hands = count_hands(self.seats.values(), self.plan.ahead_seconds)
-        return self.appetite.room_ahead(hands, len(self._ready) + self._expected)
+        return self.pacing.room_ahead(hands, len(self._ready) + self._expected)

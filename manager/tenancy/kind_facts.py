@@ -14,7 +14,7 @@ from musterd.store.errors import StoreError
 from musterd.store.phases import KindRule
 
 if TYPE_CHECKING:
-    from musterd.manager.tenancy.plans import TenancyPlan
+    from musterd.manager.tenancy.plans import TenancyDeps
 
 EVERY_KIND = ""
 PAUSE_SECONDS = 1.0  # after a failed try, doubled with each further one
@@ -33,10 +33,10 @@ def rule_of(kind: WorkKind) -> KindRule:
 
 
 @attrs.define(eq=False)
-class RuleTeller:
+class KindPublisher:
     """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
 
-    plan: TenancyPlan
+    plan: TenancyDeps
     settings: Callable[[], Settings]  # of the moment
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 import trio
 
-from musterd.workers.held import Held
+from musterd.workers.claiming.held import Held
 
 
 @attrs.define(eq=False)

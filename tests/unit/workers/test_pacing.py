@@ -1,0 +1,184 @@
+"""When the desk looks for work, and how much it takes."""
+
+import random
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from musterd.workers.claiming.pacing import ClaimPacing
+
+
+class NoDice(random.Random):
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+
+@pytest.fixture
+def pacing() -> ClaimPacing:
+    return ClaimPacing(poll_seconds=0.25, ahead_seconds=0.02, batch_max=500, rng=NoDice())
+
+
+async def look(pacing: ClaimPacing, taken: int, asked: int) -> bool:
+    pacing.begin_look()
+    await trio.lowlevel.checkpoint()
+    return pacing.note_claim(taken, asked)
+
+
+async def test_a_full_hand_asks_for_more(pacing: ClaimPacing, mock_clock: MockClock) -> None:
+    del mock_clock
+    assert not await look(pacing, 4, 4)
+    assert pacing.hungry
+
+
+async def test_a_short_claim_that_parked_jobs_is_no_look_at_an_empty_queue(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    pacing.begin_look()
+    await trio.lowlevel.checkpoint()
+    assert not pacing.note_claim(1, 4, parked=3)
+    assert pacing.hungry
+    assert pacing.short_at_local == float("-inf")
+
+
+async def test_after_work_the_looks_follow_ever_later_up_to_the_poll(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await look(pacing, 1, 4)
+    pauses = [pacing.next_poll_local - trio.current_time()]
+    for _ in range(4):
+        await look(pacing, 0, 4)
+        pauses.append(pacing.next_poll_local - trio.current_time())
+    assert pauses == pytest.approx([0.01, 0.04, 0.16, 0.25, 0.25])
+    assert not pacing.hungry
+
+
+async def test_only_the_first_short_look_says_that_the_queue_has_run_dry(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    assert await look(pacing, 0, 4)
+    assert not await look(pacing, 0, 4)
+    pacing.hint()
+    assert await look(pacing, 0, 4)
+    assert await look(pacing, 1, 4)
+
+
+async def test_a_hint_that_comes_during_a_look_is_not_forgotten(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    pacing.begin_look()
+    await trio.lowlevel.checkpoint()
+    pacing.hint()
+    assert not pacing.note_claim(0, 4)
+    assert pacing.hungry
+    await look(pacing, 0, 4)
+    assert not pacing.hungry
+
+
+@pytest.mark.parametrize(
+    ("service_seconds", "hands", "ready", "room"),
+    [
+        (1.0, 8, 0, 0),  # one job takes longer than the time that may lie ready
+        (0.0199, 8, 0, 8),
+        (0.0199, 8, 8, 0),
+        (0.00099, 8, 0, 161),
+        (0.001, 8, 10_000, 0),
+        (0.0, 8, 0, 1500),  # three batches at most
+        (0.001, 0, 0, 0),
+    ],
+)
+def test_no_more_is_claimed_ahead_than_the_hands_start_soon(
+    pacing: ClaimPacing, service_seconds: float, hands: int, ready: int, room: int
+) -> None:
+    for _ in range(2000):
+        pacing.note_service(service_seconds)
+    assert pacing.room_ahead(hands, ready) == room
+
+
+def test_a_few_dozen_jobs_tell_that_they_are_brisk(pacing: ClaimPacing) -> None:
+    for _ in range(10):
+        pacing.note_service(0.0001)
+    assert not pacing.is_brisk
+    for _ in range(30):
+        pacing.note_service(0.0001)
+    assert pacing.is_brisk
+
+
+def test_then_one_job_among_many_changes_little(pacing: ClaimPacing) -> None:
+    for _ in range(1000):
+        pacing.note_service(0.0001)
+    pacing.note_service(0.02)
+    assert pacing.is_brisk
+
+
+def test_nothing_lies_ready_where_that_is_turned_off(pacing: ClaimPacing) -> None:
+    pacing.ahead_seconds = 0
+    for _ in range(2000):
+        pacing.note_service(0)
+    assert pacing.room_ahead(8, 0) == 0
+
+
+async def settle_down(pacing: ClaimPacing) -> None:
+    """Looks until they are as seldom as polls."""
+    for _ in range(4):
+        await look(pacing, 0, 4)
+
+
+async def test_where_hints_are_trusted_one_more_look_is_the_last(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await settle_down(pacing)
+    assert pacing.next_poll_local < float("inf")
+    pacing.trust_hints()
+    assert not pacing.calm
+    await look(pacing, 0, 4)
+    assert pacing.calm
+    assert pacing.next_poll_local == float("inf")
+
+
+async def test_a_look_that_was_begun_before_proves_nothing(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await settle_down(pacing)
+    pacing.begin_look()
+    pacing.trust_hints()
+    pacing.note_claim(0, 4)
+    assert not pacing.calm
+
+
+@pytest.mark.parametrize("news", ["a hint", "work", "a full hand"])
+async def test_whatever_is_new_ends_the_calm_and_the_trust(
+    pacing: ClaimPacing, mock_clock: MockClock, news: str
+) -> None:
+    del mock_clock
+    await settle_down(pacing)
+    pacing.trust_hints()
+    await look(pacing, 0, 4)
+    heard = pacing.news
+    if news == "a hint":
+        pacing.hint()
+    else:
+        await look(pacing, 1 if news == "work" else 4, 4)
+    assert heard.is_set()
+    await settle_down(pacing)
+    await look(pacing, 0, 4)
+    assert not pacing.calm
+    assert pacing.next_poll_local == pytest.approx(trio.current_time() + 0.25)
+
+
+async def test_a_lull_begins_when_looks_are_as_seldom_as_polls(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    await settle_down(pacing)
+    await pacing.lull()
+    pacing.hint()
+    with trio.move_on_after(10) as scope:
+        mock_clock.autojump_threshold = 0
+        await pacing.lull()
+    assert scope.cancelled_caught
