@@ -18,13 +18,13 @@ from tests.support.pages import bare, codes, page, table
 from tests.unit.report.test_why_report import NODE
 
 PAGE = page("nodes.md")
-AGREED = PAGE.partition("## What nodes must agree on")[2].partition("It is not about")[0]
+AGREED = PAGE.partition("## What nodes must agree on")[2].partition("It leaves out")[0]
 
 
 def test_every_key_is_told() -> None:
     (names,) = re.findall(r"has, for each node, `([^`]+)`", PAGE)
     assert names.split() == list(node_object(NODE))
-    told = {bare(key) for key, _ in table(PAGE, "key", "is")}
+    told = {bare(key) for key, _ in table(PAGE, "key", "meaning")}
     assert told < set(names.split())
 
 
@@ -41,7 +41,7 @@ def test_every_table_that_counts_whole_is_told() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    assert f"says every {HEARTBEAT_SECONDS:g} seconds" in PAGE
+    assert f"sends a heartbeat every {HEARTBEAT_SECONDS:g} seconds" in PAGE
     assert f"silent for {LIVE_SECONDS:g} seconds ({YOUNG_SECONDS:g} at" in PAGE
     assert FORGET_SECONDS == 3600
     assert f"the {KINDS_MAX} kinds" in PAGE

@@ -43,5 +43,5 @@ def test_the_times_are_those_of_the_code() -> None:
         f"until it has been silent for {LIVE_SECONDS:.0f} seconds ({YOUNG_SECONDS:.0f} in" in PAGE
     )
     assert f"For {observing.REUNION_SECONDS:.0f} seconds each node believes" in PAGE
-    assert f"tells of another time ({observing.STALE_SECONDS:.0f} s)" in PAGE
+    assert f"takes more than {observing.STALE_SECONDS:.0f} s to answer" in PAGE
     assert observing.OVERDUE_INTERVALS == 2
