@@ -5,7 +5,18 @@ import trio
 
 from musterd.store.job import Action, JobState
 from tests.support.faulty_engine import Fault
-from tests.support.stage import Stage, until
+from tests.support.stage import Node, Stage, until
+
+
+async def start_with_claims_ahead(stage: Stage, kind: str) -> Node:
+    """Two workers, measured to be quick, that meet jobs which are not: some are claimed ahead."""
+    node = await stage.start(workers__default_count=2, workers__max_count=2)
+    await stage.put("noop", 500)
+    await stage.all_ended()
+    await stage.put(kind, 30)
+    await trio.sleep(0.01)
+    assert await stage.jobs(JobState.ASSIGNED)
+    return node
 
 
 async def test_an_idle_node_stops_at_once(stage: Stage) -> None:
@@ -30,12 +41,7 @@ async def test_running_jobs_finish_and_no_other_is_claimed(stage: Stage) -> None
 
 
 async def test_what_was_claimed_ahead_is_given_back_and_burns_no_attempt(stage: Stage) -> None:
-    node = await stage.start(workers__default_count=2, workers__max_count=2)
-    await stage.put("noop", 500)
-    await stage.all_ended()
-    await stage.put("slow", 30)
-    await trio.sleep(0.01)
-    assert await stage.jobs(JobState.ASSIGNED)
+    node = await start_with_claims_ahead(stage, "slow")
     await node.stop()
     assert not await stage.jobs(JobState.ASSIGNED, JobState.RUNNING)
     waiting = await stage.jobs(JobState.QUEUED)
@@ -44,12 +50,7 @@ async def test_what_was_claimed_ahead_is_given_back_and_burns_no_attempt(stage: 
 
 
 async def test_what_has_not_started_is_given_back_when_the_drain_begins(stage: Stage) -> None:
-    node = await stage.start(workers__default_count=2, workers__max_count=2)
-    await stage.put("noop", 500)
-    await stage.all_ended()
-    await stage.put("long", 30)
-    await trio.sleep(0.01)
-    assert await stage.jobs(JobState.ASSIGNED)
+    node = await start_with_claims_ahead(stage, "long")
     node.daemon.stop()
     await trio.sleep(0.01)
     assert not await stage.jobs(JobState.ASSIGNED)

@@ -70,12 +70,7 @@ def test_nothing_acknowledged_is_lost_with_synchronous_replication(
         kill_hard(primary)
         time.sleep(OUTAGE_SECONDS)
         with connect(standby) as session:
-            before = len(load.promised)
-            _tell("after a death", seconds_to_next_end(session, standby.promote))
-            eventually(lambda: len(load.promised) > before + 100)
-            load.end()
-            promised = set(load.promised)
-            eventually(lambda: promised <= ended(session).keys(), 30)
+            promote_and_end_all("after a death", session, standby, load)
             eventually(lambda: set(states(session)) == {"succeeded"})
             now = ended(session)
             assert {job: now[job] for job in seen} == seen
@@ -140,12 +135,7 @@ def test_a_primary_that_is_made_read_only_is_left(
         daemon.wait_for_line("trouble=read_only")
         caught_up(primary)
         with connect(standby) as session:
-            before = len(load.promised)
-            _tell("after a planned change", seconds_to_next_end(session, standby.promote))
-            eventually(lambda: len(load.promised) > before + 100)
-            load.end()
-            promised = set(load.promised)
-            eventually(lambda: promised <= ended(session).keys(), 30)
+            promote_and_end_all("after a planned change", session, standby, load)
             # Nobody has stayed behind, not even who only listens.
             eventually(lambda: old.execute(OURS).fetchone() == (0,))
             eventually(lambda: session.execute(LISTENING).fetchone() == (1,))
@@ -198,6 +188,16 @@ def test_a_daemon_that_starts_before_the_promotion_waits_for_it(
 
 def _is_reachable(session: Session) -> bool:
     return states(session) == {}
+
+
+def promote_and_end_all(what: str, session: Session, standby: Standby, load: Load) -> None:
+    """Everything that was acknowledged before and after the promotion comes to its end."""
+    before = len(load.promised)
+    _tell(what, seconds_to_next_end(session, standby.promote))
+    eventually(lambda: len(load.promised) > before + 100)
+    load.end()
+    promised = set(load.promised)
+    eventually(lambda: promised <= ended(session).keys(), 30)
 
 
 def _tell(what: str, seconds: float) -> None:

@@ -172,13 +172,17 @@ def test_a_wrong_configuration_stays_down(fresh: Machine) -> None:
     assert "workers.max_count" in messages(fresh)
 
 
-def test_a_stop_lets_running_jobs_finish(fresh: Machine) -> None:
+def lets_a_running_job_finish(fresh: Machine) -> None:
     start(fresh)
     verb(fresh, "enqueue", "lasts")
     eventually(lambda: '"running"' in verb(fresh, "job", "1", "--json"))
     fresh.do("systemctl", "stop", "musterd")
     assert fresh.show("musterd", "Result") == "success"
     assert json.loads(verb(fresh, "job", "1", "--json"))["state"] == "succeeded"
+
+
+def test_a_stop_lets_running_jobs_finish(fresh: Machine) -> None:
+    lets_a_running_job_finish(fresh)
     log = messages(fresh)
     assert log.index("event=draining") < log.rindex("event=stopped")
 
@@ -195,12 +199,7 @@ def test_more_time_than_the_unit_gives_is_asked_for(fresh: Machine) -> None:
     assert fresh.show("musterd", "NRestarts") == "0"
     fresh.do("systemctl", "stop", "musterd")
     fresh.write("/etc/musterd/musterd.toml", SETTINGS)
-    start(fresh)
-    verb(fresh, "enqueue", "lasts")
-    eventually(lambda: '"running"' in verb(fresh, "job", "1", "--json"))
-    fresh.do("systemctl", "stop", "musterd")
-    assert fresh.show("musterd", "Result") == "success"
-    assert json.loads(verb(fresh, "job", "1", "--json"))["state"] == "succeeded"
+    lets_a_running_job_finish(fresh)
 
 
 def test_lines_of_the_journal_are_events_with_their_priority(fresh: Machine) -> None:

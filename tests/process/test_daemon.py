@@ -12,6 +12,12 @@ from tests.support.command import COMMAND, Daemon, Home, eventually
 from tests.support.http_client import ask
 
 
+def run_a_slow_job(home: Home, daemon: Daemon, *options: str) -> None:
+    daemon.wait_until_ready()
+    home.call("enqueue", "slow", *options)
+    eventually(lambda: is_running(home, 1))
+
+
 def is_running(home: Home, job_id: int) -> bool:
     return bool(home.job(job_id)["state"] == "running")
 
@@ -90,9 +96,7 @@ def test_told_to_stop_it_lets_running_jobs_finish(home: Home) -> None:
 
 def test_not_ready_while_it_drains(home: Home) -> None:
     with home.daemon() as daemon:
-        daemon.wait_until_ready()
-        home.call("enqueue", "slow")
-        eventually(lambda: is_running(home, 1))
+        run_a_slow_job(home, daemon)
         daemon.send(signal.SIGTERM)
         daemon.wait_for_line("event=draining")
         assert ask(daemon.address, "/readyz").status == 503
@@ -103,9 +107,7 @@ def test_not_ready_while_it_drains(home: Home) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_twice_it_gives_its_jobs_back_at_once(home: Home, number: signal.Signals) -> None:
     with home.daemon() as daemon:
-        daemon.wait_until_ready()
-        home.call("enqueue", "slow", "--max-attempts", "1")
-        eventually(lambda: is_running(home, 1))
+        run_a_slow_job(home, daemon, "--max-attempts", "1")
         daemon.send(number)
         daemon.wait_for_line("event=draining")
         started = time.monotonic()
@@ -128,9 +130,7 @@ def test_signals_that_come_too_late_change_nothing(home: Home) -> None:
 
 def test_killed_and_started_again_it_takes_its_jobs_up_at_once(home: Home) -> None:
     with home.daemon() as daemon:
-        daemon.wait_until_ready()
-        home.call("enqueue", "slow")
-        eventually(lambda: is_running(home, 1))
+        run_a_slow_job(home, daemon)
         daemon.send(signal.SIGKILL)
         assert daemon.end() == -signal.SIGKILL
     with home.daemon() as daemon:  # its lease would have lasted for thirty seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,17 @@ TOKEN = UUID("0123456789abcdef0123456789abcdef")
 RETRY = Retry(3, "exponential", 1.0, 2.0, 300.0, "none")
 
 
+# What a kind has that says nothing of it.
+KIND_DEFAULTS: Mapping[str, Any] = {
+    "retryable": False,
+    "retry": RETRY,
+    "time_limit_seconds": None,
+    "priority": 0,
+    "on_lease_lost": "requeue",
+    "source": "test:1",
+}
+
+
 @attrs.frozen
 class Given:
     """An assignment, and what the work tells about its progress."""
@@ -28,15 +39,7 @@ class Given:
 
 def given(behaviour: Behaviour, payload: Any = None, *, attempt: int = 1, **of_kind: Any) -> Given:
     """A claim of job 7. `of_kind`: what the kind has other than the defaults."""
-    settings: dict[str, Any] = {
-        "retryable": False,
-        "retry": RETRY,
-        "time_limit_seconds": None,
-        "priority": 0,
-        "on_lease_lost": "requeue",
-        "source": "test:1",
-    }
-    kind = WorkKind(name="tested", behaviour=behaviour, **{**settings, **of_kind})
+    kind = WorkKind(name="tested", behaviour=behaviour, **{**KIND_DEFAULTS, **of_kind})
     payload = {} if payload is None else payload
     text = json.dumps(payload)
     claim = Claim(7, kind.name, text, attempt, None, 0, 0.0, 1, TOKEN)

@@ -27,6 +27,7 @@ from musterd.manager.webhooks.courier import Post
 from musterd.store.job import JobFilter, JobRecord, JobState, NewJob
 from musterd.store.lookout import Lookout
 from musterd.store.sqlite.engine import SqliteEngine
+from tests.support.assignments import KIND_DEFAULTS
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.history import check_history
 from tests.support.stage_lookout import wall_clock
@@ -48,15 +49,7 @@ def kind(name: str, duration_ms: int = 0, **values: Any) -> WorkKind:
     outcome = values.pop("outcome", "success")
     fail_first = values.pop("fail_first", 0)
     behaviour = Deterministic(duration_ms, duration_ms + span_ms, outcome, fail_first)
-    defaults: dict[str, Any] = {
-        "retryable": False,
-        "retry": RETRY,
-        "time_limit_seconds": None,
-        "priority": 0,
-        "on_lease_lost": "requeue",
-        "source": "test:1",
-    }
-    return WorkKind(name, behaviour, **{**defaults, **values})
+    return WorkKind(name, behaviour, **{**KIND_DEFAULTS, **values})
 
 
 KINDS = (

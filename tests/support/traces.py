@@ -32,17 +32,19 @@ def trace_of(jobs: Sequence[tuple[float, float]], span_seconds: float | None = N
     )
 
 
+SHIPPED = ScalingPolicy(
+    policy="demand",
+    default_count=2,
+    max_count=8,
+    up_cooldown_seconds=0,
+    down_cooldown_seconds=5,
+    stabilization_seconds=10,
+)
+
+
 def rules(interval_seconds: float = 1.0, **policy: Any) -> Rules:
     """The shipped settings, but for these."""
-    shipped = ScalingPolicy(
-        policy="demand",
-        default_count=2,
-        max_count=8,
-        up_cooldown_seconds=0,
-        down_cooldown_seconds=5,
-        stabilization_seconds=10,
-    )
-    return Rules(attrs.evolve(shipped, **policy), interval_seconds)
+    return Rules(attrs.evolve(SHIPPED, **policy), interval_seconds)
 
 
 async def trace_from(log: EventLog) -> Trace:

@@ -5,18 +5,12 @@ from __future__ import annotations
 import trio
 
 from musterd import JobContext
-from tests.faults.user.witness import STEP_SECONDS, conclude, digest, ended, step, steps_of, tell
+from tests.faults.user.witness import STEP_SECONDS, step, steps_of, witnessed
 
 
 async def beside(job: JobContext) -> dict[str, int]:
-    tell("begin", job, digest=digest(job.payload))
-    try:
+    with witnessed(job):
         for _ in range(steps_of(job)):
             await trio.sleep(STEP_SECONDS)
             step(job)
-        conclude(job)
-    except BaseException as error:
-        ended(job, error)
-        raise
-    ended(job, None)
     return {"attempt": job.attempt}

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from musterd import JobContext, Retry
@@ -63,15 +65,22 @@ def ended(job: JobContext, error: BaseException | None) -> None:
     tell("end", job, outcome="success" if error is None else type(error).__name__)
 
 
-def work(job: JobContext) -> dict[str, int]:
+@contextmanager
+def witnessed(job: JobContext) -> Iterator[None]:
+    """Writes down when the work begins and how it ends."""
     tell("begin", job, digest=digest(job.payload))
     try:
-        for _ in range(steps_of(job)):
-            time.sleep(STEP_SECONDS)
-            step(job)
+        yield
         conclude(job)
     except BaseException as error:
         ended(job, error)
         raise
     ended(job, None)
+
+
+def work(job: JobContext) -> dict[str, int]:
+    with witnessed(job):
+        for _ in range(steps_of(job)):
+            time.sleep(STEP_SECONDS)
+            step(job)
     return {"attempt": job.attempt}

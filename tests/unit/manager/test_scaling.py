@@ -17,15 +17,8 @@ from musterd.manager.scaling.decision import (
     raw_wish,
 )
 from musterd.manager.scaling.shares import Others
+from tests.support.traces import SHIPPED as POLICY
 
-POLICY = ScalingPolicy(
-    policy="demand",
-    default_count=2,
-    max_count=8,
-    up_cooldown_seconds=0,
-    down_cooldown_seconds=5,
-    stabilization_seconds=10,
-)
 NOW = 1000.0
 FRESH = Memory()
 

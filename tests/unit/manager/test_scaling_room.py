@@ -16,7 +16,8 @@ from musterd.manager.scaling.decision import (
     useful_wish,
 )
 from musterd.manager.scaling.shares import Others
-from tests.unit.manager.test_scaling import NOW, POLICY, counts, policies
+from tests.support.traces import SHIPPED as POLICY
+from tests.unit.manager.test_scaling import NOW, counts, policies
 
 FRESH = Memory()
 

@@ -1,7 +1,7 @@
 """The job object has every key, the report says what people want, and no row breaks either."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 import attrs
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from musterd.store.job import AttemptOutcome, AttemptRecord, JobRecord, JobState
 from musterd.store.report import error_line, job_object, max_attempts, report_text
 from musterd.store.shown import time_text
+from tests.support.records import CREATED_AT as T0
+from tests.support.records import job_record
 
-T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 KEYS = [
     *("id", "kind", "tenant", "state", "payload", "result", "error", "reason", "priority"),
     *("target", "attempt", "max_attempts", "created_at", "run_at", "started_at", "finished_at"),
@@ -21,28 +22,7 @@ KEYS = [
     *("attempts", "dedup_key", "cleared_at", "webhook", "stale_at"),
 ]
 
-QUEUED = JobRecord(
-    id=42,
-    kind="report",
-    state=JobState.QUEUED,
-    payload='{"a": 1}',
-    result=None,
-    error=None,
-    reason=None,
-    priority=0,
-    attempt=0,
-    max_attempts=None,
-    forgiven=0,
-    created_at=T0,
-    run_at=T0,
-    started_at=None,
-    finished_at=None,
-    node=None,
-    worker=None,
-    lease_expires_at=None,
-    heartbeat_at=None,
-    attempts=(),
-)
+QUEUED = job_record()
 
 
 def at(seconds: float) -> datetime:

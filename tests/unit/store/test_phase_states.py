@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.store.job import JobRecord, JobState
+from musterd.store.job import JobState
 from musterd.store.phase_states import current, made_whole, overall, rounded, share_percent
 from musterd.store.phases import PhaseRecord, PhaseState
+from tests.support.records import job_record
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 STORED = (PhaseState.PENDING, PhaseState.RUNNING, PhaseState.FAILED, PhaseState.SUCCEEDED)
@@ -27,10 +28,7 @@ SHOWN = {
     JobState.FAILED: "pending failed failed succeeded",
     JobState.CANCELED: "canceled canceled canceled succeeded",
 }
-JOB = JobRecord(
-    1, "video", JobState.RUNNING, "{}", None, None, None, 0, 1, None, 0, NOW, NOW, None, None, None,
-    None, None, None, (),
-)  # fmt: skip
+JOB = job_record(kind="video", state=JobState.RUNNING, attempt=1)
 
 
 @pytest.mark.parametrize("state", list(JobState))

@@ -8,6 +8,7 @@ import attrs
 
 from musterd.manager.webhooks.telling import Shown, as_it_ended, body_of, event_of
 from musterd.store.job import AttemptOutcome, AttemptRecord, JobRecord, JobState
+from tests.support.records import job_record
 from tests.unit.webhooks.test_judging import MESSAGE
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -21,29 +22,9 @@ def attempt(number: int, outcome: AttemptOutcome, error: str | None = None) -> A
 
 
 def record(state: JobState, attempts: tuple[AttemptRecord, ...], **values: Any) -> JobRecord:
-    base = JobRecord(
-        id=5,
-        kind="report",
-        state=state,
-        payload='{"a": 1}',
-        result=None,
-        error=None,
-        reason=None,
-        priority=0,
-        attempt=len(attempts),
-        max_attempts=None,
-        forgiven=0,
-        created_at=START,
-        run_at=START,
-        started_at=None,
-        finished_at=None,
-        node=None,
-        worker=None,
-        lease_expires_at=None,
-        heartbeat_at=None,
-        attempts=attempts,
+    return job_record(
+        id=5, state=state, attempt=len(attempts), attempts=attempts, created_at=START, **values
     )
-    return attrs.evolve(base, **values)
 
 
 FAILED = record(
