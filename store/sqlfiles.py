@@ -1,4 +1,4 @@
-"""SQL lives in files, one statement each; this loads them by name."""
+"""SQL lives in files by topic, many statements each; this loads them by name."""
 
 from __future__ import annotations
 
@@ -9,37 +9,53 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
+_BEGINNING = re.compile(r"^-- (part )?([a-z][a-z0-9_]*): ", re.MULTILINE)
 _MORE = re.compile(r"\s*/\*more\{\*/.*?/\*\}\*/", re.DOTALL)
 
 
 @cache
 def load_statements(package: str) -> Mapping[str, str]:
-    """All statements of an engine (`musterd.store.postgres` or `.sqlite`): file name without `.sql`
-    -> text. Read once in a process, whatever the number of its tenants.
+    """All statements of an engine (`musterd.store.postgres` or `.sqlite`) by name.
+
+    In the files of its `sql` each begins with a line `-- name: what it promises`. Text that several
+    statements share begins with `-- part name: what it is`; `{name}` stands for it. Read once in a
+    process, whatever the number of its tenants.
     """
-    folder = files(package) / "sql"
-    parts = _texts(folder / "parts") if (folder / "parts").is_dir() else {}
+    statements: dict[str, str] = {}
+    parts: dict[str, str] = {}
+    for text in _texts(files(package) / "sql"):
+        for is_part, name, piece in split(text):
+            found = parts if is_part else statements
+            if name in found:
+                raise ValueError(f"{package}: two pieces of SQL are called {name}")
+            found[name] = piece
     return MappingProxyType(
         {
             form: text
-            for name, whole in _texts(folder).items()
+            for name, whole in statements.items()
             for form, text in _forms(name, _with_parts(whole, parts))
         }
     )
 
 
-def _texts(folder: Traversable) -> dict[str, str]:
-    return {
-        entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".sql")
-    }
+def split(text: str) -> Iterator[tuple[bool, str, str]]:
+    """The pieces of a file: whether each is a part, its name, and its text. Lines before the first
+    one say what the file is about.
+    """
+    begun = list(_BEGINNING.finditer(text))
+    ends = [match.start() for match in begun[1:]] + [len(text)]
+    for match, end in zip(begun, ends, strict=True):
+        yield match[1] is not None, match[2], text[match.start() : end].rstrip()
+
+
+def _texts(folder: Traversable) -> list[str]:
+    entries = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return [entry.read_text(encoding="utf-8") for entry in entries]
 
 
 def _with_parts(text: str, parts: Mapping[str, str]) -> str:
-    """What several statements have in common stands in `sql/parts`, and in each as `{NAME}`."""
     for name, part in parts.items():
-        text = text.replace(f"{{{name}}}", part.rstrip())
+        text = text.replace(f"{{{name}}}", part)
     return text
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 import tomli
 
-from tests.support.one_engine import ONE_ENGINE_ONLY
-
 ROOT = Path(__file__).resolve().parent.parent
 
 # Who may import whom. "" is the package itself: its public names, and `python -m musterd`.
@@ -171,21 +169,9 @@ def test_clock_and_dice_come_in_by_the_door(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SQL, ids=name_of)
-def test_a_statement_says_what_it_promises(path: Path) -> None:
+def test_a_file_of_sql_says_what_it_is_about(path: Path) -> None:
     first = path.read_text().partition("\n")[0]
-    assert re.fullmatch(r"-- \S.{8,}", first), f"{name_of(path)}:1: no `-- name: what it promises`"
-
-
-def test_both_engines_have_the_same_statements() -> None:
-    names = {engine: statements_of(engine) for engine in ("postgres", "sqlite")}
-    known = {path for path, _why in ONE_ENGINE_ONLY}
-    alone = {
-        f"{engine}/sql/{name}"
-        for engine in names
-        for name in names[engine] ^ (names["postgres"] & names["sqlite"])
-    }
-    report(f"store/{path}:1: the other engine has no such statement" for path in alone - known)
-    report(f"store/{path}: in ONE_ENGINE_ONLY without need" for path in known - alone)
+    assert re.fullmatch(r"-- \S.{8,}", first), f"{name_of(path)}:1: no `-- what it is about`"
 
 
 @each_file
@@ -266,7 +252,3 @@ def bodies_of(statement: ast.stmt) -> Iterator[tuple[Sequence[ast.stmt], int]]:
     yield orelse, 0 if is_elif else 1
     for name in ("handlers", "cases"):
         yield from ((part.body, 1) for part in getattr(statement, name, []))
-
-
-def statements_of(engine: str) -> set[str]:
-    return {path.name for path in SQL if path.parent == ROOT / "store" / engine / "sql"}

@@ -1,3 +1,5 @@
+-- Reading jobs.
+
 -- jobs: one job by id, or jobs newest first, filtered, at most `bound`
 -- Ids are bounded in a way that a plan for any values can look up: else one old job would be found by a walk from the newest.
 select id, kind, state, payload::text, result::text, error::text, reason, priority, attempt, max_attempts, forgiven,
@@ -10,3 +12,74 @@ where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(i
   and (%(kind)s::text is null or kind = %(kind)s)
   and (%(target)s::text is null or target = %(target)s)
 order by id desc limit %(bound)s
+
+-- jobs_of: these jobs; the columns are those of `jobs`
+select id, kind, state, payload::text, result::text, error::text, reason, priority, attempt, max_attempts, forgiven,
+       created_at, run_at, started_at, finished_at, node, worker, lease_expires_at, heartbeat_at,
+       dedup_key, request, progress, progress_note, log, spent::text, cleared_at, target, requested_at, stale_at, last_outcome
+from {schema}.job_rows
+where id = any (%(ids)s::bigint[])
+order by id
+
+-- attempts: the ended attempts of these jobs that were not their last, oldest first
+select job_id, attempt, node, worker, started_at, finished_at, outcome, error::text, log
+from {schema}.attempts where job_id = any (%(ids)s::bigint[]) order by job_id, attempt
+
+-- webhooks_of: where the ends of these jobs are told, and how that went at the last one
+select job.id, coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook),
+       case message.state when 'delivered' then message.ended_at end, coalesce(message.tries, 0)
+from {schema}.job_rows job
+left join lateral (
+    select url, state, ended_at, tries from {schema}.webhooks
+    where job_id = job.id and type in ('job.succeeded', 'job.failed', 'job.canceled')
+    order by id desc limit 1) message on true
+left join {schema}.kind_rules of_kind on of_kind.kind = job.kind
+left join {schema}.kind_rules of_all on of_all.kind = ''
+where job.id = any (%(ids)s::bigint[])
+  and coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook) is not null
+
+-- board: jobs for a screen; of each sort the first `bound` that fit among the first `span` of its own index
+with looked as materialized (
+    (select 'leased' as sort, row_number() over () as place, id, kind, target from (
+        select id, kind, target from {schema}.job_rows
+        where %(leased)s and state in ('assigned', 'running') order by id limit %(span)s) one)
+    union all
+    (select 'line', row_number() over (), id, kind, target from (
+        select id, kind, target from {schema}.job_rows
+        where %(queued)s and state = 'queued' and not parked and not behind
+        order by priority desc, run_at, id limit %(span)s) one)
+    union all
+    (select 'parked', row_number() over (), id, kind, target from (
+        select id, kind, target from {schema}.job_rows
+        where %(queued)s and parked order by kind, priority desc, run_at, id limit %(span)s) one)
+    union all
+    (select 'behind', row_number() over (), id, kind, target from (
+        select id, kind, target from {schema}.job_rows
+        where %(queued)s and behind order by target, priority desc, run_at, id limit %(span)s) one)
+    union all
+    (select wanted.state, row_number() over (partition by wanted.state order by one.id desc), one.id, one.kind, one.target
+     from unnest(%(resting)s::text[]) as wanted (state) cross join lateral (
+         select id, kind, target from {schema}.job_rows job
+         where job.state in ('pending', 'paused', 'failed', 'canceled')
+           and job.state >= wanted.state and job.state <= wanted.state -- not "=": else a walk over all ids looks cheap
+         order by job.state desc, id desc limit %(span)s) one)
+    union all
+    (select 'succeeded', row_number() over (order by id desc), id, kind, target from (
+        select id, kind, target, state from {schema}.job_rows where %(succeeded)s order by id desc limit %(span)s) one
+     where state = 'succeeded')
+),
+ranked as (
+    select id, sort, place, row_number() over (partition by sort order by place) as number from looked
+    where (%(kind)s::text is null or kind = %(kind)s) and (%(target)s::text is null or target = %(target)s)
+),
+found as (
+    select job.*, ranked.sort, ranked.place
+    from ranked cross join lateral (
+        select id, kind, state, target, priority, attempt, max_attempts, forgiven, created_at, run_at, started_at, finished_at,
+               node, worker, request, progress, left(progress_note, %(note)s) as note, left(error::text, %(text)s) as error,
+               left(reason, %(note)s) as reason, parked, behind
+        from {schema}.job_rows where id = ranked.id limit 1) job
+    where ranked.number <= %(bound)s
+)
+select moment.now, found.* from (select clock_timestamp() as now) moment left join found on true
+order by found.sort, found.place

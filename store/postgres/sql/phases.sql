@@ -1,3 +1,206 @@
+-- Phases of jobs, written under the lease of their job; and what nodes say about kinds.
+
+-- begin_phases: attempts begin, each fenced by its claim token: they run, and of each the first phase that is not finished; returns their jobs, each with what is finished
+-- Safe to be sent again: what was begun in this attempt is not begun a second time, and a call that comes late, after its
+-- attempt has gone on, takes nothing back. A lease is asked for as in settle.sql.
+with now as materialized (select clock_timestamp() as at),
+held as materialized (
+    select job.id, job.attempt, job.state, job.kind, job.target, job.node, coalesce(start.worker, job.worker) as worker,
+           start.started_age
+    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(started_ages)s::float8[])
+         as start (id, token, worker, started_age)
+    join {schema}.job_rows job on job.id = start.id and job.claim_token = start.token
+    where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
+    order by job.id for no key update of job
+),
+known as materialized (
+    select named.job_id, named.name, named.place, phase.state is not distinct from 'succeeded' as is_finished, phase.result,
+           phase.state is distinct from 'succeeded'
+           and row_number() over (partition by named.job_id, phase.state is not distinct from 'succeeded' order by named.place) = 1
+               as is_next
+    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
+    join held on held.id = named.job_id
+    left join {schema}.job_phases phase on phase.job_id = named.job_id and phase.name = named.name
+),
+forgotten as (
+    delete from {schema}.job_phases phase using held
+    where phase.job_id = held.id
+      and not exists (select from known where known.job_id = phase.job_id and known.name = phase.name)
+),
+begun as (
+    insert into {schema}.job_phases as phase (job_id, place, name, state, attempts, in_attempt, started_at)
+    select known.job_id, row_number() over (partition by known.job_id order by known.place), known.name,
+           case when known.is_next then 'running' when known.is_finished then 'succeeded' else 'pending' end,
+           known.is_next::int, case when known.is_next then held.attempt end, case when known.is_next then now.at end
+    from known join held on held.id = known.job_id, now
+    order by known.job_id, known.place
+    on conflict (job_id, name) do update
+    set place = excluded.place,
+        state = case when phase.state = 'succeeded' then phase.state
+                     when phase.state = 'running' and excluded.state = 'pending'
+                          and phase.in_attempt = (select held.attempt from held where held.id = phase.job_id) then phase.state
+                     else excluded.state end,
+        attempts = phase.attempts
+                   + (excluded.in_attempt is not null and phase.in_attempt is distinct from excluded.in_attempt)::int,
+        started_at = case when excluded.in_attempt is null or phase.in_attempt is not distinct from excluded.in_attempt
+                          then phase.started_at else excluded.started_at end,
+        finished_at = case when phase.state = 'succeeded' then phase.finished_at end,
+        progress = case when phase.state = 'succeeded'
+                          or phase.in_attempt is not distinct from excluded.in_attempt then phase.progress end,
+        in_attempt = coalesce(excluded.in_attempt, phase.in_attempt)
+    where (phase.place, phase.state) is distinct from (excluded.place, excluded.state)
+       or phase.in_attempt is distinct from coalesce(excluded.in_attempt, phase.in_attempt)
+),
+share as (
+    select job_id, 100.0::float8 * count(*) filter (where is_finished) / count(*) as percent from known group by job_id
+),
+started as (
+    update {schema}.job_rows job
+    set state = 'running', worker = held.worker,
+        started_at = coalesce(job.started_at, now.at - make_interval(secs => held.started_age)),
+        progress = greatest(coalesce(job.progress, 0), share.percent::float4)
+    from held join share on share.job_id = held.id, now
+    where job.id = held.id and (held.state <> 'running' or job.started_at is null or share.percent > coalesce(job.progress, 0))
+),
+told as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
+    select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
+           array_agg(attempt), array_agg(worker), jsonb_build_object('node', node)
+    from held where state = 'assigned' group by node
+)
+select held.id, known.name, known.result::text
+from held left join known on known.job_id = held.id and known.is_finished
+
+-- advance_phases: phases are finished and the next ones run, each fenced by its claim token, told in the log of events; returns the jobs that took it
+-- Safe to be sent again: what is finished is not finished a second time, nor told. A lease is asked for as in settle.sql.
+-- A standby that took over may have lost that they began: then they are made known again.
+with now as materialized (select clock_timestamp() as at),
+held as materialized (
+    select job.id, job.attempt, job.kind, job.target, step.finished, step.result, step.next, step.spent
+    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(finished)s::text[], %(results)s::text[], %(nexts)s::text[], %(spents)s::text[])
+         as step (id, token, finished, result, next, spent)
+    join {schema}.job_rows job on job.id = step.id and job.claim_token = step.token
+    where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
+    order by job.id for no key update of job
+),
+named as materialized (
+    select job_id, name, row_number() over (partition by job_id order by place) as place
+    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
+),
+ended as (
+    update {schema}.job_phases phase
+    set state = 'succeeded', progress = 100, result = held.result::jsonb, finished_at = now.at
+    from held, now
+    where phase.job_id = held.id and phase.name = held.finished and phase.state <> 'succeeded'
+    returning phase.job_id
+),
+restored as (
+    insert into {schema}.job_phases (job_id, place, name, state, progress, result, attempts, in_attempt, started_at, finished_at)
+    select held.id, named.place, named.name,
+           case named.name when held.finished then 'succeeded' when held.next then 'running' else 'pending' end,
+           case named.name when held.finished then 100 end, case named.name when held.finished then held.result::jsonb end,
+           (named.name in (held.finished, held.next))::int, case when named.name in (held.finished, held.next) then held.attempt end,
+           case when named.name in (held.finished, held.next) then now.at end, case named.name when held.finished then now.at end
+    from held join named on named.job_id = held.id, now
+    where not exists (select from {schema}.job_phases phase where phase.job_id = held.id and phase.name = held.finished)
+    order by named.job_id, named.place
+    on conflict (job_id, name) do nothing
+    returning job_id
+),
+finished as (select job_id from ended union select job_id from restored),
+begun as (
+    update {schema}.job_phases phase
+    set state = 'running', progress = null, attempts = phase.attempts + 1, in_attempt = held.attempt,
+        started_at = now.at, finished_at = null
+    from held, now
+    where phase.job_id = held.id and phase.name = held.next and phase.state <> 'succeeded'
+      and phase.in_attempt is distinct from held.attempt
+),
+share as materialized (
+    select held.id, 100.0::float8 * count(*) filter (where phase.state = 'succeeded' or named.name = held.finished) / count(*)
+                    as percent
+    from held join named on named.job_id = held.id
+    left join {schema}.job_phases phase on phase.job_id = held.id and phase.name = named.name group by held.id
+),
+moved as (
+    update {schema}.job_rows job
+    set progress = greatest(coalesce(job.progress, 0), share.percent::float4), progress_note = null,
+        spent = coalesce(held.spent::jsonb, job.spent)
+    from held join share using (id)
+    where job.id = held.id and held.id in (select job_id from finished)
+),
+told as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
+    select 'job.phase_completed', count(*), array_agg(held.id), array_agg(held.kind),
+           case when count(held.target) > 0 then array_agg(held.target) end, array_agg(held.attempt),
+           array_agg(jsonb_build_object('phase', held.finished, 'progress', 100, 'overall', floor(share.percent + 0.5)::int))
+    from held join share using (id) join finished on finished.job_id = held.id
+    having count(*) > 0
+)
+select id from held
+
+-- settle_phases: how the phases ended in which attempts end with the statement that follows, each fenced by its claim token; told in the log of events
+-- Of those that succeeded, what the store has lost of their beginning is made known again, as by advance_phases.sql.
+-- So is a job that was never told to have started: that comes first.
+-- All jobs of the batch are locked here, in the order of their ids, as by settle.sql: two batches never wait for each other.
+with now as materialized (select clock_timestamp() as at),
+held as materialized (
+    select job.id, job.attempt, job.kind, job.target, job.node, coalesce(ended.worker, job.worker) as worker,
+           job.state = 'assigned' and ended.state = 'succeeded' as is_late, ended.name, ended.state, ended.result, ended.percent
+    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(names)s::text[], %(states)s::text[], %(results)s::text[],
+                %(percents)s::float4[]) as ended (id, token, worker, name, state, result, percent)
+    join {schema}.job_rows job on job.id = ended.id and job.claim_token = ended.token
+    where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
+    order by job.id for no key update of job
+),
+named as materialized (
+    select job_id, name, row_number() over (partition by job_id order by place) as place
+    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
+),
+ended as (
+    update {schema}.job_phases phase
+    set state = held.state, result = held.result::jsonb,
+        progress = case held.state when 'succeeded' then 100 else coalesce(held.percent, phase.progress) end,
+        finished_at = case when held.state <> 'running' then now.at end
+    from held, now
+    where phase.job_id = held.id and phase.name = held.name and phase.state <> 'succeeded'
+    returning phase.job_id, phase.state
+),
+restored as (
+    insert into {schema}.job_phases (job_id, place, name, state, progress, result, attempts, in_attempt, started_at, finished_at)
+    select held.id, named.place, named.name, case when named.name = held.name then held.state else 'pending' end,
+           case when named.name = held.name then 100 end, case when named.name = held.name then held.result::jsonb end,
+           (named.name = held.name)::int, case when named.name = held.name then held.attempt end,
+           case when named.name = held.name then now.at end, case when named.name = held.name then now.at end
+    from held join named on named.job_id = held.id, now
+    where held.state = 'succeeded'
+      and not exists (select from {schema}.job_phases phase where phase.job_id = held.id and phase.name = held.name)
+    order by named.job_id, named.place
+    on conflict (job_id, name) do nothing
+    returning job_id
+),
+begun as (
+    update {schema}.job_rows job set state = 'running', worker = held.worker  -- since when, settle.sql says
+    from held where job.id = held.id and held.is_late
+),
+completed as (
+    select held.id, held.kind, held.target, held.attempt, held.name,
+           100.0::float8 * count(*) filter (where phase.state = 'succeeded' or named.name = held.name) / count(*) as percent
+    from held join (select job_id from ended where state = 'succeeded' union select job_id from restored) done on done.job_id = held.id
+    join named on named.job_id = held.id
+    left join {schema}.job_phases phase on phase.job_id = held.id and phase.name = named.name
+    group by held.id, held.kind, held.target, held.attempt, held.name
+)
+insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common, details)
+select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
+       array_agg(attempt), array_agg(worker), jsonb_build_object('node', node), null
+from held where is_late group by node
+union all
+select 'job.phase_completed', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
+       array_agg(attempt), null, null,
+       array_agg(jsonb_build_object('phase', name, 'progress', 100, 'overall', floor(percent + 0.5)::int))
+from completed having count(*) > 0
+
 -- phases: the phases of these jobs, in order; of those that never started, what is said of their kinds
 select job_id, name, state, progress, result::text, attempts, started_at, finished_at
 from (
@@ -12,3 +215,18 @@ from (
       and not exists (select from {schema}.job_phases phase where phase.job_id = job.id)
 ) phases
 order by job_id, place
+
+-- tell_kinds: what nodes say of kinds to those who have no catalog; a kind without a rule to speak of is forgotten
+with told as (
+    select rule.kind, rule.phases, rule.webhook
+    from jsonb_to_recordset(%(rules)s::jsonb) as rule (kind text, phases text[], webhook text)
+),
+forgotten as (
+    delete from {schema}.kind_rules known using told
+    where known.kind = told.kind and told.phases = '{}' and told.webhook is null
+)
+insert into {schema}.kind_rules as known (kind, phases, webhook)
+select kind, phases, webhook from told where phases <> '{}' or webhook is not null
+order by kind
+on conflict (kind) do update set phases = excluded.phases, webhook = excluded.webhook
+where (known.phases, known.webhook) is distinct from (excluded.phases, excluded.webhook)

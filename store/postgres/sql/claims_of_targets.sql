@@ -1,3 +1,5 @@
+-- Claims where jobs have targets, and passing a target on. schema/2_targets.sql says what a holder is.
+
 -- claim_targets: as claim, where there may be jobs with a target: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
 -- `limit 2000` bounds what the planner expects; `batch` is what is taken.
 -- Of each target that it meets it takes at most one job, and puts the others behind whoever has the target, out of its
@@ -187,3 +189,42 @@ select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worke
                 - (select walked_before from now) - (select count(*) from picked))::float8 as walked) met
     where aside > 0 or busy > 0 or is_full > 0 or walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/) found
 order by place
+
+-- lock_targets: takes the rows of those who have these targets, in order, before any of their jobs is settled
+select target from {schema}.target_holders where target = any (%(targets)s::text[]) order by target for update
+
+-- lock_targets_of: takes the rows of those who have the targets of these jobs, in order, before any of the jobs is acted on
+select target from {schema}.target_holders
+where target in (select job.target from {schema}.job_rows job where job.id = any (%(ids)s::bigint[]) and job.target is not null)
+order by target for update
+
+-- hand_over: passes on those of these targets whose holder has ended; a statement of its own, that sees what was committed before it
+select {schema}.hand_over(%(targets)s::text[], %(ring)s)
+
+-- turns_of: the place of the job of each of these targets whose turn it is
+select job.priority, job.run_at, job.id from unnest(%(targets)s::text[]) as wanted (target) cross join lateral (
+    select job.priority, job.run_at, job.id from {schema}.job_rows job
+    where job.target = wanted.target and job.state = 'queued' and not job.parked and not job.behind
+    order by job.priority desc, job.run_at, job.id limit 1) job
+
+-- halted_targets: how many targets a paused or failed job halts, looking at `bound` such jobs, and the first of them
+with halted as materialized (
+    select distinct target from (
+        select target from {schema}.job_rows
+        where target is not null and (state = 'paused' or state = 'failed' and cleared_at is null)
+        order by target, id limit %(bound)s) one
+)
+select count(*), coalesce((array_agg(target order by target))[:%(named)s], '{}'::text[]) from halted
+
+-- target: who has a target, or halts it while nobody has it, and who waits: how many, up to `bound`, and the first of them
+select holder.job_id, coalesce(holder.reserved, true),
+       (select count(*) from (
+            select from {schema}.job_rows job where job.behind and job.target = %(target)s limit %(bound)s) behind)::int,
+       array(select job.id from {schema}.job_rows job where job.behind and job.target = %(target)s
+             order by job.priority desc, job.run_at, job.id limit %(shown)s)
+from (select one.job_id, one.reserved from {schema}.target_holders one where one.target = %(target)s
+    union all
+      (select job.id, true from {schema}.job_rows job
+       where job.target = %(target)s and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
+         and not exists (select from {schema}.target_holders one where one.target = %(target)s)
+       order by job.id limit 1)) holder

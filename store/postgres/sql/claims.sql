@@ -1,3 +1,5 @@
+-- Claims: how workers get jobs. See `claim` first: it is the whole idea. The others add limits, marks and targets.
+
 -- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
 -- `limit 2000` bounds what the planner expects; `batch` is what is taken.
 -- At the first job with a target it stops, and says so: what those need is asked by claim_targets. So it does at the first of
@@ -97,3 +99,97 @@ select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worke
                 - (select walked_before from now) - (select count(*) from met))::float8 as walked) rest
     where aside > 0 or beyond > 0 or is_full > 0 or walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/) found
 order by place
+
+-- lock_caps: makes claims that keep to caps wait for each other until they are committed, so that each counts what the one before it took
+select pg_advisory_xact_lock(1836413798, hashtext('{schema_name}'))
+
+-- unpark: gives the first parked jobs of each capped kind back to the claim, as many as may run, at most `batch` a kind; none while as many jobs of all kinds are leased as may be
+-- Whoever sends it holds the lock of lock_caps. Returns their places.
+with room as materialized (
+    select cap.kind, cap.most - (select count(*) from {schema}.job_rows job
+                                 where job.kind = cap.kind and job.state in ('assigned', 'running')) as free
+    from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
+    where exists (select from {schema}.job_rows waiting where waiting.parked and waiting.kind = cap.kind)
+),
+bound as materialized (
+    select case when %(most)s::int is not null and exists (select from room)
+                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
+                                                  where job.state in ('assigned', 'running'))) end as free
+),
+ready as materialized (
+    select first.id from room cross join lateral (
+        select job.id from {schema}.job_rows job
+        where job.parked and job.kind = room.kind
+        order by job.priority desc, job.run_at, job.id
+        limit least(room.free, %(batch)s, (select free from bound)) for no key update skip locked) first
+    where room.free > 0 and (select paused_at is null from {schema}.queue_state)
+)
+update {schema}.job_rows job set parked = false from ready where job.id = ready.id
+returning job.priority, job.run_at, job.id
+
+-- unpark_uncapped: gives parked jobs of these kinds, which have no cap any more, back to the claim, at most `batch` a kind
+with ready as materialized (
+    select first.id from unnest(%(kinds)s::text[]) as uncapped (kind) cross join lateral (
+        select job.id from {schema}.job_rows job
+        where job.parked and job.kind = uncapped.kind
+        order by job.priority desc, job.run_at, job.id
+        limit %(batch)s for no key update skip locked) first
+    where exists (select from {schema}.job_rows job where job.parked)
+)
+update {schema}.job_rows job set parked = false from ready where job.id = ready.id
+
+-- parked_kinds: the kinds that have parked jobs; one probe each
+with recursive walk (kind) as (
+    (select job.kind from {schema}.job_rows job where job.parked order by job.kind limit 1)
+  union all
+    select (select job.kind from {schema}.job_rows job where job.parked and job.kind > walk.kind
+            order by job.kind limit 1)
+    from walk where walk.kind is not null
+)
+select kind from walk where kind is not null
+
+-- first_places: where in each priority the first claimable job is, and how many entries of the index that came by for nothing; takes and locks none
+with recursive now as materialized (
+    select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
+),
+{levels},
+firsts as (
+    select first.priority, first.run_at, first.id from levels cross join lateral (
+        select job.priority, job.run_at, job.id from {schema}.job_rows job
+        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
+        order by job.run_at, job.id limit 1) first
+)
+select coalesce(jsonb_agg(jsonb_build_array(priority, run_at, id)), '[]')::text,
+       (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) - (select walked_before from now))::float8
+from firsts
+
+-- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
+select id, kind, payload::text, attempt, max_attempts, forgiven,
+       extract(epoch from heartbeat_at - run_at)::float8 as waited_seconds, worker, spent::text, target
+from {schema}.job_rows
+where state in ('assigned', 'running') and claim_token = %(token)s
+order by priority desc, run_at, id
+
+-- part levels: the distinct priorities of claimable jobs downwards, and where in each of them to begin
+-- The distinct priorities of claimable jobs downwards, one probe of the index each, so that jobs which are not yet due cost
+-- nothing, however many there are; and where in each of them to begin. A priority with a mark needs no probe.
+ladder (priority) as (
+    select 32768
+  union all
+    select coalesce((select lower.priority::int from {schema}.job_rows lower
+                     where lower.state = 'queued' and not lower.parked and not lower.behind
+                       and lower.priority < ladder.priority /*more{*/ and lower.priority > coalesce(marked.priority, -32769) /*}*/
+                     order by lower.priority desc limit 1) /*more{*/, marked.priority /*}*/)
+    from ladder /*more{*/ cross join lateral (select max(priority) as priority from marks where marks.priority < ladder.priority) marked /*}*/
+    where ladder.priority is not null
+),
+/*more{*/
+marks as materialized (
+    select priority, run_at - make_interval(secs => %(late_seconds)s) as run_at, id
+    from unnest(%(mark_priorities)s::int[], %(mark_run_ats)s::timestamptz[], %(mark_ids)s::bigint[]) mark (priority, run_at, id)
+),
+/*}*/
+levels as (
+    select ladder.priority /*more{*/, coalesce(mark.run_at, '-infinity') as first_run_at, coalesce(mark.id, 0) as first_id /*}*/
+    from ladder /*more{*/ left join marks mark on mark.priority = ladder.priority /*}*/ where ladder.priority < 32768
+)
