@@ -193,7 +193,7 @@ def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
 
 
 def _body_bytes_max(daemon: Daemon) -> int:
-    of_all = (one.settings.limits.max_payload_bytes for one in daemon.tenancies.values())
+    of_all = (one.settings.now.limits.max_payload_bytes for one in daemon.tenancies.values())
     return max(of_all) + ENVELOPE_BYTES
 
 
@@ -201,7 +201,8 @@ def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantDoor 
     tenancy = daemon.tenancies.get(name)
     if tenancy is None:
         return None
-    limits = tenancy.settings.limits
+    settings = tenancy.settings
+    limits = settings.now.limits
     return TenantDoor(
         name=name,
         engine=tenancy.engine,
@@ -214,8 +215,8 @@ def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantDoor 
         target_of=lambda record: record.target,
         feed=tenancy.node_events.feed,
         at_rest=lambda: tenancy.background.is_at_rest,
-        webhooks=tenancy.settings.webhooks.policy,
-        schedules=lambda: of_tenant(tenancy.settings.schedules, name),
+        webhooks=settings.now.webhooks.policy,
+        schedules=lambda: of_tenant(settings.now.schedules, name),
     )
 
 

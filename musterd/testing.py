@@ -20,13 +20,13 @@ import trio
 
 from musterd.catalog.kinds import Catalog, Python, WorkKind
 from musterd.catalog.load import catalog_of
+from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Reaped
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.observer import Ignored, Report
@@ -150,14 +150,12 @@ async def _run_due(settings: Settings, catalog: Catalog, jobs: list[NewJob]) -> 
 async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Catalog) -> None:
     """One worker, the desk and the loop of a daemon, until nothing due is left."""
     rng = random.Random(0)
-    desk = Desk(DeskPlan("test", LEASE_SECONDS, 1.0, 0.01, 1, 0.0), _NobodyListens(), rng)
+    pace = _pace(settings)
+    desk = Desk("test", pace, tuple, _NobodyListens(), rng)
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
-    most = settings.limits.max_error_bytes
     book = PhaseBook(desk, engine, rng)
-    deps = WorkerDeps(
-        lambda: catalog, lambda: most, lambda: "requeue", lambda: _InlineBox(tools), book
-    )
+    deps = WorkerDeps(lambda: catalog, pace, lambda: _InlineBox(tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)
@@ -170,6 +168,15 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
         loop.close()
         await loop.finished.wait()
         nursery.cancel_scope.cancel()
+
+
+def _pace(settings: Settings) -> LiveSettings:
+    """One job at a time, looked for without a pause."""
+    workers = attrs.evolve(
+        settings.workers, lease_timeout_seconds=LEASE_SECONDS, poll_interval_ms=10
+    )
+    limits = attrs.evolve(settings.limits, claim_batch=1, claim_ahead_ms=0)
+    return LiveSettings(attrs.evolve(settings, workers=workers, limits=limits))
 
 
 class _InlineBox(Toolbox):

@@ -11,6 +11,8 @@ from uuid import UUID
 import attrs
 import trio
 
+from musterd.config.leasing import lease_plan
+from musterd.config.live import LiveSettings
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.outlook import Outlook
@@ -26,14 +28,14 @@ DISTRUST_SECONDS = 60.0  # after a hint that did not come
 
 @attrs.define(eq=False)
 class IdleMode:
-    """Owned by a tenancy, beside its desk. `me` is the node. `lease_seconds`: those of claims, so
-    that one of another node cannot run out unseen. `at_rest` is told when a rest begins and ends.
+    """Owned by a tenancy, beside its desk. `me` is the node. `at_rest` is told when a rest begins
+    and ends.
     """
 
     engine: Engine
     desk: Desk
     me: UUID
-    lease_seconds: Callable[[], float]
+    settings: LiveSettings
     rng: random.Random
     at_rest: Callable[[bool], None]
 
@@ -89,5 +91,7 @@ class IdleMode:
 
     def _pause_seconds(self) -> float:
         poll_seconds = self.desk.pacing.poll_seconds
-        spared = min(LOOK_SECONDS_MAX, POLLS_SPARED * poll_seconds, self.lease_seconds() / 4)
+        # A lease of another node cannot run out unseen.
+        lease_seconds = lease_plan(self.settings.now).lease_seconds
+        spared = min(LOOK_SECONDS_MAX, POLLS_SPARED * poll_seconds, lease_seconds / 4)
         return max(poll_seconds, spared) * self.rng.uniform(0.9, 1.0)

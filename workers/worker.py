@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog, WorkKind
+from musterd.config.live import LiveSettings
 from musterd.workers.attempt import attempt
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
@@ -38,8 +38,7 @@ class WorkerDeps:
     """
 
     catalog: Callable[[], Catalog]
-    error_bytes_max: Callable[[], int]
-    interrupted: Callable[[], Literal["requeue", "pause"]]
+    settings: LiveSettings
     make_box: Callable[[], Box]  # called once by each worker, for itself
     phases: PhaseBook
 
@@ -81,12 +80,16 @@ async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Box)
             outcome = await attempt(held, kind, box, deps.phases)
             if outcome is not None and not held.lost:
                 judging = held.judged_by or kind
-                verdict = judge(outcome, held.claim, judging, deps.error_bytes_max())
+                verdict = judge(
+                    outcome, held.claim, judging, deps.settings.now.limits.max_error_bytes
+                )
     except trio.Cancelled:
         if held.lost:
             desk.drop(seat, held)
         else:
-            desk.settle(seat, held, so_far(held, interrupted(deps.interrupted())))
+            desk.settle(
+                seat, held, so_far(held, interrupted(deps.settings.now.shutdown.interrupted))
+            )
         raise
     if verdict is None:
         desk.drop(seat, held)

@@ -41,6 +41,6 @@ class DutyReporter:
 
     def _tell(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
         # What everybody has who has only one tenant need not be said in every line.
-        tenant = self.plan.settings.tenant
+        tenant = self.plan.tenant
         named = {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
         event(self.plan.log, logging.INFO, phrase, duties=",".join(duties), **fields, **named)

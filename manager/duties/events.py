@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from musterd.config.live import LiveSettings
 from musterd.manager.duties.duty import rest_after
 from musterd.store.errors import StoreError
 from musterd.store.events import ORDERED_AT_ONCE, EventLog
@@ -17,6 +18,7 @@ ORDER_SECONDS_OTHERS = 30.0  # after something has happened here, while another 
 TRIM_SECONDS = 60.0
 RESTED_TRIM_SECONDS = 3600.0  # where nothing has happened since
 TRIMMED_ROWS = 1_000  # at once
+HOUR_SECONDS = 3_600.0
 
 
 @attrs.define(eq=False)
@@ -27,7 +29,7 @@ class EventKeeper:
     """
 
     events: EventLog
-    keep_seconds: Callable[[], float]
+    settings: LiveSettings
     rng: random.Random
     is_on_duty: Callable[[], bool] = lambda: True
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -54,7 +56,7 @@ class EventKeeper:
 
     async def trim(self) -> int:
         """One batch; gives how many events were forgotten."""
-        trimmed = await self.events.trim(self.keep_seconds(), TRIMMED_ROWS)
+        trimmed = await self.events.trim(self._keep_seconds, TRIMMED_ROWS)
         if trimmed < TRIMMED_ROWS:
             self._has_grown = False
         return trimmed
@@ -63,7 +65,7 @@ class EventKeeper:
         """How long the next look may wait: longer where nothing is added."""
         if self._has_grown:
             return TRIM_SECONDS
-        return max(TRIM_SECONDS, min(self.keep_seconds(), RESTED_TRIM_SECONDS))
+        return max(TRIM_SECONDS, min(self._keep_seconds, RESTED_TRIM_SECONDS))
 
     async def wait(self, seconds: float) -> None:
         """So long, where nothing is added meanwhile."""
@@ -71,6 +73,10 @@ class EventKeeper:
         while left_seconds > 0:
             await trio.sleep(min(TRIM_SECONDS, left_seconds))
             left_seconds = 0.0 if self._has_grown else left_seconds - TRIM_SECONDS
+
+    @property
+    def _keep_seconds(self) -> float:
+        return self.settings.now.events.keep_hours * HOUR_SECONDS
 
     async def _order(self) -> None:
         grown = ORDERED_AT_ONCE

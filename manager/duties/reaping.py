@@ -10,7 +10,8 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.settings import Retry
+from musterd.config.leasing import lease_plan
+from musterd.config.live import LiveSettings
 from musterd.store.engine import Engine, ReapRequest
 from musterd.store.job import JobState, Reaped, ReapRule
 from musterd.workers.claiming.desk import Desk
@@ -23,15 +24,14 @@ BATCH = 500
 class Reaper:
     """The rules come from the catalog of the moment; unknown kinds get the defaults. Where `rests`,
     somebody else looks for leases that ran out, but for those that this node has had itself within
-    `memory_seconds`. What is asked for is that of the moment.
+    the time of two leases.
     """
 
     engine: Engine
     desk: Desk
     observer: JobObserver
     catalog: Callable[[], Catalog]
-    retry_default: Callable[[], Retry]
-    memory_seconds: Callable[[], float]
+    settings: LiveSettings
     rests: bool = attrs.field(default=False, init=False)
     _held_local: float = attrs.field(default=float("-inf"), init=False)
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -58,7 +58,7 @@ class Reaper:
         now = trio.current_time()
         if self.desk.held:
             self._held_local = now
-        return now - self._held_local <= self.memory_seconds()
+        return now - self._held_local <= 2 * lease_plan(self.settings.now).lease_seconds
 
     def _request(self) -> ReapRequest:
         rules = {
@@ -67,7 +67,7 @@ class Reaper:
             )
             for name, kind in self.catalog().items()
         }
-        default = ReapRule("requeue", self.retry_default().max_retries + 1)
+        default = ReapRule("requeue", self.settings.now.retry.max_retries + 1)
         return ReapRequest(rules, default, BATCH)
 
     def _tell(self, reaped: list[Reaped]) -> None:

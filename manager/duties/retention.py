@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.live import LiveSettings
 from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
@@ -36,10 +37,10 @@ Which = Literal["stale_seconds", "delete_seconds"]
 
 @attrs.frozen
 class RetentionDeps:
-    """What the service goes by; `settings` and `catalog` are those of the moment."""
+    """What the service goes by; `catalog` is that of the moment."""
 
     store: Retention
-    settings: Callable[[], RetentionSettings]
+    settings: LiveSettings  # of the tenant
     catalog: Callable[[], Catalog]
     tenant: str
     rng: random.Random
@@ -66,7 +67,7 @@ class Retiring:
 
     def look_seconds(self) -> float:
         """How long the next look may wait."""
-        settings, catalog = self._plan.settings(), self._plan.catalog()
+        settings, catalog = self._plan.settings.now.retention, self._plan.catalog()
         ages = ages_of(settings, catalog, "stale_seconds")
         return pause_seconds(settings.interval_seconds, ages.shortest, self._quiet)
 
@@ -90,7 +91,7 @@ class Retiring:
 
     async def _look(self) -> int:
         plan = self._plan
-        settings, catalog = plan.settings(), plan.catalog()
+        settings, catalog = plan.settings.now.retention, plan.catalog()
         batch = max(1, settings.batch >> self._halved)
         stale = ages_of(settings, catalog, "stale_seconds")
         expired = ages_of(settings, catalog, "delete_seconds")
@@ -142,7 +143,7 @@ class Retiring:
         before, self.trouble = self.trouble, trouble
         if before == trouble:
             return
-        fields = {"tenant": self._plan.tenant, "archive": self._plan.settings().archive}
+        fields = {"tenant": self._plan.tenant, "archive": self._plan.settings.now.retention.archive}
         if trouble is None:
             event(self._plan.log, logging.INFO, "archive is written again", **fields)
             return

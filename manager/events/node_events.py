@@ -5,7 +5,6 @@ from __future__ import annotations
 import trio
 
 from musterd import __version__
-from musterd.config.settings import Settings
 from musterd.manager.duties.events import EventKeeper
 from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.events.feed.feed import Feed
@@ -13,27 +12,20 @@ from musterd.manager.node.objects import decision_object
 from musterd.manager.node.status import Decision
 from musterd.manager.tenancy.plans import TenancyDeps
 
-HOUR_SECONDS = 3600.0
-
 
 class NodeEvents:
     """Owned by its tenancy, which runs it."""
 
     def __init__(self, plan: TenancyDeps) -> None:
         engine = plan.engine
-        self.feed = Feed(plan.settings.tenant, engine.events, engine.counts)
+        self.feed = Feed(plan.tenant, engine.events, engine.counts)
         self.event_writer = EventWriter(engine.events, plan.log, plan.node, self.news)
-        self._keep_hours = plan.settings.events.keep_hours
-        self.keeper = EventKeeper(engine.events, lambda: self._keep_hours * HOUR_SECONDS, plan.rng)
+        self.keeper = EventKeeper(engine.events, plan.settings, plan.rng)
 
     def news(self) -> None:
         """This node has done something in the store. Cheap."""
         self.feed.news()
         self.keeper.news()
-
-    def take_over(self, settings: Settings) -> None:
-        """As `Tenancy.take_over`."""
-        self._keep_hours = settings.events.keep_hours
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:

@@ -14,6 +14,7 @@ import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog
+from musterd.config.live import LiveSettings
 from musterd.config.reload import Changes
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
@@ -83,18 +84,19 @@ class Daemon:
         self._told_to_stop = False
         self._id = UUID(int=plan.rng.getrandbits(128), version=4)
         self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
-        self._tenant_limits = TenantLimits(plan.settings.workers.max_count, trio.current_time)
+        self._settings = LiveSettings(plan.settings)
+        self._tenant_limits = TenantLimits(self._settings, trio.current_time)
         self._tenancies = {
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
-        self._reloader = Reloader(plan, self._tenancies, self._tenant_limits, self._tenancy)
+        self._reloader = Reloader(plan, self._settings, self._tenancies, self._tenancy)
         self._idle_tenant_scan = IdleTenantScan(
-            self._tenancies, plan.lookouts, lambda: self._reloader.poll_seconds, plan.rng
+            self._tenancies, plan.lookouts, self._settings, plan.rng
         )
         self._reloader.on_change = self._idle_tenant_scan.tenants_changed
         self._notifier = Notifier(
             plan.service_manager, self.status, self._vitals, lambda: self._reloader.generation,
-            lambda: drain_seconds_max(self._reloader.settings), plan.log,
+            lambda: drain_seconds_max(self._settings.now), plan.log,
         )  # fmt: skip
         self._reloader.on_begin = self._notifier.reload_begins
         self._reloader.on_end = self._notifier.reload_ends
@@ -174,7 +176,7 @@ class Daemon:
         self._notifier.stop()
         if not was_running:
             return
-        grace_seconds = self._reloader.settings.shutdown.grace_period_seconds
+        grace_seconds = self._settings.now.shutdown.grace_period_seconds
         self._phase = "draining"
         self._plan.metrics.draining()
         self._drain_until = trio.current_time() + grace_seconds
@@ -183,7 +185,7 @@ class Daemon:
 
     async def _all_ended(self, homes: trio.Nursery) -> None:
         homes.start_soon(self._hurry_all)
-        patience_seconds = self._reloader.settings.shutdown.abandon_seconds
+        patience_seconds = self._settings.now.shutdown.abandon_seconds
         homes.start_soon(
             abandon_late, list(self._tenancies.values()), patience_seconds, self._plan.log,
             self._plan.abandon,
@@ -220,9 +222,9 @@ class Daemon:
             engine = plan.engine_of(own)
         return Tenancy(
             TenancyDeps(
-                own, engine, lambda: self._reloader.catalog, self._tenant_limits, plan.node,
-                self._id, lambda: self._reloader.configured, plan.rng, plan.metrics, plan.log,
-                plan.boottime, plan.wall_clock, post=plan.post, load=plan.load,
+                LiveSettings(own), engine, lambda: self._reloader.catalog, self._tenant_limits,
+                plan.node, self._id, lambda: self._reloader.configured, plan.rng, plan.metrics,
+                plan.log, plan.boottime, plan.wall_clock, post=plan.post, load=plan.load,
             )
         )  # fmt: skip
 

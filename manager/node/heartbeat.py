@@ -9,7 +9,6 @@ import attrs
 import trio
 
 from musterd import __version__
-from musterd.config.settings import Settings
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.scaling.service_times import ServiceTimes
 from musterd.manager.tenancy.plans import TenancyDeps
@@ -36,7 +35,6 @@ class Heartbeat:
     plan: TenancyDeps
     status: Callable[[], TenantStatus]
     times: ServiceTimes
-    settings: Callable[[], Settings]  # of the moment
     rests: bool = False  # somebody else looks whether there is work: without any, few signs do
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
@@ -106,7 +104,7 @@ class Heartbeat:
                 name: self.times.standing(name, kind.broken, kind.max_running)
                 for name, kind in self.plan.catalog().items()
             },
-            self.settings().limits.max_running or None,
+            self.plan.settings.now.limits.max_running or None,
         )
         # Now and then also unchanged: the row may have been forgotten while the machine slept.
         is_old = now - self._kinds_local >= 6 * KINDS_SECONDS

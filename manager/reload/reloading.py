@@ -13,6 +13,7 @@ from musterd.catalog.differences import kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.config.differences import Change
 from musterd.config.faults import ConfigError
+from musterd.config.live import LiveSettings
 from musterd.config.reload import Changes, changes
 from musterd.config.secrets import MASK
 from musterd.config.settings import Settings
@@ -25,7 +26,6 @@ from musterd.manager.reload.checks import check_takeover
 from musterd.manager.reload.log import tell_taken
 from musterd.manager.reload.outcome import NotNow, Outcome, Refused, Taken
 from musterd.manager.tenancy.tenancy import Tenancy
-from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -45,19 +45,19 @@ class _Asked:
 
 @attrs.define(eq=False)
 class Reloader:
-    """Owned by the daemon, whose `tenancies` it adds to and takes from. `settings` and `catalog`
-    are those of the moment. `homes` is where tenancies live; None = this is no time to reload.
+    """Owned by the daemon, whose `tenancies` it adds to and takes from, and whose `settings` it
+    replaces. `catalog` is that of the moment. `homes` is where tenancies live; None = this is no
+    time to reload.
     """
 
     plan: DaemonDeps
+    settings: LiveSettings
     tenancies: dict[str, Tenancy]
-    tenant_limits: TenantLimits
     make: Callable[[str, Settings], Tenancy]  # raises ConfigError or StoreError
     on_change: Callable[[], None] = lambda: None  # tenants have come or gone
     on_begin: Callable[[], None] = lambda: None  # a reload is under way
     on_end: Callable[[], None] = lambda: None  # it is over, whatever came of it
     homes: trio.Nursery | None = attrs.field(default=None, init=False)
-    settings: Settings = attrs.field(init=False)
     catalog: Catalog = attrs.field(init=False)
     generation: int = attrs.field(default=1, init=False)
     faults: tuple[str, ...] = attrs.field(default=(), init=False)  # of what was refused last
@@ -68,13 +68,9 @@ class Reloader:
     _signalled: bool = attrs.field(default=False, init=False)  # one for a signal has not begun yet
 
     def __attrs_post_init__(self) -> None:
-        self.settings, self.catalog = self.plan.settings, self.plan.catalog
+        self.catalog = self.plan.catalog
         self._note_configuration()
         self._taken_at = self.plan.wall_clock()
-
-    @property
-    def poll_seconds(self) -> float:
-        return self.settings.workers.poll_interval_ms / 1000
 
     def reload_soon(self) -> None:
         """As a signal asks for it. One that has not begun yet will read what stands there then: it
@@ -121,7 +117,7 @@ class Reloader:
         fresh: dict[str, Tenancy] = {}
         try:
             settings, catalog = await trio.to_thread.run_sync(reread)
-            found = changes(self.settings, settings)
+            found = changes(self.settings.now, settings)
             check_takeover(found, self.catalog, catalog)
             use_secrets = await trio.to_thread.run_sync(self.plan.read_secrets, found)
             self._make_all(found, fresh)
@@ -161,8 +157,9 @@ class Reloader:
 
     def _take_over(self, found: Changes, catalog: Catalog, fresh: dict[str, Tenancy]) -> None:
         """Without a pause in between."""
-        plan, before = self.plan, self.settings
-        self.settings, self.catalog = found.settings, catalog
+        plan, before = self.plan, self.settings.now
+        self.catalog = catalog
+        self.settings.replace(found.settings)
         self.generation += 1
         self.faults = ()
         self._note_configuration()
@@ -173,16 +170,15 @@ class Reloader:
             self._see_off(name)
         for name, tenancy in self.tenancies.items():
             if not tenancy.is_leaving and name in found.settings.tenants:
-                tenancy.take_over(settings_of(found.settings, name))
+                tenancy.settings.replace(settings_of(found.settings, name))
         for name, tenancy in fresh.items():
             self._serve(name, tenancy)
-        self.tenant_limits.set_overall(found.settings.workers.max_count)
         tell_bounds(plan.metrics, found.settings)
         plan.metrics.config(self.generation, success=True, timestamp=self._taken_at)
 
     def _note_configuration(self) -> None:
         """What is in effect: a change that needs a restart does not count."""
-        digits = fingerprint(self.settings, self.catalog)
+        digits = fingerprint(self.settings.now, self.catalog)
         self.configured = Configured(self.generation, digits)
 
     def _announce(self, result: str, changed: list[str]) -> None:
@@ -215,12 +211,12 @@ class Reloader:
         self.plan.forget(name)
         self.on_change()
         event(self.plan.log, logging.INFO, "tenant left", tenant=name)
-        if name in self.settings.tenants:  # at its new place, or somebody has thought better of it
+        if name in self.settings.now.tenants:  # it has moved, or was added again meanwhile
             self._serve_again(name)
 
     def _serve_again(self, name: str) -> None:
         try:
-            self._serve(name, self.make(name, self.settings))
+            self._serve(name, self.make(name, self.settings.now))
         except (ConfigError, StoreError) as error:
             self._refuse(error)
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import attrs
 import trio
 
+from musterd.config.live import LiveSettings
 from musterd.config.settings import Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import event
@@ -68,8 +69,7 @@ class Supervisor:
     crew: Crew
     desk: Desk
     engine: Engine
-    policy: ScalingPolicy
-    interval_seconds: float
+    settings: LiveSettings
     observer: ScalingObserver
     log: logging.Logger
     wall_clock: Callable[[], float]
@@ -84,7 +84,17 @@ class Supervisor:
     _queue_observer: QueueObserver = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.settings.subscribe(self.wake)
         self._queue_observer = QueueObserver(self.engine, self.desk, self.me)
+
+    @property
+    def policy(self) -> ScalingPolicy:
+        """The settings of the moment, as `decide` goes by them."""
+        return policy_of(self.settings.now)
+
+    @property
+    def _interval_seconds(self) -> float:
+        return self.settings.now.workers.scale_interval_ms / 1000
 
     def start(self) -> None:
         """Hires the crew that is there from the first moment."""
@@ -104,14 +114,14 @@ class Supervisor:
     async def run(self) -> None:
         next_tick = trio.current_time()
         while True:
-            next_tick = max(next_tick + self.interval_seconds, trio.current_time())
+            next_tick = max(next_tick + self._interval_seconds, trio.current_time())
             self._is_resting = self.rests and self.has_nothing_to_do
             self.observer.rest(self._is_resting)
             with trio.move_on_at(math.inf if self._is_resting else next_tick):
                 await self._bell.wait()
             self._bell, self._is_resting = trio.Event(), False
             next_tick = min(next_tick, trio.current_time())
-            self.tick(await self._queue_observer.look(self.policy, self.interval_seconds))
+            self.tick(await self._queue_observer.look(self.policy, self._interval_seconds))
 
     @property
     def has_nothing_to_do(self) -> bool:

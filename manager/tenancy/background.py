@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import attrs
 import trio
@@ -10,7 +10,6 @@ import trio
 from musterd.config.leasing import lease_plan
 from musterd.config.listen import listen_address
 from musterd.config.schedules import of_tenant
-from musterd.config.settings import Settings
 from musterd.manager.duties import names
 from musterd.manager.duties.duty import Duty
 from musterd.manager.duties.duty_reporter import DutyReporter
@@ -19,14 +18,14 @@ from musterd.manager.duties.everyone import Everyone
 from musterd.manager.duties.leadership import Identity, Leadership, Pace
 from musterd.manager.duties.reaping import BATCH as REAPED_AT_ONCE
 from musterd.manager.duties.reaping import Reaper
-from musterd.manager.duties.retention import Retiring
+from musterd.manager.duties.retention import RetentionDeps, Retiring
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
 from musterd.manager.metrics.vital_metrics import VitalsCache
 from musterd.manager.tenancy.counting import CountsCache
-from musterd.manager.tenancy.plans import TenancyDeps, retention_deps
+from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
 from musterd.store.job import Counts
@@ -42,10 +41,9 @@ REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 
 @attrs.frozen
 class Workplace:
-    """What of a tenancy its duties are done with; `settings` are its own, of the moment."""
+    """What of a tenancy its duties are done with."""
 
     plan: TenancyDeps
-    settings: Callable[[], Settings]
     node_events: NodeEvents
     desk: Desk
     reporter: JobReporter
@@ -59,22 +57,16 @@ class Background:
         self._place = place
         self._idle_since_local: float | None = None
         self._is_watched = self.is_at_rest = False
-        plan = place.plan
+        plan, self._settings = place.plan, place.plan.settings
         self.counts = CountsCache(plan.engine.counts, self._tell_counts)
         self.vitals = VitalsCache(plan.engine.vitals.signs, self._tell_vitals)
-        self._reaper = Reaper(
-            plan.engine, place.desk, place.reporter, plan.catalog, lambda: place.settings().retry,
-            lambda: 2 * lease_plan(place.settings()).lease_seconds,
-        )  # fmt: skip
-        self._retiring = Retiring(retention_deps(plan, place.settings))
-        self._keeper = ScheduleKeeper(
-            plan.engine.schedules,
-            lambda: of_tenant(place.settings().schedules, plan.settings.tenant),
-            plan.catalog,
-        )
+        self._reaper = Reaper(plan.engine, place.desk, place.reporter, plan.catalog, plan.settings)
+        self._retiring = Retiring(_retention_deps(plan))
+        self._keeper = ScheduleKeeper(plan.engine.schedules, plan.settings, plan.catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self._leading = self._make_leading()
         place.node_events.keeper.is_on_duty = lambda: self.holds(names.EVENTS)
+        plan.settings.subscribe(self._settings_changed)
 
     @property
     def retention_trouble(self) -> str | None:
@@ -97,7 +89,7 @@ class Background:
         """There may be leases that ran out."""
         self._reaper.wake()
 
-    def settings_changed(self) -> None:
+    def _settings_changed(self) -> None:
         self._reaper.wake()  # a kind may have lost its limit
         self._retiring.wake()
         self._keeper.wake()
@@ -133,7 +125,7 @@ class Background:
 
     def _duties(self) -> Mapping[str, Duty]:
         """Those that this node could do at the moment."""
-        settings = self._place.settings()
+        settings = self._settings.now
         could = {
             names.SCHEDULES: self._has_schedules,
             names.METRICS: listen_address(settings.http.listen) is not None,  # else nobody reads
@@ -142,7 +134,7 @@ class Background:
 
     @property
     def _has_schedules(self) -> bool:
-        settings = self._place.settings()
+        settings = self._settings.now
         return bool(of_tenant(settings.schedules, settings.tenant))
 
     def _make(self) -> list[Duty]:
@@ -160,7 +152,7 @@ class Background:
         ]
 
     def _reap_seconds(self) -> float:
-        return lease_plan(self._place.settings()).reap_interval_seconds
+        return lease_plan(self._settings.now).reap_interval_seconds
 
     def _count_seconds(self) -> float:
         return COUNT_SECONDS_RESTING if self._rests else COUNT_SECONDS
@@ -175,17 +167,16 @@ class Background:
 
     def _make_leading(self) -> Leadership | Everyone:
         place, plan = self._place, self._place.plan
-        tenant = plan.settings.tenant
         told = DutyReporter(plan.metrics.duties, place.node_events.event_writer, plan, self._lost)
-        if plan.settings.duties.mode == "everyone":
+        if self._settings.now.duties.mode == "everyone":
             return Everyone(self._duties, plan.rng, told, plan.log)
         return Leadership(
-            plan.engine.duties, self._duties, Identity(plan.node, plan.node_id, tenant),
+            plan.engine.duties, self._duties, Identity(plan.node, plan.node_id, plan.tenant),
             self._pace, plan.boottime, plan.rng, told, plan.log,
         )  # fmt: skip
 
     def _pace(self) -> Pace:
-        duties = self._place.settings().duties
+        duties = self._settings.now.duties
         own = Pace(duties.lease_seconds, duties.heartbeat_seconds)
         is_short = own.lease_seconds < RESTING.lease_seconds
         # A schedule's next slot does not wait so long for another node.
@@ -193,16 +184,22 @@ class Background:
 
     def _lost(self, duty: str) -> None:
         if duty == names.METRICS:
-            self._place.plan.metrics.counts(None, self._place.plan.settings.tenant)
-            self._place.plan.metrics.vitals.tell(None, self._place.plan.settings.tenant)
+            self._place.plan.metrics.counts(None, self._place.plan.tenant)
+            self._place.plan.metrics.vitals.tell(None, self._place.plan.tenant)
             self.vitals.forget()
 
     def _tell_counts(self, counts: Counts | None) -> None:
         """One node exports what is true of all of them; what is not known is not kept either."""
         known = counts if self.holds(names.METRICS) else None
-        self._place.plan.metrics.counts(known, self._place.plan.settings.tenant)
+        self._place.plan.metrics.counts(known, self._place.plan.tenant)
 
     def _tell_vitals(self, signs: Signs | None) -> None:
         """As `_tell_counts`."""
         known = signs if self.holds(names.METRICS) else None
-        self._place.plan.metrics.vitals.tell(known, self._place.plan.settings.tenant)
+        self._place.plan.metrics.vitals.tell(known, self._place.plan.tenant)
+
+
+def _retention_deps(plan: TenancyDeps) -> RetentionDeps:
+    return RetentionDeps(
+        plan.engine.retention, plan.settings, plan.catalog, plan.tenant, plan.rng, plan.log
+    )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 import attrs
 import trio
 
+from musterd.config.live import LiveSettings
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError, StoreUnavailable
 from musterd.store.lookout import EVERYTHING, Lookout
@@ -18,12 +19,12 @@ from musterd.store.lookout import EVERYTHING, Lookout
 @attrs.define(eq=False)
 class IdleTenantScan:
     """Owned by the daemon. A tenant alone on its node, or one that no lookout knows, looks after
-    itself. `poll_seconds`: how often the others are looked at.
+    itself. The others are looked at once a poll interval.
     """
 
     tenancies: Mapping[str, Tenancy]
     lookouts: Callable[[], Collection[Lookout]]
-    poll_seconds: Callable[[], float]
+    settings: LiveSettings  # of the node
     rng: random.Random
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
     _watched: dict[str, Tenancy] = attrs.field(factory=dict[str, Tenancy], init=False)
@@ -36,7 +37,8 @@ class IdleTenantScan:
                     await self._changed.wait()
                 self._changed = trio.Event()
                 self._look_everywhere(looks)
-                await trio.sleep(self.poll_seconds() * self.rng.uniform(0.9, 1.1))
+                poll_seconds = self.settings.now.workers.poll_interval_ms / 1000
+                await trio.sleep(poll_seconds * self.rng.uniform(0.9, 1.1))
 
     def _look_everywhere(self, looks: trio.Nursery) -> None:
         for gone in self._watched.keys() - self.tenancies.keys():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -37,7 +37,6 @@ class KindPublisher:
     """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
 
     plan: TenancyDeps
-    settings: Callable[[], Settings]  # of the moment
     _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def wake(self) -> None:
@@ -54,7 +53,7 @@ class KindPublisher:
         plan, pause = self.plan, PAUSE_SECONDS
         while True:
             try:
-                return await plan.engine.tell_kinds(kind_rules(plan.catalog(), self.settings()))
+                return await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings.now))
             except StoreError:  # the store's own watcher has told the log
                 await trio.sleep(pause * plan.rng.uniform(0.5, 1.0))
                 pause = min(PAUSE_SECONDS_MAX, 2 * pause)

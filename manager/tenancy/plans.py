@@ -1,9 +1,8 @@
-"""What a tenancy is made of, and what its desk is told."""
+"""What a tenancy is made of."""
 
 from __future__ import annotations
 
 import logging
-import math
 import os
 import random
 import time
@@ -13,16 +12,12 @@ from uuid import UUID
 import attrs
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.leasing import lease_plan
-from musterd.config.settings import Settings
-from musterd.manager.duties.retention import RetentionDeps
+from musterd.config.live import LiveSettings
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.status import Configured
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
-from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 
 
 def boottime() -> float:
@@ -51,7 +46,7 @@ class TenancyDeps:
     which node it is: another at each start, while names may come again.
     """
 
-    settings: Settings
+    settings: LiveSettings
     engine: WatchedEngine
     catalog: Callable[[], Catalog]
     tenant_limits: TenantLimits
@@ -67,39 +62,6 @@ class TenancyDeps:
     post: Post | None = None  # sends a webhook's request; None = over the network
     load: Callable[[], float | None] = machine_load
 
-
-def desk_plan(plan: TenancyDeps, settings: Callable[[], Settings]) -> DeskPlan:
-    """`settings` are the tenant's own, of the moment."""
-    now = settings()
-    leases = lease_plan(now)
-    return DeskPlan(
-        node=plan.node,
-        lease_seconds=leases.lease_seconds,
-        margin_seconds=leases.margin_seconds,
-        poll_seconds=now.workers.poll_interval_ms / 1000,
-        batch_max=now.limits.claim_batch,
-        ahead_seconds=now.limits.claim_ahead_ms / 1000,
-        bounds=lambda: (plan.catalog().caps, settings().limits.max_running or None),
-    )
-
-
-def retune(desk: Desk, plan: TenancyDeps, settings: Callable[[], Settings], *, rests: bool) -> None:
-    """Makes a desk at work go by these settings. Where it `rests`, somebody else looks at the
-    queue.
-    """
-    desk.plan, pacing = desk_plan(plan, settings), desk.pacing
-    pacing.batch_max, pacing.ahead_seconds = desk.plan.batch_max, desk.plan.ahead_seconds
-    pacing.poll_seconds = math.inf if rests else desk.plan.poll_seconds
-    desk.poll()  # the next look may have been planned for long after
-
-
-def retention_deps(plan: TenancyDeps, settings: Callable[[], Settings]) -> RetentionDeps:
-    """`settings` are the tenant's own, of the moment."""
-    return RetentionDeps(
-        store=plan.engine.retention,
-        settings=lambda: settings().retention,
-        catalog=plan.catalog,
-        tenant=plan.settings.tenant,
-        rng=plan.rng,
-        log=plan.log,
-    )
+    @property
+    def tenant(self) -> str:
+        return self.settings.now.tenant

@@ -10,7 +10,6 @@ import attrs
 import trio
 
 from musterd.config.leasing import lease_plan
-from musterd.config.settings import Settings
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
 from musterd.manager.tenancy.kind_facts import KindPublisher
@@ -29,32 +28,30 @@ from musterd.workers.worker import WorkerDeps
 
 
 class Services:
-    """Owned by a tenancy: begun before its crew is hired, wound up when that has gone. `present`
-    gives the tenant's settings of the moment.
-    """
+    """Owned by a tenancy: begun before its crew is hired, wound up when that has gone."""
 
     def __init__(
         self,
         plan: TenancyDeps,
-        present: Callable[[], Settings],
         desk: Desk,
         reporter: JobReporter,
         node_events: NodeEvents,
     ) -> None:
-        self._plan, self._present, self._desk, self._node_events = plan, present, desk, node_events
+        self._plan, self._desk, self._node_events = plan, desk, node_events
         settings, engine, rng = plan.settings, plan.engine, plan.rng
         self._alarm = Alarm(engine, desk)
         self._carrier = ExchangeLoop(desk, engine, plan.boottime, rng, self._alarm.set)
-        self.keeper = LeaseKeeper(desk, engine, lease_plan(settings), plan.boottime, reporter)
-        self._tools = make_tools(settings, plan.boottime, plan.environ)
+        self.keeper = LeaseKeeper(desk, engine, lease_plan(settings.now), plan.boottime, reporter)
+        self._tools = make_tools(settings.now, plan.boottime, plan.environ)
         self._phases = PhaseBook(desk, engine, rng)
-        self._rules = KindPublisher(plan, present)
-        self.mail = make_mail(plan, present, reporter, lambda: self._tools)
+        self._rules = KindPublisher(plan)
+        self.mail = make_mail(plan, reporter, lambda: self._tools)
         self.worker_deps = WorkerDeps(
-            plan.catalog, lambda: present().limits.max_error_bytes,
-            lambda: present().shutdown.interrupted,
+            plan.catalog, settings,
             lambda: Toolbox(self._tools, lambda: self._tools), self._phases,
         )  # fmt: skip
+        settings.subscribe(self._renew_tools)
+        settings.subscribe(self._rules.wake)
 
     def begin(
         self,
@@ -72,23 +69,20 @@ class Services:
         for run in (self._rules.run, self.mail.run, self._alarm.run, self._node_events.run):
             nursery.start_soon(run)
         plan = self._plan
-        idle_mode = IdleMode(engine, desk, plan.node_id, self._lease_seconds, plan.rng, at_rest)
+        idle_mode = IdleMode(engine, desk, plan.node_id, plan.settings, plan.rng, at_rest)
         nursery.start_soon(idle_mode.run)
         nursery.start_soon(listen, engine, desk, self.keeper, duties_free, self._plan.rng)
 
-    def _lease_seconds(self) -> float:
-        return lease_plan(self._present()).lease_seconds
-
-    def take_over(self, settings: Settings) -> None:
-        """As `Tenancy.take_over`."""
-        tools = make_tools(settings, self._plan.boottime, self._plan.environ)
+    def _renew_tools(self) -> None:
+        """After every reload: workers replace children that may run old code."""
+        plan = self._plan
+        tools = make_tools(plan.settings.now, plan.boottime, plan.environ)
         self._tools = attrs.evolve(tools, connections=self._tools.connections)
-        self._rules.wake()
 
     async def wind_up(self, hurry: trio.Event) -> None:
         """The crew has gone, or never will: what it handed in is written and told, in time."""
         self._carrier.close()
-        with trio.move_on_after(self._present().shutdown.dismiss_seconds):
+        with trio.move_on_after(self._plan.settings.now.shutdown.dismiss_seconds):
             await self._carrier.finished.wait()
         await self.mail.leave(hurry)
         await self._node_events.finish()

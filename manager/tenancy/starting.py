@@ -31,9 +31,9 @@ async def open_store_in_time(plan: TenancyDeps, tried: Callable[[], None]) -> No
             await open_store(plan, tried)
         except StoreMisconfigured as error:
             tried()
-            if plan.settings.tenant == DEFAULT_TENANT:
+            if plan.tenant == DEFAULT_TENANT:
                 raise
-            fields = {"tenant": plan.settings.tenant, "message": str(error)}
+            fields = {"tenant": plan.tenant, "message": str(error)}
             event(plan.log, logging.ERROR, "tenant's store cannot be used", **fields)
             await trio.sleep(MISCONFIGURED_SECONDS)
         else:
@@ -54,7 +54,7 @@ async def open_store(plan: TenancyDeps, on_failure: Callable[[], None]) -> None:
             await plan.engine.open()
             await _prepare_schema(plan)
             await plan.engine.start_node(plan.node)
-            await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings))
+            await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings.now))
         except StoreUnavailable as error:
             seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(failures, 20))
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}
@@ -70,7 +70,7 @@ async def _prepare_schema(plan: TenancyDeps) -> None:
     state = await plan.engine.schema()
     if state.found == state.wanted:
         return
-    if not plan.settings.store.migrate and plan.engine.name != "sqlite":
+    if not plan.settings.now.store.migrate and plan.engine.name != "sqlite":
         found = f"at version {state.found}" if state.found else "not there"
         raise StoreMisconfigured(
             f"{plan.engine.where}: the schema is {found}, this musterd needs {state.wanted}, and"
@@ -82,5 +82,5 @@ async def _prepare_schema(plan: TenancyDeps) -> None:
 
 def _named(plan: TenancyDeps) -> dict[str, str]:
     """Whose store it is, where that has to be said."""
-    tenant = plan.settings.tenant
+    tenant = plan.tenant
     return {} if tenant == DEFAULT_TENANT else {"tenant": tenant}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection, Sequence
 
 import trio
 
-from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
 from musterd.manager.events.job_reporter import JobReporter
@@ -18,9 +16,9 @@ from musterd.manager.node.cancelling import came_in_time, cancel_when
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
 from musterd.manager.scaling.sharing import Ask
-from musterd.manager.scaling.supervisor import Supervisor, policy_of
+from musterd.manager.scaling.supervisor import Supervisor
 from musterd.manager.tenancy.background import Background, Workplace
-from musterd.manager.tenancy.plans import TenancyDeps, desk_plan, retune
+from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.tenancy.services import Services
 from musterd.manager.tenancy.starting import open_store_in_time
 from musterd.store.lookout import EVERYTHING, Sight
@@ -40,33 +38,31 @@ class Tenancy:
     """
 
     def __init__(self, plan: TenancyDeps) -> None:
-        def present() -> Settings:
-            return self.settings
-
         self._plan = plan
-        settings, rng = plan.settings, plan.rng
-        self.name = settings.tenant
-        self.settings = settings
+        self.name, self.settings = plan.tenant, plan.settings
         self.engine = plan.engine
         self.phase: NodePhase = "starting"
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
         self.node_events = NodeEvents(plan)
         self.reporter = JobReporter(plan.metrics, plan.log, self.name, self.node_events.news)
-        self._desk = Desk(desk_plan(plan, present), self.reporter, rng)
-        self._services = Services(plan, present, self._desk, self.reporter, self.node_events)
+        self._desk = Desk(
+            plan.node, plan.settings, lambda: plan.catalog().caps, self.reporter, plan.rng
+        )
+        self._services = Services(plan, self._desk, self.reporter, self.node_events)
         self._crew = Crew(self._desk, self._services.worker_deps, self._crew_changed)
         self._supervisor = Supervisor(
-            self._crew, self._desk, plan.engine, policy_of(settings),
-            settings.workers.scale_interval_ms / 1000, self, plan.log, plan.wall_clock, self._share,
-            me=plan.node_id,
+            self._crew, self._desk, plan.engine, plan.settings, self, plan.log, plan.wall_clock,
+            self._share, me=plan.node_id,
         )  # fmt: skip
         self._size_told = 0
-        self._heartbeat = Heartbeat(plan, self.status, self.reporter.service_times, present)
+        self._heartbeat = Heartbeat(plan, self.status, self.reporter.service_times)
         postman = self._services.mail.postman
-        place = Workplace(plan, present, self.node_events, self._desk, self.reporter, postman)
+        place = Workplace(plan, self.node_events, self._desk, self.reporter, postman)
         self.background = Background(place)
         self._desk.on_work = self._begin_work
+        for on_change in (self._desk.poll, self._heartbeat.wake):
+            plan.settings.subscribe(on_change)
 
     @property
     def is_default(self) -> bool:
@@ -95,9 +91,7 @@ class Tenancy:
         self._supervisor.rests = self._heartbeat.rests = watched
         self._heartbeat.wake()
         self.background.be_watched(watched)
-        own = self.settings.workers.poll_interval_ms / 1000
-        self._desk.pacing.poll_seconds = math.inf if watched else own
-        self._desk.pacing.end_calm()
+        self._desk.be_watched(watched)
         if not watched:
             self.see(EVERYTHING)
 
@@ -115,18 +109,6 @@ class Tenancy:
         self.node_events.news()
         if self._desk.held:
             self.background.may_reap()
-
-    def take_over(self, settings: Settings) -> None:
-        """Settings of a reload, as far as they apply to what runs (see `config.reload`)."""
-        self.settings = settings
-        self._services.take_over(settings)
-        self.node_events.take_over(settings)
-        retune(self._desk, self._plan, lambda: self.settings, rests=self._supervisor.rests)
-        self._supervisor.policy = policy_of(settings)
-        self._supervisor.interval_seconds = settings.workers.scale_interval_ms / 1000
-        self._supervisor.wake()
-        self._heartbeat.wake()
-        self.background.settings_changed()
 
     async def run(self) -> None:
         """From opening the store to closing it.
@@ -196,7 +178,7 @@ class Tenancy:
 
     async def _dismiss_in_time(self) -> None:
         """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
-        grace_seconds = self.settings.shutdown.grace_period_seconds
+        grace_seconds = self.settings.now.shutdown.grace_period_seconds
         if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
             own = {} if self.is_default else {"tenant": self.name}
             event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats), **own)
@@ -206,7 +188,7 @@ class Tenancy:
     # -- for the tenant_limits (see `Member`) and the supervisor
 
     def ask(self) -> Ask:
-        workers, head = self._supervisor.policy, self._crew.head
+        workers, head = self.settings.now.workers, self._crew.head
         if self.phase != "running":
             return Ask(0, 0, 0, head.size, head.retiring)
         wish = self._supervisor.wish
@@ -246,6 +228,7 @@ class Tenancy:
 
     def status(self) -> TenantStatus:
         engine, head, last = self.engine, self._crew.head, self.last_decision
+        workers = self.settings.now.workers
         return TenantStatus(
             name=self.name,
             phase=self.phase,
@@ -257,8 +240,8 @@ class Tenancy:
             idle=head.idle,
             busy=head.busy,
             retiring=head.retiring,
-            default_count=self._supervisor.policy.default_count,
-            max_count=self._supervisor.policy.max_count,
+            default_count=workers.default_count,
+            max_count=workers.max_count,
             depth=None if last is None else last.due,
             settled_total=self.reporter.settled_total,
             retention_trouble=self.background.retention_trouble,

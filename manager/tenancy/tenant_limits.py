@@ -10,6 +10,7 @@ from typing import Protocol
 
 import attrs
 
+from musterd.config.live import LiveSettings
 from musterd.manager.scaling.sharing import Ask, Turns, allowances, ceiling, next_turns
 
 
@@ -31,20 +32,20 @@ class Member(Protocol):
 class TenantLimits:
     """Owned by the daemon. One member alone is bounded by its own maximum, nothing else."""
 
-    overall: int
+    settings: LiveSettings  # of the node
     clock: Callable[[], float]
     _members: dict[str, Member] = attrs.field(factory=dict[str, Member], init=False)
     _short: set[str] = attrs.field(factory=set[str], init=False)  # wait for somebody to leave
     _turns: Turns = attrs.field(factory=Turns, init=False)
 
     @property
+    def overall(self) -> int:
+        """The most workers of all tenants together."""
+        return self.settings.now.workers.max_count
+
+    @property
     def is_shared(self) -> bool:
         return len(self._members) > 1
-
-    def set_overall(self, overall: int) -> None:
-        self.overall = overall
-        for member in self._members.values():
-            member.wake()
 
     def join(self, name: str, member: Member) -> None:
         self._members[name] = member

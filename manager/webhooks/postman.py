@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from musterd.config.faults import ConfigError
+from musterd.config.live import LiveSettings
 from musterd.config.settings import Webhooks
 from musterd.manager.log import event
 from musterd.manager.webhooks.courier import Courier
@@ -40,7 +41,7 @@ class Postman:
 
     outbox: Outbox
     courier: Courier
-    webhooks: Callable[[], Webhooks]  # of the moment
+    settings: LiveSettings  # of the tenant
     told: Callable[[Delivery, Message], None]  # what came of a try is in the store
     log: logging.Logger
     rng: random.Random
@@ -112,6 +113,10 @@ class Postman:
         return self._next_look_local if self._free else math.inf
 
     @property
+    def _webhooks(self) -> Webhooks:
+        return self.settings.now.webhooks
+
+    @property
     def _next_look_local(self) -> float:
         return min([self._look_local, *self._own_due[:1]])
 
@@ -120,7 +125,7 @@ class Postman:
         """How many more may be tried now. When closing, those that were left behind, once."""
         if self._dismissed or (self._closing and not self._may_have_more):
             return 0
-        return max(0, self.webhooks().concurrency - len(self._in_flight) - len(self._tried))
+        return max(0, self._webhooks.concurrency - len(self._in_flight) - len(self._tried))
 
     async def _round(self, tries: trio.Nursery) -> float:
         """Gives when the next one is due, on the local clock, unless the bell rings before."""
@@ -145,7 +150,7 @@ class Postman:
             return
         self._troubled = False
         wanted = self._free
-        hold_seconds = self.webhooks().timeout_seconds + HOLD_MARGIN_SECONDS
+        hold_seconds = self._webhooks.timeout_seconds + HOLD_MARGIN_SECONDS
         token = UUID(int=self.rng.getrandbits(128), version=4)
         taken = await self.outbox.take(token, wanted, hold_seconds)
         self._is_due = len(taken) == wanted
@@ -187,7 +192,7 @@ class Postman:
     async def _try(self, scope: trio.CancelScope, message: Message, keys: Sequence[bytes]) -> None:
         delivery = given_back(message)
         with scope:
-            delivery = await self.courier.deliver(message, keys, self.webhooks())
+            delivery = await self.courier.deliver(message, keys, self._webhooks)
         del self._in_flight[scope]
         self._tried.append((delivery, message))
         self._bell.set()

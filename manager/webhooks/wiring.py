@@ -10,7 +10,6 @@ import trio
 
 from musterd.catalog.lookup import budget_of
 from musterd.config.credentials import resolve_signing_keys
-from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.log import event
@@ -33,7 +32,6 @@ class Mail:
     postman: Postman
     _hooks: PythonHooks
     _plan: TenancyDeps
-    _settings: Callable[[], Settings]
 
     async def run(self) -> None:
         """Until the postman has left."""
@@ -46,7 +44,7 @@ class Mail:
         """On the hot path: looks at what is at hand, and at nothing else."""
         kinds = {report.kind for report in reports if report.state in ENDED}
         if kinds:
-            catalog, of_all = self._plan.catalog(), bool(self._settings().webhooks.url)
+            catalog, of_all = self._plan.catalog(), bool(self._plan.settings.now.webhooks.url)
             known = (catalog[kind] for kind in kinds if kind in catalog)
             self.postman.job_ended(surely=of_all or any(kind.webhook for kind in known))
 
@@ -54,39 +52,36 @@ class Mail:
         """Waits for what is under way, within the time that one try may take; gives back the rest.
         If somebody is in a hurry, all of it at once.
         """
-        shutdown, postman = self._settings().shutdown, self.postman
+        settings, postman = self._plan.settings.now, self.postman
         postman.close()
-        await came_in_time(postman.finished, postman.webhooks().timeout_seconds, unless=hurry)
+        await came_in_time(postman.finished, settings.webhooks.timeout_seconds, unless=hurry)
         postman.dismiss()
-        with trio.move_on_after(shutdown.dismiss_seconds):
+        with trio.move_on_after(settings.shutdown.dismiss_seconds):
             await postman.finished.wait()
 
 
 def make_mail(
     plan: TenancyDeps,
-    settings: Callable[[], Settings],
     reporter: JobReporter,
     tools: Callable[[], Tools],
 ) -> Mail:
-    """`settings` and `tools` give those of the moment; `reporter` says from now on when jobs have
+    """`tools` gives those of the moment; `reporter` says from now on when jobs have
     ended.
     """
-    tenant = plan.settings.tenant
-    hooks = PythonHooks(tools, lambda: settings().catalog.python_path)
+    tenant, settings = plan.tenant, plan.settings
+    hooks = PythonHooks(tools, lambda: settings.now.catalog.python_path)
     courier = Courier(
         read_job=plan.engine.job,
         budget_of=lambda kind: budget_of(plan.catalog(), kind),
         tenant=tenant,
-        keys=lambda: resolve_signing_keys(settings(), plan.environ),
+        keys=lambda: resolve_signing_keys(settings.now, plan.environ),
         post=plan.post or Sender().post,
         log=plan.log,
         call_python=hooks.call,
     )
     told = _told(plan, {} if tenant == DEFAULT_TENANT else {"tenant": tenant})
-    postman = Postman(
-        plan.engine.outbox, courier, lambda: settings().webhooks, told, plan.log, plan.rng
-    )
-    mail = Mail(postman, hooks, plan, settings)
+    postman = Postman(plan.engine.outbox, courier, settings, told, plan.log, plan.rng)
+    mail = Mail(postman, hooks, plan)
     reporter.on_settled = mail.settled
     return mail
 

@@ -125,7 +125,7 @@ async def test_schedules_are_a_duty_of_those_who_have_some(stage: Stage) -> None
     assert 5 <= len(made) <= 7
     assert {one.state for one in made} == {JobState.SUCCEEDED}
     plain = settings_with()
-    having.tenancy().take_over(attrs.evolve(having.settings, schedules=plain.schedules))
+    having.tenancy().settings.replace(attrs.evolve(having.settings, schedules=plain.schedules))
     await trio.sleep(1)
     assert names.SCHEDULES not in held(having)
     await trio.sleep(60)

@@ -12,7 +12,7 @@ from musterd.manager.duties.events import TRIMMED_ROWS, EventKeeper
 from musterd.manager.events.event_writer import WAITING_MAX
 from musterd.store.events import Event, EventFilter
 from tests.support.event_log import MemoryLog, listening
-from tests.support.stage import Stage, until
+from tests.support.stage import Stage, live_settings, until
 
 QUIET = logging.getLogger("musterd.tests.node_events")
 
@@ -197,7 +197,7 @@ class Deaf:
 
 async def keep(log: Kept, *waits: float) -> None:
     """Runs a keeper; after each of the waits something happens."""
-    keeper = EventKeeper(log, lambda: 7_200.0, random.Random(1))
+    keeper = EventKeeper(log, live_settings(events__keep_hours=2), random.Random(1))
     trimming = Duty("events", keeper.trim, keeper.trim_seconds, TRIMMED_ROWS, keeper.wait)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keeper.run)

@@ -57,7 +57,7 @@ async def reload(node: Node, *extra: str) -> None:
     reloader = node.daemon._reloader  # pyright: ignore[reportPrivateUsage] - as a signal would
     catalog = Catalog([*reloader.catalog.values(), *map(kind, extra)])
     with standing_clock():
-        await reloader.reload(lambda: (reloader.settings, catalog))
+        await reloader.reload(lambda: (reloader.settings.now, catalog))
 
 
 async def test_two_daemons_of_one_name_are_two_nodes(stage: Stage) -> None:
@@ -123,7 +123,7 @@ async def test_what_needs_a_restart_does_not_count_before_it(stage: Stage) -> No
     (before,) = await told(stage)
     reloader = node.daemon._reloader  # pyright: ignore[reportPrivateUsage] - as a signal would
     changed = attrs.evolve(
-        reloader.settings, duties=attrs.evolve(reloader.settings.duties, mode="everyone")
+        reloader.settings.now, duties=attrs.evolve(reloader.settings.now.duties, mode="everyone")
     )
     await reloader.reload(lambda: (changed, reloader.catalog))
     await trio.sleep(NEWS_SECONDS + 1)

@@ -14,7 +14,7 @@ POLL_SECONDS_MAX = 1.1 * POLL_SECONDS  # with its jitter
 
 def lower(node: Node, most: int) -> Settings:
     """What a reload hands over."""
-    settings = node.tenancy().settings
+    settings = node.tenancy().settings.now
     return attrs.evolve(settings, limits=attrs.evolve(settings.limits, max_running=most))
 
 
@@ -171,7 +171,7 @@ async def test_a_bound_lowered_below_what_runs_waits_until_it_fits(stage: Stage)
     node = await stage.start(limits__max_running=6, workers__default_count=6)
     await stage.put("slow", 20)
     await until(lambda: len(stage.running_now()) == 6)
-    node.tenancy().take_over(lower(node, 2))
+    node.tenancy().settings.replace(lower(node, 2))
     most, started = 6, 6
     with trio.fail_after(120):
         while await stage.jobs(JobState.QUEUED):
@@ -190,5 +190,5 @@ async def test_a_bound_that_is_raised_is_used_at_once(stage: Stage) -> None:
     node = await stage.start(limits__max_running=1, workers__default_count=4)
     await stage.put("long", 20)
     await until(lambda: len(stage.running_now()) == 1)
-    node.tenancy().take_over(lower(node, 0))
+    node.tenancy().settings.replace(lower(node, 0))
     await until(lambda: len(stage.running_now()) == 8, 2)

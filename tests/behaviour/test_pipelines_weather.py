@@ -153,6 +153,6 @@ async def test_a_kind_that_lost_its_phases_in_a_reload_is_told_so(video: Stage) 
     plain = attrs.evolve(video.kinds["noop"], name="video")
     reloader = node.daemon._reloader  # pyright: ignore[reportPrivateUsage] - as a reload would
     catalog = attrs.evolve(reloader.catalog, kinds=[plain])
-    await reloader.reload(lambda: (reloader.settings, catalog))
+    await reloader.reload(lambda: (reloader.settings.now, catalog))
     await trio.sleep(1)
     assert video.raw("select kind from kind_rules") == []

@@ -11,11 +11,11 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.job import NewJob, ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 from musterd.workers.claiming.held import Held
 from musterd.workers.progress import ProgressTeller
 from musterd.workers.running import Note
 from tests.contract.rigs import take_one
+from tests.support.stage import live_settings
 
 
 class Weather(SqliteEngine):
@@ -48,7 +48,7 @@ async def test_what_is_new_is_written_once_and_after_an_outage_the_newest(
     await engine.migrate()
     await engine.enqueue([NewJob("a")])
     claim = await take_one(engine)
-    desk = Desk(DeskPlan("north", 30, 1, 1, 10, 0), Silent(), Random(1))  # type: ignore[arg-type]  # never called
+    desk = Desk("north", live_settings(), tuple, Silent(), Random(1))  # type: ignore[arg-type]  # never called
     held = desk.held[claim.id] = Held(claim, 0, 99)
     desk.held[77] = Held(claim._replace(id=77, token=uuid4()), 0, 99)
     teller = ProgressTeller(desk, engine)

@@ -56,11 +56,11 @@ async def test_what_goes_wrong_changes_nothing_and_a_good_one_heals_it(
         raise StoreMisconfigured("there is no such server")
 
     make, reloader.make = reloader.make, no_store
-    before = (reloader.settings, reloader.catalog, reloader.configured)
+    before = (reloader.settings.now, reloader.catalog, reloader.configured)
     outcome = await reloader.reload(lambda: attempt(node))
     assert isinstance(outcome, Refused)
     assert outcome.faults
-    assert (reloader.settings, reloader.catalog, reloader.configured) == before
+    assert (reloader.settings.now, reloader.catalog, reloader.configured) == before
     assert (node.metric("config_reload_success"), node.metric("config_generation")) == (0, 1)
     assert len(node.events.named("configuration fault")) == len(outcome.faults)
     assert set(node.daemon.tenancies) == {"default"}
@@ -96,7 +96,7 @@ async def test_a_secret_that_cannot_be_read_changes_nothing(stage: Stage) -> Non
 
     reloader.plan = attrs.evolve(reloader.plan, read_secrets=unreadable)
     assert isinstance(await reload(node, workers__max_count=9), Refused)
-    assert reloader.settings.workers.max_count == 8
+    assert reloader.settings.now.workers.max_count == 8
     reloader.plan = attrs.evolve(reloader.plan, read_secrets=readable)
     outcome = await reload(node)
     assert isinstance(outcome, Taken)
@@ -127,7 +127,7 @@ def wait_for_files(node: Node, seconds: float) -> list[float]:
     def read() -> tuple[Settings, Catalog]:
         begun.append(trio.from_thread.run_sync(trio.current_time))
         trio.from_thread.run(trio.sleep, seconds)
-        return reloader.settings, reloader.catalog
+        return reloader.settings.now, reloader.catalog
 
     reloader.plan = attrs.evolve(reloader.plan, reread=read)
     return begun

@@ -70,7 +70,7 @@ async def test_numbers_of_the_next_claim_apply(stage: Stage) -> None:
     node = await stage.start()
     await reload(node, limits__claim_batch=3, limits__claim_ahead_ms=0)
     desk = node.tenancy()._desk  # pyright: ignore[reportPrivateUsage] - the only place that shows it
-    assert (desk.plan.batch_max, desk.pacing.batch_max, desk.pacing.ahead_seconds) == (3, 3, 0)
+    assert (desk.batch_max, desk.pacing.ahead_seconds) == (3, 0)
     await stage.put("noop", 40)
     await stage.all_ended()
 

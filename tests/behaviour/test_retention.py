@@ -206,7 +206,7 @@ async def test_a_reload_changes_the_rules_at_once(stage: Stage) -> None:
     await stage.all_ended()
     await trio.sleep(30 * STEP)
     before = stage.store.calls["retention_mark"]
-    node.tenancy().take_over(settings_with(**SHORT))
+    node.tenancy().settings.replace(settings_with(**SHORT))
     await until(lambda: len(stale(stage)) == 2, 120)
     assert before == 0
 

@@ -27,7 +27,7 @@ from tests.support.receiver import (
     received,
 )
 from tests.support.receiver_checks import is_genuine
-from tests.support.stage import Stage, settings_with, until
+from tests.support.stage import Stage, live_settings, until
 from tests.support.stage_lookout import wall_clock
 
 DAY_SECONDS = 86_400
@@ -115,9 +115,8 @@ def postman(stage: Stage, post: Post, told: Callable[[Delivery], None]) -> Postm
     engine, log = stage.store.engine, logging.getLogger("musterd.stage.postman")
     keys = (signing_key(SECRET),)
     courier = Courier(engine.job, lambda _: None, "default", lambda: keys, post, log)
-    webhooks = settings_with().webhooks
     return Postman(
-        engine.outbox, courier, lambda: webhooks, lambda one, _: told(one), log, random.Random(1)
+        engine.outbox, courier, live_settings(), lambda one, _: told(one), log, random.Random(1)
     )
 
 

@@ -16,8 +16,8 @@ import psycopg
 import trio
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.live import LiveSettings
 from musterd.config.load import load
-from musterd.config.retention import Retention as RetentionSettings
 from musterd.manager.duties.retention import RetentionDeps, Retiring
 from musterd.store.job import (
     AttemptOutcome,
@@ -65,9 +65,9 @@ async def _run(url: str, seconds: float, jobs_a_second: int) -> list[Size]:
     await engine.open()
     await engine.migrate()
     found: list[Size] = []
-    settings: RetentionSettings = load(None, {}, AGES).settings.retention
+    settings = LiveSettings(load(None, {}, AGES).settings)
     plan = RetentionDeps(
-        engine.retention, lambda: settings, lambda: Catalog([]), "default", Random(2),
+        engine.retention, settings, lambda: Catalog([]), "default", Random(2),
         logging.getLogger("bench"),
     )  # fmt: skip
     with trio.move_on_after(seconds):

@@ -25,7 +25,6 @@ from musterd.store.job import NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.attempt import attempt
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
@@ -34,6 +33,7 @@ from tests.contract.rigs import take_one
 from tests.runners.rig import python_kind, some_tools
 from tests.support.http_calls import answer
 from tests.support.scripted_server import scripted
+from tests.support.stage import live_settings
 
 
 class Silent:
@@ -70,8 +70,7 @@ async def line() -> AsyncGenerator[Line]:
     engine = SqliteEngine(":memory:", time.time, busy_timeout_seconds=1)
     await engine.open()
     await engine.migrate()
-    plan = DeskPlan("north", 30, 1, 1, 10, 0)
-    desk = Desk(plan, Silent(), Random(1))  # type: ignore[arg-type]  # only losses are told
+    desk = Desk("north", live_settings(), tuple, Silent(), Random(1))  # type: ignore[arg-type]  # only losses are told
     book = PhaseBook(desk, engine, Random(1))
     tools = some_tools()
     box = Toolbox(attrs.evolve(tools, variables=dict(os.environ)))

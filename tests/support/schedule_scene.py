@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.schedules import Schedule
 from musterd.manager.duties.duty import Duty, Tally, serve
@@ -21,7 +22,7 @@ from musterd.store.job import JobFilter, JobRecord
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Schedules
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.faulty_engine import FaultyEngine
-from tests.support.stage import NO_FILE, kind
+from tests.support.stage import NO_FILE, kind, settings_with
 
 SECOND = timedelta(seconds=1)
 QUIET = logging.getLogger("tests.schedules")
@@ -84,9 +85,10 @@ class Keeper:
     scope: trio.CancelScope | None = None
 
     def __attrs_post_init__(self) -> None:
+        settings = attrs.evolve(settings_with(), schedules=self.scene.schedules)
         store = Noting(self.scene, self.engine.schedules)
         self.keeper = ScheduleKeeper(
-            store, lambda: self.scene.schedules, lambda: KINDS, self.scene.look_seconds
+            store, LiveSettings(settings), lambda: KINDS, self.scene.look_seconds
         )
 
     def start(self) -> None:

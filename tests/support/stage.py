@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
+from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.settings import Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
@@ -41,6 +42,10 @@ def settings_with(**changes: object) -> Settings:
     """The shipped defaults, but for `section__key=value`."""
     sets = [f"{name.replace('__', '.')}={value}" for name, value in changes.items()]
     return load(None, {}, sets, NO_FILE).settings
+
+
+def live_settings(**changes: object) -> LiveSettings:
+    return LiveSettings(settings_with(**changes))
 
 
 def kind(name: str, duration_ms: int = 0, **values: Any) -> WorkKind:

@@ -13,8 +13,9 @@ from uuid import UUID
 
 import trio
 
-from musterd.store.job import Claim, ClaimRequest, Request
-from musterd.workers.claiming.desk_plan import DeskPlan
+from musterd.config.leasing import lease_plan
+from musterd.config.live import LiveSettings
+from musterd.store.job import Caps, Claim, ClaimRequest, Request
 from musterd.workers.claiming.held import Ended, Held, ending
 from musterd.workers.claiming.pacing import ClaimPacing
 from musterd.workers.claiming.seat import Seat, count_hands
@@ -29,16 +30,25 @@ class Desk:
     All methods but `wait_for_claim` are synchronous: what they change, they change at once.
     """
 
-    def __init__(self, plan: DeskPlan, observer: JobObserver, rng: random.Random) -> None:
+    def __init__(
+        self,
+        node: str,
+        settings: LiveSettings,
+        caps: Callable[[], Caps],
+        observer: JobObserver,
+        rng: random.Random,
+    ) -> None:
+        """`caps` gives the bounds of kinds, of the moment."""
         self.held: dict[int, Held] = {}
         self.seats: dict[int, Seat] = {}
-        self.pacing = ClaimPacing(plan.poll_seconds, plan.ahead_seconds, plan.batch_max, rng)
+        self.pacing = ClaimPacing(settings, rng)
         self.cause = trio.Event()  # set = the loop has a reason to look
         self.enough = 1  # so many ends are one
         self.claimed = trio.Event()  # set = there are claims in hand
         self.claiming = True
         self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
-        self.plan = plan
+        self._node, self._settings, self._caps = node, settings, caps
+        self._leases = lease_plan(settings.now)
         self._listener = observer
         self._rng = rng
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
@@ -140,6 +150,11 @@ class Desk:
         self.cause.set()
         self.on_work()
 
+    def be_watched(self, watched: bool) -> None:
+        """Whether somebody else looks at the queue, and calls `poll`."""
+        self.pacing.is_watched = watched
+        self.pacing.end_calm()
+
     def stop_claiming(self) -> None:
         """From now on nothing is claimed, and what lies ready is given back."""
         self.claiming = False
@@ -190,7 +205,12 @@ class Desk:
 
     def has_gathered(self, batches: float) -> bool:
         """Whether so much has ended: the workers go on meanwhile."""
-        return len(self._ended) >= batches * self.plan.batch_max
+        return len(self._ended) >= batches * self.batch_max
+
+    @property
+    def batch_max(self) -> int:
+        """The most jobs of one claim."""
+        return self._settings.now.limits.claim_batch
 
     @property
     def ready_count(self) -> int:
@@ -214,12 +234,15 @@ class Desk:
         if not self.claiming:
             return None
         idle = self._idle() if is_first else ()
-        ahead = min(self._room_ahead(), self.plan.batch_max - len(idle))
+        ahead = min(self._room_ahead(), self.batch_max - len(idle))
         if not idle and not ahead:
             return None
         self.pacing.begin_look()
-        plan, token = self.plan, UUID(int=self._rng.getrandbits(128), version=4)
-        return ClaimRequest(token, plan.node, idle, ahead, plan.lease_seconds, *plan.bounds())
+        token, most = UUID(int=self._rng.getrandbits(128), version=4), self._settings.now.limits
+        return ClaimRequest(
+            token, self._node, idle, ahead, self._leases.lease_seconds, self._caps(),
+            most.max_running or None,
+        )  # fmt: skip
 
     def expect(self, request: ClaimRequest | None, sign: int) -> None:
         """That call is on its way, or (-1) answered."""
@@ -232,8 +255,8 @@ class Desk:
         if claims:
             self.claimed.set()
             self.on_work()
-        plan, now = self.plan, trio.current_time()
-        trusted_until = sent_boottime + plan.lease_seconds - plan.margin_seconds
+        leases, now = self._leases, trio.current_time()
+        trusted_until = sent_boottime + leases.lease_seconds - leases.margin_seconds
         for kind, alike in groupby(claims, key=attrgetter("kind")):
             self._listener.claimed(kind, [claim.waited_seconds for claim in alike])
         for claim in claims:
@@ -283,7 +306,7 @@ class Desk:
 
     def _idle(self) -> tuple[int, ...]:
         """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
-        count = self.plan.batch_max
+        count = self.batch_max
         if self.held and self.pacing.is_brisk:
             count = 0 if self._ready else 1
         return tuple(islice(self._waiting, count))
@@ -296,5 +319,5 @@ class Desk:
     def _room_ahead(self) -> int:
         if not self.pacing.hungry:
             return 0
-        hands = count_hands(self.seats.values(), self.plan.ahead_seconds)
+        hands = count_hands(self.seats.values(), self.pacing.ahead_seconds)
         return self.pacing.room_ahead(hands, len(self._ready) + self._expected)

@@ -90,7 +90,7 @@ class ExchangeLoop:
             await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
         while not self._has_cause():
             self.desk.cause = trio.Event()
-            self.desk.enough = self.desk.plan.batch_max if self._under_way else 1
+            self.desk.enough = self.desk.batch_max if self._under_way else 1
             deadline = math.inf if self._under_way else self.desk.next_poll_local
             with trio.CancelScope(deadline=deadline) as poll:
                 await self.desk.cause.wait()

@@ -7,6 +7,8 @@ import random
 import attrs
 import trio
 
+from musterd.config.live import LiveSettings
+
 # After work was found or hinted at, the next look comes this soon, then ever later.
 ECHO_SECONDS = 0.01
 ECHO_FACTOR = 4.0
@@ -25,10 +27,9 @@ class ClaimPacing:
     quickly. Where hints are trusted, the last of them is the last until something is new.
     """
 
-    poll_seconds: float
-    ahead_seconds: float
-    batch_max: int
+    settings: LiveSettings
     rng: random.Random
+    is_watched: bool = False  # somebody else looks at the queue: no polls of its own
     hungry: bool = True
     next_poll_local: float = 0.0
     short_at_local: float = float("-inf")  # when the queue was last seen with nothing left to claim
@@ -42,6 +43,17 @@ class ClaimPacing:
     _echo_seconds: float = ECHO_SECONDS
     _service_seconds: float = 1.0
     _first_left: int = FIRST_JOBS
+
+    @property
+    def poll_seconds(self) -> float:
+        if self.is_watched:
+            return float("inf")
+        return self.settings.now.workers.poll_interval_ms / 1000
+
+    @property
+    def ahead_seconds(self) -> float:
+        """How much work may lie ready, measured in the crew's time; 0 = none."""
+        return self.settings.now.limits.claim_ahead_ms / 1000
 
     def hint(self) -> None:
         self.hungry = self._hinted = True
@@ -118,9 +130,10 @@ class ClaimPacing:
         Up to three batches: one is worked on while two are fetched. 0 until half a batch is
         missing, since a visit for a few costs nearly as much as one for many.
         """
-        if not self.ahead_seconds:
+        ahead_seconds, batch_max = self.ahead_seconds, self.settings.now.limits.claim_batch
+        if not ahead_seconds:
             return 0
-        soon = int(hands * self.ahead_seconds / max(self._service_seconds, 1e-6))
-        target = min(3 * self.batch_max, soon)
+        soon = int(hands * ahead_seconds / max(self._service_seconds, 1e-6))
+        target = min(3 * batch_max, soon)
         room = target - ready
-        return room if 2 * room >= min(target, self.batch_max) else 0
+        return room if 2 * room >= min(target, batch_max) else 0

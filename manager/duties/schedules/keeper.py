@@ -9,7 +9,8 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.schedules import Schedule
+from musterd.config.live import LiveSettings
+from musterd.config.schedules import Schedule, of_tenant
 from musterd.manager.duties.schedules.slots import Seeing, in_turns, let_all_go, seeing
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.schedules import Firing, ScheduleRecord, Schedules
@@ -32,12 +33,12 @@ class ScheduleBroken(RuntimeError):
 
 @attrs.define(eq=False)
 class ScheduleKeeper:
-    """`schedules` are the tenant's own, of the configuration of the moment. A second keeper beside
-    it does no harm: the store sees to each slot once.
+    """`settings` are the tenant's own. A second keeper beside it does no harm:
+    the store sees to each slot once.
     """
 
     store: Schedules
-    schedules: Callable[[], Mapping[str, Schedule]]
+    settings: LiveSettings
     catalog: Callable[[], Catalog]
     look_seconds: float = LOOK_SECONDS
     _due_local: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
@@ -58,7 +59,8 @@ class ScheduleKeeper:
         """
         self._bell = trio.Event()
         self._failed.clear()
-        schedules = self.schedules()
+        now = self.settings.now
+        schedules = of_tenant(now.schedules, now.tenant)
         names = self._to_look_at(schedules)
         next_look_local, self._look_local = self._look_local, SOON  # unless all of it is done
         seen, is_done = await self._see_to(schedules, names) if names else (0, True)

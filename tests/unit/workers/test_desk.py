@@ -11,10 +11,10 @@ from trio.testing import MockClock
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 from musterd.workers.claiming.seat import Seat
 from musterd.workers.observer import Ignored, Report
 from musterd.workers.outcome import Verdict, released
+from tests.support.stage import live_settings
 
 
 class Heard:
@@ -48,8 +48,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def desk(heard: Heard) -> Desk:
-    plan = DeskPlan("north", 30.0, 2.0, 0.25, 500, 0.02)
-    return Desk(plan, heard, random.Random(1))
+    return Desk("north", live_settings(), tuple, heard, random.Random(1))
 
 
 def claim(job_id: int, attempt: int = 1) -> Claim:

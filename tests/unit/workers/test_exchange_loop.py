@@ -20,12 +20,12 @@ from musterd.store.job import (
 )
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held
 from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import Verdict, released
 from tests.support.faulty_engine import Fault, FaultyEngine
+from tests.support.stage import live_settings
 from tests.unit.workers.test_desk import Heard
 
 
@@ -71,7 +71,8 @@ class Small:
 @pytest.fixture
 async def small() -> AsyncGenerator[Small]:
     heard = Heard()
-    desk = Desk(DeskPlan("north", 30.0, 2.0, 0.25, 500, 0.0), heard, random.Random(1))
+    settings = live_settings(limits__claim_ahead_ms=0)
+    desk = Desk("north", settings, tuple, heard, random.Random(1))
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()
@@ -145,7 +146,10 @@ class Busy:
 async def busy() -> AsyncGenerator[Busy]:
     """Three batches lie ready, and the reply to the first settlement will take ten seconds."""
     heard = Heard()
-    desk = Desk(DeskPlan("north", 30.0, 2.0, 60.0, BATCH, 1.0), heard, random.Random(1))
+    settings = live_settings(
+        workers__poll_interval_ms=60_000, limits__claim_batch=BATCH, limits__claim_ahead_ms=1_000
+    )
+    desk = Desk("north", settings, tuple, heard, random.Random(1))
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()

@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from musterd.workers.claiming.pacing import ClaimPacing
+from tests.support.stage import live_settings
 
 
 class NoDice(random.Random):
@@ -16,7 +17,7 @@ class NoDice(random.Random):
 
 @pytest.fixture
 def pacing() -> ClaimPacing:
-    return ClaimPacing(poll_seconds=0.25, ahead_seconds=0.02, batch_max=500, rng=NoDice())
+    return ClaimPacing(live_settings(), NoDice())
 
 
 async def look(pacing: ClaimPacing, taken: int, asked: int) -> bool:
@@ -115,8 +116,8 @@ def test_then_one_job_among_many_changes_little(pacing: ClaimPacing) -> None:
     assert pacing.is_brisk
 
 
-def test_nothing_lies_ready_where_that_is_turned_off(pacing: ClaimPacing) -> None:
-    pacing.ahead_seconds = 0
+def test_nothing_lies_ready_where_that_is_turned_off() -> None:
+    pacing = ClaimPacing(live_settings(limits__claim_ahead_ms=0), NoDice())
     for _ in range(2000):
         pacing.note_service(0)
     assert pacing.room_ahead(8, 0) == 0

@@ -11,11 +11,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
 from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.desk_plan import DeskPlan
 from musterd.workers.claiming.held import Held
 from musterd.workers.observer import Ignored, Report
 from musterd.workers.outcome import Verdict
 from musterd.workers.worker import JOBS_A_TURN
+from tests.support.stage import live_settings
 
 DONE = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 
@@ -35,8 +35,8 @@ class Deaf:
 
 
 def make_desk(ahead_seconds: float = 0.02) -> Desk:
-    plan = DeskPlan("north", 30.0, 2.0, 0.25, 500, ahead_seconds)
-    return Desk(plan, Deaf(), random.Random(1))
+    settings = live_settings(limits__claim_ahead_ms=round(1000 * ahead_seconds))
+    return Desk("north", settings, tuple, Deaf(), random.Random(1))
 
 
 def be_brisk(desk: Desk) -> None:
