@@ -226,19 +226,19 @@ async def test_schedules_come_and_go_with_the_configuration() -> None:
         keeper = scene.keeper(1)
         keeper.start()
         await trio.sleep(10)
-        scene.schedules = schedules_of(second="every_seconds = 5")
+        scene.configure(schedules_of(second="every_seconds = 5"))
         keeper.keeper.wake()
         await trio.sleep(60)
         assert scene.slots("first") == []
         assert len(scene.slots("second")) == 12
-        scene.schedules = {}
+        scene.configure({})
         keeper.keeper.wake()
         await trio.sleep(HOUR)
         calls = keeper.engine.calls["schedules_know"]
         await trio.sleep(HOUR)
         assert keeper.engine.calls["schedules_know"] == calls
         await trio.sleep(30)  # so that no slot is on time
-        scene.schedules = schedules_of(first="every_seconds = 60")  # from the slot it was left at
+        scene.configure(schedules_of(first="every_seconds = 60"))  # from the slot it was left at
         keeper.keeper.wake()
         await trio.sleep(1)
         record = await scene.record("first")
@@ -252,7 +252,7 @@ async def test_a_schedule_that_is_switched_off_has_missed_nothing() -> None:
         keeper = scene.keeper(1)
         keeper.start()
         await trio.sleep(HOUR + 30)  # 37 s after a slot
-        scene.schedules = schedules_of(pulse=on)
+        scene.configure(schedules_of(pulse=on))
         keeper.keeper.wake()
         await trio.sleep(60)
         record = await scene.record("pulse")
@@ -286,7 +286,7 @@ async def test_a_change_in_the_midst_of_a_round_applies_at_once() -> None:
         keeper.engine.faults["schedules_know"].append(Fault("slow_reply", 3.0))
         keeper.keeper.wake()
         await trio.sleep(1)
-        scene.schedules = schedules_of(pulse="every_seconds = 2")
+        scene.configure(schedules_of(pulse="every_seconds = 2"))
         keeper.keeper.wake()
         await trio.sleep(12)
         assert len(scene.slots("pulse")) in (6, 7)

@@ -43,11 +43,15 @@ class Scene:
 
     nursery: trio.Nursery
     engine: SqliteEngine
-    schedules: dict[str, Schedule]
+    settings: LiveSettings
     look_seconds: float
     leap_seconds: list[float]  # what the store's clock has been put forward or back
     taken: list[tuple[str, datetime]] = attrs.field(factory=list[tuple[str, datetime]])
     refused: set[str] = attrs.field(factory=set[str])
+
+    def configure(self, schedules: Mapping[str, Schedule]) -> None:
+        """As a reload does."""
+        self.settings.replace(attrs.evolve(self.settings.now, schedules=schedules))
 
     def keeper(self, number: int) -> Keeper:
         return Keeper(self, number, FaultyEngine(self.engine, self.nursery))
@@ -70,7 +74,9 @@ class Scene:
 
     async def until(self, moment: datetime) -> None:
         """Until the store's clock shows it."""
-        await trio.sleep((moment - (await self.record(next(iter(self.schedules)))).now) / SECOND)
+        await trio.sleep(
+            (moment - (await self.record(next(iter(self.settings.now.schedules)))).now) / SECOND
+        )
 
 
 @attrs.define(eq=False)
@@ -85,10 +91,9 @@ class Keeper:
     scope: trio.CancelScope | None = None
 
     def __attrs_post_init__(self) -> None:
-        settings = attrs.evolve(settings_with(), schedules=self.scene.schedules)
         store = Noting(self.scene, self.engine.schedules)
         self.keeper = ScheduleKeeper(
-            store, LiveSettings(settings), lambda: KINDS, self.scene.look_seconds
+            store, self.scene.settings, lambda: KINDS, self.scene.look_seconds
         )
 
     def start(self) -> None:
@@ -156,7 +161,8 @@ async def scene_of(
     await engine.open()
     await engine.migrate()
     async with trio.open_nursery() as nursery:
-        scene = Scene(nursery, engine, dict(schedules), look_seconds, leap)
+        settings = LiveSettings(attrs.evolve(settings_with(), schedules=schedules))
+        scene = Scene(nursery, engine, settings, look_seconds, leap)
         await engine.schedules.know(sorted(schedules))
         yield scene
         nursery.cancel_scope.cancel()
