@@ -30,8 +30,7 @@ from musterd.manager.tenancy.tenant_counts import TenantCounts
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
 from musterd.store.words import count_text, duration_text
-from musterd.web.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
-from musterd.web.server.keys import Keys
+from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.manager.node.status import NodeStatus
     from musterd.manager.systemd.service_manager import ServiceManager
-    from musterd.store.engine import Engine
 
 BAR_CELLS_MAX = 40
 
@@ -175,15 +173,15 @@ def crew_bar(node: NodeStatus) -> str:
     return "■" * (node.busy + node.retiring) + "□" * node.idle + "·" * unhired
 
 
-def web_plan(settings: Settings, node: Node, log: logging.Logger) -> HttpPlan:
+def http_deps(settings: Settings, node: Node, log: logging.Logger) -> HttpDeps:
     tenant_counts = TenantCounts(node.daemon.tenancies, node.metrics)
-    return HttpPlan(
+    return HttpDeps(
         listen=settings.http.listen,
         keys=node.keys,
         node=node.daemon,
         tenant=partial(_door, node.daemon, tenant_counts),
         drain=node.daemon.drain,
-        reload=ReloadDoor(node.daemon.reload, node.daemon.reload_soon, node.daemon.why_no_reload),
+        reload=ReloadAccess(node.daemon.reload, node.daemon.reload_soon, node.daemon.why_no_reload),
         refresh=tenant_counts.refresh,
         body_bytes_max=partial(_body_bytes_max, node.daemon),
         event_readers_max=settings.http.max_event_readers,
@@ -197,13 +195,13 @@ def _body_bytes_max(daemon: Daemon) -> int:
     return max(of_all) + ENVELOPE_BYTES
 
 
-def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantDoor | None:
+def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantAccess | None:
     tenancy = daemon.tenancies.get(name)
     if tenancy is None:
         return None
     settings = tenancy.settings
     limits = settings.now.limits
-    return TenantDoor(
+    return TenantAccess(
         name=name,
         engine=tenancy.engine,
         limits=PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth),
@@ -211,18 +209,8 @@ def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantDoor 
         snapshot=partial(tenant_counts.counts, name),
         workers=tenancy.workers,
         decisions=tenancy.decisions,
-        target=partial(_target, tenancy.engine),
-        target_of=lambda record: record.target,
         feed=tenancy.node_events.feed,
         at_rest=lambda: tenancy.background.is_at_rest,
         webhooks=settings.now.webhooks.policy,
         schedules=lambda: of_tenant(settings.now.schedules, name),
     )
-
-
-async def _target(engine: Engine, name: str) -> TargetSeen:
-    seen = await engine.target(name)
-    if seen is None:
-        return TargetSeen()
-    holder = seen.holder
-    return TargetSeen(holder.id, holder.state, seen.reserved, seen.behind, seen.first_behind)

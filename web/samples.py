@@ -1,6 +1,6 @@
-"""How the queues of a node stood in the last minutes: what the sparklines are drawn from.
+"""How the queues of a node stood in the last minutes, for the sparklines of the page.
 
-Memory of this node and nothing else: it begins when the node does.
+Kept in the memory of this node: the samples begin when the node does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import trio
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.node.status import Decision, NodeStatus, TenantStatus
 from musterd.store.job import Counts
-from musterd.web.pages.trend import SAMPLE_SECONDS, Sample, Trend, sample_of, trend_of
-from musterd.web.plan import HttpPlan, TenantDoor
+from musterd.store.lifecycle import ENDED
+from musterd.web.deps import HttpDeps, TenantAccess
 
 SAMPLES_MAX = 120  # ten minutes
 TENANTS_MAX = 200  # have samples; of the others only what is now is shown
@@ -27,8 +27,8 @@ OPEN_PHASES = ("running", "draining")  # in which the store is open
 class Samples:
     """`run` takes a sample of each tenant every few seconds, for ever."""
 
-    def __init__(self, plan: HttpPlan) -> None:
-        self._plan = plan
+    def __init__(self, deps: HttpDeps) -> None:
+        self._deps = deps
         self._rings: dict[str, deque[Sample]] = {}
         self._asked: dict[str, tuple[float, object]] = {}
 
@@ -42,39 +42,39 @@ class Samples:
 
     async def take(self) -> None:
         """One sample of each tenant; of those that are no longer there all are forgotten."""
-        crews = tenants_of(self._plan.node.status())[:TENANTS_MAX]
+        crews = tenants_of(self._deps.node.status())[:TENANTS_MAX]
         names = {crew.name for crew in crews}
         for gone in self._rings.keys() - names:
             self._rings.pop(gone)
             self._asked.pop(gone, None)
         for crew in crews:
-            door = self._plan.tenant(crew.name)
-            if door is not None:
-                await self._take_one(door, crew)
+            tenant = self._deps.tenant(crew.name)
+            if tenant is not None:
+                await self._take_one(tenant, crew)
         await trio.lowlevel.checkpoint()
 
-    async def _take_one(self, door: TenantDoor, crew: TenantStatus) -> None:
-        decisions = door.decisions()
+    async def _take_one(self, tenant: TenantAccess, crew: TenantStatus) -> None:
+        decisions = tenant.decisions()
         ring = self._rings.setdefault(crew.name, deque(maxlen=SAMPLES_MAX))
         now_local = trio.current_time()
         last = decisions[-1] if decisions else None
-        if ring and self._rests(crew, None if door.at_rest() else last, now_local):
+        if ring and self._rests(crew, None if tenant.at_rest() else last, now_local):
             # Nothing has happened that this node knows of: its store is left alone.
             same = sample_of(now_local, crew, last, None)
             ring.append(attrs.evolve(ring[-1], at_local=same.at_local, desired=same.desired))
             return
         counts = None
         if crew.phase in OPEN_PHASES and crew.store_trouble is None:
-            counts = await self._ask(door)
+            counts = await self._ask(tenant)
         ring.append(sample_of(now_local, crew, last, counts))
 
-    async def _ask(self, door: TenantDoor) -> Counts | None:
+    async def _ask(self, tenant: TenantAccess) -> Counts | None:
         with trio.move_on_after(ANSWER_SECONDS):
             try:
-                return await door.snapshot()
+                return await tenant.snapshot()
             except Exception:
                 # A picture of the past is not worth the web side's life.
-                self._plan.log.exception("no sample could be taken")
+                self._deps.log.exception("no sample could be taken")
         return None
 
     def _rests(self, crew: TenantStatus, last: Decision | None, now_local: float) -> bool:
@@ -110,3 +110,85 @@ def tenants_of(status: NodeStatus) -> Sequence[TenantStatus]:
             settled_total=status.settled_total, retention_trouble=None,
         ),
     )  # fmt: skip
+
+
+SAMPLE_SECONDS = 5.0
+RATE_SAMPLES = 6  # a rate is over so many steps
+
+
+@attrs.frozen
+class Sample:
+    """One moment. What is None is not known."""
+
+    at_local: float
+    size: int
+    busy: int
+    desired: int | None
+    depth: int | None = None
+    oldest_seconds: float | None = None
+    enqueued_total: int | None = None
+    open_jobs: int | None = None  # those that have not ended
+
+
+@attrs.frozen
+class Trend:
+    """The samples of one tenant as series, the newest last; rates are per second."""
+
+    depth: Sequence[float | None] = ()
+    oldest: Sequence[float | None] = ()
+    arriving: Sequence[float | None] = ()
+    leaving: Sequence[float | None] = ()
+    busy: Sequence[float | None] = ()
+    desired: Sequence[float | None] = ()
+
+    @property
+    def rates(self) -> tuple[float | None, float | None]:
+        """How many jobs come and end in a second, now."""
+        return (
+            self.arriving[-1] if self.arriving else None,
+            self.leaving[-1] if self.leaving else None,
+        )
+
+
+def sample_of(
+    now_local: float, crew: TenantStatus, last: Decision | None, counts: Counts | None
+) -> Sample:
+    seen = Sample(
+        now_local, crew.idle + crew.busy + crew.retiring, crew.busy,
+        None if last is None else last.desired,
+    )  # fmt: skip
+    if counts is None:
+        return seen
+    not_ended = sum(count for state, count in counts.by_state.items() if state not in ENDED)
+    return attrs.evolve(
+        seen, depth=counts.due, oldest_seconds=counts.oldest_due_seconds,
+        enqueued_total=counts.enqueued_total, open_jobs=not_ended,
+    )  # fmt: skip
+
+
+def trend_of(samples: Sequence[Sample]) -> Trend:
+    """What ends is what has come and is no longer there: deleting old jobs does not count."""
+    rates = [_rates(_before(samples, place), one) for place, one in enumerate(samples)]
+    return Trend(
+        [one.depth for one in samples],
+        [one.oldest_seconds for one in samples],
+        [come for come, _ in rates],
+        [gone for _, gone in rates],
+        [one.busy for one in samples],
+        [one.desired for one in samples],
+    )
+
+
+def _before(samples: Sequence[Sample], place: int) -> Sample:
+    """What a rate is counted from: a few samples ago, later if nothing was known then."""
+    window = samples[max(0, place - RATE_SAMPLES) : place + 1]
+    return next((one for one in window if one.enqueued_total is not None), samples[place])
+
+
+def _rates(before: Sample, now: Sample) -> tuple[float | None, float | None]:
+    span_seconds = now.at_local - before.at_local
+    if span_seconds <= 0 or before.enqueued_total is None or now.enqueued_total is None:
+        return None, None
+    come = now.enqueued_total - before.enqueued_total
+    gone = come - ((now.open_jobs or 0) - (before.open_jobs or 0))
+    return max(0, come) / span_seconds, max(0, gone) / span_seconds

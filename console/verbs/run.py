@@ -134,19 +134,19 @@ async def _serve(
     import trio
 
     from musterd.config.listen import listen_address
-    from musterd.console.wiring import web_plan
+    from musterd.console.wiring import http_deps
     from musterd.web.samples import Samples
 
-    plan, address = web_plan(settings, node, log), listen_address(settings.http.listen)
+    deps, address = http_deps(settings, node, log), listen_address(settings.http.listen)
     assert address is not None, "somebody listens"
-    samples = Samples(plan)
+    samples = Samples(deps)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(samples.run)
         await trio.lowlevel.wait_readable(listener.socket)
         await trio.to_thread.run_sync(import_module, "musterd.web.server.serving")
         from musterd.web.server.serving import serve_at
 
-        await serve_at(plan, address, listener, samples)
+        await serve_at(deps, address, listener, samples)
 
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:

@@ -17,7 +17,7 @@ import trio
 
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
-from musterd.console.wiring import Node, make_node, web_plan
+from musterd.console.wiring import Node, http_deps, make_node
 from musterd.store.job import NewJob
 from musterd.web.server.serving import serve
 from tests.bench.running import ROOT
@@ -58,7 +58,7 @@ async def _lag(url: str, readers: int, jobs_a_second: int) -> Lag:
     node = make_node(settings, catalog_of(settings), log)
     late: list[float] = []
     async with trio.open_nursery() as nursery:
-        address: str = await nursery.start(serve, web_plan(settings, node, log))
+        address: str = await nursery.start(serve, http_deps(settings, node, log))
         await nursery.start(node.daemon.run)
         far = await _far_end(address, readers)
         async with trio.open_nursery() as working:

@@ -12,10 +12,10 @@ from musterd.store.job import AttemptOutcome, AttemptRecord, Counts, JobRecord, 
 from musterd.store.nodes import NodeRecord
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import PhaseRecord, PhaseState
-from musterd.web.pages.job import Seen as JobSeen
-from musterd.web.pages.nodes import Seen as NodesSeen
-from musterd.web.pages.overview import Overview
-from musterd.web.pages.trend import Sample, trend_of
+from musterd.web.pages.job import JobDetails as JobSeen
+from musterd.web.pages.nodes import NodesData as NodesSeen
+from musterd.web.pages.overview import OverviewData
+from musterd.web.samples import Sample, trend_of
 from tests.support.web_scene import STATUS
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -34,12 +34,12 @@ def decision(at: float = 1.0, *, hired: int = 0, limited_by: str | None = None) 
     return Decision(at, "demand", 9, 3, 3, 12, 3 + hired, limited_by, hired, 0, 0)
 
 
-def overview_of(text: str) -> Overview:
+def overview_of(text: str) -> OverviewData:
     """`text` stands for all that others have named."""
     workers = (WorkerView(1, "busy", 7, text, 0.5), WorkerView(2, "idle", None, None, 0.0))
     samples = [Sample(5.0 * n, 2, 1, 2, n % 7, 1.0, 10 * n, n % 7) for n in range(120)]
     counts = Counts(COUNTS.by_state, 8, 2, 1.5, NOON, text)
-    return Overview(
+    return OverviewData(
         STATUS, crew_named("default"), counts, workers,
         (decision(1.0, hired=2, limited_by="max"), decision(2.0, limited_by=text)),
         trend_of(samples), (crew_named("default"), crew_named(text)),

@@ -25,12 +25,11 @@ from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import NotNow, Outcome, Taken
 from musterd.manager.tenancy.counting import CountsCache
 from musterd.store.engine import Engine
-from musterd.store.job import Counts, JobRecord, JobState
+from musterd.store.job import Counts, JobState
 from musterd.store.payload import PayloadLimits
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.web.plan import ENVELOPE_BYTES, HttpPlan, ReloadDoor, TargetSeen, TenantDoor
+from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
 from musterd.web.server.answers import DEFAULT_TENANT
-from musterd.web.server.keys import Keys
 from musterd.web.server.serving import serve
 from tests.support.http_client import Answer, ask
 
@@ -89,8 +88,6 @@ class StillNode:
     reload_seconds: float = 0.0
     no_reload: str = ""
     outcome: Outcome = attrs.Factory(lambda: Taken(2, Changes(SETTINGS)))
-    targets: dict[str, TargetSeen] = attrs.Factory(dict[str, TargetSeen])
-    target_of_jobs: dict[int, str] = attrs.Factory(dict[int, str])
 
     def status(self) -> NodeStatus:
         return self.seen
@@ -112,13 +109,6 @@ class StillNode:
     def drain(self) -> None:
         self.drained += 1
         self.seen = attrs.evolve(self.seen, phase="draining", drain_seconds_left=300.0)
-
-    async def target(self, name: str) -> TargetSeen:
-        await trio.lowlevel.checkpoint()
-        return self.targets.get(name, TargetSeen())
-
-    def target_of(self, record: JobRecord) -> str | None:
-        return self.target_of_jobs.get(record.id)
 
 
 @attrs.define
@@ -155,24 +145,24 @@ async def steady_counts() -> Counts:
     return COUNTS
 
 
-def refreshing(door: TenantDoor) -> Callable[[], Awaitable[None]]:
+def refreshing(tenant: TenantAccess) -> Callable[[], Awaitable[None]]:
     async def refresh() -> None:
-        await door.snapshot()
+        await tenant.snapshot()
 
     return refresh
 
 
-def plan_of(
+def http_deps(
     node: StillNode,
     store: Engine,
     counts: Callable[[], Awaitable[Counts]] = steady_counts,
     *,
     listen: str = "127.0.0.1:0",
     tokens: Sequence[BearerToken] = (),
-) -> HttpPlan:
+) -> HttpDeps:
     """What the web side is made of."""
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 5), "1.2.3")
-    door = TenantDoor(
+    tenant = TenantAccess(
         name=DEFAULT_TENANT,
         engine=store,
         limits=PayloadLimits(PAYLOAD_BYTES_MAX, 20),
@@ -180,21 +170,19 @@ def plan_of(
         snapshot=CountsCache(counts, metrics.counts).get,
         workers=node.workers,
         decisions=node.decisions,
-        target=node.target,
-        target_of=node.target_of,
         feed=Feed(DEFAULT_TENANT, store.events, counts),
         schedules=lambda: SCHEDULES,
     )
 
-    return HttpPlan(
+    return HttpDeps(
         listen=listen,
         keys=Keys(tokens),
         node=node,
-        tenant={door.name: door}.get,
+        tenant={tenant.name: tenant}.get,
         drain=node.drain,
-        refresh=refreshing(door),
+        refresh=refreshing(tenant),
         event_readers_max=EVENT_READERS_MAX,
-        reload=ReloadDoor(node.reload, node.reload_soon, lambda: node.no_reload),
+        reload=ReloadAccess(node.reload, node.reload_soon, lambda: node.no_reload),
         body_bytes_max=lambda: PAYLOAD_BYTES_MAX + ENVELOPE_BYTES,
         metrics=metrics,
         log=logging.getLogger("musterd.test"),
@@ -217,15 +205,15 @@ async def serving(
     """Serves while the block lasts; over a new store in memory unless there is an `engine`."""
     node, store = StillNode(), engine or store_in_memory()
     admin = [BearerToken("admin", token, ("admin",))] if token else []
-    plan = plan_of(node, store, counts, listen=listen, tokens=(*admin, *tokens))
-    door = plan.tenant(DEFAULT_TENANT)
-    assert door is not None
+    deps = http_deps(node, store, counts, listen=listen, tokens=(*admin, *tokens))
+    tenant = deps.tenant(DEFAULT_TENANT)
+    assert tenant is not None
     if engine is None:
         await store.open()
         await store.migrate()
     async with trio.open_nursery() as nursery:
-        address: str = await nursery.start(serve, plan)
-        yield Web(address, node, store, door.feed)
+        address: str = await nursery.start(serve, deps)
+        yield Web(address, node, store, tenant.feed)
         nursery.cancel_scope.cancel()
     if engine is None:
         await store.close()

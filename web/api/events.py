@@ -1,4 +1,4 @@
-"""`GET /events`: what happens, as it happens, as server-sent events."""
+"""`GET /events`: events as they happen, as server-sent events."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from musterd.manager.events.feed.reader import Reader, Wire
 from musterd.manager.node.objects import status_object
 from musterd.store.errors import StoreError
 from musterd.store.events import EventFilter
-from musterd.web.api.operation import PATIENCE, Call
-from musterd.web.server import asked
-from musterd.web.server.connections import LINE, Line
-from musterd.web.server.problem import RETRY, Refused
+from musterd.web.api.operation import TIME_LIMIT, Call
+from musterd.web.server.answers import unavailable
+from musterd.web.server.listening import Connection
+from musterd.web.server.requests import read_event_id, take_reader_seat
 
 MEDIA_TYPE = "text/event-stream"
 LAST_ID = "last-event-id"
 HEADERS: Mapping[str, str] = {
     "content-type": MEDIA_TYPE,
-    "connection": "close",  # nothing follows a stream
-    "x-accel-buffering": "no",  # of a proxy
+    "connection": "close",  # nothing follows the stream on it
+    "x-accel-buffering": "no",  # tells a proxy not to buffer
 }
 
 
@@ -36,47 +36,43 @@ async def follow(call: Call) -> Response:
         await trio.lowlevel.checkpoint()
         return Response(headers=HEADERS)
     which = _filter(call)
-    line: Line = call.request.scope["state"][LINE]
-    if not line.become_reader():
-        most = line.rooms.readers_max
-        said = f"{most} readers follow the events already ([http] max_event_readers)"
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, said, RETRY)
+    connection = take_reader_seat(call.request)
     try:
-        start = await call.door.feed.begin(_last_id(call))
+        start = await call.tenant.feed.begin(_last_id(call))
     except FeedClosed:
-        line.be_ordinary()
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the node is leaving", RETRY) from None
+        connection.stop_reading()
+        raise unavailable("the node is leaving") from None
     except (StoreError, trio.Cancelled):
-        line.be_ordinary()
+        connection.stop_reading()
         raise
-    return _Stream(call.door.feed, line, which, start.position, _first(call, start))
+    return _Stream(call.tenant.feed, connection, which, start.position, _first(call, start))
 
 
 class _Stream(Response):
     """An answer that ends when the feed does, or the reader leaves."""
 
     def __init__(
-        self, feed: Feed, line: Line, which: EventFilter, position: int, first: bytes
+        self, feed: Feed, connection: Connection, which: EventFilter, position: int, first: bytes
     ) -> None:
         self.status_code, self.background = HTTPStatus.OK, None
         self.init_headers(HEADERS)
-        self._feed, self._line, self._first = feed, line, first
+        self._feed, self._connection, self._first = feed, connection, first
         self._which, self._position = which, position
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        patience: trio.CancelScope = scope[PATIENCE]
-        patience.deadline = float("inf")
+        time_limit: trio.CancelScope = scope[TIME_LIMIT]
+        time_limit.deadline = float("inf")
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
         await send({"type": "http.response.body", "body": self._first, "more_body": True})
-        # From here on the feed writes to the socket itself: through the server each event of each
-        # reader would cost many times as much. What it writes are whole chunks of the body.
-        self._line.bound_unsent()
-        wire = Wire(self._line.fileno, chunked=scope["http_version"] != "1.0")
+        # From here on the feed writes to the socket itself, in whole chunks of the body: through
+        # the server each event of each reader would cost many times as much.
+        self._connection.bound_unsent()
+        wire = Wire(self._connection.fileno, chunked=scope["http_version"] != "1.0")
         reader = Reader(self._which, self._position, wire)
         await self._feed.serve(reader)
         if reader.ending != "closed":
-            self._line.hang_up()
+            self._connection.hang_up()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -86,15 +82,13 @@ def _filter(call: Call) -> EventFilter:
 
 
 def _last_id(call: Call) -> int | None:
-    """The browser's own header goes before the address, which stays as it was at the start. What
-    is no number is like an id that the log does not have.
-    """
-    given = call.request.headers.get(LAST_ID) or call.text("last_event_id")
-    return asked.event_id(given) if given else None
+    """A browser that reconnects sends the header; the parameter in its URL is then out of date."""
+    text = call.request.headers.get(LAST_ID) or call.text("last_event_id")
+    return read_event_id(text) if text else None
 
 
 def _first(call: Call, start: Start) -> bytes:
     if start.counts is None:
         return opening()
-    status = status_object(call.site.plan.node.status(), start.counts)
+    status = status_object(call.site.deps.node.status(), start.counts)
     return opening() + snapshot_frame(start.position, status, gap=start.gap)

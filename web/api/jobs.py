@@ -1,4 +1,4 @@
-"""Jobs: making them, looking at them, acting on them."""
+"""Jobs and targets: enqueueing, reading, acting on them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from starlette.responses import Response
 from musterd.store.engine import Engine
 from musterd.store.job import Action, Enqueued, JobFilter, JobRecord, JobState, NewJob
 from musterd.store.report import control_refusal
+from musterd.store.target import TargetView
+from musterd.store.why import why
+from musterd.store.why_report import why_object
 from musterd.web.api.operation import Call, Handler
 from musterd.web.api.wish import check_webhook, job_wanted, tenant_asked
-from musterd.web.server import asked
-from musterd.web.server.answers import done_answer, job_answer, jobs_answer, size_of
-from musterd.web.server.body import SMALL_BYTES, read_object
-from musterd.web.server.calling import door_of
-from musterd.web.server.problem import Refused
+from musterd.web.server import requests
+from musterd.web.server.answers import (
+    RequestRefused,
+    done_answer,
+    job_answer,
+    jobs_answer,
+    json_answer,
+    size_of,
+)
+from musterd.web.server.requests import SMALL_BYTES, read_object, tenant_access
 
 PAGE_CHARACTERS = 8_000_000  # a page of large jobs ends early; its `next` leads on
 READ_JOBS = 50  # at once, until it is known how large they are
@@ -28,30 +36,30 @@ READ_JOBS_MAX = 200
 async def enqueue(call: Call) -> Response:
     body = await read_object(call.site, call.request)
     tenant = tenant_asked(body, call.text("tenant"))
-    here = attrs.evolve(call, door=door_of(call.site, tenant))
+    here = attrs.evolve(call, tenant=tenant_access(call.site, tenant))
     job = await _wanted(here, body)
-    check_webhook(job, here.door.webhooks)
-    made = await _make(here.door.engine, job)
+    check_webhook(job, here.tenant.webhooks)
+    made = await _make(here.tenant.engine, job)
     if not made.is_new:
         return await done_answer(here, made.id, HTTPStatus.OK)
     return await done_answer(here, made.id, HTTPStatus.CREATED, is_new=True)
 
 
 async def show(call: Call) -> Response:
-    return await job_answer(call, await found(call))
+    return await job_answer(call, await existing_job(call))
 
 
 async def list_jobs(call: Call) -> Response:
-    limit = call.number("limit") or asked.LIMIT_DEFAULT
+    limit = call.number("limit") or requests.LIMIT_DEFAULT
     states = cast("tuple[JobState, ...]", call.query.get("state", ()))
     which = JobFilter(
         states, call.text("kind"), before_id=call.number("cursor"), target=call.text("target")
     )
-    jobs, more = await page_of(call.door.engine, which, limit)
-    return await jobs_answer(call, jobs, asked.cursor_after(jobs[-1].id) if more else None)
+    jobs, more = await page_of(call.tenant.engine, which, limit)
+    return await jobs_answer(call, jobs, requests.cursor_after(jobs[-1].id) if more else None)
 
 
-def acting(action: Action) -> Handler:
+def action_handler(action: Action) -> Handler:
     """Gives the handler that does `action` to the job of its path."""
 
     async def handler(call: Call) -> Response:
@@ -62,19 +70,21 @@ def acting(action: Action) -> Handler:
 
 async def act(call: Call, action: Action, job_id: int) -> Response:
     """Does it; 202 where the job's holder was asked and has yet to do it."""
-    done = await call.door.engine.control(action, job_id)
+    done = await call.tenant.engine.control(action, job_id)
     if not done.found:
         raise no_such_job(job_id)
     if not done.allowed:
-        raise Refused(HTTPStatus.CONFLICT, control_refusal(job_id, action, done.state_before))
+        raise RequestRefused(
+            HTTPStatus.CONFLICT, control_refusal(job_id, action, done.state_before)
+        )
     status = HTTPStatus.ACCEPTED if done.requested else HTTPStatus.OK
     return await done_answer(call, job_id, status)
 
 
-async def found(call: Call) -> JobRecord:
+async def existing_job(call: Call) -> JobRecord:
     """The job of the path. Raises `Refused`."""
     job_id = id_of(call)
-    record = await call.door.engine.job(job_id)
+    record = await call.tenant.engine.job(job_id)
     if record is None:
         raise no_such_job(job_id)
     return record
@@ -83,13 +93,13 @@ async def found(call: Call) -> JobRecord:
 def id_of(call: Call) -> int:
     """The id in the path. Raises `Refused` for what can be none."""
     try:
-        return asked.job_id(call.place("id"))
+        return requests.read_job_id(call.place("id"))
     except ValueError as error:
-        raise Refused(HTTPStatus.NOT_FOUND, str(error)) from None
+        raise RequestRefused(HTTPStatus.NOT_FOUND, str(error)) from None
 
 
-def no_such_job(job_id: int) -> Refused:
-    return Refused(HTTPStatus.NOT_FOUND, control_refusal(job_id, "", None))
+def no_such_job(job_id: int) -> RequestRefused:
+    return RequestRefused(HTTPStatus.NOT_FOUND, control_refusal(job_id, "", None))
 
 
 async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
@@ -114,7 +124,7 @@ async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[Jo
 
 async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
     length = int(call.request.headers.get("content-length", SMALL_BYTES + 1))
-    catalog, limits = call.door.catalog(), call.door.limits
+    catalog, limits = call.tenant.catalog(), call.tenant.limits
     if length <= SMALL_BYTES:
         return job_wanted(body, catalog, limits)
     limiter = call.site.reading
@@ -127,3 +137,48 @@ async def _make(engine: Engine, job: NewJob) -> Enqueued:
         return Enqueued(job_id, True)
     (made,) = await engine.enqueue_keyed([job])
     return made
+
+
+async def show_target(call: Call) -> Response:
+    name = _target_name(call)
+    found = await call.tenant.engine.target(name)
+    return json_answer(target_object(name, found))
+
+
+async def resume_of_target(call: Call) -> Response:
+    """Resumes the job of the path, if it is one of the target's."""
+    name = _target_name(call)
+    record = await existing_job(call)
+    if record.target != name:
+        said = f"job {record.id} is none of the target {name!r}"
+        raise RequestRefused(HTTPStatus.NOT_FOUND, said)
+    return await act(call, Action.RESUME, record.id)
+
+
+def target_object(name: str, found: TargetView | None) -> dict[str, object]:
+    """None = no job has the target, and none waits for it."""
+    holder = None if found is None else found.holder
+    return {
+        "target": name,
+        "halted": found is not None and found.halted,
+        "job_id": None if holder is None else holder.id,
+        "job_state": None if holder is None else holder.state,
+        "reserved": found is not None and found.reserved,
+        "waiting": 0 if found is None else found.behind,
+        "next_ids": [] if found is None else list(found.first_behind),
+    }
+
+
+def _target_name(call: Call) -> str:
+    try:
+        return requests.read_path_part(call.place("target"))
+    except ValueError as error:
+        raise RequestRefused(HTTPStatus.NOT_FOUND, f"target: {error}") from None
+
+
+async def show_why(call: Call) -> Response:
+    job_id = id_of(call)
+    seen = await call.tenant.engine.standing(job_id)
+    if seen is None:
+        raise no_such_job(job_id)
+    return json_answer(why_object(why(seen), call.tenant.name))

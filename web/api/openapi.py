@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from musterd.web.api.operation import JSON_TYPE, Operation, Param, Reply, Schema
 from musterd.web.api.schemas import COMPONENTS, TEXT, ref
-from musterd.web.server.problem import PROBLEM_TYPE
+from musterd.web.server.answers import PROBLEM_TYPE
 
 ABOUT = "The queue and the node of musterd. Every refusal is a problem (RFC 9457)."
 TOKEN = {"type": "http", "scheme": "bearer", "description": "Asked for where tokens are set."}

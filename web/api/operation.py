@@ -13,14 +13,14 @@ from starlette.responses import Response
 
 from musterd.config.credentials import BearerToken
 from musterd.config.settings import HttpScope
-from musterd.web.plan import HttpPlan, TenantDoor
+from musterd.web.deps import HttpDeps, TenantAccess
 from musterd.web.samples import Samples
-from musterd.web.ui.live import Live
+from musterd.web.ui.live import LiveViews
 from musterd.web.ui.sessions import Sessions
 
 Schema: TypeAlias = Mapping[str, object]
 JSON_TYPE = "application/json"
-PATIENCE = "musterd.patience"  # where the guard leaves the scope that bounds a request's time
+TIME_LIMIT = "musterd.time_limit"  # where the guard leaves the scope that bounds a request's time
 
 
 @frozen
@@ -48,7 +48,7 @@ class Reply:
 class Site:
     """What all requests share."""
 
-    plan: HttpPlan
+    deps: HttpDeps
     describe: Callable[[], Mapping[str, object]]  # the document of all routes
 
     rendering: trio.CapacityLimiter  # threads that write large answers
@@ -56,7 +56,7 @@ class Site:
 
     sessions: Sessions  # who is signed in
     samples: Samples  # how the queues stood in the last minutes
-    live: Live  # the views that somebody looks at
+    live: LiveViews  # the views that somebody looks at
 
 
 @frozen(eq=False)
@@ -64,7 +64,7 @@ class Call:
     """One request, its query read; of a name that was not given there is no entry."""
 
     site: Site
-    door: TenantDoor
+    tenant: TenantAccess
     holder: BearerToken
     request: Request
     query: Mapping[str, object]

@@ -1,11 +1,14 @@
-"""The application: the table of routes, behind what all requests share."""
+"""Every route of the API and of the page, and the application made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from http import HTTPStatus
 
 import trio
+from attrs import evolve
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,52 +16,290 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from musterd import __version__
+from musterd.config.settings import HttpScope
+from musterd.store.event_names import EVENT_TYPES, GROUPS, event_type
+from musterd.store.job import Action
+from musterd.web.api import events, jobs, node
 from musterd.web.api.openapi import document
-from musterd.web.api.operation import Operation, Site
-from musterd.web.api.table import OPERATIONS
-from musterd.web.plan import HttpPlan
+from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
+from musterd.web.api.schemas import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, ref
+from musterd.web.deps import HttpDeps
+from musterd.web.pages.layout import ASSETS
 from musterd.web.samples import Samples
-from musterd.web.server.calling import endpoint
-from musterd.web.server.refusing import framework_refused
-from musterd.web.ui.live import Live
+from musterd.web.server.answers import framework_refusal
+from musterd.web.server.requests import (
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    endpoint,
+    read_cursor,
+    read_flag,
+    read_job_id,
+    read_limit,
+    read_name,
+    read_state,
+)
+from musterd.web.ui import actions, views
+from musterd.web.ui.live import LiveViews
 from musterd.web.ui.sessions import Sessions
-from musterd.web.ui.table import UI_OPERATIONS
+
+TENANT = Param("tenant", "The tenant whose queue is meant; default: `default`.", NAME, read_name)
+STATES = Param("state", "Only jobs in this state; may be repeated.", STATE, read_state, many=True)
+KIND = Param("kind", "Only jobs of this kind.", NAME, read_name)
+TARGET = Param("target", "Only jobs of this target.", NAME, read_name)
+LIMIT = Param(
+    "limit", "The most jobs on a page. A page of large jobs may have fewer.",
+    {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, read_limit,
+)  # fmt: skip
+CURSOR = Param("cursor", "The `next` of the previous page.", TEXT, read_cursor)
+JOB = Param("job", "Only events of this job.", ID, read_job_id)
+TYPES = Param(
+    "type", "Only events of this type (`job.failed`) or group (`job`); may be repeated.",
+    {"type": "string", "enum": [*EVENT_TYPES, *GROUPS]}, event_type, many=True,
+)  # fmt: skip
+LAST_EVENT = Param(
+    "last_event_id", "Continue after this event, like the header Last-Event-ID.", TEXT, str
+)
+WAIT = Param(
+    "wait", "`false`: return without waiting for the result.",
+    {"type": "boolean", "default": True}, read_flag,
+)  # fmt: skip
+
+PLAIN = Reply("ok", TEXT, "text/plain; charset=utf-8")
+NO_JOB = {HTTPStatus.NOT_FOUND: "No such job, or no such tenant."}
+BODY = {
+    HTTPStatus.BAD_REQUEST: "The body is incomplete.",
+    HTTPStatus.REQUEST_TIMEOUT: "The body came too slowly.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The Content-Type is not application/json.",
+}
+ACTED = {
+    200: Reply("Done: the job as it is now.", JOB_OR_BRIEF),
+    202: Reply("A worker holds the job and has been asked.", JOB_OR_BRIEF),
+}
+REFUSED_ACTION = {**NO_JOB, HTTPStatus.CONFLICT: "The job's state does not allow it."}
+ABOUT = {
+    Action.CANCEL: "Cancel a job: at once if it waits, else as soon as its worker is told.",
+    Action.PAUSE: "Pause a job until it is resumed: at once if it waits, else as soon as its worker"
+    " is told.",
+    Action.RESUME: "Queue a paused or failed job again, with a fresh budget of attempts.",
+    Action.RELEASE: "Queue a job that was enqueued with `hold`.",
+    Action.CLEAR: "Mark a failed job as dealt with; a paused one is canceled.",
+}
+
+
+def _action(action: Action) -> Operation:
+    return Operation(
+        "POST", f"/jobs/{{id}}/{action.value}", action.value, ABOUT[action], "admin",
+        jobs.action_handler(action), ACTED, (TENANT,), {"id": ID}, refusals=REFUSED_ACTION,
+    )  # fmt: skip
+
+
+def _read(path: str, name: str, about: str, handler: Handler, shape: str) -> Operation:
+    reply = Reply("", ref(shape))
+    return Operation("GET", path, name, about, "read", handler, {200: reply}, (TENANT,))
+
+
+OPERATIONS: Sequence[Operation] = (
+    Operation(
+        "POST", "/jobs", "enqueue", "Enqueue one job.", "enqueue", jobs.enqueue,
+        {
+            201: Reply("The new job.", JOB_OR_BRIEF, headers=("Location",)),
+            200: Reply("The job that already holds the dedup_key; none was made.", JOB_OR_BRIEF),
+        },
+        (TENANT,), body=ref("JobWanted"), refusals=BODY,
+    ),
+    Operation(
+        "GET", "/jobs", "list_jobs", "List jobs, newest first, a page at a time.", "read",
+        jobs.list_jobs, {200: Reply("One page; `next` is null on the last.", ref("Jobs"))},
+        (STATES, KIND, TARGET, LIMIT, CURSOR, TENANT),
+    ),
+    Operation(
+        "GET", "/jobs/{id}", "show_job", "One job with all its attempts.", "read", jobs.show,
+        {200: Reply("The job.", ref("Job"))}, (TENANT,), {"id": ID}, refusals=NO_JOB,
+    ),
+    Operation(
+        "GET", "/jobs/{id}/why", "why", "Why a job does not run now.", "read", jobs.show_why,
+        {200: Reply("The reasons, the decisive one first.", ref("Why"))}, (TENANT,), {"id": ID},
+        refusals=NO_JOB,
+    ),
+    *(_action(action) for action in Action),
+    Operation(
+        "GET", "/targets/{target}", "show_target", "The job that holds a target, and those behind.",
+        "read", jobs.show_target, {200: Reply("The target; free if no job has it.", ref("Target"))},
+        (TENANT,), {"target": NAME},
+    ),
+    Operation(
+        "POST", "/targets/{target}/jobs/{id}/resume/", "resume_of_target",
+        "Resume the job that halts a target; 404 if the job has another target.", "admin",
+        jobs.resume_of_target, ACTED, (TENANT,), {"target": NAME, "id": ID},
+        refusals=REFUSED_ACTION,
+    ),
+    Operation(
+        "POST", "/queue/pause", "pause_queue", "Pause the queue: no further job is claimed.",
+        "admin", node.pause_queue, {200: Reply("The queue is paused.", ref("Queue"))}, (TENANT,),
+    ),
+    Operation(
+        "POST", "/queue/resume", "resume_queue", "Resume the queue.", "admin",
+        node.resume_queue, {200: Reply("The queue is not paused.", ref("Queue"))}, (TENANT,),
+    ),
+    Operation(
+        "POST", "/drain", "drain", "Drain the node: running jobs finish, no more are claimed.",
+        "admin", node.drain, {202: Reply("The node drains.", ref("Status"))}, (TENANT,),
+    ),
+    Operation(
+        "POST", "/reload", "reload", "Reload configuration and catalog.", "admin", node.reload,
+        {
+            200: Reply("The new configuration is in use: what changed.", ref("Reloaded")),
+            202: Reply("The reload has started; the node's log has the result.", ref("Started")),
+        },
+        (WAIT, TENANT),
+        refusals={
+            HTTPStatus.CONFLICT: "The node starts or drains, or too many reloads wait.",
+            HTTPStatus.UNPROCESSABLE_ENTITY: "It has `faults`; nothing was changed.",
+        },
+        answer_seconds=node.RELOAD_SECONDS,
+    ),
+    _read("/status", "status", "The node and its queue. Counts are exact.", node.status, "Status"),
+    _read("/workers", "workers", "The crew, worker by worker.", node.workers, "Workers"),
+    _read("/schedules", "schedules", "Schedules with their last and next slots.", node.schedules,
+        "Schedules"),
+    _read("/scaling", "scaling", "The supervisor's latest decisions.", node.scaling, "Scaling"),
+    _read("/nodes", "nodes", "The nodes of the store, and where they disagree.", node.nodes,
+        "Nodes"),
+    _read("/duties", "duties", "The duties, and the node that has each.", node.duties, "Duties"),
+    Operation(
+        "GET", "/events", "follow", "Follow events as they happen.", "read", events.follow,
+        {200: Reply("Server-sent events.", TEXT, events.MEDIA_TYPE)},
+        (JOB, TARGET, KIND, TYPES, LAST_EVENT, TENANT),
+    ),
+    Operation(
+        "GET", "/openapi.json", "openapi", "This document.", "read", node.openapi,
+        {200: Reply("An OpenAPI 3.1 document.", {"type": "object"})}, (TENANT,),
+    ),
+    Operation(
+        "GET", "/", "front", "The web page.", "read", views.front,
+        {200: Reply("The page.", TEXT, "text/html; charset=utf-8")}, (TENANT,),
+    ),
+    Operation(
+        "GET", "/metrics", "metrics", "Metrics for Prometheus.", "read", node.metrics,
+        {200: Reply("The text format.", TEXT, CONTENT_TYPE_LATEST)}, minds_query=False,
+    ),
+    Operation(
+        "GET", "/livez", "livez", "Liveness probe.", None, node.livez, {200: PLAIN},
+        minds_query=False,
+    ),
+    Operation(
+        "GET", "/readyz", "readyz", "Readiness probe: the node runs and its store answers.", None,
+        node.readyz, {200: PLAIN}, minds_query=False,
+        refusals={HTTPStatus.SERVICE_UNAVAILABLE: "Not ready; `detail` says why."},
+    ),
+)  # fmt: skip
+
+
+# The routes of the page are for browsers and may change with it: the API's description leaves
+# them out.
+VIEWS = ("overview", "job", "nodes", "scaling")
+DID_LENGTH_MAX = 60
+
+
+def _read_view(text: str) -> str:
+    if text in VIEWS:
+        return text
+    raise ValueError(f"wanted one of {', '.join(VIEWS)}")
+
+
+def _read_optional_name(text: str) -> str | None:
+    """An empty field of a form counts as not given."""
+    return read_name(text) if text else None
+
+
+def _read_did(text: str) -> str:
+    return text[:DID_LENGTH_MAX]
+
+
+UI_TENANT, UI_KIND, UI_TARGET = (
+    evolve(param, read=_read_optional_name) for param in (TENANT, KIND, TARGET)
+)
+DID = Param("did", "The action just done, shown once.", TEXT, _read_did)
+VIEW = Param("view", "The view to follow.", TEXT, _read_view)
+OF_JOB = Param("id", "The job that the view shows.", ID, read_job_id)
+
+
+def _view(path: str, about: str, handler: Handler, *params: Param) -> Operation:
+    places = {"id": ID} if "{id}" in path else {}
+    return Operation(
+        "GET", path, f"ui {path}", about, "read", handler, {}, (*params, UI_TENANT), places
+    )
+
+
+def _form(path: str, about: str, handler: Handler, scope: HttpScope | None = "admin") -> Operation:
+    return Operation("POST", path, f"ui {path}", about, scope, handler, {}, minds_query=False)
+
+
+def _open(path: str, about: str, handler: Handler) -> Operation:
+    return Operation("GET", path, f"ui {path}", about, None, handler, {}, minds_query=False)
+
+
+UI_OPERATIONS: Sequence[Operation] = (
+    _view("/ui/jobs", "The list of jobs with its filter.", views.list_jobs,
+        STATES, UI_KIND, UI_TARGET, CURSOR, DID),
+    _view("/ui/jobs/{id}", "One job.", views.show_job, DID),
+    _view("/ui/nodes", "Nodes, duties, workers.", views.show_nodes),
+    _view("/ui/scaling", "The journal of the supervisor.", views.show_scaling),
+    _view("/ui/live", "Changes in a view, as server-sent events.", views.live_updates, VIEW,
+        OF_JOB),
+    _form("/ui/jobs/confirm", "Says how many jobs are meant, and asks.", actions.confirm),
+    _form("/ui/jobs/act", "Acts on the jobs that were confirmed.", actions.act),
+    *(
+        _form(f"/ui/jobs/{{id}}/{one.value}", f"{one.value} one job.", actions.job_action(one))
+        for one in Action
+    ),
+    _form("/ui/queue/pause", "Pauses the queue.", actions.queue_switch(pause=True)),
+    _form("/ui/queue/resume", "Resumes the queue.", actions.queue_switch(pause=False)),
+    _open("/ui/sign-in", "Leads to the first view.", actions.show_first_view),
+    _form("/ui/sign-in", "Begins a session for a token.", actions.sign_in, None),
+    _form("/ui/sign-out", "Ends the session.", actions.sign_out, None),
+    *(_open(one.path, "A file of the page.", views.asset_handler(one)) for one in ASSETS.values()),
+)  # fmt: skip
+
+ALL_OPERATIONS = (*OPERATIONS, *UI_OPERATIONS)
+
+# For probes, which carry no token, and for people about to sign in.
+OPEN_PATHS = frozenset(one.path for one in ALL_OPERATIONS if one.scope is None)
 
 THREADS_MAX = 2  # that write large answers; as many more read large bodies
 
-EVERY = (*OPERATIONS, *UI_OPERATIONS)
 
-# For probes, which carry no token, and for whoever is about to sign in.
-OPEN_PATHS = frozenset(one.path for one in EVERY if one.scope is None)
-
-
-def application(plan: HttpPlan, sessions: Sessions, samples: Samples) -> Starlette:
+def application(deps: HttpDeps, sessions: Sessions, samples: Samples) -> Starlette:
     """Makes the application; must run inside Trio."""
 
     @cache
     def describe() -> Mapping[str, object]:
         return document(OPERATIONS, __version__)
 
-    limiters = [trio.CapacityLimiter(THREADS_MAX) for _ in range(2)]
     site = Site(
-        plan, describe, rendering=limiters[0], reading=limiters[1], sessions=sessions,
-        samples=samples, live=Live(),
-    )  # fmt: skip
+        deps=deps,
+        describe=describe,
+        rendering=trio.CapacityLimiter(THREADS_MAX),
+        reading=trio.CapacityLimiter(THREADS_MAX),
+        sessions=sessions,
+        samples=samples,
+        live=LiveViews(),
+    )
 
     async def on_refusal(request: Request, error: Exception) -> Response:
-        return await framework_refused(plan.node.status(), request, error)
+        return await framework_refusal(deps.node.status(), request, error)
 
     handlers = {HTTPException: on_refusal, Exception: on_refusal}
     app = Starlette(routes=_routes(site), exception_handlers=handlers)
-    app.router.redirect_slashes = False  # the guard has taken the one that makes no difference
+    app.router.redirect_slashes = False  # the guard has removed the one that makes no difference
     return app
 
 
 def _routes(site: Site) -> list[Route]:
-    """One route a path, so that whoever asks in a wrong way is told of all the right ones."""
+    """One route per path, so that a request with a wrong method is told all the right ones."""
     paths: dict[str, dict[str, Operation]] = {}
-    for operation in EVERY:
-        # The guard takes a slash from the end of every path but the front page's.
+    for operation in ALL_OPERATIONS:
+        # The guard removes a slash from the end of every path but the front page's.
         path = operation.path.rstrip("/") or "/"
         paths.setdefault(path, {})[operation.method] = operation
     return [

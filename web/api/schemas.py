@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
+from musterd.config.differences import When
 from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
+from musterd.config.schedules import Missed, Overlap
 from musterd.manager.node.status import NodePhase
 from musterd.store.job import AttemptOutcome, JobState
-from musterd.web.api.cluster_schema import DUTIES_SCHEMA, NODES_SCHEMA
+from musterd.store.reasons import Code
 from musterd.web.api.operation import Schema
-from musterd.web.api.why_schema import WHY_SCHEMA
-from musterd.web.server.asked import ID_MAX, NAME_LENGTH_MAX
+from musterd.web.server.requests import ID_MAX, NAME_LENGTH_MAX
 
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
@@ -193,6 +194,108 @@ COUNTS = whole_object(
     paused_by=maybe(TEXT),
 )
 
+REASON = {
+    **whole_object(
+        code={"type": "string", "enum": [code.value for code in Code]}, text=TEXT, who=TEXT,
+        what={"type": "object"}, since=TIME, until=TIME, do=TEXT,
+    ),
+    "required": ["code", "text"],
+}  # fmt: skip
+START = whole_object(earliest=TIME, latest=maybe(TIME), unmeasured_kinds=list_of(TEXT))
+WHY = whole_object(
+    id=WHOLE,
+    kind=TEXT,
+    tenant=TEXT,
+    state=TEXT,
+    at=TIME,
+    reasons={**list_of(REASON), "minItems": 1},
+    position=maybe(WHOLE),
+    position_exact=maybe(YES_OR_NO),
+    position_of=maybe(WHOLE),
+    estimated_start=maybe(START),
+)
+KIND_ON_NODE = whole_object(
+    broken=maybe(TEXT), max_running=maybe(COUNT), runs=COUNT, mean_seconds=NUMBER,
+    deviation_seconds=NUMBER,
+)  # fmt: skip
+NODE_RECORD = whole_object(
+    id={"type": "string", "format": "uuid"},
+    node=TEXT,
+    version=TEXT,
+    live=YES_OR_NO,
+    phase=PHASE_OF_NODE,
+    started_at=TIME,
+    heartbeat_at=TIME,
+    silent_seconds=NUMBER,
+    idle=COUNT,
+    busy=COUNT,
+    retiring=COUNT,
+    default_count=COUNT,
+    max_count=COUNT,
+    config_generation=maybe(COUNT),
+    config_hash=maybe(TEXT),
+    load=maybe(NUMBER),
+    kinds={"type": "object", "additionalProperties": KIND_ON_NODE},
+    kinds_whole=YES_OR_NO,
+)
+DUTY = whole_object(
+    duty=TEXT,
+    tenant=TEXT,
+    node=maybe(TEXT),
+    acquired_at=maybe(TIME),
+    heartbeat_at=maybe(TIME),
+    held_for=maybe(NUMBER),
+    last_run_at=maybe(TIME),
+    runs=COUNT,
+    items=COUNT,
+    errors=COUNT,
+    last_error=maybe(TEXT),
+    hand_overs=COUNT,
+)
+SCHEDULE = whole_object(
+    name=TEXT,
+    kind=TEXT,
+    payload=ANYTHING,
+    cron=maybe(TEXT),
+    timezone=maybe(TEXT),
+    every_seconds=maybe(NUMBER),
+    target=maybe(TEXT),
+    priority=maybe(WHOLE),
+    missed={"enum": list(get_args(Missed))},
+    overlap={"enum": list(get_args(Overlap))},
+    tenant=TEXT,
+    enabled=YES_OR_NO,
+    paused_at=maybe(TIME),
+    last_slot=TIME,
+    last_fired_at=maybe(TIME),
+    last_job_id=maybe(ID),
+    last_job_state=maybe(STATE),
+    fired=COUNT,
+    skipped=COUNT,
+    missed_slots=COUNT,
+    next=list_of(TIME),
+    seconds_until_next=maybe(NUMBER),
+)
+NAMES = list_of(TEXT)
+CHANGES = list_of(
+    whole_object(
+        key=TEXT, **{"from": ANYTHING, "to": ANYTHING}, applies={"enum": list(get_args(When))}
+    )
+)
+NAMED_CHANGES = whole_object(
+    added=NAMES, changed=list_of(whole_object(name=TEXT, keys=CHANGES)), removed=NAMES
+)
+RELOADED = whole_object(
+    node=TEXT,
+    result={"enum": ["applied", "unchanged"]},
+    generation=COUNT,
+    changed=CHANGES,
+    restart=NAMES,
+    tenants=whole_object(added=NAMES, removed=NAMES, moved=NAMES),
+    kinds=NAMED_CHANGES,
+    schedules=NAMED_CHANGES,
+)
+
 COMPONENTS: Mapping[str, Schema] = {
     "Problem": {
         "type": "object",
@@ -237,9 +340,12 @@ COMPONENTS: Mapping[str, Schema] = {
     "Counts": COUNTS,
     "Decision": DECISION,
     "Workers": whole_object(workers=list_of(WORKER)),
-    "Why": WHY_SCHEMA,
-    "Nodes": NODES_SCHEMA,
-    "Duties": DUTIES_SCHEMA,
+    "Why": WHY,
+    "Nodes": whole_object(nodes=list_of(NODE_RECORD), warnings=list_of(TEXT)),
+    "Duties": whole_object(duties=list_of(DUTY)),
+    "Schedules": whole_object(schedules=list_of(SCHEDULE)),
     "Scaling": whole_object(decisions=list_of(ref("Decision"))),
+    "Reloaded": RELOADED,
+    "Started": whole_object(node=TEXT, result={"enum": ["started"]}),
 }
 JOB_OR_BRIEF: Schema = {"anyOf": [ref("Job"), ref("JobBrief")]}

@@ -15,7 +15,7 @@ from musterd.store.job import NewJob
 from musterd.store.moments import EXAMPLE, moment_of
 from musterd.store.new_job import new_job, payload_text
 from musterd.store.payload import PayloadLimits, check_payload
-from musterd.web.server.problem import Refused
+from musterd.web.server.answers import RequestRefused
 
 FIELDS = ("kind", *NAMES, "tenant")
 
@@ -66,7 +66,9 @@ def _check_size(payload: str, limits: PayloadLimits) -> None:
     size_bytes = len(payload.encode("utf-8", "surrogatepass"))
     if size_bytes > limits.max_bytes:
         said = f"payload: found {size_bytes} bytes, wanted at most {limits.max_bytes}"
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{said} ([limits] max_payload_bytes)")
+        raise RequestRefused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{said} ([limits] max_payload_bytes)"
+        )
 
 
 def _kind(catalog: Catalog, name: object) -> WorkKind:
@@ -96,5 +98,5 @@ def _check_fields(given: Iterable[str]) -> None:
             raise _invalid(f"unknown field {name!r}: {hint}")
 
 
-def _invalid(detail: str) -> Refused:
-    return Refused(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+def _invalid(detail: str) -> RequestRefused:
+    return RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, detail)

@@ -1,24 +1,23 @@
-"""One job: where it stands and why, its way so far, its phases and attempts, what went in and what
-came out. Pure.
-"""
+"""One job: its state and why, its timeline, phases and attempts, payload and result. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from attrs import frozen
 
-from musterd.store.job import Action, AttemptRecord, JobRecord
-from musterd.store.lifecycle import EFFECTS, LEASED
+from musterd.store.job import Action, AttemptRecord, JobRecord, JobState
+from musterd.store.lifecycle import EFFECTS, ENDED, LEASED
 from musterd.store.phase_states import overall, rounded
 from musterd.store.phases import PhaseRecord, PhaseState
 from musterd.store.report import error_line, max_attempts
 from musterd.store.shown import decoded, span
 from musterd.store.why import Why
 from musterd.store.why_report import band_text
-from musterd.store.words import count_text, cut
+from musterd.store.words import count_text, cut, plural
 from musterd.web.pages.html import Html, el, join, link
 from musterd.web.pages.jobs import state_badge
 from musterd.web.pages.layout import (
@@ -38,7 +37,6 @@ from musterd.web.pages.layout import (
     row,
     table,
 )
-from musterd.web.pages.timeline import timeline
 
 VALUE_CHARACTERS_MAX = 20_000  # of a payload or result that are shown
 PRETTY_CHARACTERS_MAX = 100_000  # what is longer is shown as it stands
@@ -49,7 +47,7 @@ ERROR_WIDTH = 2_000
 
 
 @frozen
-class Seen:
+class JobDetails:
     """`now` is the store's clock; None where it does not say."""
 
     record: JobRecord
@@ -62,7 +60,7 @@ class Seen:
 PARTS = ("where", "why", "way", "phases", "attempts", "values")
 
 
-def job(frame: Frame, seen: Seen) -> View:
+def job(frame: Frame, seen: JobDetails) -> View:
     record = seen.record
     title = f"Job {record.id}"
     content = (
@@ -75,20 +73,20 @@ def job(frame: Frame, seen: Seen) -> View:
     return View("jobs", title, content, live=live)
 
 
-def parts_of(frame: Frame, seen: Seen) -> Mapping[str, Html]:
+def parts_of(frame: Frame, seen: JobDetails) -> Mapping[str, Html]:
     """What may change, by the id of where it stands."""
     record = seen.record
     return {
         "where": el("section", _where(frame, seen), class_="card"),
         "why": _why(seen.why),
         "way": card("Its way (UTC)", timeline(record)),
-        "phases": _phases(record.phases) if record.phases else join(),
-        "attempts": _attempts(record.attempts) if record.attempts else join(),
+        "phases": _phase_table(record.phases) if record.phases else join(),
+        "attempts": _attempt_table(record.attempts) if record.attempts else join(),
         "values": _values(record),
     }
 
 
-def _where(frame: Frame, seen: Seen) -> Html:
+def _where(frame: Frame, seen: JobDetails) -> Html:
     record, now = seen.record, seen.now
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
@@ -179,7 +177,7 @@ def _why(why: Why | None) -> Html:
     return card("Why it stands where it does", el("ol", items, class_="reasons"), place, start)
 
 
-def _phases(phases: Sequence[PhaseRecord]) -> Html:
+def _phase_table(phases: Sequence[PhaseRecord]) -> Html:
     rows = [
         row(
             name_text(phase.name),
@@ -202,7 +200,7 @@ def _brief(text: str | None) -> Html | None:
     return None if text is None else el("code", cut(text, 120))
 
 
-def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
+def _attempt_table(attempts: Sequence[AttemptRecord]) -> Html:
     newest = attempts[::-1][:ATTEMPTS_SHOWN]
     rows = [
         row(
@@ -273,3 +271,98 @@ def pretty(text: str) -> str:
         return json.dumps(value, indent=2, ensure_ascii=False)
     except RecursionError:
         return text
+
+
+STEPS_SHOWN = 60  # the latest
+PHASE = 2  # the place of a phase among what happens at once
+WORDS_WIDTH = 300
+
+
+class Step(NamedTuple):
+    at: datetime
+    order: int  # of what happened at the same moment
+    mood: str  # the class of its mark
+    words: str
+
+
+def timeline(record: JobRecord) -> Html:
+    steps = steps_of(record)
+    left = len(steps) - STEPS_SHOWN
+    shown = [
+        el(
+            "li",
+            _time_of_day(step.at),
+            " ",
+            el("span", cut(step.words, WORDS_WIDTH)),
+            class_=step.mood,
+        )
+        for step in steps[-STEPS_SHOWN:]
+    ]
+    before = el("li", f"{plural(left, 'earlier step')} not shown") if left > 0 else None
+    return el("ol", before, shown, class_="way")
+
+
+def steps_of(record: JobRecord) -> list[Step]:
+    """What is known of its way, in the order of time."""
+    end = record.finished_at if record.state in ENDED else None
+    steps = [
+        step._replace(at=end) if end and step.order == PHASE and step.at > end else step
+        for step in _steps(record)
+    ]
+    return sorted(steps, key=lambda step: (step.at, step.order))
+
+
+def _steps(record: JobRecord) -> Iterator[Step]:
+    yield Step(record.created_at, 0, "made", "made")
+    waits = record.state in (JobState.QUEUED, JobState.PENDING)
+    if waits and record.run_at > record.created_at:
+        yield Step(record.run_at, 1, "queued", "due")
+    for attempt in record.attempts:
+        yield from _attempt_steps(attempt)
+    for phase in record.phases:
+        if phase.finished_at is not None:
+            yield Step(
+                phase.finished_at, PHASE, "phase", f"phase {phase.name}: {phase.state.value}"
+            )
+    if record.requested_at is not None and record.request is not None:
+        yield Step(record.requested_at, 3, "asked", f"{record.request} asked for")
+    if record.finished_at is not None and record.state in ENDED and not _is_in_last_attempt(record):
+        reason = f": {record.reason}" if record.reason else ""
+        yield Step(record.finished_at, 5, record.state.value, f"{record.state.value}{reason}")
+    yield from _afterwards(record)
+
+
+def _is_in_last_attempt(record: JobRecord) -> bool:
+    """Whether the end of the last attempt says it all."""
+    last = record.attempts[-1] if record.attempts else None
+    if last is None or last.outcome is None or record.reason:
+        return False
+    return last.outcome.value == record.state.value and last.finished_at == record.finished_at
+
+
+def _time_of_day(at: datetime) -> Html:
+    at = at.astimezone(UTC)
+    text = f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}"
+    return el("time", text, datetime=f"{at:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _attempt_steps(attempt: AttemptRecord) -> Iterator[Step]:
+    by = "" if attempt.node is None else f" on {attempt.node}"
+    by += "" if attempt.worker is None else f", worker {attempt.worker}"
+    if attempt.started_at is not None:
+        yield Step(attempt.started_at, 1, "started", f"attempt {attempt.attempt} started{by}")
+    if attempt.finished_at is not None and attempt.outcome is not None:
+        error = error_line(attempt.error)
+        words = f"attempt {attempt.attempt} ended: {attempt.outcome.value}"
+        yield Step(
+            attempt.finished_at, 4, attempt.outcome.value, f"{words}, {error}" if error else words
+        )
+
+
+def _afterwards(record: JobRecord) -> Iterator[Step]:
+    if record.cleared_at is not None:
+        yield Step(record.cleared_at, 6, "cleared", "cleared: somebody has seen to it")
+    if record.webhook is not None and record.webhook.sent_at is not None:
+        yield Step(record.webhook.sent_at, 7, "told", "its webhook was delivered")
+    if record.stale_at is not None:
+        yield Step(record.stale_at, 8, "stale", "went stale")

@@ -1,15 +1,17 @@
-"""What stands around every view, and the parts that several views are made of. Pure."""
+"""The frame around every view, the parts that views share, and the pages without a view. Pure."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
+from importlib.resources import files
 
 from attrs import frozen
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.words import MINUTE_SECONDS, count_text, cut, duration_text, plural
-from musterd.web.pages.assets import ICON_URL, SCRIPT_URL, STYLE_URL
 from musterd.web.pages.html import EMPTY, Content, Html, address, el, join, link
 
 TENANTS_LISTED = 100  # in the field that chooses one; any other can be typed
@@ -216,3 +218,84 @@ def _footer(frame: Frame) -> Html:
         el("span", f"musterd {frame.version}"),
         el("nav", links, aria_label="For programs"),
     )
+
+
+def sign_in_view(after: str, *, wrong: bool = False) -> View:
+    """`after`: where to go then, if it is a place of ours."""
+    after = after_sign_in(after)
+    said = el("p", "No such token.", class_="notice ill", role="alert") if wrong else None
+    form = el(
+        "form",
+        hidden("next", after),
+        el("label", "Token", for_="token"),
+        el(
+            "input", id="token", name="token", type="password", required=True, autofocus=True,
+            autocomplete="current-password", aria_describedby="which",
+        ),
+        el("p", "One of the tokens of http.token, http.token_file or http.tokens.", id="which",
+            class_="dim"),
+        button("Sign in", mood="first"),
+        method="post",
+        action="/ui/sign-in",
+        class_="card ask",
+    )  # fmt: skip
+    # A browser that comes by a link of another site leaves the cookie behind, once.
+    again = el("p", link(after, "I am signed in already"), class_="dim")
+    return View("", "Sign in", (el("h1", "Sign in"), said, form, again))
+
+
+def refusal_view(frame: Frame, status: HTTPStatus, words: str) -> View:
+    title = status.phrase
+    return View(
+        "",
+        title,
+        el(
+            "div",
+            el("h1", title),
+            el("p", words or title),
+            el("p", link(frame.at("/"), "To the overview", class_="button")),
+            class_="card ask",
+        ),
+    )
+
+
+def after_sign_in(place: str) -> str:
+    """Where to go: a path of ours, else the first view."""
+    is_plain = place.isascii() and place.isprintable() and "\\" not in place
+    is_ours = place.startswith("/") and not place.startswith("//")
+    return place if is_plain and is_ours else "/"
+
+
+HASH_LENGTH = 12
+TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+@frozen
+class Asset:
+    path: str
+    content: bytes
+    media_type: str
+    hash: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.path}?v={self.hash}"
+
+
+def _asset(name: str) -> Asset:
+    content = files(__package__ or "").joinpath(name).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
+    return Asset(f"/ui/{name}", content, TYPES[name.rpartition(".")[2]], digest)
+
+
+ASSETS: Mapping[str, Asset] = {
+    asset.path: asset for asset in map(_asset, ("style.css", "script.js", "icon.svg"))
+}
+STYLE_URL = ASSETS["/ui/style.css"].url
+SCRIPT_URL = ASSETS["/ui/script.js"].url
+ICON_URL = ASSETS["/ui/icon.svg"].url
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)

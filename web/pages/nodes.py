@@ -38,7 +38,7 @@ ERROR_WIDTH = 300
 
 
 @frozen
-class Seen:
+class NodesData:
     """What the store does not say is None."""
 
     nodes: Sequence[NodeRecord] | None
@@ -49,12 +49,12 @@ class Seen:
 PARTS = ("nodes", "duties", "crew")
 
 
-def nodes(frame: Frame, seen: Seen) -> View:
+def nodes(frame: Frame, seen: NodesData) -> View:
     content = (el("h1", "Nodes and duties"), regions(parts_of(frame, seen), *PARTS))
     return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
 
 
-def parts_of(frame: Frame, seen: Seen) -> Mapping[str, Html]:
+def parts_of(frame: Frame, seen: NodesData) -> Mapping[str, Html]:
     return {
         "nodes": card("Nodes", _nodes(frame, seen.nodes)),
         "duties": card("Duties", _duties(seen.duties)),

@@ -1,8 +1,8 @@
-"""The first view: is it well, what waits, who works, and why so many. Pure."""
+"""The first view: whether all is well, what waits, the crew and the reason for its size. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from attrs import frozen
@@ -27,9 +27,8 @@ from musterd.web.pages.layout import (
     row,
     table,
 )
-from musterd.web.pages.sparkline import Series, sparkline
-from musterd.web.pages.trend import SAMPLE_SECONDS, Trend
-from musterd.web.pages.words import act_words, reason_words, stretches
+from musterd.web.pages.scaling import act_words, reason_words, stretches
+from musterd.web.samples import SAMPLE_SECONDS, Trend
 
 WORKERS_SHOWN = 20
 TENANTS_SHOWN = 20
@@ -39,7 +38,7 @@ NO_ANSWER = "the store does not answer"
 
 
 @frozen
-class Overview:
+class OverviewData:
     """What is shown. `counts` is None where the store does not say."""
 
     status: NodeStatus
@@ -55,7 +54,7 @@ TILES = ("depth", "oldest", "arriving", "leaving", "crew")
 PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
 
 
-def overview(frame: Frame, seen: Overview) -> View:
+def overview(frame: Frame, seen: OverviewData) -> View:
     parts = parts_of(frame, seen)
     tiles = [
         el(
@@ -67,7 +66,7 @@ def overview(frame: Frame, seen: Overview) -> View:
         for name in TILES
     ]
     content = (
-        el("h1", "Overview"),
+        el("h1", "OverviewData"),
         # Read out when it changes; all else only to those who go there.
         el("div", parts["mood"], id="mood", class_="unseen", role="status"),
         regions(parts, "verdict", "queue"),
@@ -81,7 +80,7 @@ def overview(frame: Frame, seen: Overview) -> View:
         card("At work on this node", regions(parts, "workers")),
         card("Tenants", regions(parts, "tenants-list")) if len(seen.tenants) > 1 else None,
     )
-    return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
+    return View("overview", "OverviewData", content, live=frame.at("/ui/live", view="overview"))
 
 
 _TITLES = {
@@ -93,7 +92,7 @@ _TITLES = {
 }
 
 
-def parts_of(frame: Frame, seen: Overview) -> Mapping[str, Html]:
+def parts_of(frame: Frame, seen: OverviewData) -> Mapping[str, Html]:
     """What may change, by the id of where it stands."""
     healthy, words = verdict(seen.status)
     if healthy and seen.counts is None:
@@ -135,7 +134,7 @@ def _switch(frame: Frame, action: str, label: str) -> Html:
     )  # fmt: skip
 
 
-def _tiles(seen: Overview) -> Mapping[str, Html]:
+def _tiles(seen: OverviewData) -> Mapping[str, Html]:
     counts, trend = seen.counts, seen.trend
     come, gone = trend.rates
     oldest = None if counts is None else duration_text(counts.oldest_due_seconds)
@@ -157,7 +156,7 @@ def _now(value: str | None, unit: str) -> Html:
     return join(el("p", value or NOTHING, class_="now"), el("p", unit, class_="dim"))
 
 
-def _crew(seen: Overview) -> Html:
+def _crew(seen: OverviewData) -> Html:
     crew, last = seen.crew, seen.decisions[-1] if seen.decisions else None
     size = crew.idle + crew.busy + crew.retiring
     wanted = "" if last is None else f", wants {count_text(last.desired)}"
@@ -285,3 +284,61 @@ def _capital(text: str) -> str:
 def _clock(at: float) -> Html:
     moment = datetime.fromtimestamp(at, UTC)
     return el("time", f"{moment:%H:%M:%S}", datetime=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
+
+
+WIDTH, HEIGHT = 120, 32
+TOP = 2  # so that a line at the top is not cut in half
+
+Series = Sequence[float | None]
+
+
+def sparkline(values: Series, about: str, second: Series = ()) -> Html:
+    """A line with the area below it, from zero; a gap where nothing is known. `about` is what is
+    read out instead. `second` is drawn dashed on the same scale.
+    """
+    known = [one for one in (*values, *second) if one is not None]
+    if not any(one is not None for one in values):
+        return el("p", "no samples yet", class_="spark none")
+    high = max(*known, 1e-9)
+    lines = [_points(part, high) for part in _stretches(values)]
+    area = "".join(f"M{line[0][0]:g} {HEIGHT}{_lines_to(line)}V{HEIGHT}Z" for line in lines)
+    drawn = [el("path", d=area, class_="area"), el("path", d=_strokes(lines), class_="line")]
+    if second:
+        others = [_points(part, high) for part in _stretches(second)]
+        drawn.append(el("path", d=_strokes(others), class_="line second"))
+    return el(
+        "svg", el("title", about), drawn, class_="spark", viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        preserveAspectRatio="none", role="img",
+    )  # fmt: skip
+
+
+Points = Sequence[tuple[float, float]]
+
+
+def _stretches(values: Series) -> Iterator[list[tuple[float, float]]]:
+    """Stretches of what is known: place from 0 to 1, and value."""
+    last = max(len(values) - 1, 1)
+    part: list[tuple[float, float]] = []
+    for place, value in enumerate(values):
+        if value is not None:
+            part.append((place / last, value))
+        elif part:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _points(part: Points, high: float) -> Points:
+    return [
+        (round(place * WIDTH, 1), round(HEIGHT - value / high * (HEIGHT - TOP), 1))
+        for place, value in part
+    ]
+
+
+def _strokes(lines: Sequence[Points]) -> str:
+    return "".join(f"M{line[0][0]:g} {line[0][1]:g}{_lines_to(line[1:] or line)}" for line in lines)
+
+
+def _lines_to(line: Points) -> str:
+    return "".join(f"L{x:g} {y:g}" for x, y in line)

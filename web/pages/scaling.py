@@ -1,14 +1,15 @@
-"""The journal of the supervisor in words: what it saw, what it did, what held it back. Pure."""
+"""The journal of the supervisor in words: what it observed, what it did, what limited it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from attrs import frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
-from musterd.store.words import duration_text, plural
+from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages.html import Html, el, join
 from musterd.web.pages.layout import (
     Frame,
@@ -22,19 +23,12 @@ from musterd.web.pages.layout import (
     row,
     table,
 )
-from musterd.web.pages.words import (
-    Stretch,
-    act_words,
-    limit_words,
-    reason_words,
-    stretches,
-)
 
 LINES_SHOWN = 60
 
 
 @frozen
-class Seen:
+class ScalingData:
     crew: TenantStatus
     decisions: Sequence[Decision]
 
@@ -42,19 +36,19 @@ class Seen:
 PARTS = ("now", "journal")
 
 
-def scaling(frame: Frame, seen: Seen) -> View:
+def scaling(frame: Frame, seen: ScalingData) -> View:
     content = (el("h1", "Scaling"), regions(parts_of(frame, seen), *PARTS))
     return View("scaling", "Scaling", content, live=frame.at("/ui/live", view="scaling"))
 
 
-def parts_of(_frame: Frame, seen: Seen) -> Mapping[str, Html]:
+def parts_of(_frame: Frame, seen: ScalingData) -> Mapping[str, Html]:
     return {
         "now": card("Now", _now(seen)),
         "journal": card("Journal", _journal(seen.decisions)),
     }
 
 
-def _now(seen: Seen) -> Html:
+def _now(seen: ScalingData) -> Html:
     crew, last = seen.crew, seen.decisions[-1] if seen.decisions else None
     size = crew.idle + crew.busy + crew.retiring
     bounds = f"at least {number(crew.default_count)}, at most {number(crew.max_count)}"
@@ -93,3 +87,88 @@ def _done(one: Stretch) -> Html:
         return el("strong", words) if words != "no change" else join(words)
     lasted = duration_text(max(0.0, one.last.at - one.first.at))
     return el("span", f"{words} for {lasted}, {plural(one.looks, 'look')}", class_="dim")
+
+
+LIMITS = {
+    "min": "it keeps at least default_count workers",
+    "max": "max_count allows no more",
+    "shared": "other tenants use the rest of this node's workers",
+    "max_running": "no more jobs may run at once",
+    "up_cooldown": "it has just grown: the next step waits for its cooldown",
+    "down_cooldown": "it has just shrunk: the next step waits for its cooldown",
+    "stabilization": "it was needed a moment ago: it shrinks when that has passed",
+    "busy": "workers leave when their jobs have ended",
+    "no_observation": "the queue could not be observed: it stays as it is",
+}
+
+
+def limit_words(limited_by: str | None) -> str:
+    """Why the crew is not what was wished for; nothing where it is."""
+    return "" if limited_by is None else LIMITS.get(limited_by, limited_by)
+
+
+def reason_words(decision: Decision | None) -> str:
+    """Why the crew has the size it has."""
+    if decision is None:
+        return "nothing was decided yet"
+    if decision.due is None:
+        return LIMITS["no_observation"]
+    return _sentence(_observed(decision), limit_words(decision.limited_by))
+
+
+def act_words(decision: Decision) -> str:
+    """What was done to the crew."""
+    done = (
+        ("hired", decision.hired),
+        ("took back", decision.taken_back),
+        ("retired", decision.retired),
+    )
+    words = ", ".join(f"{word} {count_text(count)}" for word, count in done if count)
+    return words or "no change"
+
+
+class Stretch(NamedTuple):
+    """Decisions in a row that came to the same; `first` is the oldest of them."""
+
+    first: Decision
+    last: Decision
+    looks: int
+
+
+def stretches(decisions: Iterable[Decision]) -> Sequence[Stretch]:
+    """The journal, the newest first, where looks that changed nothing for the same reason are one
+    line.
+    """
+    found: list[Stretch] = []
+    for one in decisions:
+        if found and _is_same(found[-1].last, one):
+            found[-1] = found[-1]._replace(last=one, looks=found[-1].looks + 1)
+        else:
+            found.append(Stretch(one, one, 1))
+    return found[::-1]
+
+
+def _is_same(before: Decision, one: Decision) -> bool:
+    return not _changes_crew(before) and not _changes_crew(one) and _gist(before) == _gist(one)
+
+
+def _gist(one: Decision) -> object:
+    return one.size_before, one.desired, one.limited_by, one.due is None, bool(one.due)
+
+
+def _changes_crew(one: Decision) -> bool:
+    return bool(one.hired or one.taken_back or one.retired)
+
+
+def _observed(decision: Decision) -> str:
+    due = decision.due or 0
+    words = f"{plural(due, 'due job')} seen"  # it looks no further than it needs
+    if decision.share is not None and decision.share != due:
+        words += f" ({count_text(decision.share)} of them for this node)"
+    words += f", {count_text(decision.busy)} running"
+    wish = decision.raw_wish
+    return words if wish is None else f"{words}: {plural(wish, 'worker')} wished for"
+
+
+def _sentence(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

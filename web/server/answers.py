@@ -1,4 +1,7 @@
-"""How answers are written."""
+"""How answers are written: JSON, pages, and refusals in the shape that the client reads.
+
+Every refusal is problem JSON (RFC 9457) for programs, and a page for people who use the page.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,33 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import trio
-from starlette.responses import Response
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from musterd.catalog.lookup import budget_of
-from musterd.store.errors import StoreUnavailable
+from musterd.config.credentials import BearerToken
+from musterd.manager.node.status import NodeStatus
+from musterd.store.errors import (
+    InputRefused,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+)
 from musterd.store.job import JobRecord
 from musterd.store.report import job_object
 from musterd.web.api.operation import JSON_TYPE, Call, Site
-from musterd.web.plan import TenantDoor
+from musterd.web.deps import TenantAccess, may
+from musterd.web.pages.layout import (
+    CONTENT_SECURITY_POLICY,
+    Frame,
+    View,
+    document,
+    refusal_view,
+    sign_in_view,
+)
+from musterd.web.samples import tenants_of
 
 T = TypeVar("T")
 DEFAULT_TENANT = "default"
@@ -34,9 +56,9 @@ async def jobs_answer(call: Call, records: Sequence[JobRecord], after: str | Non
     """A page of jobs, and the cursor of the next one."""
 
     def write() -> Response:
-        return json_answer({"jobs": [shown(call.door, one) for one in records], "next": after})
+        return json_answer({"jobs": [job_json(call.tenant, one) for one in records], "next": after})
 
-    return await written(call.site, sum(map(size_of, records)), write)
+    return await rendered(call.site, sum(map(size_of, records)), write)
 
 
 async def job_answer(
@@ -46,9 +68,9 @@ async def job_answer(
     headers = {"location": location} if location else None
 
     def write() -> Response:
-        return json_answer(shown(call.door, record), status, headers)
+        return json_answer(job_json(call.tenant, record), status, headers)
 
-    return await written(call.site, size_of(record), write)
+    return await rendered(call.site, size_of(record), write)
 
 
 async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = False) -> Response:
@@ -57,20 +79,20 @@ async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = Fa
     That was done, and stays done: if the store does not answer a second time, the answer names the
     job and says no more, and no refusal makes anybody do it again.
     """
-    location = _place_of(call.door, job_id) if is_new else ""
+    location = _location_of(call.tenant, job_id) if is_new else ""
     try:
-        record = await call.door.engine.job(job_id)
+        record = await call.tenant.engine.job(job_id)
     except StoreUnavailable:
         record = None
     if record is not None:
         return await job_answer(call, record, status, location)
-    brief = {"id": job_id, "tenant": call.door.name}
+    brief = {"id": job_id, "tenant": call.tenant.name}
     return json_answer(brief, status, {"location": location} if location else None)
 
 
-def shown(door: TenantDoor, record: JobRecord) -> dict[str, object]:
+def job_json(tenant: TenantAccess, record: JobRecord) -> dict[str, object]:
     """The job object."""
-    return job_object(record, door.name, budget_of(door.catalog(), record.kind))
+    return job_object(record, tenant.name, budget_of(tenant.catalog(), record.kind))
 
 
 def size_of(record: JobRecord) -> int:
@@ -81,13 +103,178 @@ def size_of(record: JobRecord) -> int:
     return sum(len(text) for text in texts if text) + past + 500
 
 
-async def written(site: Site, characters: int, write: Callable[[], T]) -> T:
+async def rendered(site: Site, characters: int, write: Callable[[], T]) -> T:
     """What `write` gives, which has about so many characters: where that is much, off the loop."""
     if characters <= SMALL_CHARACTERS:
         return write()
     return await trio.to_thread.run_sync(write, limiter=site.rendering)
 
 
-def _place_of(door: TenantDoor, job_id: int) -> str:
-    query = "" if door.name == DEFAULT_TENANT else f"?tenant={quote(door.name, safe='')}"
+def _location_of(tenant: TenantAccess, job_id: int) -> str:
+    query = "" if tenant.name == DEFAULT_TENANT else f"?tenant={quote(tenant.name, safe='')}"
     return f"/jobs/{job_id}{query}"
+
+
+# With "no-referrer" browsers would not say where a form comes from, and the guard must know.
+PAGE_HEADERS: Mapping[str, str] = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "referrer-policy": "same-origin",
+}
+RECHECK = "musterd.vouch"  # where it leaves what says whether that is still so
+SIGNED_IN = (
+    "musterd.signed_in"  # where the guard leaves that a cookie, not a header, said who it is
+)
+
+
+def frame_of(call: Call) -> Frame:
+    status = call.site.deps.node.status()
+    is_signed_in = bool(call.request.scope.get(SIGNED_IN))
+    return _frame_for(status, call.tenant.name, call.holder, is_signed_in=is_signed_in)
+
+
+def plain_frame(status: NodeStatus) -> Frame:
+    """For those of whom nothing is known: no name of a tenant, nor what there is to do."""
+    return Frame(status.node, status.version, may_act=False)
+
+
+def _frame_for(
+    status: NodeStatus, tenant: str, holder: BearerToken, *, is_signed_in: bool
+) -> Frame:
+    return Frame(
+        node=status.node,
+        version=status.version,
+        tenant=tenant,
+        tenants=[one.name for one in tenants_of(status)],
+        holder=holder.name if is_signed_in else "",
+        may_act=may(holder, "admin"),
+    )
+
+
+def page_answer(frame: Frame, view: View, status: int = HTTPStatus.OK) -> Response:
+    return HTMLResponse(document(frame, view), status, headers=PAGE_HEADERS)
+
+
+def redirect(place: str, headers: Mapping[str, str] | None = None) -> Response:
+    """After something was done: the browser asks for this place, and a reload repeats nothing."""
+    answer = RedirectResponse(
+        "/", HTTPStatus.SEE_OTHER, headers={**PAGE_HEADERS, **(headers or {})}
+    )
+    answer.headers["location"] = place  # as it is: the framework would quote it once more
+    return answer
+
+
+PROBLEM_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 1
+RETRY_HEADERS = {"retry-after": str(RETRY_AFTER_SECONDS)}
+
+
+class RequestRefused(Exception):
+    """A request that is not done, and what to answer."""
+
+    def __init__(
+        self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = headers
+
+    def answer(self) -> Response:
+        return problem(self.status, str(self), self.headers)
+
+
+def invalid(detail: str) -> RequestRefused:
+    return RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+
+
+def unavailable(detail: str) -> RequestRefused:
+    """The client may try again soon."""
+    return RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, detail, RETRY_HEADERS)
+
+
+def problem(
+    status: int,
+    detail: str = "",
+    headers: Mapping[str, str] | None = None,
+    faults: Sequence[str] = (),
+) -> Response:
+    """Gives the refusal of a request: what kind of refusal, in `detail` what helps, and in `faults`
+    each thing that is wrong, where there may be several.
+    """
+    body: dict[str, object] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+    }
+    if detail:
+        body["detail"] = detail
+    if faults:
+        body["faults"] = list(faults)
+    # Escaped, for what is told may hold half a character.
+    return Response(json.dumps(body), status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
+
+
+def store_refusal(error: StoreError) -> RequestRefused:
+    """The answer to a request that the store did not carry out."""
+    if isinstance(error, InputRefused):
+        return invalid(str(error))
+    if isinstance(error, OutcomeUnknown):
+        return unavailable(f"{error}; it may or may not have been done: look before you repeat it")
+    if isinstance(error, StoreUnavailable):
+        return unavailable(f"the store is not available: {error}; nothing was done")
+    return unavailable(f"the store refuses this node: {error}")
+
+
+async def on_refusal(request: Request, error: Exception) -> Response:
+    """Turns the framework's own refusals (no such path, wrong method) into the same shape."""
+    await trio.lowlevel.checkpoint()
+    if not isinstance(error, HTTPException):
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
+    detail = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        detail = f"there is nothing at {request.scope['path']}"
+    return problem(error.status_code, detail, error.headers)
+
+
+PAGE_PREFIX = "/ui/"
+
+
+def wants_page(path: str, headers: Headers) -> bool:
+    """Whether a person looks at the answer: a browser that asks for a part of the page."""
+    return (path == "/" or path.startswith(PAGE_PREFIX)) and takes_html(headers)
+
+
+def takes_html(headers: Headers) -> bool:
+    return "text/html" in headers.get("accept", "").lower()
+
+
+def refusal_answer(node: NodeStatus, request: Request, why: RequestRefused) -> Response:
+    if not wants_page(request.scope["path"], request.headers):
+        return why.answer()
+    answer = page_answer(
+        plain_frame(node), refusal_view(plain_frame(node), why.status, str(why)), why.status
+    )
+    answer.headers.update(why.headers or {})
+    return answer
+
+
+async def framework_refusal(node: NodeStatus, request: Request, error: Exception) -> Response:
+    """For what the framework refuses by itself: no such path, a wrong method."""
+    told = await on_refusal(request, error)
+    if not wants_page(request.scope["path"], request.headers):
+        return told
+    status = HTTPStatus(told.status_code)
+    words = ""
+    if status is HTTPStatus.NOT_FOUND:
+        words = f"There is nothing at {request.scope['path']}"
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return refusal_answer(node, request, RequestRefused(status, words, headers))
+
+
+def sign_in_answer(node: NodeStatus, place: str) -> Response:
+    """The page that asks for a token, then leads to where somebody wanted to go."""
+    return page_answer(plain_frame(node), sign_in_view(place), HTTPStatus.UNAUTHORIZED)
+
+
+def path_with_query(path: str, query: bytes) -> str:
+    text = quote(query.decode("latin-1"), safe="%&=+-_.~!*'(),;:@/?")
+    return f"{path}?{text}" if text else path

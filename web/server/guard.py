@@ -1,7 +1,8 @@
-"""Who may ask, and how: token, host name, size and time, before any route sees the request."""
+"""Checks every request before a route sees it: token, host name, size and time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
@@ -13,17 +14,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from musterd.config.credentials import BearerToken
 from musterd.config.listen import TcpAddress, UnixAddress
-from musterd.web.api.operation import PATIENCE
+from musterd.web.api.operation import TIME_LIMIT
 from musterd.web.api.routes import OPEN_PATHS
-from musterd.web.plan import NodeView
-from musterd.web.server.body import too_large
-from musterd.web.server.calling import HOLDER
-from musterd.web.server.keys import Keys
-from musterd.web.server.problem import problem
-from musterd.web.server.refusing import must_sign_in, place_of, takes_html
-from musterd.web.server.unread import Unread
+from musterd.web.deps import Keys, NodeView
+from musterd.web.server.answers import (
+    RECHECK,
+    SIGNED_IN,
+    path_with_query,
+    problem,
+    sign_in_answer,
+    takes_html,
+)
+from musterd.web.server.requests import HOLDER, too_large
 from musterd.web.ui.sessions import Sessions, session_id_of
-from musterd.web.ui.showing import SIGNED_IN, VOUCH
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 REQUEST_SECONDS = 30.0
@@ -55,7 +58,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         path = _path_of(scope)
-        place = place_of(path, scope["query_string"])
+        place = path_with_query(path, scope["query_string"])
         refusal = self._refusal(scope["method"], place, headers)
         if scope["http_version"] not in HTTP_VERSIONS:
             # The server would upgrade to HTTP/2, where many requests share one connection's bounds.
@@ -64,12 +67,12 @@ class Guard:
         scope = {
             **scope, "path": path, "root_path": "", HOLDER: holder or NO_RIGHTS,
             SIGNED_IN: holder is not None and _by_cookie(headers, self.keys),
-            VOUCH: lambda: self._holder(headers) == holder,
+            RECHECK: lambda: self._holder(headers) == holder,
         }  # fmt: skip
         # The bound ends an answer whose reader has stopped reading.
-        with trio.move_on_after(REQUEST_SECONDS) as scope[PATIENCE]:
+        with trio.move_on_after(REQUEST_SECONDS) as scope[TIME_LIMIT]:
             async with trio.open_nursery() as nursery:
-                unread = Unread(receive, nursery, has_body=_has_body(headers))
+                unread = UnreadBody(receive, nursery, has_body=_has_body(headers))
 
                 async def send_safely(message: Message) -> None:
                     if message["type"] == "http.response.start":
@@ -108,7 +111,7 @@ class Guard:
             said = "send Authorization: Bearer TOKEN"
             return problem(HTTPStatus.UNAUTHORIZED, said, challenge)
         after = place if method in READING_METHODS else "/"
-        answer = must_sign_in(self.node.status(), after)
+        answer = sign_in_answer(self.node.status(), after)
         answer.headers.update(challenge)
         return answer
 
@@ -150,3 +153,41 @@ def _is_own_page(headers: Headers, keys: Keys) -> bool:
 
 def _has_body(headers: Headers) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+PASSED_OVER_BYTES = 4_194_304  # peers that send before they read hear why, if they send no more
+PASSED_OVER_SECONDS = 1.0
+
+
+class UnreadBody:
+    """Stands between a request and its reader, and knows how much of the body is left.
+
+    The server holds what has not been read, a little of it, and its end of the request waits behind
+    that: whoever leaves a body unread would keep the connection for good.
+    """
+
+    def __init__(self, receive: Receive, nursery: trio.Nursery, *, has_body: bool) -> None:
+        self._receive = receive
+        self._nursery = nursery
+        self.is_left = has_body
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            self.is_left = False
+        return message
+
+    async def pass_over(self, answer: MutableHeaders) -> None:
+        """Reads on for a while, then lets the answer close the connection."""
+        if not self.is_left:
+            return
+        with trio.move_on_after(PASSED_OVER_SECONDS):
+            await self._drop(PASSED_OVER_BYTES)
+        if self.is_left:
+            answer["connection"] = "close"
+            self._nursery.start_soon(self._drop, math.inf)
+
+    async def _drop(self, most_bytes: float) -> None:
+        size = 0
+        while self.is_left and size < most_bytes:
+            size += len((await self.receive()).get("body", b""))

@@ -18,11 +18,16 @@ from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableTyp
 from musterd.config.listen import TcpAddress, UnixAddress, listen_address
 from musterd.manager.log import event
 from musterd.web.api.routes import application
-from musterd.web.plan import HttpPlan
+from musterd.web.deps import HttpDeps
 from musterd.web.samples import Samples
-from musterd.web.server.connections import LINE, Line, Rooms
 from musterd.web.server.guard import Guard
-from musterd.web.server.listening import address_text, listener_at
+from musterd.web.server.listening import (
+    CONNECTION,
+    Connection,
+    ConnectionCounts,
+    address_text,
+    listener_at,
+)
 from musterd.web.ui.sessions import Sessions
 
 CONNECTIONS_MAX = 100  # beside the readers of events
@@ -33,39 +38,39 @@ HEADER_BYTES_MAX = 16384
 
 
 async def serve(
-    plan: HttpPlan, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
+    deps: HttpDeps, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Listens at `plan.listen` until cancelled; `started()` tells where.
+    """Listens at `deps.listen` until cancelled; `started()` tells where.
 
     Returns at once if it is off.
 
     Raises `StartError` if it cannot listen there. A connection that goes wrong costs only itself.
     """
-    address = listen_address(plan.listen)
+    address = listen_address(deps.listen)
     if address is None:
         task_status.started("")
         return
     with listener_at(address) as listener:
         task_status.started(address_text(listener))
-        samples = Samples(plan)
+        samples = Samples(deps)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(samples.run)
-            await serve_at(plan, address, listener, samples)
+            await serve_at(deps, address, listener, samples)
 
 
 async def serve_at(
-    plan: HttpPlan,
+    deps: HttpDeps,
     address: TcpAddress | UnixAddress,
     listener: trio.SocketListener,
     samples: Samples,
 ) -> None:
     """As `serve`, where it listens already and samples are taken."""
     sessions = Sessions()
-    app = application(plan, sessions, samples)
-    guarded = Guard(app, address, plan.keys, sessions, plan.node, plan.body_bytes_max)
-    config = _config(plan.log)
-    wrapped = wrap_app(cast(ASGIFramework, guarded), plan.body_bytes_max(), "asgi")
-    doorkeeper = _Doorkeeper(wrapped, config, plan.log, Rooms(plan.event_readers_max))
+    app = application(deps, sessions, samples)
+    guarded = Guard(app, address, deps.keys, sessions, deps.node, deps.body_bytes_max)
+    config = _config(deps.log)
+    wrapped = wrap_app(cast(ASGIFramework, guarded), deps.body_bytes_max(), "asgi")
+    doorkeeper = _Doorkeeper(wrapped, config, deps.log, ConnectionCounts(deps.event_readers_max))
     await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
@@ -76,28 +81,28 @@ class _Doorkeeper:
     app: AppWrapper
     config: Config
     log: logging.Logger
-    rooms: Rooms
+    counts: ConnectionCounts
 
     async def receive(self, stream: trio.SocketStream) -> None:
-        if self.rooms.others >= CONNECTIONS_MAX:
-            event(self.log, logging.WARNING, "connection refused", open=self.rooms.others)
+        if self.counts.others >= CONNECTIONS_MAX:
+            event(self.log, logging.WARNING, "connection refused", open=self.counts.others)
             await stream.aclose()
             return
-        line = Line(self.rooms, stream, trio.CancelScope())
+        connection = Connection(self.counts, stream, trio.CancelScope())
         try:
-            await self._converse(line)
+            await self._converse(connection)
         except Exception:
             # Whatever a peer sends, it must not bring down the daemon beside it.
             self.log.exception("connection failed")
         finally:
-            line.leave()
+            connection.leave()
 
-    async def _converse(self, line: Line) -> None:
-        state = ConnectionState(LifespanState({LINE: line}))
+    async def _converse(self, connection: Connection) -> None:
+        state = ConnectionState(LifespanState({CONNECTION: connection}))
         context = WorkerContext(None)
-        with line.conversation as scope:
+        with connection.scope as scope:
             # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
-            bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(line.stream, scope))
+            bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(connection.stream, scope))
             await TCPServer(self.app, self.config, context, state, bounded).run()
 
 

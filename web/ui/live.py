@@ -1,5 +1,5 @@
-"""What is new in the views. All who look at one view share what was made for it:
-a hundred open pages cost one look at the store and one rendering.
+"""Live updates of the views. All readers of one view share what was made for it: a hundred open
+pages cost one look at the store and one rendering.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import trio
 
 from musterd.web.pages.html import Html
 
-LOOK_SECONDS = 0.3  # between two looks at what a view shows
-LOOKS_A_SECOND = 20  # of all views together: where there are many, each is looked at less often
-MESSAGES_KEPT = 8  # of one state of a view, for readers who stand at different ones
+LOOK_SECONDS = 0.3  # at least, between two looks at one view
+LOOKS_PER_SECOND = 20  # of all views together: the more views, the less often each is made
+MESSAGES_KEPT = 8  # of one version, for readers that have different earlier ones
 
 Parts = Mapping[str, Html]
 
 
 class Gone(Exception):
-    """There is nothing to show any more."""
+    """The job, or the tenant, is no longer there."""
 
 
 @attrs.frozen
 class Key:
-    """What is looked at, and by whom as far as that makes a difference."""
+    """A view, and what of its reader makes a difference to it."""
 
     view: str
     tenant: str
@@ -34,15 +34,15 @@ class Key:
 
 
 @attrs.define(eq=False)
-class Shown:
-    """One view as it was when somebody last looked. `make` gives None where nothing can be said,
-    and raises `Gone`.
+class LiveView:
+    """One view as of its last look. `make` returns None if the store does not answer, and raises
+    `Gone`.
     """
 
     make: Callable[[], Awaitable[Parts | None]]
     spacing_seconds: Callable[[], float]
     readers: int = 0
-    state: int = 0  # grows with each change
+    version: int = 0  # grows with each change
     is_gone: bool = False
     is_away: bool = False
     _parts: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
@@ -52,7 +52,7 @@ class Shown:
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def look(self) -> None:
-        """Looks, if nobody has lately; waits until it is time."""
+        """Makes the view anew, unless it was made a moment ago."""
         async with self._turn:
             due_local = self._looked_local + self.spacing_seconds()
             if trio.current_time() < due_local:
@@ -61,14 +61,14 @@ class Shown:
             try:
                 self._take(await self.make())
             except Gone:
-                self.is_gone, self.state = True, self.state + 1
+                self.is_gone, self.version = True, self.version + 1
 
     @property
     def next_local(self) -> float:
         return self._looked_local + self.spacing_seconds()
 
-    def news(self, since: int) -> bytes:
-        """What a reader gets who has all up to this state; 0 = who has nothing."""
+    def changes_since(self, since: int) -> bytes:
+        """The message for a reader that has this version; 0 = one that has nothing."""
         if since not in self._messages:
             if len(self._messages) >= MESSAGES_KEPT:
                 self._messages.clear()
@@ -85,38 +85,38 @@ class Shown:
 
     def _take(self, parts: Parts | None) -> None:
         if parts is None:
-            self.state += not self.is_away
+            self.version += not self.is_away
             self.is_away = True
             self._messages.clear()
             return
         texts = {name: part.text for name, part in parts.items()}
         new = [name for name, text in texts.items() if self._parts.get(name) != text]
         if new or self.is_away:
-            self.state += 1
+            self.version += 1
             self._messages.clear()
-        self._changed |= dict.fromkeys(new, self.state)
+        self._changed |= dict.fromkeys(new, self.version)
         self._parts, self.is_away = texts, False
 
 
-class Live:
-    """The views that somebody looks at now."""
+class LiveViews:
+    """The views that have readers now."""
 
     def __init__(self) -> None:
-        self.shown: dict[Key, Shown] = {}
+        self.views: dict[Key, LiveView] = {}
 
-    def enter(self, key: Key, make: Callable[[], Awaitable[Parts | None]]) -> Shown:
-        found = self.shown.setdefault(key, Shown(make, self._spacing_seconds))
+    def enter(self, key: Key, make: Callable[[], Awaitable[Parts | None]]) -> LiveView:
+        found = self.views.setdefault(key, LiveView(make, self._spacing_seconds))
         found.readers += 1
         return found
 
     def leave(self, key: Key) -> None:
-        found = self.shown[key]
+        found = self.views[key]
         found.readers -= 1
         if not found.readers:
-            del self.shown[key]
+            del self.views[key]
 
     def _spacing_seconds(self) -> float:
-        return max(LOOK_SECONDS, len(self.shown) / LOOKS_A_SECOND)
+        return max(LOOK_SECONDS, len(self.views) / LOOKS_PER_SECOND)
 
 
 def message(name: str, value: object) -> bytes:

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from musterd.config.credentials import BearerToken
-from musterd.web.server.keys import Keys
+from musterd.web.deps import Keys
 
 SESSION_SECONDS = 12 * 3600.0
 SESSIONS_MAX = 100  # of one token: the oldest ends

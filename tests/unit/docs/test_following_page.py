@@ -7,7 +7,7 @@ from musterd.manager.events.feed.feed import PING_SECONDS, POLL_SECONDS
 from musterd.manager.events.feed.frames import RETRY_MS, opening
 from musterd.manager.events.feed.reader import STUCK_SECONDS
 from musterd.store.event_names import GROUPS, event_type
-from musterd.web.api.table import OPERATIONS
+from musterd.web.api.routes import OPERATIONS
 from musterd.web.server.serving import CONNECTIONS_MAX
 from tests.support.pages import codes, page, table
 from tests.support.stage import settings_with

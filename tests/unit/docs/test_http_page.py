@@ -1,6 +1,6 @@
 """The page on the HTTP API names every route, with the scope it wants, and no other."""
 
-from musterd.web.api.table import OPERATIONS
+from musterd.web.api.routes import OPERATIONS
 from tests.support.pages import codes, page, table
 
 PAGE = page("http-api.md")

@@ -1,12 +1,11 @@
 """The page on the page names its views, and its bounds are those of the code."""
 
 from musterd.store import bulk
-from musterd.web.pages import job, jobs, nodes, overview, timeline
+from musterd.web.pages import job, jobs, nodes, overview
 from musterd.web.pages.layout import VIEWS
-from musterd.web.pages.trend import SAMPLE_SECONDS
-from musterd.web.samples import REST_SECONDS, SAMPLES_MAX
-from musterd.web.ui import acting, seeing, sessions, views
-from musterd.web.ui.live import LOOK_SECONDS, LOOKS_A_SECOND
+from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX
+from musterd.web.ui import actions, sessions, views
+from musterd.web.ui.live import LOOK_SECONDS, LOOKS_PER_SECOND
 from tests.support.pages import page, table
 
 PAGE = page("page.md")
@@ -26,9 +25,9 @@ def test_the_bounds_are_those_of_the_code() -> None:
     shown = f"{overview.WORKERS_SHOWN} in the overview, {nodes.WORKERS_SHOWN} among the nodes"
     assert bounds["workers shown"].startswith(shown)
     assert f"{job.VALUE_CHARACTERS_MAX:,} characters" in bounds["payload, result"]
-    steps = f"the latest {job.ATTEMPTS_SHOWN} and {timeline.STEPS_SHOWN}"
+    steps = f"the latest {job.ATTEMPTS_SHOWN} and {job.STEPS_SHOWN}"
     assert bounds["attempts, steps of the way"] == steps
-    answers = f"{seeing.ANSWER_SECONDS:g} s, a list {views.LIST_SECONDS:g} s"
+    answers = f"{views.STORE_SECONDS:g} s, a list {views.LIST_SECONDS:g} s"
     assert bounds["an answer of the store"] == answers
 
 
@@ -38,7 +37,7 @@ def test_the_numbers_of_the_text_are_those_of_the_code() -> None:
     assert SAMPLE_SECONDS * SAMPLES_MAX == 600
     assert REST_SECONDS == 60, "asked once a minute at most"
     assert f"up to {bulk.COUNT_MAX:,} are counted" in text
-    assert f"done within {acting.ACT_SECONDS:g} s" in text
-    assert (round(1 / LOOK_SECONDS), LOOKS_A_SECOND) == (3, 20)
+    assert f"done within {actions.ACT_SECONDS:g} s" in text
+    assert (round(1 / LOOK_SECONDS), LOOKS_PER_SECOND) == (3, 20)
     assert f"for {sessions.SESSION_SECONDS / 3600:g} hours" in text
     assert f"at most {sessions.SESSIONS_MAX} sessions" in text

@@ -2,7 +2,7 @@
 
 from musterd.store.reasons import Code
 from musterd.store.standing import LINE_BOUND
-from musterd.web.api.why_schema import WHY_SCHEMA
+from musterd.web.api.schemas import WHY
 from tests.support.pages import bare, codes, page, table
 
 PAGE = page("why.md")
@@ -15,7 +15,7 @@ def test_every_reason_is_told_in_order() -> None:
 
 def test_every_key_is_told() -> None:
     told = [key for cell, _ in table(PAGE, "key", "is") for key in codes(cell)]
-    assert told == WHY_SCHEMA["required"]
+    assert told == WHY["required"]
 
 
 def test_the_figures_are_those_of_the_code() -> None:

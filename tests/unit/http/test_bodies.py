@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from musterd.store.job import Counts
-from musterd.web.server import body, unread
+from musterd.web.server import guard, requests
 from musterd.web.server import serving as server
 from tests.support.web_scene import COUNTS, PAYLOAD_BYTES_MAX, Web, serving
 
@@ -65,7 +65,7 @@ async def test_a_body_that_nobody_reads_keeps_no_place(
 ) -> None:
     """The server holds a few parts of it; its end must not wait behind them."""
     monkeypatch.setattr(server, "CONNECTIONS_MAX", 1)
-    monkeypatch.setattr(unread, "PASSED_OVER_BYTES", 1_000_000)
+    monkeypatch.setattr(guard, "PASSED_OVER_BYTES", 1_000_000)
     async with serving(counts=slow_counts) as web:
         async with await opened(web) as stream:
             with trio.fail_after(10):
@@ -101,8 +101,8 @@ async def until_brace(stream: trio.SocketStream) -> bytes:
 
 
 async def test_a_slow_body_is_waited_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.05)
-    monkeypatch.setattr(unread, "PASSED_OVER_SECONDS", 0.05)
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "PASSED_OVER_SECONDS", 0.05)
     async with serving() as web, await opened(web) as stream:
         with trio.fail_after(5):
             answer = await answer_to(stream, b"POST /jobs HTTP/1.1\r\n" + CHUNKED, b"5\r\n{")

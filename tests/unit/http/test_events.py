@@ -202,7 +202,7 @@ async def test_a_long_stream_outlasts_the_time_that_a_request_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("musterd.web.server.guard.REQUEST_SECONDS", 0.2)
-    monkeypatch.setattr("musterd.web.server.calling.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("musterd.web.server.requests.ANSWER_SECONDS", 0.2)
     async with followed() as web:
         one = await reader(web)
         await trio.sleep(0.5)

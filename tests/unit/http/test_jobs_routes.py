@@ -274,9 +274,8 @@ async def test_what_the_state_does_not_allow_is_a_conflict(action: str, said: st
 
 async def test_a_job_is_resumed_as_one_of_its_target() -> None:
     async with serving() as web:
-        await made(web)
+        await made(web, target="a/b")
         await web.post("/jobs/1/pause")
-        web.node.target_of_jobs[1] = "a/b"
         wrong = await web.post("/targets/other/jobs/1/resume/")
         missing = await web.post("/targets/a%2Fb/jobs/9/resume/")
         right = await web.post("/targets/a%2Fb/jobs/1/resume/")

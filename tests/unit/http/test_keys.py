@@ -6,8 +6,8 @@ import pytest
 
 from musterd.config.credentials import BearerToken
 from musterd.web.api.operation import Operation
-from musterd.web.api.table import OPERATIONS
-from musterd.web.server.keys import NOBODY, Keys
+from musterd.web.api.routes import OPERATIONS
+from musterd.web.deps import NOBODY, Keys
 from tests.support.web_scene import Web, serving
 
 TOKENS = (

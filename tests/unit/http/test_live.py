@@ -13,10 +13,9 @@ from trio.testing import MockClock
 from musterd.config.credentials import BearerToken
 from musterd.store.job import Counts, NewJob
 from musterd.web.pages.html import Html
-from musterd.web.pages.trend import SAMPLE_SECONDS, Sample, trend_of
-from musterd.web.samples import REST_SECONDS, SAMPLES_MAX, Samples
-from musterd.web.ui import seeing
-from musterd.web.ui.live import LOOK_SECONDS, Gone, Key, Live, Parts, Shown
+from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX, Sample, Samples, trend_of
+from musterd.web.ui import views
+from musterd.web.ui.live import LOOK_SECONDS, Gone, Key, LiveView, LiveViews, Parts
 from tests.support.command import eventually
 from tests.support.sse_client import Refused, opened, stream
 from tests.support.web_scene import (
@@ -24,7 +23,7 @@ from tests.support.web_scene import (
     EVENT_READERS_MAX,
     STATUS,
     StillNode,
-    plan_of,
+    http_deps,
     serving,
     store_in_memory,
 )
@@ -49,20 +48,20 @@ class View:
         return {name: Html(text) for name, text in self.parts.items()}
 
 
-def told(shown: Shown, since: int) -> tuple[str, object]:
-    name, data = shown.news(since).decode().rstrip("\n").split("\n")
+def told(shown: LiveView, since: int) -> tuple[str, object]:
+    name, data = shown.changes_since(since).decode().rstrip("\n").split("\n")
     return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
 
 async def test_a_reader_gets_all_first_and_then_what_is_new(autojump_clock: MockClock) -> None:
-    view, live = View(), Live()
+    view, live = View(), LiveViews()
     shown = live.enter(KEY, view.make)
     await shown.look()
     assert told(shown, 0) == ("parts", {"a": "1", "b": "1"})
-    first = shown.state
+    first = shown.version
     await trio.sleep(LOOK_SECONDS)
     await shown.look()
-    assert shown.state == first, "nothing is new"
+    assert shown.version == first, "nothing is new"
     view.parts = {"a": "1", "b": "2"}
     await trio.sleep(LOOK_SECONDS)
     await shown.look()
@@ -71,7 +70,7 @@ async def test_a_reader_gets_all_first_and_then_what_is_new(autojump_clock: Mock
 
 
 async def test_a_hundred_readers_look_once(autojump_clock: MockClock) -> None:
-    view, live = View(), Live()
+    view, live = View(), LiveViews()
 
     async def read() -> None:
         shown = live.enter(KEY, view.make)
@@ -84,20 +83,20 @@ async def test_a_hundred_readers_look_once(autojump_clock: MockClock) -> None:
         for _ in range(100):
             nursery.start_soon(read)
     assert view.looks <= 11
-    assert live.shown == {}
+    assert live.views == {}
 
 
 async def test_a_store_that_goes_away_is_said_once_and_again_when_it_is_back(
     autojump_clock: MockClock,
 ) -> None:
-    view, live = View(), Live()
+    view, live = View(), LiveViews()
     shown = live.enter(KEY, view.make)
     states = list[tuple[str, object]]()
     for parts in ({"a": "1"}, None, None, {"a": "1"}, {"a": "2"}, {}):
-        before, view.parts = shown.state, parts
+        before, view.parts = shown.version, parts
         await trio.sleep(LOOK_SECONDS)
         await shown.look()
-        if shown.state != before:
+        if shown.version != before:
             states.append(told(shown, before))
     away = ("away", "the store does not answer")
     assert states == [
@@ -106,18 +105,18 @@ async def test_a_store_that_goes_away_is_said_once_and_again_when_it_is_back(
 
 
 async def test_many_views_are_looked_at_less_often(autojump_clock: MockClock) -> None:
-    live = Live()
+    live = LiveViews()
     views = [View() for _ in range(200)]
     for number, view in enumerate(views):
         live.enter(Key("job", "default", may_act=True, job_id=number), view.make)
     with trio.move_on_after(20):
         async with trio.open_nursery() as nursery:
-            for shown in live.shown.values():
+            for shown in live.views.values():
                 nursery.start_soon(forever, shown)
     assert sum(view.looks for view in views) <= 20 * 20 + 200
 
 
-async def forever(shown: Shown) -> None:
+async def forever(shown: LiveView) -> None:
     while True:
         await shown.look()
         await trio.sleep_until(shown.next_local)
@@ -192,9 +191,9 @@ async def test_a_stream_wants_the_right_to_read() -> None:
 
 async def test_an_answer_that_does_not_come_is_not_waited_for(autojump_clock: MockClock) -> None:
     start = trio.current_time()
-    with pytest.raises(seeing.Away):
-        await seeing.in_time(trio.sleep_forever)
-    assert trio.current_time() - start == seeing.ANSWER_SECONDS < 1.0
+    with pytest.raises(views.NoAnswer):
+        await views.in_time(trio.sleep_forever)
+    assert trio.current_time() - start == views.STORE_SECONDS < 1.0
 
 
 def test_rates_are_those_of_the_last_half_minute_and_deleting_is_no_leaving() -> None:
@@ -219,7 +218,7 @@ async def test_samples_are_bounded_and_an_idle_store_is_left_alone(
         return COUNTS
 
     node = StillNode()
-    samples = Samples(plan_of(node, store_in_memory(), counts))
+    samples = Samples(http_deps(node, store_in_memory(), counts))
     node.seen = attrs.evolve(STATUS, busy=0, depth=0)
     for _ in range(SAMPLES_MAX + 10):
         await samples.take()

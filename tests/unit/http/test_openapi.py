@@ -11,8 +11,8 @@ import trio
 
 from musterd.store.job import ClaimRequest, NewJob
 from musterd.web.api.openapi import document
+from musterd.web.api.routes import OPERATIONS
 from musterd.web.api.schemas import COMPONENTS
-from musterd.web.api.table import OPERATIONS
 from musterd.web.api.wish import FIELDS
 from tests.support.web_scene import serving
 

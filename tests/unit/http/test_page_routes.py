@@ -11,10 +11,8 @@ import trio
 from musterd.store import bulk
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import Action, JobState, NewJob
-from musterd.web.api.routes import EVERY
-from musterd.web.api.table import OPERATIONS
-from musterd.web.pages.assets import ASSETS, CONTENT_SECURITY_POLICY
-from musterd.web.ui.table import UI_OPERATIONS
+from musterd.web.api.routes import ALL_OPERATIONS, OPERATIONS, UI_OPERATIONS
+from musterd.web.pages.layout import ASSETS, CONTENT_SECURITY_POLICY
 from tests.support.browsing import FORM, Browser
 from tests.support.web_scene import Web, serving
 
@@ -66,7 +64,7 @@ async def test_what_pages_load_is_kept_for_good_and_open_to_all() -> None:
 
 
 def test_no_route_is_there_twice_and_the_api_does_not_know_those_of_the_page() -> None:
-    places = [(one.method, one.path) for one in EVERY]
+    places = [(one.method, one.path) for one in ALL_OPERATIONS]
     assert len(set(places)) == len(places)
     assert all(one.path.startswith("/ui/") for one in UI_OPERATIONS)
     assert not any(one.path.startswith("/ui") for one in OPERATIONS)
@@ -182,7 +180,7 @@ async def test_a_filter_that_leaves_nothing_to_do_it_to_says_so() -> None:
 async def test_more_than_can_be_done_in_one_go_is_done_in_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("musterd.web.ui.acting.ACT_SECONDS", 0.0)
+    monkeypatch.setattr("musterd.web.ui.actions.ACT_SECONDS", 0.0)
     monkeypatch.setattr(bulk, "BATCH", 40)
     async with serving() as web:
         await web.engine.enqueue([NewJob("report") for _ in range(100)])

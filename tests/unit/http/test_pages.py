@@ -20,12 +20,12 @@ from musterd.manager.scaling.decision import Bound, Limit
 from musterd.store.bulk import Survey
 from musterd.store.job import Action, JobState
 from musterd.store.selection import Candidate
-from musterd.web.pages import job, jobs, nodes, overview, plain, scaling
+from musterd.web.pages import job, jobs, layout, nodes, overview, scaling
 from musterd.web.pages.html import address, el, escaped, join, link
+from musterd.web.pages.jobs import Question, question
 from musterd.web.pages.layout import Frame, View, document
-from musterd.web.pages.question import Question, question
-from musterd.web.pages.sparkline import sparkline
-from musterd.web.pages.words import LIMITS, reason_words, stretches
+from musterd.web.pages.overview import sparkline
+from musterd.web.pages.scaling import LIMITS, reason_words, stretches
 from tests.support.page_scene import (
     COUNTS,
     crew_named,
@@ -55,9 +55,9 @@ def survey_of(text: str) -> Survey:
     return found
 
 
-def listed(text: str) -> jobs.Listed:
+def listed(text: str) -> jobs.JobList:
     which = jobs.Filter((JobState.FAILED,), text, text)
-    return jobs.Listed(which, [record_of(text)], "next", False, COUNTS, [text], text)
+    return jobs.JobList(which, [record_of(text)], "next", False, COUNTS, [text], text)
 
 
 PAGES: dict[str, Callable[[str], View]] = {
@@ -69,10 +69,10 @@ PAGES: dict[str, Callable[[str], View]] = {
     "job": lambda text: job.job(framed(text), job_of(text)),
     "nodes": lambda text: nodes.nodes(framed(text), nodes_of(text)),
     "scaling": lambda text: scaling.scaling(
-        framed(text), scaling.Seen(crew_named(text), (decision(limited_by=text),))
+        framed(text), scaling.ScalingData(crew_named(text), (decision(limited_by=text),))
     ),
-    "refusal": lambda text: plain.refusal(framed(text), HTTPStatus.NOT_FOUND, text),
-    "sign in": lambda text: plain.sign_in(text, wrong=True),
+    "refusal": lambda text: layout.refusal_view(framed(text), HTTPStatus.NOT_FOUND, text),
+    "sign in": lambda text: layout.sign_in_view(text, wrong=True),
 }
 
 
@@ -241,4 +241,4 @@ def test_looks_that_changed_nothing_are_one_line() -> None:
     ],
 )
 def test_after_signing_in_nobody_is_led_elsewhere(place: str, wanted: str) -> None:
-    assert plain.after_sign_in(place) == wanted
+    assert layout.after_sign_in(place) == wanted

@@ -7,7 +7,7 @@ import trio
 from musterd.config.differences import Change, Named
 from musterd.config.reload import Changes
 from musterd.manager.reload.outcome import Refused, Taken
-from musterd.web.api import reload
+from musterd.web.api import node
 from tests.support.web_scene import SETTINGS, serving
 
 KEYS = (
@@ -73,7 +73,7 @@ async def test_who_does_not_wait_is_told_that_it_is_under_way() -> None:
 
 
 async def test_who_waits_waits_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reload, "ANSWER_SECONDS", reload.MARGIN_SECONDS + 0.1)
+    monkeypatch.setattr(node, "ANSWER_SECONDS", node.RELOAD_MARGIN_SECONDS + 0.1)
     async with serving() as web:
         web.node.reload_seconds = 1000.0
         with trio.fail_after(10):

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 
 from musterd.config.credentials import BearerToken
 from musterd.store.job import NewJob
-from musterd.web.server.keys import Keys
+from musterd.web.deps import Keys
 from musterd.web.ui.sessions import SESSION_SECONDS, SESSIONS_MAX, Sessions, cookie
 from tests.support.browsing import Browser
 from tests.support.web_scene import Web, serving

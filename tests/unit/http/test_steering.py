@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
+import trio
+
 from musterd.config.credentials import BearerToken
-from musterd.store.job import JobState
-from musterd.web.api.table import OPERATIONS
-from musterd.web.plan import TargetSeen
+from musterd.store.job import ClaimRequest, NewJob
+from musterd.web.api.routes import OPERATIONS
 from tests.support.web_scene import serving
 
 
@@ -32,7 +35,11 @@ async def test_a_drain_is_accepted_and_seen() -> None:
 
 async def test_a_target_is_shown_as_it_stands() -> None:
     async with serving() as web:
-        web.node.targets["a/b"] = TargetSeen(7, JobState.FAILED, False, 2, (8, 9))
+        await web.engine.enqueue([NewJob("report", target="a/b")] * 3)
+        await web.post("/jobs/1/pause")
+        for _ in range(2):  # the claims meet the jobs behind it
+            request = ClaimRequest(uuid4(), "n1", (1,), 0, 30.0)
+            await web.engine.exchange([], request, trio.current_time())
         halted = (await web.get("/targets/a%2Fb")).json
         free = (await web.get("/targets/x")).json
         assert (await web.get("/targets/%FF")).status == 404
@@ -40,11 +47,11 @@ async def test_a_target_is_shown_as_it_stands() -> None:
     assert halted == {
         "target": "a/b",
         "halted": True,
-        "job_id": 7,
-        "job_state": "failed",
-        "reserved": False,
+        "job_id": 1,
+        "job_state": "paused",
+        "reserved": True,
         "waiting": 2,
-        "next_ids": [8, 9],
+        "next_ids": [2, 3],
     }
     assert (free["halted"], free["job_id"], free["waiting"]) == (False, None, 0)
 

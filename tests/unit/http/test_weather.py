@@ -10,14 +10,13 @@ import pytest
 import trio
 
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.web.api.table import OPERATIONS
-from musterd.web.server import calling
+from musterd.web.api.routes import OPERATIONS
+from musterd.web.server import requests
 from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.support.web_scene import Web, serving
 
 STORELESS = {
     *("status", "workers", "scaling", "openapi", "front", "metrics", "livez", "readyz"),
-    "show_target",  # the scene's targets are in no store
 }
 
 
@@ -82,7 +81,7 @@ async def test_what_was_done_stays_done_where_the_store_goes_away_after_it() -> 
 
 
 async def test_a_store_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(requests, "ANSWER_SECONDS", 0.05)
     async with faulty() as (web, engine):
         engine.faults["job"].append(Fault("slow_reply", 60.0))
         with trio.fail_after(5):

@@ -15,7 +15,7 @@ from musterd.store.reasons import Code
 from musterd.store.standing import JobStanding, Leased, Line, Standing, TargetJob
 from musterd.store.why import why
 from musterd.store.why_report import band_text, why_object, why_text
-from musterd.web.api.why_schema import REASON_SCHEMA, WHY_SCHEMA
+from musterd.web.api.schemas import REASON, WHY
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NASTY = "a\x1b[31m\nb"
@@ -98,9 +98,9 @@ ALL = [
 @pytest.mark.parametrize("one", ALL)
 def test_whatever_is_said_is_as_it_is_described(one: Standing) -> None:
     whole: Any = json.loads(json.dumps(why_object(why(one), "default")))
-    assert list(whole) == WHY_SCHEMA["required"]
+    assert list(whole) == WHY["required"]
     for reason in whole["reasons"]:
-        properties: Any = REASON_SCHEMA["properties"]
+        properties: Any = REASON["properties"]
         assert {"code", "text"} <= set(reason) <= set(properties)
         assert reason["code"] in properties["code"]["enum"]
     assert whole["reasons"]

@@ -1,0 +1,278 @@
+"""What the forms of the page do: to one job, to many after a question, to queue and session.
+
+Each ends in a redirect, so that reloading the page repeats nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+import attrs
+import trio
+from starlette.requests import Request
+from starlette.responses import Response
+
+from musterd.store import bulk
+from musterd.store.bulk import Tally
+from musterd.store.job import Action, JobState
+from musterd.store.report import control_refusal
+from musterd.store.selection import Selection, states_for
+from musterd.web.api.jobs import id_of, no_such_job
+from musterd.web.api.node import halt_queue
+from musterd.web.api.operation import Call, Handler
+from musterd.web.pages.jobs import Filter, Question, Unfinished, question, unfinished
+from musterd.web.pages.layout import after_sign_in, sign_in_view
+from musterd.web.server import requests
+from musterd.web.server.answers import RequestRefused, frame_of, page_answer, plain_frame, redirect
+from musterd.web.server.requests import check_type, read_body, tenant_access
+from musterd.web.ui.sessions import cookie, session_id_of
+
+SURVEY_SECONDS = 5.0  # then the question says "or more"
+ACT_SECONDS = 8.0  # then the page says how far it is, and asks whether to go on
+
+
+def job_action(action: Action) -> Handler:
+    """Gives the handler that does `action` to the job of its path."""
+
+    async def handler(call: Call) -> Response:
+        call, _ = await _read_call(call)
+        job_id = id_of(call)
+        done = await call.tenant.engine.control(action, job_id)
+        if not done.found:
+            raise no_such_job(job_id)
+        if not done.allowed:
+            raise RequestRefused(
+                HTTPStatus.CONFLICT, control_refusal(job_id, action, done.state_before)
+            )
+        did = done_text(action, Tally(done=1, requested=int(done.requested)))
+        return redirect(frame_of(call).at(f"/ui/jobs/{job_id}", did=did))
+
+    return handler
+
+
+def queue_switch(*, pause: bool) -> Handler:
+    """Gives the handler that halts all claims, or lets them go on."""
+
+    async def handler(call: Call) -> Response:
+        call, _ = await _read_call(call)
+        await (halt_queue(call) if pause else call.tenant.engine.resume_queue())
+        return redirect(frame_of(call).at("/"))
+
+    return handler
+
+
+async def confirm(call: Call) -> Response:
+    """Says what is meant, and asks."""
+    call, form = await _read_call(call)
+    wish, frame = read_bulk_request(form), frame_of(call)
+    if not wish.is_all:
+        return page_answer(frame, question(frame, Question(wish.action, wish.which, wish.ids)))
+    engine = call.tenant.engine
+    end_local = trio.current_time() + SURVEY_SECONDS
+    which = await bulk.pin(engine, _selection(wish))
+    found = await bulk.survey(engine, which, None, lambda: trio.current_time() < end_local)
+    asked = Question(wish.action, wish.which, (), found, which.until_id or 0)
+    return page_answer(frame, question(frame, asked))
+
+
+async def act(call: Call) -> Response:
+    """Does it: all that was chosen, or as much of all that fits as there is time for."""
+    call, form = await _read_call(call)
+    wish, frame, engine = read_bulk_request(form), frame_of(call), call.tenant.engine
+    if not wish.is_all:
+        return _back_to_list(call, wish, await bulk.act_on_these(engine, wish.action, wish.ids))
+    if not wish.until_id:
+        raise invalid_field("until: wanted the last job that is meant")
+    end_local = trio.current_time() + ACT_SECONDS
+    which = attrs.evolve(_selection(wish), until_id=wish.until_id)
+
+    def go_on(_: Tally) -> bool:
+        return trio.current_time() < end_local
+
+    order = bulk.Order(wish.action, which, None, go_on, wish.after_id)
+    tally = await bulk.act(engine, order)
+    if not tally.stopped:
+        return _back_to_list(call, wish, tally)
+    asked = Question(wish.action, wish.which, until_id=wish.until_id)
+    return page_answer(frame, unfinished(frame, Unfinished(asked, tally, tally.through_id)))
+
+
+def _selection(wish: BulkRequest) -> Selection:
+    """The jobs that fit and can be told to do that."""
+    which, allowed = wish.which, states_for(wish.action)
+    states = tuple(one for one in allowed if not which.states or one in which.states)
+    return Selection(
+        states,
+        (which.kind,) if which.kind else (),
+        (which.target,) if which.target else (),
+    )
+
+
+def _back_to_list(call: Call, wish: BulkRequest, tally: Tally) -> Response:
+    """Back to the list as it was filtered."""
+    did = done_text(wish.action, tally)
+    return redirect(frame_of(call).at("/ui/jobs", **wish.which.query, did=did))
+
+
+async def _read_call(call: Call) -> tuple[Call, Form]:
+    """The form, and the call at the tenant of its tenant."""
+    form = await read_form(call.request)
+    return attrs.evolve(call, tenant=tenant_access(call.site, form.tenant)), form
+
+
+async def sign_in(call: Call) -> Response:
+    """A token becomes a session; without tokens everybody is in already."""
+    form = await read_form(call.request)
+    after = after_sign_in(form.text("next"))
+    keys, headers = call.site.deps.keys, call.request.headers
+    if not keys.tokens:
+        return redirect(after)
+    # Headers are read as Latin-1, of whatever bytes they have.
+    given = form.text("token").strip().encode("utf-8", "replace").decode("latin-1")
+    holder = keys.holder(f"Bearer {given}")
+    if holder is None:
+        frame = plain_frame(call.site.deps.node.status())
+        return page_answer(frame, sign_in_view(after, wrong=True), HTTPStatus.UNAUTHORIZED)
+    return redirect(after, {"set-cookie": cookie(headers, call.site.sessions.begin(holder))})
+
+
+async def show_first_view(_call: Call) -> Response:
+    """Whoever comes back to where a form was sent from."""
+    await trio.lowlevel.checkpoint()
+    return redirect("/")
+
+
+async def sign_out(call: Call) -> Response:
+    await read_form(call.request)
+    session_id = session_id_of(call.request.headers)
+    if session_id is not None:
+        call.site.sessions.end(session_id)
+    return redirect("/", {"set-cookie": cookie(call.request.headers, "")})
+
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+FORM_BYTES_MAX = 65_536
+FIELDS_MAX = 300
+IDS_MAX = 200
+_DONE = re.compile(r"(cancel|pause|resume|release|clear)\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+
+
+@attrs.frozen
+class Form:
+    fields: Mapping[str, Sequence[str]]
+
+    def text(self, name: str) -> str:
+        """The one value of a field; empty where there is none."""
+        found = self.fields.get(name, ("",))
+        if len(found) > 1:
+            raise invalid_field(f"{name}: given twice, wanted once")
+        return found[0]
+
+    @property
+    def tenant(self) -> str | None:
+        return read_optional_name("tenant", self.text("tenant"))
+
+
+@attrs.frozen
+class BulkRequest:
+    """What is to be done to many jobs: to those of `ids`, or to all that fit, from behind
+    `after_id` up to `until_id`.
+    """
+
+    action: Action
+    which: Filter
+    is_all: bool
+    ids: Sequence[int]
+    until_id: int
+    after_id: int
+
+
+async def read_form(request: Request) -> Form:
+    """Raises `Refused`."""
+    check_type(request.headers.get("content-type", ""), FORM_TYPE)
+    raw = await read_body(request, FORM_BYTES_MAX)
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+        )
+    except ValueError:
+        raise invalid_field("the form cannot be read") from None
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return Form(fields)
+
+
+def read_bulk_request(form: Form) -> BulkRequest:
+    """Reads all of it before anything is done. Raises `Refused`."""
+    return BulkRequest(
+        _action(form.text("action")),
+        Filter(
+            _states(form.fields.get("state", ())),
+            read_optional_name("kind", form.text("kind")),
+            read_optional_name("target", form.text("target")),
+        ),
+        form.text("which") == "all",
+        _ids(form.fields.get("id", ())),
+        _position("until", form.text("until")),
+        _position("after", form.text("after")),
+    )
+
+
+def read_optional_name(field: str, text: str) -> str | None:
+    """A kind, a target or a tenant; empty fields of a form count as not given."""
+    try:
+        return requests.read_name(text) if text else None
+    except ValueError as error:
+        raise invalid_field(f"{field}: {error}") from None
+
+
+def invalid_field(said: str) -> RequestRefused:
+    return RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, said)
+
+
+def done_text(action: Action, tally: Tally) -> str:
+    """What was done, as it stands in the address of the page that says so."""
+    return f"{action.value}.{tally.done}.{tally.requested}.{tally.skipped}"
+
+
+def read_done(text: str) -> tuple[Action, Tally] | None:
+    found = _DONE.fullmatch(text)
+    if found is None:
+        return None
+    done, requested, skipped = (int(found[place]) for place in (2, 3, 4))
+    return Action(found[1]), Tally(done=max(done, requested), requested=requested, changed=skipped)
+
+
+def _action(text: str) -> Action:
+    try:
+        return Action(text)
+    except ValueError:
+        raise invalid_field("action: wanted cancel, pause, resume, release or clear") from None
+
+
+def _states(given: Sequence[str]) -> tuple[JobState, ...]:
+    try:
+        return tuple(dict.fromkeys(map(requests.read_state, given)))
+    except ValueError as error:
+        raise invalid_field(f"state: {error}") from None
+
+
+def _ids(given: Sequence[str]) -> Sequence[int]:
+    if len(given) > IDS_MAX:
+        raise invalid_field(f"id: at most {IDS_MAX} jobs can be chosen one by one")
+    try:
+        return sorted({requests.read_job_id(text) for text in given})
+    except ValueError as error:
+        raise invalid_field(f"id: {error}") from None
+
+
+def _position(name: str, text: str) -> int:
+    """A job's id, or 0."""
+    try:
+        return requests.read_job_id(text) if text not in ("", "0") else 0
+    except ValueError as error:
+        raise invalid_field(f"{name}: {error}") from None
