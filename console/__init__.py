@@ -1,6 +1,6 @@
-"""console: the command line, and the one place where a node is wired.
+"""console: the command line, and the wiring of a node.
 
-One verb, one function; what a verb needs is imported when it runs, so that --help is quick.
+One verb, one function; a verb imports what it needs when it runs, so that --help is quick.
 """
 
 from musterd.console.app import main

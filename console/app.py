@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from musterd import __version__
-from musterd.console.given import Given, Verbs
+from musterd.console.command import CommandLine, Verbs
 
 # In the order in which people meet them: each verb, and the module that has it.
 SECTIONS: Mapping[str, Mapping[str, str]] = {
@@ -17,7 +17,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "enqueue": "verbs.enqueue",
         "jobs": "verbs.jobs",
         "job": "verbs.jobs",
-        "why": "verbs.why",
+        "why": "verbs.jobs",
         "events": "verbs.events",
         "cancel": "verbs.control",
         "pause": "verbs.control",
@@ -30,17 +30,17 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "run": "verbs.run",
         "status": "verbs.status",
         "top": "top.verb",
-        "doctor": "verbs.doctor",
-        "verify": "verbs.verify",
+        "doctor": "doctor.verb",
+        "verify": "verify.verb",
         "nodes": "verbs.nodes",
-        "duties": "verbs.duties",
-        "scaling": "verbs.scaling",
-        "simulate": "verbs.simulate",
-        "tune": "verbs.tune",
+        "duties": "verbs.nodes",
+        "scaling": "verbs.daemon",
+        "simulate": "simulate.verb",
+        "tune": "simulate.verb",
         "queue": "verbs.queue",
         "schedules": "verbs.schedules",
-        "reload": "verbs.reload",
-        "drain": "verbs.drain",
+        "reload": "verbs.daemon",
+        "drain": "verbs.daemon",
     },
     "Setting up": {
         "demo": "verbs.demo",
@@ -48,8 +48,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "kinds": "verbs.kinds",
         "config": "verbs.config",
         "db": "verbs.db",
-        "completion": "verbs.completion",
-        "version": "verbs.version",
+        "completion": "verbs.program",
+        "version": "verbs.program",
     },
 }
 HOMES = {verb: home for verbs in SECTIONS.values() for verb, home in verbs.items()}
@@ -110,7 +110,7 @@ def musterd(context: click.Context) -> None:
     Try `musterd demo`, or `musterd run` in one terminal and `musterd enqueue report --wait` in
     another.
     """
-    context.ensure_object(Given)
+    context.ensure_object(CommandLine)
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         context.color = False
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from musterd.config.settings import Settings
-    from musterd.console.given import Given
+    from musterd.console.command import CommandLine
     from musterd.store.board import BoardJob
     from musterd.store.engine import Engine
 
@@ -26,7 +26,7 @@ SECONDS_MAX = 0.4  # for a look into the store; then the shell gets nothing
 JOBS_MAX = 50
 
 Offer = CompletionItem
-Find = Callable[["Given", click.Context], Iterable[Offer]]
+Find = Callable[["CommandLine", click.Context], Iterable[Offer]]
 Completer = Callable[[click.Context, click.Parameter, str], list[Offer]]
 
 
@@ -43,34 +43,34 @@ def _completer(find: Find) -> Completer:
     return complete
 
 
-def _given(context: click.Context) -> Given:
-    from musterd.console.given import Given
+def _given(context: click.Context) -> CommandLine:
+    from musterd.console.command import CommandLine
 
-    return context.find_root().ensure_object(Given)
+    return context.find_root().ensure_object(CommandLine)
 
 
-def _kinds(given: Given, _context: click.Context) -> Iterable[Offer]:
+def _kinds(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(name) for name in sorted(given.catalog(given.settings()))]
 
 
-def _tenants(given: Given, _context: click.Context) -> Iterable[Offer]:
+def _tenants(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(name) for name in given.load().settings.tenants]
 
 
-def _schedules(given: Given, _context: click.Context) -> Iterable[Offer]:
+def _schedules(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
     from musterd.config.schedules import of_tenant
 
     settings = given.settings()
     return [Offer(name) for name in of_tenant(settings.schedules, settings.tenant)]
 
 
-def _settings(_given: Given, _context: click.Context) -> Iterable[Offer]:
+def _settings(_given: CommandLine, _context: click.Context) -> Iterable[Offer]:
     from musterd.config.settings import keys
 
     return [Offer(f"{key}=") for key in keys()]
 
 
-def _jobs(given: Given, context: click.Context) -> Iterable[Offer]:
+def _jobs(given: CommandLine, context: click.Context) -> Iterable[Offer]:
     """Those that the verb can do something about."""
     from musterd.store.job import Action
     from musterd.store.selection import states_for
@@ -81,11 +81,11 @@ def _jobs(given: Given, context: click.Context) -> Iterable[Offer]:
     return [Offer(str(job.id), help=f"{job.kind} {job.state.value}") for job in found[:JOBS_MAX]]
 
 
-def _targets(given: Given, _context: click.Context) -> Iterable[Offer]:
+def _targets(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(name) for name in sorted({job.target for job in _on_board(given) if job.target})]
 
 
-def _on_board(given: Given) -> tuple[BoardJob, ...]:
+def _on_board(given: CommandLine) -> tuple[BoardJob, ...]:
     settings = given.settings()
     if not _is_there(settings):
         return ()

@@ -1,14 +1,18 @@
-"""Reading the log of events from the store: the newest, those since, those to come."""
+"""Reading the log of events: from the store, or from lines that `musterd events --json` wrote."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+from musterd.store.events import Event
 
 if TYPE_CHECKING:
-    from musterd.store.events import Event, EventFilter, EventLog, EventPage
+    from musterd.store.events import EventFilter, EventLog, EventPage
+
 
 WINDOW = 2_000  # positions looked through at first, on the way back
 WINDOW_GROWTH = 4
@@ -16,7 +20,7 @@ LOOK_SECONDS = 0.2
 AWAY_SECONDS = 1.0
 
 
-async def ordered(log: EventLog) -> int:
+async def order_all(log: EventLog) -> int:
     """Puts everything in order that has been written; gives the newest position."""
     from musterd.store.events import ORDERED_AT_ONCE
 
@@ -96,3 +100,74 @@ async def events_to_come(
             if page.more:
                 continue
         await trio.sleep(pause)
+
+
+ID_MAX = 2**63 - 1
+
+
+class InvalidLog(ValueError):
+    """What was given is no log of events; says which line is wrong, and how."""
+
+
+def events_of(lines: Iterable[str], tenant: str | None) -> Iterator[Event]:
+    """The events of one tenant; None = all must be of the same. Lines that say by `record` that
+    they are something else, as in a history for the checker of the tests, are skipped. Raises
+    NoLog.
+    """
+    seen = tenant
+    for number, line in enumerate(lines, start=1):
+        if line.isspace():
+            continue
+        told = _parse_line(number, line)
+        if told.get("record", "event") != "event":
+            continue
+        whose = told.get("tenant", seen)
+        if seen is not None and whose != seen:
+            if tenant is not None:
+                continue
+            raise InvalidLog(f"line {number} is of tenant {whose!r}, others are of {seen!r}")
+        seen = whose
+        yield _parse_event(number, told)
+
+
+def _parse_line(number: int, line: str) -> Mapping[str, Any]:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidLog(f"line {number} is no JSON: {error}") from None
+    if not isinstance(told, dict):
+        raise InvalidLog(f"line {number} is no object")
+    return cast("Mapping[str, Any]", told)
+
+
+def _parse_event(number: int, told: Mapping[str, Any]) -> Event:
+    get = told.get
+    id_, at, type_, job_id = get("id"), get("at"), get("type"), get("job_id")
+    data, kind, target = get("data"), get("kind"), get("target")
+    if id_ is None or not _is_id(id_):
+        raise InvalidLog(f"line {number}: `id` is no position")
+    if not isinstance(type_, str):
+        raise InvalidLog(f"line {number}: `type` is no text")
+    if job_id is not None and not _is_id(job_id):
+        raise InvalidLog(f"line {number}: `job_id` is no id")
+    if not (kind is None or isinstance(kind, str)) or not (
+        target is None or isinstance(target, str)
+    ):
+        raise InvalidLog(f"line {number}: `kind` or `target` is no text")
+    if data is not None and not isinstance(data, dict):
+        raise InvalidLog(f"line {number}: `data` is no object")
+    return Event(id_, _parse_time(number, at), type_, job_id, kind, target, data or {})
+
+
+def _is_id(value: object) -> bool:
+    return type(value) is int and 0 < value <= ID_MAX
+
+
+def _parse_time(number: int, text: object) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text if isinstance(text, str) else "")
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidLog(f"line {number}: `at` is no time with a zone")
+    return moment

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from musterd.console.exits import Complaint, Exit
+from musterd.console.output import Complaint, Exit
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings

@@ -1,5 +1,4 @@
-"""bench: what this machine gives with this store, measured on a store for the occasion.
+"""bench: how fast this machine is with this store, measured on a store of its own.
 
-`figures` holds what came of it and `telling` says it: both pure. `circumstances` makes settings,
-`kinds` the work, `marks` notes times, `course` goes through the phases.
+`measurement` measures; `report`, which is pure, says what came of it.
 """

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.exits import Complaint, Exit
-from musterd.console.given import Given, Verb
-from musterd.console.out import LiveLine, complain, print_json, say
-from musterd.console.times import read_delay
+from musterd.console.command import CommandLine, Verb, read_delay
+from musterd.console.output import Complaint, Exit, LiveLine, complain, print_json, say
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
-    from musterd.console.bench.course import Course
-    from musterd.console.bench.figures import Found, Order
+    from musterd.console.bench.measurement import Measurement
+    from musterd.console.bench.report import Findings, Plan
 
 JOBS_MAX, WORKERS_MAX, PICK_UPS_MAX = 1_000_000, 1_000, 10_000
 WITHIN_SECONDS_MIN, WITHIN_SECONDS_MAX = 1.0, 3_600.0
@@ -60,7 +58,7 @@ def read_within(context: click.Context, option: click.Parameter, text: str) -> f
 )
 @click.pass_obj
 def bench(
-    given: Given, /, jobs: int, workers: int | None, pick_ups: int, within_seconds: float
+    given: CommandLine, /, jobs: int, workers: int | None, pick_ups: int, within_seconds: float
 ) -> None:
     """Measure how fast this machine is with this store.
 
@@ -68,11 +66,11 @@ def bench(
     the configured file, which is gone afterwards: no queue is touched. The jobs do nothing. Exits
     1 if it was cut short.
     """
-    from musterd.console.bench.figures import Found, Order
+    from musterd.console.bench.report import Findings, Plan
 
     own = given.settings()
     crew = workers or min(own.workers.max_count, WORKERS_MAX)
-    order, found = Order(jobs, crew, pick_ups, within_seconds), Found()
+    order, found = Plan(jobs, crew, pick_ups, within_seconds), Findings()
     try:
         _run(own, order, found, live=sys.stdout.isatty() and not given.json)
     finally:
@@ -84,23 +82,23 @@ def bench(
         raise click.exceptions.Exit(Exit.UNAVAILABLE)
 
 
-def _run(own: Settings, order: Order, found: Found, *, live: bool) -> None:
+def _run(own: Settings, order: Plan, found: Findings, *, live: bool) -> None:
     import secrets
     import time
 
     import trio
 
-    from musterd.console.bench.course import Course
+    from musterd.console.bench.measurement import Measurement
     from musterd.manager.log import set_up_log
     from musterd.store.scratch import scratch_name
 
     log = set_up_log("error", own.log.format, time.monotonic)
     name = scratch_name(secrets.token_hex(4))
-    course = Course(order, own, name, found, log, time.perf_counter)
+    course = Measurement(order, own, name, found, log, time.perf_counter)
     trio.run(_perform, course, LiveLine() if live else None)
 
 
-async def _perform(course: Course, live: LiveLine | None) -> None:
+async def _perform(course: Measurement, live: LiveLine | None) -> None:
     import trio
 
     async with trio.open_nursery() as nursery:
@@ -110,10 +108,10 @@ async def _perform(course: Course, live: LiveLine | None) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def _redraw(course: Course, live: LiveLine) -> None:
+async def _redraw(course: Measurement, live: LiveLine) -> None:
     import trio
 
-    from musterd.console.bench.telling import progress_text
+    from musterd.console.bench.report import progress_text
 
     try:
         while True:
@@ -123,15 +121,15 @@ async def _redraw(course: Course, live: LiveLine) -> None:
         live.done()
 
 
-def _report(order: Order, found: Found, *, as_json: bool) -> None:
+def _report(order: Plan, found: Findings, *, as_json: bool) -> None:
     """Says what there is; complains where that is not all."""
     import platform
 
     from musterd import __version__
-    from musterd.console.bench.circumstances import cores
-    from musterd.console.bench.telling import Machine, cut_text, report_lines, report_object
+    from musterd.console.bench.measurement import core_count
+    from musterd.console.bench.report import Machine, cut_text, report_lines, report_object
 
-    machine = Machine(__version__, platform.python_version(), cores())
+    machine = Machine(__version__, platform.python_version(), core_count())
     if as_json:
         print_json(report_object(order, found, machine))
     else:

@@ -1,1 +1,1 @@
-"""What `musterd doctor` looks at: facts are gathered at the edges, pure functions judge them."""
+"""What `musterd doctor` checks: facts are gathered at the edges, pure functions judge them."""

@@ -1,11 +1,15 @@
-"""What an examination finds, and how one is made up: values."""
+"""What a check finds, what a check is, and the setup that is examined: values."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Literal
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import attrs
+
+from musterd.catalog.kinds import Catalog
+from musterd.config.settings import Settings
 
 Level = Literal["ok", "warn", "fail"]
 NAMES = (
@@ -54,3 +58,31 @@ def warn(name: str, found: str, wanted: str, advice: str) -> Finding:
 
 def fail(name: str, found: str, wanted: str, advice: str) -> Finding:
     return Finding(name, "fail", found, wanted, advice)
+
+
+class ProgramResult(NamedTuple):
+    """A program that has ended."""
+
+    code: int
+    out: str
+
+
+@attrs.frozen
+class Setup:
+    """`settings` are the node's own, `tenants` the names of those to look at. `kinds` looks at each
+    kind as it is on this machine, `hooks` says which functions of the settings are broken; both
+    block. `origins` say where each setting comes from. `run` runs a program.
+    """
+
+    settings: Settings
+    tenants: Sequence[str]
+    origins: Mapping[str, str]
+    environ: Mapping[str, str] = attrs.field(repr=False)
+    kinds: Callable[[], Catalog]
+    hooks: Callable[[], Mapping[str, str]]
+    wall_clock: Callable[[], float]
+    monotonic: Callable[[], float]
+    run: Callable[[Sequence[str]], Awaitable[ProgramResult]]
+    unit: str = "musterd.service"
+    has_systemd: bool = False
+    mounts: Path = Path("/proc/self/mountinfo")

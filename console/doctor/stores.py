@@ -1,4 +1,4 @@
-"""The checks of the stores: each is opened once, and what can be asked of it is asked."""
+"""The checks of the stores, each of which is opened once; and whether its nodes agree."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import trio
 from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
-from musterd.console.doctor import embedded, nodes, server, tables
-from musterd.console.doctor.finding import Check, Finding, fail, ok, warn
-from musterd.console.doctor.patient import Patient
-from musterd.store.engine import Engine, SchemaState
+from musterd.console.doctor import embedded, postgres
+from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
+from musterd.store.disagreement import warnings
+from musterd.store.engine import EXCHANGES_AT_ONCE, Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.nodes import NodeRecord
 from musterd.store.opening import Stores
+from musterd.store.vitals import Connections
+from musterd.store.words import cut, duration_text, one_line, plural
 
 GROUP = "store"
 FILE_SECONDS = 5.0  # for the check of an embedded file
@@ -42,7 +45,7 @@ class Store:
     has_schema: bool = False
 
 
-def stores_of(patient: Patient) -> list[Store]:
+def stores_of(patient: Setup) -> list[Store]:
     """Opens nothing. Raises ConfigError where a URL cannot be read."""
     made = Stores(patient.wall_clock, Random(0))  # pauses after failures: nobody waits for them
     all_urls = Counter(
@@ -64,16 +67,18 @@ async def close_all(stores: Sequence[Store]) -> None:
 
 
 def opening_checks(stores: Sequence[Store]) -> list[Check]:
-    return [_check(one, "store", partial(_open, one)) for one in stores]
+    return [_check(one, "store", partial(_check_open, one)) for one in stores]
 
 
-def open_checks(stores: Sequence[Store], patient: Patient) -> list[Check]:
+def open_checks(stores: Sequence[Store], patient: Setup) -> list[Check]:
     """Of those that could be opened."""
     found: list[Check] = []
     for one in stores:
         if one.is_open:
             found += (
-                _of_file(one, patient) if one.engine.name == "sqlite" else _of_server(one, patient)
+                _file_checks(one, patient)
+                if one.engine.name == "sqlite"
+                else _server_checks(one, patient)
             )
     return found
 
@@ -82,7 +87,7 @@ def _check(one: Store, name: str, look: Look) -> Check:
     return Check(name, GROUP, look, one.tenant)
 
 
-async def _open(one: Store) -> list[Finding]:
+async def _check_open(one: Store) -> list[Finding]:
     if one.url.startswith("sqlite:") and not sqlite_path(one.url).exists():
         await trio.lowlevel.checkpoint()
         return [ok("store", f"{one.engine.where}: there is no file yet; the daemon makes it")]
@@ -113,7 +118,7 @@ def judge_schema(state: SchemaState, settings: Settings) -> Finding:
     return fail(name, said, wanted, "run `musterd db migrate`: store.migrate is off")
 
 
-def _of_file(one: Store, patient: Patient) -> list[Check]:
+def _file_checks(one: Store, patient: Setup) -> list[Check]:
     path = str(sqlite_path(one.url).resolve())
 
     async def file() -> Iterable[Finding]:
@@ -126,85 +131,152 @@ def _of_file(one: Store, patient: Patient) -> list[Check]:
 
     looks: dict[str, Look] = {"file": file, "file system": file_system}
     if one.has_schema:
-        looks["nodes"] = partial(_nodes, one)
+        looks["nodes"] = partial(_check_nodes, one)
     return [_check(one, name, look) for name, look in looks.items()]
 
 
-def _of_server(one: Store, patient: Patient) -> list[Check]:
+def _server_checks(one: Store, patient: Setup) -> list[Check]:
     looks: dict[str, Look] = {}
     if one.leads:
         looks |= {
-            "server": lambda: _server(one),
-            "session": lambda: _session(one),
-            "clock": lambda: _clock(one, patient),
-            "horizon": lambda: _horizon(one),
-            "replication": lambda: _replication(one),
-            "connections": lambda: _connections(one),
+            "server": lambda: _check_server(one),
+            "session": lambda: _check_session(one),
+            "clock": lambda: _check_clock(one, patient),
+            "horizon": lambda: _check_horizon(one),
+            "replication": lambda: _check_replication(one),
+            "connections": lambda: _check_connections(one),
         }
     if one.has_schema:
         looks |= {
-            "rights": lambda: _rights(one),
-            "autovacuum": lambda: _tables(one),
-            "nodes": lambda: _nodes(one),
+            "rights": lambda: _check_rights(one),
+            "autovacuum": lambda: _check_tables(one),
+            "nodes": lambda: _check_nodes(one),
         }
     return [_check(one, name, look) for name, look in looks.items()]
 
 
-async def _server(one: Store) -> Iterable[Finding]:
+async def _check_server(one: Store) -> Iterable[Finding]:
     found = await one.engine.vitals.server()
     if found is None:
         return []
-    return [*server.judge_server(found), *server.judge_durability(found)]
+    return [*postgres.judge_server(found), *postgres.judge_durability(found)]
 
 
-async def _session(one: Store) -> Iterable[Finding]:
+async def _check_session(one: Store) -> Iterable[Finding]:
     vitals = one.engine.vitals
     mode, found = await vitals.pool_mode(), await vitals.server()
-    told = server.judge_pooler(mode, one.settings)
-    return told if found is None else [*told, *server.judge_session(found, mode, one.settings)]
+    told = postgres.judge_pooler(mode, one.settings)
+    return told if found is None else [*told, *postgres.judge_session(found, mode, one.settings)]
 
 
-async def _clock(one: Store, patient: Patient) -> Iterable[Finding]:
+async def _check_clock(one: Store, patient: Setup) -> Iterable[Finding]:
     await one.engine.vitals.now()  # the connection is made, so that the next question is quick
     before = patient.wall_clock()
     theirs = await one.engine.vitals.now()
     after = patient.wall_clock()
-    return server.judge_clock((before + after) / 2 - theirs, (after - before) / 2)
+    return postgres.judge_clock((before + after) / 2 - theirs, (after - before) / 2)
 
 
-async def _horizon(one: Store) -> Iterable[Finding]:
-    return tables.judge_horizon(await one.engine.vitals.holders())
+async def _check_horizon(one: Store) -> Iterable[Finding]:
+    return postgres.judge_horizon(await one.engine.vitals.holders())
 
 
-async def _replication(one: Store) -> Iterable[Finding]:
+async def _check_replication(one: Store) -> Iterable[Finding]:
     found = await one.engine.vitals.replication()
-    return [] if found is None else server.judge_replication(found)
+    return [] if found is None else postgres.judge_replication(found)
 
 
-async def _connections(one: Store) -> Iterable[Finding]:
+async def _check_connections(one: Store) -> Iterable[Finding]:
     found = await one.engine.vitals.connections()
     if found is None:
         return []
     live = 0
     if one.has_schema:
         live = sum(node.is_live for node in await one.engine.nodes())
-    return nodes.judge_connections(found, live, one.sharing, one.settings)
+    return judge_connections(found, live, one.sharing, one.settings)
 
 
-async def _rights(one: Store) -> Iterable[Finding]:
+async def _check_rights(one: Store) -> Iterable[Finding]:
     vitals = one.engine.vitals
     found, missing = await vitals.server(), await vitals.missing_rights()
-    return [] if found is None else server.judge_rights(missing, found)
+    return [] if found is None else postgres.judge_rights(missing, found)
 
 
-async def _tables(one: Store) -> Iterable[Finding]:
+async def _check_tables(one: Store) -> Iterable[Finding]:
     vitals = one.engine.vitals
     found, ours = await vitals.server(), await vitals.tables()
     if found is None:
         return []
     schema = one.settings.store.schema
-    return [*tables.judge_autovacuum(found, ours, schema), *tables.judge_tables(ours)]
+    return [*postgres.judge_autovacuum(found, ours, schema), *postgres.judge_tables(ours)]
 
 
-async def _nodes(one: Store) -> Iterable[Finding]:
-    return nodes.judge_nodes(await one.engine.nodes())
+async def _check_nodes(one: Store) -> Iterable[Finding]:
+    return judge_nodes(await one.engine.nodes())
+
+
+WIDTH = 200
+LEASE_CONNECTIONS_MAX = 2
+LISTENING = 1
+
+
+def judge_nodes(nodes: Sequence[NodeRecord]) -> list[Finding]:
+    name = "nodes"
+    live = [node for node in nodes if node.is_live]
+    dead = [node for node in nodes if not node.is_live]
+    found = [
+        warn(name, said, "the same on all nodes", "finish the deployment, or reload the others")
+        for said in warnings(nodes)
+    ]
+    if not live:
+        advice = "start one: `musterd run`, or systemctl start musterd"
+        found.append(warn(name, "no node is alive: nothing runs", "one at least", advice))
+    for node in dead:
+        said = f"{cut(one_line(node.name), WIDTH)} died {duration_text(node.silent_seconds)} ago"
+        found.append(warn(name, said, "a node that leaves cleanly", "look at its log"))
+    return found or [ok(name, f"{plural(len(live), 'node')}, all of one version and configuration")]
+
+
+def judge_connections(
+    found: Connections, live_nodes: int, tenants: int, settings: Settings
+) -> list[Finding]:
+    """`tenants`: how many of each node share this database's connections. A node that is not alive
+    is counted too where none is: it will come.
+    """
+    name, nodes = "connections", max(1, live_nodes)
+    each = node_connections(tenants, settings)
+    faults = [
+        *_limit_faults(
+            "max_connections", found.most - found.reserved, found.used, found, nodes * each
+        ),
+        *_limit_faults("the role's limit", found.role_limit, found.role_used, found, nodes * each),
+        *_limit_faults(
+            "the database's limit", found.database_limit, found.database_used, found, nodes * each
+        ),
+    ]
+    room = found.most - found.reserved
+    said = f"{found.used} of {room} in use; {plural(nodes, 'node')} may open {nodes * each}"
+    return faults or [ok(name, said)]
+
+
+def node_connections(tenants: int, settings: Settings) -> int:
+    """The most that a node opens to one database: see `store.postgres.hub`."""
+    pool = settings.store.pool_size
+    exchanges = max(EXCHANGES_AT_ONCE, min(tenants + 1, pool))
+    return pool + exchanges + min(tenants, LEASE_CONNECTIONS_MAX) + LISTENING
+
+
+def _limit_faults(
+    what: str, most: int, used: int, found: Connections, wanted: int
+) -> list[Finding]:
+    """A limit of -1 is none. What others have now they may have again."""
+    if most < 0:
+        return []
+    advice = "raise it, lower store.pool_size, or put a pooler in between"
+    if used >= most:
+        return [fail("connections", f"{used} of {most} ({what}) are in use", "room", advice)]
+    needed = max(0, used - found.ours) + wanted
+    if needed <= most:
+        return []
+    said = f"the nodes may open {wanted}, others have {needed - wanted}, {what} leaves {most}"
+    return [warn("connections", said, f"room for {needed}", advice)]

@@ -19,24 +19,23 @@ from musterd.config.credentials import find_credential, resolve_http_tokens, res
 from musterd.config.settings import keys
 from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
-from musterd.console.doctor import machine, systemd
-from musterd.console.doctor.finding import Check, Finding, fail, ok, warn
-from musterd.console.doctor.leases import judge_leases
-from musterd.console.doctor.patient import Patient
-from musterd.console.doctor.work import (
+from musterd.console.doctor import machine
+from musterd.console.doctor.configuration import (
     judge_hooks,
     judge_kinds,
+    judge_leases,
     judge_schedules,
     judge_signing,
     judge_zones,
 )
+from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
 
 T = TypeVar("T")
 _LINE = re.compile(r":\d+$")
 CONFIGURATION, MACHINE = "configuration", "machine"
 
 
-def checks(patient: Patient) -> list[Check]:
+def checks(patient: Setup) -> list[Check]:
     """In the order in which they are told."""
     settings = patient.settings
     return [
@@ -69,7 +68,7 @@ def _in_thread(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
     return looked
 
 
-def _secrets(patient: Patient) -> list[Finding]:
+def _secrets(patient: Setup) -> list[Finding]:
     """Raises ConfigError where one cannot be read."""
     settings, environ = patient.settings, patient.environ
     for name in patient.tenants:
@@ -80,16 +79,16 @@ def _secrets(patient: Patient) -> list[Finding]:
     return [*judge_signing(settings, bool(signing))] or [ok("secrets", said)]
 
 
-def _schedules(patient: Patient) -> list[Finding]:
+def _schedules(patient: Setup) -> list[Finding]:
     found = judge_schedules(patient.settings.schedules, patient.wall_clock())
     return [*judge_zones(len(available_timezones())), *found]
 
 
-def _permissions(patient: Patient) -> list[Finding]:
+def _permissions(patient: Setup) -> list[Finding]:
     return machine.judge_permissions(list(_given_files(patient)))
 
 
-def _given_files(patient: Patient) -> Iterator[machine.GivenFile]:
+def _given_files(patient: Setup) -> Iterator[machine.GivenFile]:
     for key, path in _secret_paths(patient):
         yield from _given(path, key, True)
     secret = set(_files_with_secrets(patient))
@@ -109,7 +108,7 @@ def _given(path: Path, key: str, is_secret: bool) -> Iterator[machine.GivenFile]
     yield machine.GivenFile(str(path), key, mode, is_secret)
 
 
-def _secret_paths(patient: Patient) -> Iterator[tuple[str, Path]]:
+def _secret_paths(patient: Setup) -> Iterator[tuple[str, Path]]:
     settings = patient.settings
     named = {
         "store.url_file": settings.store.url_file,
@@ -123,14 +122,14 @@ def _secret_paths(patient: Patient) -> Iterator[tuple[str, Path]]:
             yield key, find_credential(name, patient.environ) or Path(name)
 
 
-def _files_with_secrets(patient: Patient) -> Iterator[str]:
+def _files_with_secrets(patient: Setup) -> Iterator[str]:
     for key, origin in patient.origins.items():
         mask, value = _masked(patient, key)
         if mask is not None and value and mask(value) != value:
             yield _LINE.sub("", origin)
 
 
-def _masked(patient: Patient, key: str) -> tuple[Callable[[str], str] | None, str]:
+def _masked(patient: Setup, key: str) -> tuple[Callable[[str], str] | None, str]:
     """How a setting is masked, and its value."""
     section, _, name = key.partition(".")
     attribute = keys().get(key)
@@ -143,20 +142,20 @@ def _masked(patient: Patient, key: str) -> tuple[Callable[[str], str] | None, st
     return None, ""
 
 
-async def _systemd(patient: Patient) -> Iterable[Finding]:
+async def _systemd(patient: Setup) -> Iterable[Finding]:
     if not patient.has_systemd:
         await trio.lowlevel.checkpoint()
         return [ok("systemd", "does not run here")]
-    names = ",".join(systemd.PROPERTIES)
+    names = ",".join(machine.PROPERTIES)
     done = await patient.run(["systemctl", "show", patient.unit, f"--property={names}"])
     if done.code != 0:
         said, advice = f"systemctl show ended with {done.code}", "may you ask systemd?"
         return [warn("systemd", said, "the unit's properties", advice)]
-    shown = systemd.properties(done.out)
-    return systemd.judge_unit(patient.unit, shown, patient.settings) + _units_files(patient, shown)
+    shown = machine.properties(done.out)
+    return machine.judge_unit(patient.unit, shown, patient.settings) + _units_files(patient, shown)
 
 
-def _units_files(patient: Patient, shown: Mapping[str, str]) -> list[Finding]:
+def _units_files(patient: Setup, shown: Mapping[str, str]) -> list[Finding]:
     limit = shown.get("LimitNOFILESoft", "")
     if shown.get("LoadState") != "loaded" or not limit.isdigit():
         return []
@@ -164,13 +163,13 @@ def _units_files(patient: Patient, shown: Mapping[str, str]) -> list[Finding]:
     return [attrs.evolve(one, name="systemd") for one in judged if one.level != "ok"]
 
 
-def _open_files(patient: Patient) -> list[Finding]:
+def _open_files(patient: Setup) -> list[Finding]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = soft if soft != resource.RLIM_INFINITY else 2**31
     return machine.judge_open_files(limit, patient.settings, "a process that is started from here")
 
 
-def _disks(patient: Patient) -> list[Finding]:
+def _disks(patient: Setup) -> list[Finding]:
     places = dict(_places(patient))
     if not places:
         return [ok("disk", "nothing of the queue is kept on this machine")]
@@ -186,7 +185,7 @@ def _disk(path: Path, what: str) -> list[Finding]:
     return machine.judge_disk(disk)
 
 
-def _places(patient: Patient) -> Iterator[tuple[Path, str]]:
+def _places(patient: Setup) -> Iterator[tuple[Path, str]]:
     """The folders that fill up."""
     archive = patient.settings.retention.archive
     if archive.startswith("/"):

@@ -1,5 +1,5 @@
-"""Simulating: the supervisor's decisions on a virtual clock. A trace of past jobs goes in, what
-other settings would have made of them comes out.
+"""Simulating: a trace of past jobs goes in; what other settings would have made of them comes out.
 
-All of it is pure; the decisions are those of `manager/scaling/decision.py`.
+All but `verb` is pure. The decisions are the supervisor's own (`manager/scaling/decision.py`), on
+a virtual clock.
 """

@@ -1,14 +1,17 @@
-"""One node's crew on a virtual clock: the supervisor ticks, decides and resizes. Pure."""
+"""The simulation: a supervisor on a virtual clock, the queue it observes, and its figures. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, floor, inf
+from array import array
+from collections import deque
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from math import ceil, floor, inf, nan
+from typing import Any
 
 import attrs
 
-from musterd.console.simulate.floor import Floor
-from musterd.console.simulate.trace import Trace
+from musterd.console.simulate.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Seen, decide
 
 STRETCHES = 240  # of the trace's span, for the queue's curve
@@ -16,7 +19,7 @@ STRETCH_SECONDS_MIN = 0.001
 
 
 @attrs.frozen
-class Rules:
+class ModelSettings:
     """What of the settings the model knows: the supervisor's policy, and how often it decides."""
 
     policy: ScalingPolicy
@@ -48,10 +51,10 @@ class Run:
     decisions: int  # ticks that were worked out; all others could have changed nothing
 
 
-def simulate(trace: Trace, rules: Rules) -> Run:
+def simulate(trace: Trace, rules: ModelSettings) -> Run:
     """Runs the trace. The node starts where the trace begins, and ticks from then on."""
     stretch = max(STRETCH_SECONDS_MIN, trace.span_seconds / STRETCHES)
-    scaler = _Scaler(rules, Floor(trace, stretch))
+    scaler = _Scaler(rules, SimulatedQueue(trace, stretch))
     scaler.start()
     while not scaler.is_over():
         scaler.go_on()
@@ -61,7 +64,7 @@ def simulate(trace: Trace, rules: Rules) -> Run:
 class _Scaler:
     """The supervisor: each tick of its grid, but for those that can change nothing."""
 
-    def __init__(self, rules: Rules, on: Floor) -> None:
+    def __init__(self, rules: ModelSettings, on: SimulatedQueue) -> None:
         self._rules = rules
         self._floor = on
         self._memory = Memory()
@@ -182,3 +185,233 @@ class _Scaler:
         since, size = self._sizes[-1]
         self._worker_seconds += size * (now - since)
         self._sizes.append((now, self._floor.size))
+
+
+class Peaks:
+    """The longest queue of each stretch of time."""
+
+    def __init__(self, stretch_seconds: float) -> None:
+        self.stretch_seconds = stretch_seconds
+        self.peaks = array("q", [0])
+        self._level = 0
+
+    def note(self, now: float, level: int) -> None:
+        stretch = int(now / self.stretch_seconds)
+        missing = stretch + 1 - len(self.peaks)
+        if missing > 0:
+            self.peaks.extend([self._level] * missing)
+        self.peaks[stretch] = max(self.peaks[stretch], level)
+        self._level = level
+
+
+class SimulatedQueue:
+    """`size` workers; who is idle takes the first job in line at once. What happens at the same
+    moment: ends come before arrivals.
+    """
+
+    def __init__(self, trace: Trace, stretch_seconds: float) -> None:
+        self.trace = trace
+        self.now = 0.0
+        self.size = self.busy = self.most_busy = self.longest_queue = 0
+        self.queue: deque[int] = deque()
+        self.peaks = Peaks(stretch_seconds)
+        self.due = array("d", [nan]) * len(trace)
+        self.waits = array("d", [nan]) * len(trace)
+        self._arrived = 0  # of the first attempts
+        self._first_due = [*(trace.due_seconds[one] for one in trace.firsts), inf]
+        self._again: list[tuple[float, int]] = []  # a heap of further attempts
+        self._ends: list[tuple[float, int]] = []  # a heap
+
+    def next_at(self) -> float:
+        """When something happens next; inf = nothing ever will."""
+        found = self._first_due[self._arrived]
+        if self._again and self._again[0][0] < found:
+            found = self._again[0][0]
+        if self._ends and self._ends[0][0] < found:
+            found = self._ends[0][0]
+        return found
+
+    def advance(self, until: float, *, stops_at_queue: bool = False) -> None:
+        """Lets happen what happens up to then; or only until somebody has to wait."""
+        while (at := self.next_at()) <= until and at < inf:
+            self.now = at
+            if self._ends and self._ends[0][0] <= at:
+                self._end()
+            else:
+                self._arrive()
+            if stops_at_queue and self.queue:
+                return
+
+    def resize(self, size: int, now: float) -> None:
+        """Who is new takes what waits. Only idle workers leave, whatever `size` says."""
+        self.now = now
+        self.size = max(size, self.busy)
+        while self.queue and self.busy < self.size:
+            self._start(self._leave_line())
+
+    def _arrive(self) -> None:
+        if self._again and self._again[0][0] <= self.now:
+            _, entry = heappop(self._again)
+        else:
+            entry = self.trace.firsts[self._arrived]
+            self._arrived += 1
+        self.due[entry] = self.now
+        if self.busy < self.size:
+            self._start(entry)
+            return
+        self.queue.append(entry)
+        self.longest_queue = max(self.longest_queue, len(self.queue))
+        self.peaks.note(self.now, len(self.queue))
+
+    def _start(self, entry: int) -> None:
+        self.busy += 1
+        self.most_busy = max(self.most_busy, self.busy)
+        self.waits[entry] = self.now - self.due[entry]
+        heappush(self._ends, (self.now + self.trace.run_seconds[entry], entry))
+
+    def _end(self) -> None:
+        _, entry = heappop(self._ends)
+        self.busy -= 1
+        follower = self.trace.next_attempt[entry]
+        if follower != NONE:
+            heappush(self._again, (self.now + self.trace.pause_seconds[entry], follower))
+        if self.queue:
+            self._start(self._leave_line())
+
+    def _leave_line(self) -> int:
+        entry = self.queue.popleft()
+        self.peaks.note(self.now, len(self.queue))
+        return entry
+
+
+HOUR_SECONDS = 3600.0
+PLACES = 6  # of seconds and shares, for programs
+
+
+@attrs.frozen
+class Waits:
+    """From when an attempt was due to its start, in seconds."""
+
+    p50: float
+    p95: float
+    p99: float
+    most: float
+
+
+@attrs.frozen
+class Figures:
+    """Over `span_seconds`; runs that stand beside each other are told over the same span."""
+
+    attempts: int
+    waits: Waits
+    span_seconds: float
+    busy_seconds: float
+    worker_seconds: float
+    crew_rest: int  # its size when there is nothing to do
+    crew_most: int
+    busy_most: int
+    hired: int
+    retired: int
+    turns: int
+    longest_queue: int
+
+    @property
+    def crew_mean(self) -> float:
+        seconds = self.span_seconds
+        return self.worker_seconds / seconds if seconds else float(self.crew_rest)
+
+    @property
+    def idle_share(self) -> float:
+        """Of the worker-seconds."""
+        if not self.worker_seconds:
+            return 0.0
+        return max(0.0, 1 - self.busy_seconds / self.worker_seconds)
+
+    @property
+    def turns_per_hour(self) -> float:
+        return self.turns * HOUR_SECONDS / self.span_seconds if self.span_seconds else 0.0
+
+    def over(self, span_seconds: float) -> Figures:
+        """As if it had gone on until then, with a crew at rest."""
+        longer = max(0.0, span_seconds - self.span_seconds)
+        return attrs.evolve(
+            self,
+            span_seconds=self.span_seconds + longer,
+            worker_seconds=self.worker_seconds + longer * self.crew_rest,
+        )
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that so large a share of all does not exceed; 0 of nothing."""
+    if not ordered:
+        return 0.0
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+def waits_of(ordered: Sequence[float]) -> Waits:
+    p50, p95, p99 = (quantile(ordered, share) for share in (0.5, 0.95, 0.99))
+    return Waits(p50, p95, p99, quantile(ordered, 1.0))
+
+
+def figures_of(trace: Trace, rules: ModelSettings, run: Run) -> Figures:
+    return Figures(
+        attempts=len(trace),
+        waits=waits_of(sorted(run.waits)),
+        span_seconds=run.ended_seconds,
+        busy_seconds=trace.busy_seconds,
+        worker_seconds=run.worker_seconds,
+        crew_rest=rules.rest_size,
+        crew_most=max(size for _, size in run.sizes),
+        busy_most=run.most_busy,
+        hired=run.hired,
+        retired=run.retired,
+        turns=run.turns,
+        longest_queue=run.longest_queue,
+    )
+
+
+def figures_object(figures: Figures) -> dict[str, Any]:
+    return {
+        "attempts": figures.attempts,
+        **waits_object(figures.waits),
+        "span_seconds": round(figures.span_seconds, PLACES),
+        "crew_mean": round(figures.crew_mean, PLACES),
+        "crew_most": figures.crew_most,
+        "busy_most": figures.busy_most,
+        "worker_seconds": round(figures.worker_seconds, PLACES),
+        "idle_share": round(figures.idle_share, PLACES),
+        "hired": figures.hired,
+        "retired": figures.retired,
+        "turns_per_hour": round(figures.turns_per_hour, PLACES),
+        "longest_queue": figures.longest_queue,
+    }
+
+
+def waits_object(waits: Waits) -> dict[str, float]:
+    return {
+        "wait_p50_seconds": round(waits.p50, PLACES),
+        "wait_p95_seconds": round(waits.p95, PLACES),
+        "wait_p99_seconds": round(waits.p99, PLACES),
+        "wait_max_seconds": round(waits.most, PLACES),
+    }
+
+
+def settings_object(rules: ModelSettings) -> dict[str, Any]:
+    """The settings that the model knows, by their names."""
+    policy = rules.policy
+    return {
+        "workers.default_count": policy.default_count,
+        "workers.max_count": policy.max_count,
+        "workers.scale_interval_ms": round(rules.interval_seconds * 1000),
+        "scaling.policy": policy.policy,
+        "scaling.up_cooldown_seconds": policy.up_cooldown_seconds,
+        "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
+        "scaling.stabilization_seconds": policy.stabilization_seconds,
+        "limits.max_running": policy.max_running or 0,
+    }
+
+
+def changed_settings(before: ModelSettings, after: ModelSettings) -> Mapping[str, tuple[Any, Any]]:
+    """What of that is different: before and after, by name."""
+    old, new = settings_object(before), settings_object(after)
+    return {name: (old[name], new[name]) for name in old if old[name] != new[name]}

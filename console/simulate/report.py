@@ -1,4 +1,4 @@
-"""What `musterd simulate` says: one object for programs, lines for people. Pure."""
+"""What `musterd simulate` prints: one object for programs, tables and a chart for people. Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import attrs
 
-from musterd.console.simulate.chart import chart_lines, scale_line
-from musterd.console.simulate.figures import (
+from musterd.console.simulate.model import (
     Figures,
+    ModelSettings,
+    Run,
     Waits,
-    changed_rules,
+    changed_settings,
     figures_object,
     figures_of,
-    rules_object,
+    settings_object,
     waits_object,
     waits_of,
 )
-from musterd.console.simulate.model import Rules, Run
 from musterd.console.simulate.trace import Trace
 from musterd.store.shown import time_text
 from musterd.store.words import count_text, duration_text, plural, table
@@ -32,7 +32,7 @@ class Comparison:
     """Runs of one trace under the settings at hand and, where there are any, proposed ones."""
 
     trace: Trace
-    rules: Sequence[Rules]
+    rules: Sequence[ModelSettings]
     runs: Sequence[Run]
 
     @property
@@ -51,8 +51,8 @@ def comparison_object(found: Comparison, tenant: str) -> dict[str, Any]:
     for name in (FIRST, SECOND):
         told[name] = None
     for name, rules, figures in zip((FIRST, SECOND), found.rules, found.figures, strict=False):
-        told[name] = {"settings": rules_object(rules), **figures_object(figures)}
-    changed = changed_rules(found.rules[0], found.rules[-1])
+        told[name] = {"settings": settings_object(rules), **figures_object(figures)}
+    changed = changed_settings(found.rules[0], found.rules[-1])
     told["changed"] = {name: {"from": a, "to": b} for name, (a, b) in changed.items()}
     return told
 
@@ -76,7 +76,7 @@ def trace_object(trace: Trace) -> dict[str, Any]:
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    changed = changed_rules(found.rules[0], found.rules[-1])
+    changed = changed_settings(found.rules[0], found.rules[-1])
     changes = [f"proposed: {name} {before} -> {after}" for name, (before, after) in changed.items()]
     blank = [""] if changes else []
     return [*trace_lines(found.trace), *blank, *changes, "", *_table(found), "", *_chart(found)]
@@ -143,3 +143,55 @@ def _chart(found: Comparison) -> list[str]:
     for name, run in zip((FIRST, SECOND), found.runs, strict=False):
         lines += chart_lines(name, run, span, highest)
     return [*lines, scale_line(span)]
+
+
+COLUMNS = 60
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def chart_lines(name: str, run: Run, span_seconds: float, highest: tuple[int, int]) -> list[str]:
+    """Two lines, the crew and the queue, each at its most within a column's time. `highest`: what
+    a full block stands for in each.
+    """
+    crew, queue = crew_columns(run, span_seconds), queue_columns(run, span_seconds)
+    return [
+        f"{name:<8} crew   {bars(crew, highest[0])}  most {max(crew)}",
+        f"{'':<8} queue  {bars(queue, highest[1])}  most {max(queue)}",
+    ]
+
+
+def scale_line(span_seconds: float) -> str:
+    """The foot of a chart: where it begins and ends."""
+    end = duration_text(span_seconds)
+    return f"{'':<8}        0{end:>{COLUMNS - 1}}"
+
+
+def bars(values: Sequence[int], highest: int) -> str:
+    """One block a value. Only nothing looks like nothing."""
+    top = len(BLOCKS) - 1
+    return "".join(BLOCKS[-(-value * top // max(1, highest))] for value in values)
+
+
+def crew_columns(run: Run, span_seconds: float) -> list[int]:
+    """The largest crew of each column's time."""
+    columns = [0] * COLUMNS
+    ends = [at for at, _ in run.sizes[1:]] + [span_seconds]
+    for (since, size), until in zip(run.sizes, ends, strict=True):
+        first, last = _column(since, span_seconds), _column(until, span_seconds)
+        columns[first : last + 1] = [max(size, one) for one in columns[first : last + 1]]
+    return columns
+
+
+def queue_columns(run: Run, span_seconds: float) -> list[int]:
+    """The longest queue of each column's time."""
+    columns = [0] * COLUMNS
+    for stretch, peak in enumerate(run.queue_peaks):
+        column = _column(stretch * run.stretch_seconds, span_seconds)
+        columns[column] = max(columns[column], peak)
+    return columns
+
+
+def _column(moment: float, span_seconds: float) -> int:
+    if span_seconds <= 0:
+        return 0
+    return min(COLUMNS - 1, int(moment * COLUMNS / span_seconds))

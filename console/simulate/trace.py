@@ -1,14 +1,18 @@
-"""A trace: when past attempts became due and how long they ran. Pure."""
+"""A trace: when past attempts became due and how long they ran, as the log of events says. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
-from math import isnan
+from math import isnan, nan
 
 import attrs
+
+from musterd.store.events import Event
+from musterd.store.moments import moment_of
 
 MICRO = 1_000_000
 NONE = -1  # no further attempt
@@ -83,3 +87,174 @@ def _overlap(starts: Iterable[float], runs: Iterable[float]) -> int:
     changes.sort()  # ends before starts
     highest = max(accumulate(change for _, change in changes))
     return max(1, highest)
+
+
+ATTEMPTS_MAX = 1_000_000
+LIVING_MAX = 1_000_000  # jobs that wait or run at the same time
+
+WorkerKey = tuple[str, str]  # a node, and one of its workers
+
+
+@attrs.define
+class _Job:
+    """What is known of a job that has not ended. `last` is its attempt before this one."""
+
+    due: float | None = None
+    assigned: float | None = None
+    started: float | None = None
+    hand: WorkerKey | None = None
+    last: int = NONE
+    last_end: float = 0.0
+
+    @property
+    def is_held(self) -> bool:
+        return self.started is not None or self.assigned is not None
+
+
+class TraceReader:
+    """Takes the events of one store in their order; `trace` is what they tell so far."""
+
+    def __init__(self, attempts_max: int = ATTEMPTS_MAX) -> None:
+        self._attempts_max = attempts_max
+        self._begun_at: datetime | None = None
+        self._latest = 0.0
+        self._jobs: dict[int, _Job] = {}
+        self._free_since: dict[WorkerKey, float] = {}
+        self._due, self._run, self._waited = array("d"), array("d"), array("d")
+        self._next, self._pause = array("q"), array("d")
+        self._firsts: list[tuple[float, int, int]] = []
+        self._unstarted = self._undue = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._run) >= self._attempts_max or len(self._jobs) >= LIVING_MAX
+
+    def take(self, events: Iterable[Event]) -> None:
+        """What comes after it is full is not looked at."""
+        for event in events:
+            if self.is_full:
+                return
+            now = self._seconds(event.at)
+            self._latest = max(self._latest, now)
+            told = _TAKERS.get(event.type)
+            if told is not None and event.job_id is not None:
+                told(self, event, event.job_id, now)
+            elif event.type in ("worker.retired", "worker.dismissed"):
+                self._free_since.pop(_worker_key(event.data), None)
+
+    @property
+    def trace(self) -> Trace | None:
+        """None = no attempt has both its start and its end in the log."""
+        if self._begun_at is None or not self._run:
+            return None
+        running = sum(job.is_held for job in self._jobs.values())
+        return Trace(
+            begun_at=self._begun_at,
+            span_seconds=self._latest,
+            due_seconds=self._due,
+            run_seconds=self._run,
+            waited_seconds=self._waited,
+            next_attempt=self._next,
+            pause_seconds=self._pause,
+            firsts=array("q", (entry for _, _, entry in sorted(self._firsts))),
+            left_out=LeftOut(
+                running, len(self._jobs) - running, self._unstarted, self._undue, self.is_full
+            ),
+        )
+
+    def _seconds(self, at: datetime) -> float:
+        if self._begun_at is None:
+            self._begun_at = at
+        return max(0.0, (at - self._begun_at).total_seconds())
+
+    def made(self, event: Event, job_id: int, now: float) -> None:
+        if event.data.get("state") != "pending":  # held: due when it is released
+            self._jobs[job_id] = _Job(due=now)
+
+    def let_go(self, _event: Event, job_id: int, now: float) -> None:
+        self._jobs[job_id] = _Job(due=now)
+
+    def assigned(self, _event: Event, job_id: int, now: float) -> None:
+        job = self._jobs.setdefault(job_id, _Job())
+        job.assigned, job.started = now, None
+
+    def started(self, event: Event, job_id: int, now: float) -> None:
+        job = self._jobs.setdefault(job_id, _Job())
+        job.hand, job.started = _worker_key(event.data), now
+
+    def over(self, _event: Event, job_id: int, now: float) -> None:
+        job = self._jobs.pop(job_id, None)
+        if job is not None and job.started is not None:
+            self._note(job, job_id, self._start_of(job, job.started), now)
+        elif job is None or job.due is None:
+            self._unstarted += 1
+
+    def tried_again(self, event: Event, job_id: int, now: float) -> None:
+        """Given back before it started, it is due as before."""
+        job = self._jobs.setdefault(job_id, _Job())
+        if job.started is not None:
+            job.last = self._note(job, job_id, self._start_of(job, job.started), now)
+            job.last_end, job.due = now, self._due_again(event, now)
+        elif job.assigned is None:
+            self._unstarted += 1
+            job.due = self._due_again(event, now)
+        job.assigned = job.started = job.hand = None
+
+    def gone(self, _event: Event, job_id: int, _now: float) -> None:
+        self._jobs.pop(job_id, None)
+
+    def _start_of(self, job: _Job, told: float) -> float:
+        """The start of what was claimed ahead is told late, at worst with its end: it began when
+        its worker was free.
+        """
+        if job.assigned is None or job.hand is None:
+            return told
+        return min(told, max(job.assigned, self._free_since.get(job.hand, 0.0)))
+
+    def _due_again(self, event: Event, now: float) -> float | None:
+        """None = the log does not say, as after a snooze."""
+        if event.type == "job.requeued":
+            return None if event.data.get("outcome") == "snoozed" else now
+        try:
+            return max(now, self._seconds(moment_of(str(event.data.get("run_at")))))
+        except ValueError:
+            return None
+
+    def _note(self, job: _Job, job_id: int, started: float, ended: float) -> int:
+        """Of what nobody knows when it was due, it is taken that it did not wait."""
+        entry = len(self._run)
+        due = started if job.due is None else min(job.due, started)
+        self._due.append(due)
+        self._run.append(max(0.0, ended - started))
+        self._waited.append(nan if job.due is None else started - due)
+        self._undue += job.due is None
+        self._next.append(NONE)
+        self._pause.append(0.0)
+        if job.last == NONE:
+            self._firsts.append((due, job_id, entry))
+        else:
+            self._next[job.last] = entry
+            self._pause[job.last] = max(0.0, due - job.last_end)
+        if job.hand is not None:
+            self._free_since[job.hand] = ended
+        return entry
+
+
+def _worker_key(data: Mapping[str, object]) -> WorkerKey:
+    return str(data.get("node")), str(data.get("worker"))
+
+
+_TAKERS: Mapping[str, Callable[[TraceReader, Event, int, float], None]] = {
+    "job.enqueued": TraceReader.made,
+    "job.released": TraceReader.let_go,
+    "job.resumed": TraceReader.let_go,
+    "job.assigned": TraceReader.assigned,
+    "job.started": TraceReader.started,
+    "job.retrying": TraceReader.tried_again,
+    "job.requeued": TraceReader.tried_again,
+    "job.succeeded": TraceReader.over,
+    "job.failed": TraceReader.over,
+    "job.canceled": TraceReader.over,
+    "job.paused": TraceReader.over,
+    "job.deleted": TraceReader.gone,
+}

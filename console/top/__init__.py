@@ -1,5 +1,5 @@
 """top: queue, crew and jobs on one screen, live.
 
-`state` says what is shown, `pressing` what a key does, `drawing` how it looks: all pure.
-`terminal`, `reading` and `driver` do the rest.
+`state` is what is shown, `key_bindings` what a key does, `columns` and `drawing` how it looks: all
+pure. `terminal` and `driver` do the rest.
 """

@@ -1,4 +1,4 @@
-"""The columns of the table: what stands in them, how wide they may be, how they sort. Pure."""
+"""The table of jobs: which jobs match the filter, in which order, in which columns. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from datetime import datetime
 
 import attrs
 
+from musterd.config.faults import did_you_mean
 from musterd.console.top.cells import width
-from musterd.store.board import BoardJob
+from musterd.store.board import SHOWN_FIRST, BoardFilter, BoardJob
 from musterd.store.job import JobState
 from musterd.store.lifecycle import ENDED, LEASED
 from musterd.store.words import duration_text, one_line
@@ -126,3 +127,73 @@ COLUMNS: tuple[Column, ...] = (
     Column("WORKER", _where, _where, 7, 26),
     Column("", lambda job, _: job.remark, lambda job, _: job.remark, 8, 12),
 )  # fmt: skip
+
+
+JOBS_SHOWN = 200  # jobs of each sort that are shown
+JOBS_SCANNED = 2_000  # that are looked at for one kind or target
+FILTER_KEYS = ("state", "kind", "target")
+FILTER_HELP = "state=failed,paused kind=NAME target=NAME, and any text"
+
+
+@attrs.frozen
+class Filter:
+    """What is empty or None asks for nothing. `words` must all stand in what is shown of a job."""
+
+    text: str = ""
+    states: tuple[JobState, ...] = ()
+    kind: str | None = None
+    target: str | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> BoardFilter:
+        """What is asked of the store."""
+        narrow = self.kind is not None or self.target is not None
+        states = self.states or SHOWN_FIRST
+        return BoardFilter(
+            states, self.kind, self.target, JOBS_SHOWN, JOBS_SCANNED if narrow else JOBS_SHOWN
+        )
+
+
+def read_filter(text: str) -> Filter:
+    """Reads `state=failed kind=report error`. Raises ValueError, which says what is wrong."""
+    found = Filter(" ".join(text.split()))
+    for part in text.split():
+        key, equals, value = part.partition("=")
+        if not equals:
+            found = attrs.evolve(found, words=(*found.words, part.casefold()))
+        elif key == "state":
+            found = attrs.evolve(found, states=(*found.states, *_read_states(value)))
+        elif key not in FILTER_KEYS:
+            raise ValueError(f"{key}= is not known, wanted {FILTER_HELP}")
+        elif not value:
+            raise ValueError(f"{key}= names nothing")
+        elif key == "kind":
+            found = attrs.evolve(found, kind=value)
+        else:
+            found = attrs.evolve(found, target=value)
+    return found
+
+
+def matches(which: Filter, job: BoardJob) -> bool:
+    """The store has sifted by what it knows; an older answer of it may be on the screen still."""
+    if which.states and job.state not in which.states:
+        return False
+    if which.kind not in (None, job.kind) or which.target not in (None, job.target):
+        return False
+    if not which.words:
+        return True
+    parts = (str(job.id), job.kind, job.state.value, job.target, job.node, job.remark)
+    text = "\n".join(part for part in parts if part).casefold()
+    return all(word in text for word in which.words)
+
+
+def _read_states(value: str) -> list[JobState]:
+    names = [state.value for state in JobState]
+    found: list[JobState] = []
+    for name in value.split(","):
+        if name not in names:
+            hint = did_you_mean(name, names) or f"wanted {', '.join(names)}"
+            raise ValueError(f"there is no state {name!r}: {hint}")
+        found.append(JobState(name))
+    return found

@@ -1,15 +1,23 @@
-"""The screen, line by line: a state in, lines out, each of which fits. Pure."""
+"""The screen: a state in, lines out, each of which fits; one look as plain text or JSON. Pure."""
 
 from __future__ import annotations
 
-from musterd.console.top.cells import Line, Span, Style, fitted, line, span
-from musterd.console.top.columns import COLUMNS, GAP, Column, shown_columns
-from musterd.console.top.header import header
-from musterd.console.top.sifting import HELP as FILTER_HELP
-from musterd.console.top.state import Panel, State, layout
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from musterd.console.health import TenantAnswers, judge, tenant_on_node
+from musterd.console.output import Exit
+from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
+from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown_columns
+from musterd.console.top.state import Panel, Size, State, layout, resized
+from musterd.manager.node.objects import counts_object
 from musterd.store.board import BoardJob
-from musterd.store.job import JobState
-from musterd.store.words import count_text
+from musterd.store.job import Counts, JobState
+from musterd.store.nodes import node_object
+from musterd.store.shown import time_text
+from musterd.store.words import count_text, duration_text, one_line, plural
 
 KEYS = (
     *(("/", "filter"), ("s", "sort"), ("c", "cancel"), ("p", "pause"), ("u", "resume")),
@@ -119,3 +127,187 @@ def _hints(state: State) -> list[tuple[str, Style]]:
         found.append((key, "bold"))
         found.append((f" {what}  ", "dim"))
     return found
+
+
+BAR_CELLS_MAX = 40
+BARS = "▁▂▃▄▅▆▇█"
+LABEL_WIDTH = 7
+HEADER_STATES = (
+    *(JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING, JobState.PENDING),
+    *(JobState.PAUSED, JobState.FAILED),
+)
+
+
+def header(state: State) -> list[Line]:
+    """As many lines as there is room for, the most telling ones first to stay."""
+    count = layout(state.size).header
+    if count == 0:
+        return []
+    verdict, queue, crew = _verdict_line(state), _queue_line(state), _crew_line(state)
+    lines = [_title_line(state), verdict, queue, crew, _nodes_line(state), _trend_line(state)]
+    if count < len(lines):
+        lines = [verdict, queue, crew][:count]
+    return [line(spans, state.size.columns) for spans in lines]
+
+
+def verdict(state: State) -> tuple[Exit, str]:
+    """The verdict, as `musterd status` gives it."""
+    if state.trouble is not None:
+        return judge(
+            TenantAnswers(state.tenant, state.where, state.trouble, None, "", state.listens)
+        )
+    if state.node is None or state.store is None:
+        return Exit.DONE, "looking …"
+    node, silence = state.node.whole, state.node.silence
+    return judge(TenantAnswers(state.tenant, state.where, None, node, silence, state.listens))
+
+
+def sparkline(values: list[int], cells: int) -> str:
+    """The newest values as bars, the highest one full; nothing is no bar."""
+    shown = values[-cells:] if cells > 0 else []
+    most = max(shown, default=0)
+    return "".join(" " if not one else BARS[-(-one * len(BARS) // most) - 1] for one in shown)
+
+
+def crew_cells(crew: Mapping[str, Any]) -> str:
+    """A full cell a busy worker, a hollow one an idle one, a dot for each not hired."""
+    if crew["max_count"] > BAR_CELLS_MAX:
+        return ""
+    busy = crew["busy"] + crew["retiring"]
+    unhired = max(0, crew["max_count"] - busy - crew["idle"])
+    return f"[{'■' * busy}{'□' * crew['idle']}{'·' * unhired}]"
+
+
+def _title_line(state: State) -> list[Span]:
+    parts = [span("musterd top", "bold"), span(f"  tenant {state.tenant}  {state.where}", "dim")]
+    if state.store is not None:
+        parts.append(span(f"  {state.store.now:%H:%M:%S}Z", "dim"))
+    if state.is_frozen:
+        parts.insert(1, span("  FROZEN", "warn"))
+    return parts
+
+
+def _verdict_line(state: State) -> list[Span]:
+    code, words = verdict(state)
+    mood = span("healthy", "good") if code is Exit.DONE else span("NOT healthy", "bad")
+    return [mood, span(f": {words}")]
+
+
+def _labelled(name: str, *parts: Span) -> list[Span]:
+    return [span(f"{name:<{LABEL_WIDTH}}", "dim"), *parts]
+
+
+def _queue_line(state: State) -> list[Span]:
+    if state.store is None:
+        return _labelled("queue", span("not seen yet"))
+    counts = state.store.counts
+    parts = [span(_due(counts))]
+    if counts.paused_at is not None:
+        parts.insert(0, span(f"PAUSED by {counts.paused_by or 'somebody'}", "warn"))
+        parts.insert(1, span(" · "))
+    if state.rates is not None:
+        parts.append(span(f" · in {state.rates[0]:.1f}/s, out {state.rates[1]:.1f}/s"))
+    numbers = [(one, counts.by_state.get(one, 0)) for one in HEADER_STATES]
+    said = ", ".join(f"{count_text(number)} {one.value}" for one, number in numbers if number)
+    return _labelled("queue", *parts, span(f" · {said}" if said else "", "dim"))
+
+
+def _due(counts: Counts) -> str:
+    oldest = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
+    return f"{count_text(counts.due)} due{oldest}"
+
+
+def _crew_line(state: State) -> list[Span]:
+    whole = None if state.node is None else state.node.whole
+    crew = tenant_on_node(whole, state.tenant, state.where)
+    if crew is None:
+        return _labelled("crew", span("no daemon of this machine serves this queue", "dim"))
+    size = crew["idle"] + crew["busy"] + crew["retiring"]
+    cells = crew_cells(crew)
+    parts = [span(f"{cells} " if cells else "", "busy"), span(f"{size} of {crew['max_count']}")]
+    decision = None if state.node is None else state.node.decision
+    if decision is not None:
+        from musterd.manager.node.objects import decision_text
+
+        parts.append(span(f" · {one_line(decision_text(decision))}", "dim"))
+    return _labelled("crew", *parts)
+
+
+def _nodes_line(state: State) -> list[Span]:
+    if state.store is None:
+        return _labelled("nodes", span("not seen yet"))
+    nodes = state.store.nodes
+    live = [node for node in nodes if node.is_live]
+    parts = [span(plural(len(live), "node") if live else "no node is alive")]
+    workers = sum(node.crew for node in live)
+    if live:
+        busy = sum(node.busy for node in live)
+        parts.append(span(f", {plural(workers, 'worker')}, {count_text(busy)} busy"))
+    leaving = [node.name for node in live if node.phase == "draining"]
+    dead = [node.name for node in nodes if not node.is_live]
+    for names, word in ((leaving, "draining"), (dead, "silent")):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            parts.append(span(f" · {word}: {names[0]}{more}", "warn"))
+    return _labelled("nodes", *parts)
+
+
+def _trend_line(state: State) -> list[Span]:
+    room = state.size.columns - LABEL_WIDTH
+    values = [sample.due for sample in state.samples]
+    most = f" {count_text(max(values[-room:]))} at most" if values and room > 0 else ""
+    return _labelled("depth", span(sparkline(values, room - len(most)), "busy"), span(most, "dim"))
+
+
+TEXT_COLUMNS = 200  # where no terminal says how wide it is
+
+
+def snapshot_lines(state: State) -> list[str]:
+    """All rows, whatever the height of a terminal."""
+    rows = len(state.jobs) + sum(layout(Size(TEXT_COLUMNS, 100))) - layout(Size(1, 100)).table
+    whole = resized(attrs.evolve(state, chosen=None), Size(TEXT_COLUMNS, max(rows, 20)))
+    drawn = [plain(one) for one in draw(attrs.evolve(whole, chosen=None))[:-1]]
+    while drawn and not drawn[-1]:
+        drawn.pop()
+    return drawn
+
+
+def snapshot_object(state: State) -> dict[str, object]:
+    """What the screen shows, as one object."""
+    code, words = verdict(state)
+    seen = state.store
+    node = None if state.node is None or state.node.whole is None else state.node.whole["node"]
+    return {
+        "healthy": code is Exit.DONE,
+        "verdict": words,
+        "tenant": state.tenant,
+        "store": {"where": state.where, "error": state.trouble},
+        "at": None if seen is None else time_text(seen.now),
+        "counts": None if seen is None else counts_object(seen.counts),
+        "node": node,
+        "nodes": [] if seen is None else [node_object(one) for one in seen.nodes],
+        "jobs": [job_brief(one) for one in state.jobs],
+    }
+
+
+def job_brief(job: BoardJob) -> dict[str, object]:
+    """A job in short, by the names of the job object."""
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "state": job.state.value,
+        "target": job.target,
+        "priority": job.priority,
+        "attempt": job.attempt,
+        "created_at": time_text(job.created_at),
+        "run_at": time_text(job.run_at),
+        "started_at": time_text(job.started_at),
+        "finished_at": time_text(job.finished_at),
+        "node": job.node,
+        "worker": job.worker,
+        "request": job.request,
+        "progress": job.progress,
+        "waits_for_kind": job.parked,
+        "waits_for_target": job.behind,
+        "remark": one_line(job.remark),
+    }

@@ -1,44 +1,52 @@
-"""Keeps the screen alive: looks, listens to keys and signals, draws, does what was wished."""
+"""Keeps the screen alive: reads store, daemon, keys and signals; draws; does what keys ask for."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Protocol
 
 import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
+from musterd.catalog.lookup import budget_of
 from musterd.config.settings import Settings
+from musterd.console.daemon_client import DaemonSilent, ask_daemon
+from musterd.console.health import decision_of
 from musterd.console.opening import reached
-from musterd.console.top import reading
+from musterd.console.output import Complaint
+from musterd.console.top.cells import Painter
+from musterd.console.top.columns import Filter
 from musterd.console.top.drawing import draw
-from musterd.console.top.keys import Keys
-from musterd.console.top.paint import Painter
-from musterd.console.top.pressing import press
+from musterd.console.top.key_bindings import press
 from musterd.console.top.state import (
-    Act,
-    Do,
-    GoTo,
-    NodeSeen,
+    ActOnJob,
+    Command,
+    NodeAnswer,
+    OpenPanel,
     Panel,
+    ScreenCommand,
     Size,
     State,
+    StoreSnapshot,
     SwitchQueue,
-    Tell,
-    Wish,
+    SwitchTenant,
     resized,
-    took_store,
-    went,
+    switched,
+    with_store,
 )
+from musterd.console.top.terminal import Keys
 from musterd.store.engine import Engine
-from musterd.store.errors import StoreError
-from musterd.store.report import control_refusal
+from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
+from musterd.store.report import control_refusal, report_text
+from musterd.store.why import why
+from musterd.store.why_report import why_text
 from musterd.store.words import one_line
 
 ESCAPE_SECONDS = 0.05  # within which the rest of a key's sequence comes
-WISH_SECONDS = 20.0
+COMMAND_SECONDS = 20.0
 AWAY_SECONDS_MIN = 1.0  # between two tries to reach a store
 SIGNALS = (
     *(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT),
@@ -61,7 +69,7 @@ class Screen(Protocol):
 
 
 @attrs.frozen
-class Plan:
+class DriverDeps:
     """`settings_of` gives a tenant's settings, `engine_of` its engine, not yet open; `ask` asks the
     daemon; `by` is who pauses the queue.
     """
@@ -69,7 +77,7 @@ class Plan:
     interval_seconds: float
     settings_of: Callable[[str], Settings]
     engine_of: Callable[[Settings], Engine]
-    ask: Callable[[Settings], Awaitable[NodeSeen]]
+    ask: Callable[[Settings], Awaitable[NodeAnswer]]
     catalog: Catalog | None
     by: str
 
@@ -77,7 +85,7 @@ class Plan:
 class Driver:
     """Owns what runs while the screen is shown; `run` returns when somebody has quit."""
 
-    def __init__(self, state: State, plan: Plan, screen: Screen, painter: Painter) -> None:
+    def __init__(self, state: State, plan: DriverDeps, screen: Screen, painter: Painter) -> None:
         self.state = state
         self._plan, self._screen, self._painter = plan, screen, painter
         self._engine: Engine | None = None  # of the present tenant, while it is reached
@@ -144,21 +152,21 @@ class Driver:
                 else:
                     self._quit()
 
-    def _wished(self, wish: Wish) -> None:
+    def _wished(self, wish: Command) -> None:
         match wish:
-            case Do(what="quit"):
+            case ScreenCommand(what="quit"):
                 self._quit()
-            case Do(what="suspend"):
+            case ScreenCommand(what="suspend"):
                 self._suspend()
-            case Do(what="redraw"):
+            case ScreenCommand(what="redraw"):
                 self._redraw()
-            case Do():
+            case ScreenCommand():
                 self._hurry.set()
-            case GoTo(tenant):
+            case SwitchTenant(tenant):
                 settings = self._plan.settings_of(tenant)
-                self._show(went(self.state, tenant, self._plan.engine_of(settings).where))
+                self._show(switched(self.state, tenant, self._plan.engine_of(settings).where))
                 self._tenant_scope.cancel()
-            case Act() | Tell() | SwitchQueue():
+            case ActOnJob() | OpenPanel() | SwitchQueue():
                 self._nursery.start_soon(self._fulfil, wish)
 
     def _suspend(self) -> None:
@@ -181,9 +189,9 @@ class Driver:
             while True:
                 try:
                     await self._look_at_store(settings)
-                except* reading.AWAY as group:
+                except* AWAY as group:
                     self._engine = None
-                    self._away(_first(group))
+                    self._away(_first_error(group))
                 await trio.sleep(max(AWAY_SECONDS_MIN, self._plan.interval_seconds))
 
     async def _look_at_store(self, settings: Settings) -> None:
@@ -191,9 +199,9 @@ class Driver:
             while True:
                 self._hurry = trio.Event()
                 try:
-                    seen = await reading.look(self._engine, self.state.filter)
-                    self._show(took_store(self.state, seen))  # the state as it is by now
-                except reading.AWAY as error:
+                    seen = await read_store(self._engine, self.state.filter)
+                    self._show(with_store(self.state, seen))  # the state as it is by now
+                except AWAY as error:
                     self._away(error)
                 with trio.move_on_after(self._plan.interval_seconds):
                     await self._hurry.wait()
@@ -208,13 +216,13 @@ class Driver:
                 self._show(attrs.evolve(self.state, node=seen))
             await trio.sleep(self._plan.interval_seconds)
 
-    async def _fulfil(self, wish: Act | Tell | SwitchQueue) -> None:
+    async def _fulfil(self, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
         engine, tenant = self._engine, self.state.tenant
         if engine is None:
             self._say("the store is away: nothing was done")
             return
         try:
-            with trio.fail_after(WISH_SECONDS):
+            with trio.fail_after(COMMAND_SECONDS):
                 await self._carry_out(engine, wish)
         except trio.TooSlowError:
             self._say("the store does not answer: whether it was done is not known")
@@ -223,16 +231,16 @@ class Driver:
         if tenant == self.state.tenant:
             self._hurry.set()
 
-    async def _carry_out(self, engine: Engine, wish: Act | Tell | SwitchQueue) -> None:
+    async def _carry_out(self, engine: Engine, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
         match wish:
-            case Act(action, job_id):
+            case ActOnJob(action, job_id):
                 done = await engine.control(action, job_id)
                 self._say(
                     control_refusal(job_id, action, done.state_before)
                     if not done.allowed
-                    else _acted(job_id, action, str(done.state_after), asked=done.requested)
+                    else _done_text(job_id, action, str(done.state_after), asked=done.requested)
                 )
-            case Tell(what, job_id):
+            case OpenPanel(what, job_id):
                 panel = await self._panel(engine, what, job_id)
                 self._show(attrs.evolve(self.state, mode="panel", panel=panel))
             case SwitchQueue(pause=True):
@@ -245,16 +253,64 @@ class Driver:
     async def _panel(self, engine: Engine, what: str, job_id: int) -> Panel:
         seen = self.state.store
         if what == "why" or seen is None:
-            return await reading.why_panel(engine, job_id)
-        return await reading.details_panel(engine, job_id, seen.now, self._plan.catalog)
+            return await why_panel(engine, job_id)
+        return await details_panel(engine, job_id, seen.now, self._plan.catalog)
 
 
-def _acted(job_id: int, action: str, state: str, *, asked: bool) -> str:
+def _done_text(job_id: int, action: str, state: str, *, asked: bool) -> str:
     if asked:
         return f"job {job_id}: its worker has been asked to {action} it"
     return f"job {job_id} is {state}"
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:
     found = group.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+    return _first_error(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+AWAY = (StoreUnavailable, StoreMisconfigured, Complaint)  # what the screen says, and goes on
+
+
+async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
+    """One look at all that the screen shows of the store; nothing of it grows with the queue."""
+    board = await engine.board.jobs(which.wanted)
+    counts = await engine.counts()
+    nodes = await engine.nodes()
+    return StoreSnapshot(trio.current_time(), board.now, counts, board.jobs, tuple(nodes))
+
+
+async def read_daemon(settings: Settings) -> NodeAnswer:
+    """What the daemon says. Never raises: that it is silent is an answer."""
+    return await trio.to_thread.run_sync(_read_daemon, settings, abandon_on_cancel=True)
+
+
+async def why_panel(engine: Engine, job_id: int) -> Panel:
+    seen = await engine.standing(job_id)
+    if seen is None:
+        return _gone_panel(job_id)
+    return Panel(f"why {job_id}", tuple(why_text(why(seen)).splitlines()))
+
+
+async def details_panel(
+    engine: Engine, job_id: int, now: datetime, catalog: Catalog | None
+) -> Panel:
+    record = await engine.job(job_id)
+    if record is None:
+        return _gone_panel(job_id)
+    budget = None if catalog is None else budget_of(catalog, record.kind)
+    text = report_text(record, now, budget)
+    return Panel(f"job {job_id}", tuple(text.splitlines()))
+
+
+def _gone_panel(job_id: int) -> Panel:
+    return Panel(f"job {job_id}", (f"there is no job {job_id} any more",))
+
+
+def _read_daemon(settings: Settings) -> NodeAnswer:
+    path = f"?tenant={settings.tenant}"
+    try:
+        whole = ask_daemon(settings, f"/status{path}")
+        decisions = ask_daemon(settings, f"/scaling{path}").get("decisions") or [None]
+    except DaemonSilent as silence:
+        return NodeAnswer(None, str(silence))
+    return NodeAnswer(whole, decision=decision_of(decisions[-1]))

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import attrs
 
-from musterd.console.top.columns import sorted_jobs
-from musterd.console.top.sifting import Filter, fits
+from musterd.console.top.columns import Filter, matches, sorted_jobs
 from musterd.manager.node.status import Decision
 from musterd.store.board import BoardJob
 from musterd.store.job import Action, Counts, JobState
@@ -30,7 +29,7 @@ class Size(NamedTuple):
 
 
 @attrs.frozen
-class StoreSeen:
+class StoreSnapshot:
     """What one look at the store has brought. `at` is a local time, in seconds."""
 
     at: float
@@ -41,7 +40,7 @@ class StoreSeen:
 
 
 @attrs.frozen
-class NodeSeen:
+class NodeAnswer:
     """What the daemon of this machine says; `whole` None = it is silent."""
 
     whole: Mapping[str, Any] | None
@@ -57,7 +56,7 @@ class Sample(NamedTuple):
 
 
 @attrs.frozen
-class Act:
+class ActOnJob:
     """Do something to one job."""
 
     action: Action
@@ -65,7 +64,7 @@ class Act:
 
 
 @attrs.frozen
-class Tell:
+class OpenPanel:
     """Open a panel about one job."""
 
     what: Literal["why", "details"]
@@ -78,24 +77,24 @@ class SwitchQueue:
 
 
 @attrs.frozen
-class GoTo:
+class SwitchTenant:
     tenant: str
 
 
 @attrs.frozen
-class Do:
+class ScreenCommand:
     """What the driver does with itself: look now, draw all anew, stand aside, end."""
 
     what: Literal["look", "redraw", "suspend", "quit"]
 
 
-Wish = Act | Tell | SwitchQueue | GoTo | Do
+Command = ActOnJob | OpenPanel | SwitchQueue | SwitchTenant | ScreenCommand
 
 
 @attrs.frozen
 class Question:
     text: str
-    wish: Wish
+    wish: Command
 
 
 @attrs.frozen
@@ -116,9 +115,9 @@ class State:
     where: str
     size: Size
     listens: bool = True
-    store: StoreSeen | None = None
+    store: StoreSnapshot | None = None
     trouble: str | None = None  # why the store could not be read
-    node: NodeSeen | None = None
+    node: NodeAnswer | None = None
     samples: tuple[Sample, ...] = ()
     sort: int = -1
     reverse: bool = False
@@ -138,7 +137,7 @@ class State:
         """The rows of the table."""
         if self.store is None:
             return []
-        fitting = [job for job in self.store.jobs if fits(self.filter, job)]
+        fitting = [job for job in self.store.jobs if matches(self.filter, job)]
         return sorted_jobs(fitting, self.sort, reverse=self.reverse, now=self.store.now)
 
     @property
@@ -157,7 +156,7 @@ class State:
         return (last.enqueued - first.enqueued) / seconds, out / seconds
 
 
-def took_store(state: State, seen: StoreSeen) -> State:
+def with_store(state: State, seen: StoreSnapshot) -> State:
     """A look has come back. While the screen is frozen only the trend goes on."""
     unfinished = sum(n for one, n in seen.counts.by_state.items() if one not in FINISHED)
     enqueued = seen.counts.enqueued_total
@@ -167,7 +166,7 @@ def took_store(state: State, seen: StoreSeen) -> State:
     return state if state.is_frozen else settled(attrs.evolve(state, store=seen))
 
 
-def went(state: State, tenant: str, where: str) -> State:
+def switched(state: State, tenant: str, where: str) -> State:
     """Another tenant: nothing is known of it yet."""
     return attrs.evolve(
         state, tenant=tenant, where=where, store=None, trouble=None, node=None, samples=(),

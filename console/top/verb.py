@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.given import Given, Verb
-from musterd.console.out import print_json, say
+from musterd.console.command import CommandLine, Verb
+from musterd.console.output import print_json, say
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
-    from musterd.console.top.sifting import Filter
+    from musterd.console.top.columns import Filter
     from musterd.console.top.state import State
 
 INTERVAL_MIN, INTERVAL_MAX = 0.1, 3600.0
 
 
 def read_filter_option(_context: click.Context, _option: click.Parameter, text: str) -> Filter:
-    from musterd.console.top.sifting import read_filter
+    from musterd.console.top.columns import read_filter
 
     try:
         return read_filter(text)
@@ -53,7 +53,7 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
 
     Press ? for the keys. Without a terminal, or with --once or --json, one look is printed.
     """
-    given: Given = context.obj
+    given: CommandLine = context.obj
     settings = given.load().settings
     own = given.seen_by(settings)
     catalog = _catalog(given, settings)
@@ -69,7 +69,7 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _catalog(given: Given, settings: Settings) -> Catalog | None:
+def _catalog(given: CommandLine, settings: Settings) -> Catalog | None:
     """Only for the budgets of attempts: a catalog with faults is the daemon's matter."""
     from musterd.config.faults import ConfigError
 
@@ -99,24 +99,24 @@ def _one_look(settings: Settings, state: State) -> State:
     import trio
 
     from musterd.console.opening import engine_for, reached
-    from musterd.console.top import reading
-    from musterd.console.top.state import took_store
+    from musterd.console.top import driver
+    from musterd.console.top.state import with_store
 
     async def look() -> State:
         async with reached(engine_for(settings)) as engine:
-            seen = await reading.look(engine, state.filter)
-        return attrs.evolve(took_store(state, seen), node=await reading.ask(settings))
+            seen = await driver.read_store(engine, state.filter)
+        return attrs.evolve(with_store(state, seen), node=await driver.read_daemon(settings))
 
     return trio.run(look)
 
 
 def _print(state: State, *, as_json: bool) -> None:
-    from musterd.console.top.snapshot import snapshot_object, text
+    from musterd.console.top.drawing import snapshot_lines, snapshot_object
 
     if as_json:
         print_json(snapshot_object(state))
         return
-    for line in text(state):
+    for line in snapshot_lines(state):
         say(line)
 
 
@@ -127,19 +127,18 @@ def _watch(
 
     from musterd.config.tenants import settings_of
     from musterd.console.opening import engine_for
-    from musterd.console.top.driver import Driver, Plan
-    from musterd.console.top.paint import Painter
-    from musterd.console.top.reading import ask
+    from musterd.console.top.cells import Painter
+    from musterd.console.top.driver import Driver, DriverDeps, read_daemon
     from musterd.console.top.state import resized
     from musterd.console.top.terminal import Terminal
     from musterd.console.verbs.queue import whoami
 
     terminal = Terminal()
-    plan = Plan(
+    plan = DriverDeps(
         interval_seconds=interval,
         settings_of=lambda tenant: settings_of(settings, tenant),
         engine_of=engine_for,
-        ask=ask,
+        ask=read_daemon,
         catalog=catalog,
         by=whoami(),
     )

@@ -1,1 +1,1 @@
-"""The verbs: one module for each, or for a few that share their work."""
+"""The verbs: one module each, or one for a few that share their work."""

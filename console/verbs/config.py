@@ -1,12 +1,23 @@
-"""`musterd config`: what is configured, where it comes from, and whether it holds together."""
+"""`musterd config`: the effective configuration, its check, and what a reload would change."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from musterd.console.given import Given, Verbs
-from musterd.console.out import print_json, say
-from musterd.console.verbs.config_diff import diff
+from musterd.config.secrets import MASK
+from musterd.config.toml_text import toml_text
+from musterd.console.command import CommandLine, Verbs
+from musterd.console.output import complain, print_json, say
+from musterd.store.words import cut, one_line, table
+
+if TYPE_CHECKING:
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.reload import Changes
+    from musterd.config.settings import Settings
 
 
 @click.group(cls=Verbs)
@@ -17,7 +28,7 @@ def config() -> None:
 @config.command()
 @click.option("--origin", is_flag=True, help="Say which layer each value came from.")
 @click.pass_obj
-def show(given: Given, origin: bool) -> None:
+def show(given: CommandLine, origin: bool) -> None:
     """Print the effective configuration as TOML, secrets masked."""
     from musterd.config.show import as_text, as_tree
 
@@ -30,10 +41,10 @@ def show(given: Given, origin: bool) -> None:
 
 @config.command()
 @click.pass_obj
-def check(given: Given) -> None:
+def check(given: CommandLine) -> None:
     """Check the configuration and the catalog, and name every fault; exit 78 if there is one."""
     from musterd.config.faults import ConfigError, Fault
-    from musterd.console.checked import broken_hooks_of
+    from musterd.console.kind_checks import broken_hooks_of
 
     loaded, catalog = given.load_all()
     if broken := broken_hooks_of(loaded.settings):
@@ -48,4 +59,150 @@ def check(given: Given) -> None:
     say(f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds")
 
 
-config.add_command(diff)
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_obj
+def diff(given: CommandLine, file: Path) -> None:
+    """Show what a reload would do if FILE were the configuration.
+
+    FILE is read in place of --config FILE or /etc/musterd/musterd.toml; the layers above it stay.
+    Exit 78 if a reload would refuse it; else 0, also where something is different.
+    """
+    from musterd.catalog.differences import kind_changes
+    from musterd.config.reload import changes
+    from musterd.manager.reload.checks import check_takeover
+    from musterd.manager.reload.outcome import difference_object
+
+    present, kinds = given.load_all()
+    wanted, new_kinds = _with_file(given, file).load_all()
+    found, named = changes(present.settings, wanted.settings), kind_changes(kinds, new_kinds)
+    fresh = (*named.added, *(one.name for one in named.changed))
+    _check_secrets(found, wanted.settings)
+    before = _checked_kinds(kinds, fresh, present.settings)
+    check_takeover(found, before, _checked_kinds(new_kinds, fresh, wanted.settings))
+    running = _running_daemon(given, present.settings, kinds)
+    whole = difference_object(found, named)
+    same = not (whole["changed"] or any(map(_has_any, (whole["kinds"], whole["schedules"]))))
+    same = same and not _has_any(whole["tenants"])
+    if given.json:
+        print_json({"same": same, "running": running, **whole})
+    else:
+        _print_difference(whole, file, same=same)
+    if running is not None and not running["same"] and not given.json:
+        complain(f"musterd: {running['node']} runs with another configuration than the files here:")
+        complain("  it has not been reloaded since they changed, or waits for a restart")
+
+
+def _with_file(given: CommandLine, file: Path) -> CommandLine:
+    other = CommandLine()
+    other.config_file, other.sets, other.tenant = file, given.sets, given.tenant
+    return other
+
+
+def _check_secrets(found: Changes, wanted: Settings) -> None:
+    """Raises ConfigError where those that are to be others cannot be read. What stays as it is may
+    be for the daemon alone to read, as systemd's credentials are.
+    """
+    import os
+
+    from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
+
+    changed = {one.key for one in found.keys}
+    if changed & {"webhooks.secret", "webhooks.secret_file"}:
+        resolve_signing_keys(wanted, os.environ)
+    if found.settings.http.listen and changed & {"http.token_file", "http.tokens"}:
+        resolve_http_tokens(found.settings, os.environ)
+
+
+def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -> Catalog:
+    """These kinds, with what keeps them from running here."""
+    from musterd.catalog.kinds import Catalog
+    from musterd.console.kind_checks import check_kinds
+
+    some = Catalog([catalog[name] for name in names if name in catalog])
+    return check_kinds(some, settings) if some else some
+
+
+def _running_daemon(given: CommandLine, present: Settings, kinds: Catalog) -> dict[str, Any] | None:
+    """The daemon of this machine and store, if one answers, and whether it goes by the files as
+    they are. What may differ from machine to machine is not compared.
+    """
+    from musterd.config.faults import ConfigError
+    from musterd.console.daemon_client import DaemonSilent, ask_daemon
+    from musterd.console.opening import engine_for
+    from musterd.manager.node.fingerprint import fingerprint
+
+    own = given.of_node(present)
+    try:
+        seen = ask_daemon(own, "/status")["node"]
+        if seen["store"] != engine_for(own).where:
+            return None
+        rows = [one for one in ask_daemon(own, "/nodes")["nodes"] if one["node"] == seen["node"]]
+    except (DaemonSilent, ConfigError):  # or its token, or its store's URL, is not for us to read
+        return None
+    if not rows:
+        return None
+    same = rows[0]["config_hash"] == fingerprint(present, kinds)
+    return {"node": seen["node"], "same": same}
+
+
+def _has_any(named: dict[str, Any]) -> bool:
+    return any(named.values())
+
+
+def _print_difference(whole: dict[str, Any], file: Path, *, same: bool) -> None:
+
+    if same:
+        say(f"{file} changes nothing")
+    for line in difference_lines(whole):
+        say(line)
+    if whole["restart"]:
+        count = len(whole["restart"])
+        say(f"{count} of them {'needs' if count == 1 else 'need'} a restart")
+
+
+VALUE_WIDTH = 40
+APPLIES = {
+    "at once": "at once",
+    "next claim": "at the next claim",
+    "next job": "for jobs that start from now on",
+    "restart": "needs a restart",
+}
+
+
+def difference_lines(found: dict[str, Any]) -> list[str]:
+    """One line a thing; none where nothing is different."""
+    rows = [_key_row(one["key"], one) for one in found["changed"]]
+    for what in ("kinds", "schedules"):
+        rows += _named_rows(what, found[what])
+    lines = table(("key", "from", "to", "applies"), rows) if rows else []
+    return [*lines, *_tenant_lines(found["tenants"])]
+
+
+def _key_row(key: str, one: dict[str, Any]) -> tuple[str, str, str, str]:
+    return (key, _value_text(one["from"]), _value_text(one["to"]), APPLIES[one["applies"]])
+
+
+def _named_rows(what: str, found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    when = APPLIES["next job" if what == "kinds" else "at once"]
+    rows = [(f"{what}.{name}", "-", "added", when) for name in found["added"]]
+    for one in found["changed"]:
+        rows += [_key_row(f"{what}.{one['name']}.{key['key']}", key) for key in one["keys"]]
+    return rows + [(f"{what}.{name}", "-", "removed", when) for name in found["removed"]]
+
+
+def _tenant_lines(found: dict[str, list[str]]) -> Iterator[str]:
+    said = {
+        "added": "is served",
+        "removed": "is left when its running jobs have ended",
+        "moved": "is served at its new place when its running jobs have ended",
+    }
+    for how, what in said.items():
+        for name in found[how]:
+            yield f"tenant {name} {how}: it {what}"
+
+
+def _value_text(value: object) -> str:
+    if value is None or value == MASK:
+        return "-" if value is None else MASK
+    return cut(one_line(toml_text(value)), VALUE_WIDTH)

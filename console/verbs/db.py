@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.exits import Exit
-from musterd.console.given import Given, Verbs
+from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_bare_store
-from musterd.console.out import print_json, say
+from musterd.console.output import Exit, print_json, say
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine, SchemaState
@@ -22,7 +21,7 @@ def db() -> None:
 
 @db.command()
 @click.pass_obj
-def migrate(given: Given) -> None:
+def migrate(given: CommandLine) -> None:
     """Bring the schema up to date; safe to call twice, or from two places at once."""
 
     async def work(engine: Engine) -> tuple[str, list[str], SchemaState]:
@@ -42,7 +41,7 @@ def migrate(given: Given) -> None:
 @click.pass_context
 def db_status(context: click.Context) -> None:
     """Say whether the schema is the one this musterd needs; exit 78 if it is not."""
-    given: Given = context.obj
+    given: CommandLine = context.obj
 
     async def work(engine: Engine) -> tuple[str, SchemaState]:
         return engine.where, await engine.schema()
@@ -60,7 +59,7 @@ def db_status(context: click.Context) -> None:
 @db.command()
 @click.option("--apply", is_flag=True, help="Make them, in place of printing how.")
 @click.pass_obj
-def roles(given: Given, apply: bool) -> None:
+def roles(given: CommandLine, apply: bool) -> None:
     """Print the SQL that makes roles for those who enqueue, read, or run a daemon (PostgreSQL)."""
     import os
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.given import Given, Verb
-from musterd.console.out import LiveLine, say
+from musterd.console.command import CommandLine, Verb
+from musterd.console.output import LiveLine, say
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
-    from musterd.console.verbs.demo_play import Show
+    from musterd.console.verbs.demo_play import Demo
     from musterd.console.wiring import Node
 
 DEMO_SETS = (
@@ -37,7 +37,7 @@ END_SECONDS = 2.0  # kept of those for the drain
 
 @click.command(cls=Verb)
 @click.pass_obj
-def demo(given: Given) -> None:
+def demo(given: CommandLine) -> None:
     """Watch a crew at work for some seconds.
 
     It works on a store of its own, which is gone afterwards.
@@ -48,7 +48,7 @@ def demo(given: Given) -> None:
     import trio
 
     from musterd.config.load import load
-    from musterd.console.verbs.demo_play import Show, summary_lines, summary_object
+    from musterd.console.verbs.demo_play import Demo, summary_lines, summary_object
     from musterd.manager.log import set_up_log
 
     with tempfile.TemporaryDirectory(prefix="musterd-demo-") as folder:
@@ -58,12 +58,12 @@ def demo(given: Given) -> None:
         sets = [*DEMO_SETS, *given.sets, url]
         settings = load(None, {}, sets, system_file=nowhere).settings
         catalog = given.catalog(settings)
-        show = Show(settings, LiveLine() if sys.stdout.isatty() and not given.json else None)
+        show = Demo(settings, LiveLine() if sys.stdout.isatty() and not given.json else None)
         show.is_quiet = given.json
         log = set_up_log(settings.log.level, settings.log.format, time.monotonic)
         trio.run(_perform, settings, catalog, show, log)
     if given.json:
-        from musterd.console.out import print_json
+        from musterd.console.output import print_json
 
         print_json(summary_object(show))
         return
@@ -71,7 +71,7 @@ def demo(given: Given) -> None:
         say(line)
 
 
-async def _perform(settings: Settings, catalog: Catalog, show: Show, log: logging.Logger) -> None:
+async def _perform(settings: Settings, catalog: Catalog, show: Demo, log: logging.Logger) -> None:
     import trio
 
     from musterd.console.wiring import early_and_late_signals, make_node
@@ -85,7 +85,7 @@ async def _perform(settings: Settings, catalog: Catalog, show: Show, log: loggin
             nursery.cancel_scope.cancel()
 
 
-async def _play(show: Show, node: Node) -> None:
+async def _play(show: Demo, node: Node) -> None:
     """Plays the show to its end; somebody who stops the daemon before that stops the show."""
     import trio
 

@@ -10,7 +10,7 @@ import trio
 
 from musterd import __version__
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.console.out import LiveLine, say
+from musterd.console.output import LiveLine, say
 from musterd.console.wiring import Node, crew_bar, status_line
 from musterd.manager.metrics.metrics import Metrics
 from musterd.store.job import AttemptOutcome, NewJob
@@ -21,6 +21,7 @@ from musterd.workers.observer import Report
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.manager.node.status import NodeStatus
+
 
 LOOK_SECONDS = 0.1
 SINGLES = 10  # jobs that meet an idle crew: they measure the pick-up
@@ -33,7 +34,7 @@ WAVES: Sequence[dict[str, int]] = (
 PERCENTILES = (50, 95)
 
 
-class Notes(Metrics):
+class DemoMetrics(Metrics):
     """The node's metrics, which also keep what the summary tells."""
 
     def __init__(self, settings: Settings) -> None:
@@ -55,11 +56,11 @@ class Notes(Metrics):
                 self.outcomes[report.state.value] += 1
 
 
-class Show:
+class Demo:
     """One demo: plays its waves, watches the crew, and shows both while they last."""
 
     def __init__(self, settings: Settings, live: LiveLine | None) -> None:
-        self.metrics = Notes(settings)
+        self.metrics = DemoMetrics(settings)
         self.is_quiet = False
         self.enqueued = 0
         self.crew_peak = 0
@@ -128,7 +129,7 @@ class Show:
             say(text)
 
 
-def summary_object(show: Show) -> dict[str, object]:
+def summary_object(show: Demo) -> dict[str, object]:
     """Gives the end of the story for programs."""
     notes = show.metrics
     return {
@@ -144,7 +145,7 @@ def summary_object(show: Show) -> dict[str, object]:
     }
 
 
-def summary_lines(show: Show) -> list[str]:
+def summary_lines(show: Demo) -> list[str]:
     """Gives the end of the story for people."""
     notes = show.metrics
     ended = ", ".join(f"{count_text(n)} {name}" for name, n in notes.outcomes.most_common())

@@ -11,20 +11,26 @@ import click
 
 from musterd.catalog.lookup import UnknownKind, budget_of, known_kind
 from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
+from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
-from musterd.console.exits import Complaint, Exit
-from musterd.console.given import Given, Verb
 from musterd.console.opening import in_store
-from musterd.console.out import print_json, say
-from musterd.console.times import read_delay, read_moment
-from musterd.console.verbs.jobs import read_target
-from musterd.console.waiting import Waited, wait_for
+from musterd.console.output import (
+    Complaint,
+    Exit,
+    LiveLine,
+    coloured,
+    complain,
+    print_json,
+    progress_words,
+    running_line,
+    say,
+)
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog, WorkKind
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
-    from musterd.store.job import NewJob
+    from musterd.store.job import JobRecord, NewJob
 
 BATCH = 1000
 COUNT_MAX = 10_000_000
@@ -68,7 +74,7 @@ def enqueue(
     **options: object,
 ) -> None:
     """Put a job of KIND into the queue."""
-    given: Given = context.obj
+    given: CommandLine = context.obj
     for option in OPTIONS:
         if option.excludes and None not in (options[option.name], options[option.excludes]):
             flags = f"{BY_NAME[option.excludes].flags[0]} and {option.flags[0]}"
@@ -77,12 +83,12 @@ def enqueue(
         raise click.UsageError("--count and --dedup exclude each other")
     settings = given.settings()
     catalog = given.catalog(settings)
-    wanted = known(catalog, kind)
+    wanted = kind_named(catalog, kind)
     job = _new_job(wanted, options)._replace(payload=_checked_payload(payload or "{}", settings))
     _check_webhook(job.webhook, settings)
 
     async def work(engine: Engine) -> Waited:
-        await _tell_phases(engine, wanted, catalog, settings)
+        await _store_phases(engine, wanted, catalog, settings)
         if job.dedup_key is None:
             ids, is_new = await _enqueue_all(engine, job, count or 1), True
         else:
@@ -100,7 +106,7 @@ def enqueue(
     context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
 
 
-def known(catalog: Catalog, name: str) -> WorkKind:
+def kind_named(catalog: Catalog, name: str) -> WorkKind:
     """Gives the kind of that name. Complains if there is none."""
     try:
         return known_kind(catalog, name)
@@ -156,7 +162,7 @@ def _payload_text(given: str, max_bytes: int) -> str:
         raise click.UsageError(f"--payload: not UTF-8 at byte {error.start}") from error
 
 
-async def _tell_phases(
+async def _store_phases(
     engine: Engine, kind: WorkKind, catalog: Catalog, settings: Settings
 ) -> None:
     """So that a job shows its phases before any node has met its kind."""
@@ -215,3 +221,139 @@ def _object(waited: Waited, count: int | None, catalog: Catalog, tenant: str) ->
         first, last = waited.ids[0], waited.ids[-1]
         return {"count": len(waited.ids), "first_id": first, "last_id": last}
     return job_object(waited.last, tenant, budget_of(catalog, waited.last.kind))
+
+
+LOOK_SECONDS_MIN = 0.02
+LOOK_SECONDS_MAX = 0.5
+STORE_PAUSE_SECONDS = 1.0
+HINT_SECONDS = 5.0
+
+
+class Waited:
+    """The jobs that were waited for, and how they ended. Not waited for counts as well."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self.ids = ids
+        self.last: JobRecord | None = None
+        self.ended: dict[str, int] = {}
+
+    @property
+    def succeeded(self) -> bool:
+        return all(state == "succeeded" for state in self.ended)
+
+
+async def wait_for(engine: Engine, ids: list[int], *, quiet: bool) -> Waited:
+    """Waits until all of the jobs have ended, or stand still as paused.
+
+    A store that goes away is waited for too.
+    """
+    waited = Waited(ids)
+    show = _WaitDisplay(len(ids), quiet=quiet)
+    for job_id in ids:
+        record = await _end_of(engine, job_id, show)
+        state = "gone" if record is None else record.state.value
+        waited.ended[state] = waited.ended.get(state, 0) + 1
+        show.ended(waited, record)
+    show.close(waited)
+    return waited
+
+
+async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord | None:
+    import trio
+
+    from musterd.store.errors import StoreUnavailable
+    from musterd.store.job import JobState
+    from musterd.store.lifecycle import ENDED
+
+    pause_seconds = LOOK_SECONDS_MIN
+    while True:
+        try:
+            record = await engine.job(job_id)
+        except StoreUnavailable as error:
+            show.store_away(str(error))
+            await trio.sleep(STORE_PAUSE_SECONDS)
+            continue
+        if record is None or record.state in ENDED or record.state is JobState.PAUSED:
+            return record
+        show.looked(record)
+        await trio.sleep(pause_seconds)
+        pause_seconds = min(LOOK_SECONDS_MAX, pause_seconds * 1.5)
+
+
+class _WaitDisplay:
+    """Tells a person on a terminal what moves; says little to a file, and nothing where `quiet`."""
+
+    def __init__(self, count: int, *, quiet: bool) -> None:
+        self._count = count
+        self._quiet = quiet
+        self._line = LiveLine() if sys.stdout.isatty() and not quiet else None
+        self._done = 0
+        self._said_away = self._said_hint = False
+        self._first_look: float | None = None
+        self._said_progress = ""
+
+    def looked(self, record: JobRecord) -> None:
+        import trio
+
+        now = trio.current_time()
+        self._first_look = now if self._first_look is None else self._first_look
+        if self._line is not None:
+            self._line.show(self._words(record))
+        elif self._count == 1 and not self._quiet:
+            self._say_progress(record)
+        is_stuck = record.state.value == "queued" and record.attempt == 0 and not self._done
+        if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
+            self._said_hint = True
+            complain("still queued: is a daemon running? `musterd status` says")
+
+    def store_away(self, message: str) -> None:
+        if not self._said_away:
+            self._said_away = True
+            complain(f"the store is not available, waiting for it: {message}")
+
+    def ended(self, waited: Waited, record: JobRecord | None) -> None:
+        self._done = sum(waited.ended.values())
+        if self._count > 1 or record is None or self._quiet:
+            return
+        if self._line is not None:
+            self._line.done()
+        say(coloured(record.state.value, _ending(record)))
+
+    def close(self, waited: Waited) -> None:
+        from musterd.store.words import count_text
+
+        if self._count == 1 or self._quiet:
+            return
+        if self._line is not None:
+            self._line.done()
+        say(", ".join(f"{count_text(n)} {state}" for state, n in sorted(waited.ended.items())))
+
+    def _words(self, record: JobRecord) -> str:
+        if self._count > 1:
+            return f"{self._done}/{self._count} ended"
+        return running_line(record)
+
+    def _say_progress(self, record: JobRecord) -> None:
+        """A line each time that it has changed."""
+        from musterd.store.phase_states import overall
+
+        if not record.phases and record.progress is None:
+            return
+        words = progress_words(record)
+        line = f"job {record.id} {overall(record)} %{', ' if words else ''}{words}"
+        if line != self._said_progress and record.state.value == "running":
+            self._said_progress = line
+            say(line)
+
+
+def _ending(record: JobRecord) -> str:
+    from musterd.store.report import error_line
+    from musterd.store.words import duration_text
+
+    words = f"job {record.id} {record.state.value}"
+    if record.started_at is not None and record.finished_at is not None:
+        words += f" after {duration_text((record.finished_at - record.started_at).total_seconds())}"
+    if record.attempt > 1:
+        words += f", at attempt {record.attempt}"
+    said = error_line(record.error)
+    return f"{words}: {said}" if said and record.state.value != "succeeded" else words

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
-from musterd.console.given import Given, Verb
 from musterd.console.opening import in_store
-from musterd.console.out import coloured, complain, print_json, say
-from musterd.console.times import read_delay, read_moment
-from musterd.console.verbs.jobs import read_target
+from musterd.console.output import coloured, complain, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +99,12 @@ class Wanted:
 )
 @click.pass_obj
 def events(
-    given: Given, /, follow: bool, job_id: int | None, types: tuple[str, ...], **options: object
+    given: CommandLine,
+    /,
+    follow: bool,
+    job_id: int | None,
+    types: tuple[str, ...],
+    **options: object,
 ) -> None:
     """Show what has happened, the newest last."""
     from musterd.store.events import EventFilter
@@ -130,9 +133,9 @@ def events(
 
 
 async def _show(engine: Engine, wanted: Wanted) -> None:
-    from musterd.console.log_reading import events_to_come, ordered
+    from musterd.console.log_reading import events_to_come, order_all
 
-    newest = await ordered(engine.events)
+    newest = await order_all(engine.events)
     await _show_past(engine, wanted, newest)
     if not wanted.follow:
         return

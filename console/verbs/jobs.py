@@ -1,38 +1,44 @@
-"""`musterd jobs` and `musterd job ID`: what is there, and what became of it."""
+"""`musterd jobs`, `job ID` and `why ID`: which jobs there are, what became of one, why it waits."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import sys
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from musterd.catalog.lookup import budget_of
+from musterd.console.command import CommandLine, Verb, read_target
 from musterd.console.completers import complete_jobs, complete_kinds, complete_targets
-from musterd.console.exits import Complaint, Exit
-from musterd.console.given import Given, Verb
 from musterd.console.opening import in_store
-from musterd.console.out import coloured, print_json, say
+from musterd.console.output import (
+    Complaint,
+    Exit,
+    LiveLine,
+    coloured,
+    print_json,
+    running_line,
+    say,
+)
+from musterd.console.verbs.events import Away, show_events
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
+    from musterd.store.events import Event
     from musterd.store.job import JobRecord
+    from musterd.store.standing import Standing
+
 
 STATES = (
     *("pending", "queued", "assigned", "running", "paused"),
     *("succeeded", "failed", "canceled"),
 )
 LIMIT_MAX = 100_000
-TARGET_LENGTH_MAX = 200
-
-
-def read_target(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
-    if given is None or 1 <= len(given) <= TARGET_LENGTH_MAX:
-        return given
-    found = f"found {len(given)} characters"
-    raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
 
 
 @click.command(cls=Verb)
@@ -53,7 +59,7 @@ def read_target(_context: click.Context, _option: click.Parameter, given: str | 
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_obj
 def jobs(
-    given: Given, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
+    given: CommandLine, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
 ) -> None:
     """List jobs, newest first."""
     from musterd.store.job import JobFilter, JobState
@@ -83,7 +89,7 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     """Show one job: timings, attempts, result."""
     from musterd.store.report import job_object, report_text
 
-    given: Given = context.obj
+    given: CommandLine = context.obj
     settings = given.settings()
     if follow:
         context.exit(_follow(settings, job_id, as_json=given.json))
@@ -105,7 +111,6 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
 
 
 def _follow(settings: Settings, job_id: int, *, as_json: bool) -> Exit:
-    from musterd.console.following import follow_job
 
     async def work(engine: Engine) -> JobRecord | None:
         return await follow_job(engine, job_id, settings.tenant, as_json=as_json)
@@ -156,3 +161,96 @@ def _remark(record: JobRecord, now: datetime) -> str:
     if record.state in LEASED:
         return one_line(f"on {record.node}")
     return cut(error_line(record.error) or one_line(record.reason or ""), 100)
+
+
+@click.command(cls=Verb)
+@click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
+@click.pass_obj
+def why(given: CommandLine, job_id: int) -> None:
+    """Say why a job does not run, and what to do about it."""
+    from musterd.store.why import why as conclude
+    from musterd.store.why_report import why_object, why_text
+
+    async def work(engine: Engine) -> Standing | None:
+        return await engine.standing(job_id)
+
+    settings = given.settings()
+    seen = in_store(settings, work)
+    if seen is None:
+        raise Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
+    answer = conclude(seen)
+    if given.json:
+        print_json(why_object(answer, settings.tenant))
+        return
+    head, _, rest = why_text(answer).partition("\n")
+    say(coloured(seen.job.state.value, head))
+    say(rest)
+
+
+MARGIN = timedelta(seconds=1)  # a job may be a little older than the event that tells of it
+
+
+async def follow_job(
+    engine: Engine, job_id: int, tenant: str, *, as_json: bool
+) -> JobRecord | None:
+    """Shows its events from the first on; returns when it has ended, or stands still as paused.
+    None = there is no such job (any more).
+    """
+    from musterd.console.log_reading import events_to_come, order_all, position_at
+    from musterd.store.events import EventFilter
+
+    record = await engine.job(job_id)
+    if record is None:
+        return None
+    newest = await order_all(engine.events)
+    position = await position_at(engine.events, record.created_at - MARGIN, newest)
+    which, away, show = EventFilter(job_id=job_id), Away(), _FollowDisplay(tenant, as_json=as_json)
+    # The record is read before the log: whatever made it what it is then stands there.
+    async for page in events_to_come(engine.events, which, position, away.say):
+        away.is_back()
+        show.events(page.events)
+        if not page.more:
+            if record is None or _stands_still(record):
+                show.close()
+                return record
+            record = await _read_again(engine, record, away)
+            show.progress(record)
+    raise AssertionError("the log of events does not end")
+
+
+async def _read_again(engine: Engine, before: JobRecord, away: Away) -> JobRecord | None:
+    from musterd.store.errors import StoreUnavailable
+
+    try:
+        return await engine.job(before.id)
+    except StoreUnavailable as error:
+        away.say(str(error))
+        return before
+
+
+def _stands_still(record: JobRecord) -> bool:
+    from musterd.store.job import JobState
+    from musterd.store.lifecycle import ENDED
+
+    return record.state in ENDED or record.state is JobState.PAUSED
+
+
+class _FollowDisplay:
+    """Lines; on a terminal, and for a job that says how far it is, a bar below them."""
+
+    def __init__(self, tenant: str, *, as_json: bool) -> None:
+        self._tenant, self._as_json = tenant, as_json
+        self._line = LiveLine() if sys.stdout.isatty() and not as_json else None
+
+    def events(self, found: Sequence[Event]) -> None:
+        if found and self._line is not None:
+            self._line.done()  # the next look draws it again, below
+        show_events(found, self._tenant, as_json=self._as_json)
+
+    def progress(self, record: JobRecord | None) -> None:
+        if self._line is not None and record is not None and record.state.value == "running":
+            self._line.show(running_line(record))
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.done()

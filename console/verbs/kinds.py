@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from musterd.console.exits import Complaint, Exit
-from musterd.console.given import Given, Verb
-from musterd.console.out import print_json, say
+from musterd.console.command import CommandLine, Verb
+from musterd.console.output import Complaint, Exit, print_json, say
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Behaviour, Deterministic, Phase, WorkKind
@@ -23,14 +22,14 @@ URL_KEYS = frozenset({"url", "webhook"})
 @click.command(cls=Verb)
 @click.option("--check", is_flag=True, help="See whether each kind can run here; exit 78 if not.")
 @click.pass_obj
-def kinds(given: Given, check: bool) -> None:
+def kinds(given: CommandLine, check: bool) -> None:
     """List the kinds of work there are."""
     settings = given.settings()
     catalog = given.catalog(settings)
     if check:
-        from musterd.console.checked import checked
+        from musterd.console.kind_checks import check_kinds
 
-        catalog = checked(catalog, settings)
+        catalog = check_kinds(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
     if given.json:
         for kind in found:

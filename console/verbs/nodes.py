@@ -1,4 +1,4 @@
-"""`musterd nodes`: who is there, and how large are the crews."""
+"""`musterd nodes` and `musterd duties`: the daemons of a store, and which has which duty."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.given import Given, Verb
+from musterd.console.command import CommandLine, Verb
 from musterd.console.opening import in_store
-from musterd.console.out import complain, print_json, say
+from musterd.console.output import complain, print_json, say
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from musterd.store.duties import DutyRecord
     from musterd.store.engine import Engine
     from musterd.store.nodes import NodeRecord
 
 
 @click.command(cls=Verb)
 @click.pass_obj
-def nodes(given: Given) -> None:
+def nodes(given: CommandLine) -> None:
     """List the running daemons, and those that died within the last hour."""
     from musterd.store.disagreement import warnings
     from musterd.store.nodes import node_object
@@ -30,13 +33,13 @@ def nodes(given: Given) -> None:
         for node in found:
             print_json(node_object(node))
     else:
-        for line in _lines(found):
+        for line in _node_lines(found):
             say(line)
     for warning in warnings(found):
         complain(f"warning: {warning}")
 
 
-def _lines(found: list[NodeRecord]) -> list[str]:
+def _node_lines(found: list[NodeRecord]) -> list[str]:
     from musterd.store.words import duration_text, table
 
     if not found:
@@ -54,7 +57,7 @@ def _lines(found: list[NodeRecord]) -> list[str]:
             "-" if node.load is None else f"{node.load:.2f}",
             duration_text((node.heartbeat_at - node.started_at).total_seconds()),
             f"{duration_text(node.silent_seconds)} ago",
-            _broken(node),
+            _broken_kinds(node),
             node.config_hash or "-",
             node.version,
         )
@@ -63,8 +66,60 @@ def _lines(found: list[NodeRecord]) -> list[str]:
     return table(heads, rows, right=frozenset({2, 3, 4, 5, 6}))
 
 
-def _broken(node: NodeRecord) -> str:
+def _broken_kinds(node: NodeRecord) -> str:
     from musterd.store.words import cut, one_line
 
     broken = [name for name, kind in sorted(node.named.items()) if kind.broken is not None]
     return cut(one_line(", ".join(broken)), 60) or "-"
+
+
+@click.command(cls=Verb)
+@click.pass_obj
+def duties(given: CommandLine) -> None:
+    """Show who does which duty, since when, and what came of it."""
+    from musterd.store.duties import duty_object
+
+    async def work(engine: Engine) -> list[DutyRecord]:
+        return await engine.duties.duties()
+
+    settings = given.settings()
+    found = in_store(settings, work)
+    if given.json:
+        for one in found:
+            print_json(duty_object(one, settings.tenant))
+        return
+    for line in _duty_lines(found):
+        say(line)
+
+
+def _duty_lines(found: list[DutyRecord]) -> list[str]:
+    from musterd.store.words import count_text, cut, duration_text, one_line, table
+
+    if not found:
+        return ["no node has taken a duty: start one with `musterd run`, duties.mode = leader"]
+    heads = (
+        *("duty", "node", "held for", "last seen", "last run", "runs", "items", "errors"),
+        *("hand-overs", "last error"),
+    )
+    rows = [
+        (
+            one.duty,
+            one_line(one.node or "nobody"),
+            "-" if one.held_seconds is None else duration_text(one.held_seconds),
+            _ago(one.heartbeat_at, one.now),
+            _ago(one.last_run_at, one.now),
+            count_text(one.runs),
+            count_text(one.items),
+            count_text(one.errors),
+            count_text(one.hand_overs),
+            cut(one_line(one.last_error or ""), 60) or "-",
+        )
+        for one in found
+    ]
+    return table(heads, rows, right=frozenset({2, 3, 4, 5, 6, 7, 8}))
+
+
+def _ago(at: datetime | None, now: datetime) -> str:
+    from musterd.store.words import duration_text
+
+    return "-" if at is None else f"{duration_text((now - at).total_seconds())} ago"

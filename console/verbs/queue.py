@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.given import Given, Verbs
+from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
-from musterd.console.out import print_json, say
+from musterd.console.output import print_json, say
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
@@ -24,7 +24,7 @@ def queue() -> None:
 
 @queue.command()
 @click.pass_obj
-def pause(given: Given) -> None:
+def pause(given: CommandLine) -> None:
     """Let no worker take a further job; what runs goes on."""
     by = whoami()
 
@@ -42,7 +42,7 @@ def pause(given: Given) -> None:
 
 @queue.command()
 @click.pass_obj
-def resume(given: Given) -> None:
+def resume(given: CommandLine) -> None:
     """Let the workers take jobs again."""
 
     async def work(engine: Engine) -> bool:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from musterd.console.given import Given, Verb
-from musterd.console.out import LiveLine, say
+from musterd.console.command import CommandLine, Verb
+from musterd.console.output import LiveLine, say
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -31,7 +31,7 @@ ANSWER_SECONDS = 0.1
 
 @click.command(cls=Verb)
 @click.pass_obj
-def run(given: Given) -> None:
+def run(given: CommandLine) -> None:
     """Run the daemon, in the foreground.
 
     TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
@@ -43,7 +43,7 @@ def run(given: Given) -> None:
 
     import trio
 
-    from musterd.console.checked import checked_at_start
+    from musterd.console.kind_checks import check_kinds_at_start
     from musterd.manager.log import set_up_log
     from musterd.manager.systemd.service_manager import take_service_manager
 
@@ -59,25 +59,25 @@ def run(given: Given) -> None:
     # A live line takes the log's lines too, so that they pass above it.
     stream = sys.stderr if live is None else cast(TextIO, live)
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
-    catalog = checked_at_start(catalog, settings, log)
+    catalog = check_kinds_at_start(catalog, settings, log)
     trio.run(_run, given, (settings, catalog), log, live, service_manager)
 
 
-def _reread(given: Given, log: logging.Logger) -> tuple[Settings, Catalog]:
+def _reread(given: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
     """Reads everything anew, as at the start. Blocks; raises ConfigError."""
     import os
 
     from musterd.config.credentials import resolve_signing_keys
-    from musterd.console.checked import checked, told_of_broken_hooks
+    from musterd.console.kind_checks import check_kinds, log_broken_hooks
 
     loaded, catalog = given.load_all()
     resolve_signing_keys(loaded.settings, os.environ)
-    told_of_broken_hooks(loaded.settings, log)
-    return loaded.settings, checked(catalog, loaded.settings)
+    log_broken_hooks(loaded.settings, log)
+    return loaded.settings, check_kinds(catalog, loaded.settings)
 
 
 async def _run(
-    given: Given,
+    given: CommandLine,
     start: tuple[Settings, Catalog],
     log: logging.Logger,
     live: LiveLine | None,

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from musterd.console.command import CommandLine, Verb, Verbs
 from musterd.console.completers import complete_schedules
-from musterd.console.exits import Complaint, Exit
-from musterd.console.given import Given, Verb, Verbs
 from musterd.console.opening import in_store
-from musterd.console.out import print_json, say
+from musterd.console.output import Complaint, Exit, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +28,7 @@ def schedules(context: click.Context) -> None:
         return
     from musterd.manager.duties.schedules.objects import schedule_object
 
-    given: Given = context.obj
+    given: CommandLine = context.obj
     settings = given.settings()
     own = _own(settings)
 
@@ -49,9 +48,9 @@ def schedules(context: click.Context) -> None:
 @schedules.command("run-now", cls=Verb)
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
-def run_now(given: Given, name: str) -> None:
+def run_now(given: CommandLine, name: str) -> None:
     """Make a job of a schedule now, beside its slots."""
-    from musterd.console.verbs.enqueue import known
+    from musterd.console.verbs.enqueue import kind_named
     from musterd.manager.duties.schedules.checking import payload_limits
     from musterd.manager.duties.schedules.keeper import firing_of
     from musterd.store.payload import check_payload
@@ -59,7 +58,7 @@ def run_now(given: Given, name: str) -> None:
     settings = given.settings()
     schedule = _named(settings, name)
     catalog = given.catalog(settings)
-    known(catalog, schedule.kind)
+    kind_named(catalog, schedule.kind)
     check_payload(schedule.payload, payload_limits(settings.limits))
 
     async def work(engine: Engine) -> int | None:
@@ -75,7 +74,7 @@ def run_now(given: Given, name: str) -> None:
 @schedules.command("pause", cls=Verb)
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
-def pause(given: Given, name: str) -> None:
+def pause(given: CommandLine, name: str) -> None:
     """Let the slots of a schedule pass until it is resumed."""
     _steer(given, "pause", name)
 
@@ -83,12 +82,12 @@ def pause(given: Given, name: str) -> None:
 @schedules.command("resume", cls=Verb)
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
-def resume(given: Given, name: str) -> None:
+def resume(given: CommandLine, name: str) -> None:
     """Fire a schedule again, from its next slot on."""
     _steer(given, "resume", name)
 
 
-def _steer(given: Given, wish: Wish, name: str) -> None:
+def _steer(given: CommandLine, wish: Wish, name: str) -> None:
     settings = given.settings()
     _named(settings, name)
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.console.exits import Exit
-from musterd.console.given import Given, Verb
-from musterd.console.out import print_json, say
+from musterd.console.command import CommandLine, Verb
+from musterd.console.output import Exit, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from musterd.console.asking import Asked, Seen
+    from musterd.console.health import HealthReport, StoreAnswers
     from musterd.store.job import Counts
     from musterd.store.nodes import NodeRecord
 
@@ -31,13 +30,13 @@ def status(context: click.Context) -> None:
     Shows queue, crew and store, of all tenants unless one is named; exits 0 if all is well.
     """
     from musterd.config.tenants import settings_of
-    from musterd.console.asking import find_out
+    from musterd.console.health import gather
 
-    given: Given = context.obj
+    given: CommandLine = context.obj
     settings = given.load().settings
     own = given.seen_by(settings)
     others = [settings_of(settings, name) for name in settings.tenants if given.tenant is None]
-    seen = find_out(settings, others or [own])
+    seen = gather(settings, others or [own])
     if given.json:
         print_json(_object(seen))
     else:
@@ -46,7 +45,7 @@ def status(context: click.Context) -> None:
     context.exit(seen.judged()[0])
 
 
-def lines(seen: Seen) -> list[str]:
+def lines(seen: HealthReport) -> list[str]:
     """At most `LINES_MAX`."""
     code, words = seen.judged()
     healthy = code is Exit.DONE
@@ -66,8 +65,8 @@ def lines(seen: Seen) -> list[str]:
     return found
 
 
-def _remarks(seen: Seen) -> list[str]:
-    from musterd.console.remarks import remarks
+def _remarks(seen: HealthReport) -> list[str]:
+    from musterd.console.health import remarks
 
     alone = len(seen.asked) == 1
     node = None if seen.node is None else seen.node["node"]
@@ -89,7 +88,7 @@ def _bounded(found: Sequence[str]) -> list[str]:
     return [*found[: REMARKS_MAX - 1], f"and {left} more: --json has all of them"]
 
 
-def _table(seen: Seen, rows_max: int) -> list[str]:
+def _table(seen: HealthReport, rows_max: int) -> list[str]:
     """One line a tenant; where they do not fit those that are not well, then the fullest."""
     from musterd.store.words import plural, table
 
@@ -106,11 +105,11 @@ def _table(seen: Seen, rows_max: int) -> list[str]:
     return [*table(heads, rows, right=frozenset({1, 2, 3, 4, 5, 6})), *left]
 
 
-def _due(asked: Asked) -> int:
+def _due(asked: StoreAnswers) -> int:
     return 0 if asked.counts is None else asked.counts.due
 
 
-def _row(asked: Asked, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _row(asked: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
     from musterd.store.job import JobState
     from musterd.store.words import count_text, cut, duration_text, one_line
 
@@ -140,8 +139,8 @@ def _queue_lines(counts: Counts) -> list[str]:
     return [f"  jobs    {shown or 'none'}", f"  due     {count_text(counts.due)}{waits}"]
 
 
-def _node_lines(seen: Seen, crew_of: Mapping[str, Any]) -> list[str]:
-    from musterd.console.judging import decision_of
+def _node_lines(seen: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
+    from musterd.console.health import decision_of
     from musterd.manager.node.objects import decision_text
     from musterd.store.words import count_text, duration_text, one_line
 
@@ -163,7 +162,7 @@ def _node_lines(seen: Seen, crew_of: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _generation(seen: Seen) -> str:
+def _generation(seen: HealthReport) -> str:
     """With which configuration the node that answers works, once it has been reloaded."""
     assert seen.node is not None
     name = seen.node["node"]["node"]
@@ -186,7 +185,7 @@ def _nodes_line(nodes: Sequence[NodeRecord]) -> list[str]:
 SEVERAL = 2
 
 
-def _object(seen: Seen) -> dict[str, object]:
+def _object(seen: HealthReport) -> dict[str, object]:
     first = seen.first
     code, words = seen.judged()
     whole: dict[str, object] = {
@@ -204,7 +203,7 @@ def _object(seen: Seen) -> dict[str, object]:
     return whole
 
 
-def _tenant_object(seen: Seen, asked: Asked) -> dict[str, object]:
+def _tenant_object(seen: HealthReport, asked: StoreAnswers) -> dict[str, object]:
     return {
         "name": asked.settings.tenant,
         "store": {"where": asked.where, "error": asked.error},
@@ -213,7 +212,7 @@ def _tenant_object(seen: Seen, asked: Asked) -> dict[str, object]:
     }
 
 
-def _counts(asked: Asked) -> dict[str, object] | None:
+def _counts(asked: StoreAnswers) -> dict[str, object] | None:
     from musterd.manager.node.objects import counts_object
 
     return None if asked.counts is None else counts_object(asked.counts)

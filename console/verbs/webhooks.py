@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from musterd.console.exits import Exit, complaint_about
-from musterd.console.given import Given, Verbs
+from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
-from musterd.console.out import complain, print_json, say
+from musterd.console.output import Exit, complain, complaint_about, print_json, say
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
@@ -51,7 +50,7 @@ def webhooks(
         return
     from musterd.store.outbox import MessageFilter
 
-    given: Given = context.obj
+    given: CommandLine = context.obj
     which = MessageFilter(state, job_id, url, limit)
 
     async def work(engine: Engine) -> list[MessageRecord]:
@@ -82,7 +81,7 @@ def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> Non
         raise click.UsageError("give IDs, --job ID or --failed, one of them")
     if url is not None and not failed:
         raise click.UsageError("--url goes with --failed")
-    given: Given = context.obj
+    given: CommandLine = context.obj
     wanted = MessageFilter("failed" if failed else None, job_id, url, min(PAGE, limit))
 
     async def work(engine: Engine) -> tuple[set[int], set[int]]:
@@ -115,7 +114,7 @@ async def _resend_all(
     return asked, sent
 
 
-def _report(given: Given, sent: set[int], missing: list[int]) -> None:
+def _report(given: CommandLine, sent: set[int], missing: list[int]) -> None:
     from musterd.store.words import plural
 
     if given.json:

@@ -1,13 +1,25 @@
-"""Judges a log of events, a stretch at a time. Pure."""
+"""Judges a log of events, a batch at a time, and gives the verdict. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from musterd.console.verify.docket import Docket
-from musterd.console.verify.lives import Lives
-from musterd.console.verify.rules import Rule
+from musterd.console.verify.cross_job import Nodes, Targets
+from musterd.console.verify.life import (
+    Change,
+    Life,
+    apply_event,
+    packed,
+    packed_attempt,
+    packed_state,
+    unpacked,
+)
+from musterd.console.verify.rules import TEXTS, Findings, Rule, Violation
 from musterd.store.events import Event
+from musterd.store.job import JobState
+from musterd.store.words import count_text, one_line, plural
 
 
 class Judge:
@@ -16,7 +28,7 @@ class Judge:
     """
 
     def __init__(self) -> None:
-        self.docket = Docket()
+        self.docket = Findings()
         self.lives = Lives(self.docket)
         self.first = self.position = 0  # the first and the last that was looked at
         self.looked_at = 0
@@ -56,3 +68,207 @@ class Judge:
             self.first = event.id
         self.lives.forget()
         return True
+
+
+RESTS = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED})
+_SAYS_NOTHING = frozenset({"job.webhook_delivered", "job.webhook_failed"})
+StateAndAttempt = tuple[
+    JobState | None, int | None
+]  # None: there is no such job; the log does not say
+
+
+class Lives:
+    """Living jobs as objects, those that rest as numbers, those that are deleted not at all."""
+
+    def __init__(self, docket: Findings) -> None:
+        self._docket = docket
+        self._targets, self._nodes = Targets(docket), Nodes(docket)
+        self._living: dict[int, Life] = {}
+        self._resting: dict[int, int] = {}
+        self._watched: dict[int, list[StateAndAttempt]] | None = None
+        self.is_whole = True  # whatever is told of was made before the eyes of this judge
+
+    def take(self, event: Event) -> None:
+        job_id = event.job_id
+        if job_id is None:
+            self._nodes.told(event)
+            return
+        if self._watched is not None:
+            self._watched.setdefault(job_id, [self.seen(job_id)])
+        life = self._living.get(job_id) or self._found(event, job_id)
+        if life is not None:
+            step = apply_event(event, life, self._docket)
+            if event.target is not None:
+                life.target = event.target
+            self._apply(event, life, job_id, step)
+            if self._watched is not None:
+                self._watched[job_id].append(self.seen(job_id))
+
+    def forget(self) -> None:
+        """Something is missing in the log: what is known may no longer be true."""
+        self._living.clear()
+        self._resting.clear()
+        self._targets.forget()
+        self._nodes.forget()
+        self.is_whole = False
+
+    def seen(self, job_id: int) -> StateAndAttempt:
+        """What a job is now, as far as the log tells."""
+        life = self._living.get(job_id)
+        if life is not None:
+            return life.state, life.attempt
+        number = self._resting.get(job_id)
+        return (None, 0) if number is None else (packed_state(number), packed_attempt(number))
+
+    def watch(self) -> Mapping[int, Sequence[StateAndAttempt]]:
+        """All that jobs have been from now on, by job, until this is called again."""
+        self._watched = {}
+        return self._watched
+
+    def unwatch(self) -> None:
+        self._watched = None
+
+    def ids(self) -> list[int]:
+        return sorted((*self._living, *self._resting))
+
+    def position_of(self, job_id: int) -> int | None:
+        life = self._living.get(job_id)
+        if life is not None:
+            return life.last
+        number = self._resting.get(job_id)
+        return None if number is None else unpacked(number).last
+
+    def totals(self) -> Counter[JobState]:
+        found = Counter(life.state for life in self._living.values() if life.state is not None)
+        found.update(packed_state(number) for number in self._resting.values())
+        return found
+
+    def _found(self, event: Event, job_id: int) -> Life | None:
+        """The life that rests, or begins; None = it is one of which nothing more is to be said."""
+        number = self._resting.get(job_id)
+        if number is not None:
+            life = unpacked(number)
+        elif event.type == "job.enqueued":
+            life = Life(None, 0, event.id)
+            life.is_known = True
+            self._docket.cases[Rule.MADE] += 1
+        elif event.type in _SAYS_NOTHING:
+            return None  # messages may outlive their job
+        else:
+            life = self._stranger(event, job_id)
+        self._living[job_id] = life
+        return life
+
+    def _stranger(self, event: Event, job_id: int) -> Life:
+        if self.is_whole:
+            story = (
+                f"{event.type} is told of job {job_id}, which nobody has made, or which is deleted"
+            )
+            self._docket.accuse(Rule.MADE, job_id, (event.id,), story)
+        life = Life(None, None, event.id)
+        life.has_ended = life.is_stale = True  # for all one knows
+        return life
+
+    def _apply(self, event: Event, life: Life, job_id: int, step: Change) -> None:
+        if step is Change.DELETED:
+            life.is_cleared = True
+            if life.target is not None:
+                self._targets.changed(event, life.target, life, job_id)
+            del self._living[job_id]
+            self._resting.pop(job_id, None)
+            return
+        if step is Change.CLAIMED:
+            if life.node is not None:
+                self._nodes.claimed(event, life.node)
+            if life.target is not None:
+                self._targets.claimed(event, life.target, job_id, is_known=life.is_known)
+                life.is_known = True
+        elif life.target is not None and step is Change.CHANGED:
+            self._targets.changed(event, life.target, life, job_id)
+        if life.state in RESTS:
+            self._rest(life, job_id)
+        elif self._resting:
+            self._resting.pop(job_id, None)
+
+    def _rest(self, life: Life, job_id: int) -> None:
+        number = packed(life)
+        if number is not None:
+            self._resting[job_id] = number
+            del self._living[job_id]
+
+
+FINDING_WIDTH, NAME_WIDTH, COUNT_WIDTH = 11, 9, 11
+
+
+def verdict_object(judge: Judge, tenant: str | None) -> dict[str, object]:
+    docket = judge.docket
+    return {
+        "holds": docket.holds,
+        "tenant": tenant,
+        "events": judge.looked_at,
+        "first": judge.first,
+        "last": judge.position,
+        "rules": [_rule_object(judge, rule) for rule in Rule],
+        "violations": [_violation_object(one) for one in docket.violations],
+    }
+
+
+def _rule_object(judge: Judge, rule: Rule) -> Mapping[str, Any]:
+    docket = judge.docket
+    return {
+        "rule": rule.value,
+        "says": TEXTS[rule].says,
+        "finding": docket.finding(rule),
+        "cases": docket.cases[rule],
+        "violations": docket.violated.get(rule, 0),
+        "reason": docket.reason(rule),
+    }
+
+
+def _violation_object(one: Violation) -> Mapping[str, Any]:
+    return {
+        "rule": one.rule.value,
+        "job_id": one.job_id,
+        "positions": list(one.positions),
+        "story": one.story,
+        "advice": TEXTS[one.rule].advice,
+    }
+
+
+def verdict_lines(judge: Judge) -> list[str]:
+    """The first says whether all holds."""
+    docket = judge.docket
+    seen = f"{plural(judge.looked_at, 'event')}"
+    if judge.looked_at:
+        seen += f", positions {count_text(judge.first)} to {count_text(judge.position)}"
+    checked = sum(docket.finding(rule) == "ok" for rule in Rule)
+    if docket.holds:
+        head = f"all holds: {plural(checked, 'rule')} ok ({seen})"
+    else:
+        broken = plural(sum(docket.violated.values()), "violation")
+        head = f"NOT ALL HOLDS: {broken} of {plural(len(docket.violated), 'rule')} ({seen})"
+    lines = [head, "", *(_rule_line(judge, rule) for rule in Rule)]
+    for one in docket.violations:
+        lines += ["", *_violation_lines(one)]
+    untold = sum(docket.violated.values()) - len(docket.violations)
+    return [*lines, "", f"and {plural(untold, 'further violation')}"] if untold else lines
+
+
+def _rule_line(judge: Judge, rule: Rule) -> str:
+    docket = judge.docket
+    finding = docket.finding(rule)
+    shown = finding.upper() if finding == "violated" else finding
+    cases = count_text(docket.cases[rule])
+    says = docket.reason(rule) or TEXTS[rule].says
+    return f"  {shown:<{FINDING_WIDTH}}  {rule:<{NAME_WIDTH}}  {cases:>{COUNT_WIDTH}}  {says}"
+
+
+def _violation_lines(one: Violation) -> list[str]:
+    about = [f"job {one.job_id}"] if one.job_id is not None else []
+    places = " and ".join(count_text(place) for place in one.positions)
+    about += [f"event{'s'[: len(one.positions) > 1]} {places}"] if places else []
+    return [
+        f"{one.rule}: {', '.join(about)}".rstrip(": "),
+        f"  {one_line(one.story)}",
+        f"  do: {TEXTS[one.rule].advice}",
+    ]

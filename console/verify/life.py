@@ -1,14 +1,20 @@
-"""What the log has told of one job so far, and how the life of a job that rests is kept in one
-number. Pure.
-"""
+"""One job as the log tells it: its life so far, and whether the next event is allowed. Pure.
+
+The life of a job that has ended is kept in one number."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from enum import Enum
+from sys import intern
 
 import attrs
 
+from musterd.console.verify.rules import Findings, Rule
+from musterd.store.events import Event
 from musterd.store.job import JobState
+from musterd.store.lifecycle import ENDED, LEASED
 
 STATES = tuple(JobState)
 _PLACE = {state: place for place, state in enumerate(STATES)}
@@ -91,3 +97,272 @@ def packed_state(number: int) -> JobState:
 
 def packed_attempt(number: int) -> int:
     return number >> _STATE_BITS + 2 & _ATTEMPT_MASK
+
+
+EARLY_MAX = timedelta(milliseconds=2)  # by so much times may be rounded
+
+
+class Change(Enum):
+    """What an event was."""
+
+    CLAIMED = "claimed"
+    CHANGED = "changed"
+    DELETED = "deleted"
+    TOLD = "told"  # it changes nothing
+
+
+def apply_event(event: Event, life: Life, docket: Findings) -> Change:
+    """Takes an event into a life. A type that is not known says nothing."""
+    step = _STEPS.get(event.type)
+    return Change.TOLD if step is None else step(event, life, docket)
+
+
+def _made(event: Event, life: Life, docket: Findings) -> Change:
+    if life.state is not None or life.attempt is None:
+        story = f"job {event.job_id} was made a second time"
+        docket.accuse(Rule.MADE, event.job_id, (life.last, event.id), story)
+    life.attempt = 0
+    life.state = JobState.PENDING if event.data.get("state") == "pending" else JobState.QUEUED
+    life.last = event.id
+    return Change.CHANGED
+
+
+def _claimed(event: Event, life: Life, docket: Findings) -> Change:
+    node, attempt = event.data.get("node"), event.data.get("attempt")
+    if life.state is JobState.ASSIGNED and event.type == "job.started" and attempt == life.attempt:
+        return _started(event, life, docket, node)
+    _judge_claim(event, life, docket)
+    life.state = BECOMES[event.type]
+    life.attempt = attempt if isinstance(attempt, int) else None
+    life.node = intern(node) if isinstance(node, str) else None
+    life.due = None
+    life.last = life.claimed = event.id
+    return Change.CLAIMED
+
+
+def _started(event: Event, life: Life, docket: Findings, node: object) -> Change:
+    docket.cases[Rule.HOLDER] += 1
+    if node is not None and life.node is not None and node != life.node:
+        story = (
+            f"attempt {life.attempt} of job {event.job_id} was claimed by node {life.node} and"
+            f" started by node {node}"
+        )
+        docket.accuse(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
+    life.state, life.last = JobState.RUNNING, event.id
+    return Change.CHANGED
+
+
+def _judge_claim(event: Event, life: Life, docket: Findings) -> None:
+    state, cases = life.state, docket.cases
+    cases[Rule.ONE_HAND] += 1
+    cases[Rule.EDGES] += 1
+    if state is not None and state is not JobState.QUEUED:
+        rule, story = _CLAIM_FAULTS[state]
+        where = f" by node {life.node}" if state in LEASED and life.node else ""
+        told = f"job {event.job_id} was claimed by node {event.data.get('node')} {story}{where}"
+        docket.accuse(rule, event.job_id, (life.last, event.id), told)
+        return
+    attempt = event.data.get("attempt")
+    if life.attempt is not None:
+        cases[Rule.ATTEMPTS] += 1
+        if attempt != life.attempt + 1:
+            story = f"attempt {attempt} of job {event.job_id} follows attempt {life.attempt}"
+            docket.accuse(Rule.ATTEMPTS, event.job_id, (life.last, event.id), story)
+    if life.due is not None:
+        cases[Rule.DUE] += 1
+        if life.due - event.at > EARLY_MAX:
+            story = (
+                f"attempt {attempt} of job {event.job_id} was to be made at"
+                f" {life.due.isoformat()} and was claimed at {event.at.isoformat()}"
+            )
+            docket.accuse(Rule.DUE, event.job_id, (life.last, event.id), story)
+
+
+_CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
+    JobState.ASSIGNED: (Rule.ONE_HAND, "while it was in hand"),
+    JobState.RUNNING: (Rule.ONE_HAND, "while it was in hand"),
+    JobState.CANCELED: (Rule.CANCELED, "after it was canceled"),
+    JobState.SUCCEEDED: (Rule.ENDS, "after it had succeeded"),
+    JobState.FAILED: (Rule.EDGES, "after it had failed, and nobody had resumed it"),
+    JobState.PAUSED: (Rule.EDGES, "while it was paused"),
+    JobState.PENDING: (Rule.EDGES, "before it was released"),
+}
+
+
+def _settled(event: Event, life: Life, docket: Findings) -> Change:
+    """An attempt has ended."""
+    state = life.state
+    docket.cases[Rule.HOLDER] += 1
+    if state in LEASED:
+        _judge_attempt(event, life, docket)
+    elif state in ENDED:
+        _accuse_end(event, life, docket)
+    elif state is not None:
+        story = f"{event.type} is told of job {event.job_id}, which nobody had in hand ({state})"
+        docket.accuse(Rule.HOLDER, event.job_id, (life.last, event.id), story)
+    _become(event, life, docket)
+    if event.type == "job.retrying":
+        life.due = _moment(event.data.get("run_at"))
+    return Change.CHANGED
+
+
+def _stopped(event: Event, life: Life, docket: Findings) -> Change:
+    """It is canceled or paused, by its holder or while it waits."""
+    state = life.state
+    docket.cases[Rule.EDGES] += 1
+    if state in LEASED:
+        _judge_attempt(event, life, docket)
+    elif state in ENDED:
+        _accuse_end(event, life, docket)
+    elif state is not None and state not in _MAY_STOP[event.type]:
+        _accuse_edge(event, life, docket)
+    _become(event, life, docket)
+    return Change.CHANGED
+
+
+_WAITING = frozenset({JobState.PENDING, JobState.QUEUED, JobState.PAUSED})
+_MAY_STOP: Mapping[str, frozenset[JobState]] = {
+    "job.canceled": _WAITING,
+    "job.paused": frozenset({JobState.QUEUED}),
+}
+_MAY_GO_ON: Mapping[str, frozenset[JobState]] = {
+    "job.released": frozenset({JobState.PENDING}),
+    "job.resumed": frozenset({JobState.PAUSED, JobState.FAILED}),
+    "job.cleared": frozenset({JobState.FAILED}),
+}
+
+
+def _goes_on(event: Event, life: Life, docket: Findings) -> Change:
+    """It is released or resumed."""
+    docket.cases[Rule.EDGES] += 1
+    if life.state is not None and life.state not in _MAY_GO_ON[event.type]:
+        _accuse_edge(event, life, docket)
+    life.state, life.last, life.due = JobState.QUEUED, event.id, None
+    life.is_cleared = life.is_stale = False
+    return Change.CHANGED
+
+
+def _cleared(event: Event, life: Life, docket: Findings) -> Change:
+    docket.cases[Rule.EDGES] += 1
+    if life.state not in (None, JobState.FAILED):
+        _accuse_edge(event, life, docket)
+    life.state, life.is_cleared = JobState.FAILED, True
+    return Change.CHANGED
+
+
+def _progressed(event: Event, life: Life, docket: Findings) -> Change:
+    docket.cases[Rule.HOLDER] += 1
+    if life.state is not None and life.state not in LEASED:
+        story = f"{event.type} is told of job {event.job_id}, which nobody had in hand"
+        docket.accuse(Rule.HOLDER, event.job_id, (life.last, event.id), f"{story} ({life.state})")
+    elif event.type == "job.phase_completed":
+        _judge_attempt(event, life, docket)
+        _judge_phase(event, life, docket)
+    return Change.TOLD
+
+
+def _judge_phase(event: Event, life: Life, docket: Findings) -> None:
+    phase = event.data.get("phase")
+    docket.cases[Rule.PHASES] += 1
+    if not isinstance(phase, str):
+        return
+    if phase in life.phases:
+        story = f"phase {phase!r} of job {event.job_id} was finished twice"
+        docket.accuse(Rule.PHASES, event.job_id, (life.last, event.id), story)
+        return
+    life.phases = (*life.phases, intern(phase))
+
+
+def _delivered(event: Event, life: Life, docket: Findings) -> Change:
+    docket.cases[Rule.WEBHOOKS] += 1
+    if not life.has_ended:
+        story = f"{event.type} is told of job {event.job_id}, which has not ended yet"
+        docket.accuse(Rule.WEBHOOKS, event.job_id, (life.last, event.id), story)
+    return Change.TOLD
+
+
+def _aged(event: Event, life: Life, docket: Findings) -> Change:
+    """It goes stale, or is deleted."""
+    docket.cases[Rule.DELETED] += 1
+    deleted = event.type == "job.deleted"
+    story = ""
+    if life.state is not None and life.state not in ENDED:
+        story = f"although it had not ended ({life.state})"
+    elif life.state is not None and event.data.get("state") not in (None, life.state):
+        story = f"as {event.data.get('state')}, and was {life.state}"
+    elif life.halts:
+        story = f"although it halts target {life.target!r}"
+    elif deleted and not life.is_stale:
+        story = "although it had not gone stale"
+    if story:
+        how = "was deleted" if deleted else "went stale"
+        told = f"job {event.job_id} {how} {story}"
+        docket.accuse(Rule.DELETED, event.job_id, (life.last, event.id), told)
+    life.is_stale = True
+    return Change.DELETED if deleted else Change.TOLD
+
+
+def _judge_attempt(event: Event, life: Life, docket: Findings) -> None:
+    attempt = event.data.get("attempt")
+    if life.attempt is None or attempt == life.attempt:
+        return
+    story = (
+        f"{event.type} is told of attempt {attempt} of job {event.job_id} while attempt"
+        f" {life.attempt} was in hand"
+    )
+    docket.accuse(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
+
+
+def _accuse_end(event: Event, life: Life, docket: Findings) -> None:
+    story = f"{event.type} is told of job {event.job_id}, which had ended before ({life.state})"
+    docket.accuse(Rule.ENDS, event.job_id, (life.last, event.id), story)
+
+
+def _accuse_edge(event: Event, life: Life, docket: Findings) -> None:
+    story = f"{event.type} is told of job {event.job_id}, which was {life.state}"
+    docket.accuse(Rule.EDGES, event.job_id, (life.last, event.id), story)
+
+
+def _become(event: Event, life: Life, docket: Findings) -> None:
+    attempt = event.data.get("attempt")
+    if life.attempt is None and isinstance(attempt, int):
+        life.attempt = attempt
+    state = BECOMES[event.type]
+    life.state, life.last = state, event.id
+    if state in ENDED:
+        docket.cases[Rule.ENDS] += 1
+        docket.cases[Rule.CANCELED] += state is JobState.CANCELED
+        life.has_ended = True
+        life.is_cleared = False
+
+
+def _moment(text: object) -> datetime | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None  # what somebody else has written there says nothing
+    return None if moment.tzinfo is None else moment
+
+
+_STEPS: Mapping[str, Callable[[Event, Life, Findings], Change]] = {
+    "job.enqueued": _made,
+    "job.released": _goes_on,
+    "job.assigned": _claimed,
+    "job.started": _claimed,
+    "job.progress": _progressed,
+    "job.phase_completed": _progressed,
+    "job.retrying": _settled,
+    "job.requeued": _settled,
+    "job.succeeded": _settled,
+    "job.failed": _settled,
+    "job.canceled": _stopped,
+    "job.paused": _stopped,
+    "job.resumed": _goes_on,
+    "job.cleared": _cleared,
+    "job.webhook_delivered": _delivered,
+    "job.webhook_failed": _delivered,
+    "job.stale": _aged,
+    "job.deleted": _aged,
+}

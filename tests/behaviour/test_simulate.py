@@ -13,7 +13,7 @@ import trio
 
 from musterd.console.simulate.model import Run, simulate
 from musterd.console.simulate.trace import Trace
-from musterd.console.tracing import rules_of
+from musterd.console.simulate.verb import model_settings
 from tests.support.stage import Node, Stage, kind, until
 from tests.support.stage_lookout import EPOCH
 from tests.support.traces import trace_from
@@ -103,7 +103,7 @@ async def test_a_simulation_goes_as_the_daemon_went(stage: Stage, name: str) -> 
     stage.kinds = {one.name: one for one in KINDS}
     node = await stage.start(**changes)
     played = await play(stage, node, puts)
-    run = simulate(played.trace, rules_of(node.settings))
+    run = simulate(played.trace, model_settings(node.settings))
     beside = [(at, size, size_at(run, at)) for at, size in played.sizes]
     assert [one for one in beside if one[1] != one[2]] == []
     assert run.hired > 0

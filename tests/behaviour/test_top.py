@@ -12,9 +12,9 @@ import trio
 from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.console.top.driver import Driver, Plan
-from musterd.console.top.paint import Painter
-from musterd.console.top.state import NodeSeen, Size, State
+from musterd.console.top.cells import Painter
+from musterd.console.top.driver import Driver, DriverDeps
+from musterd.console.top.state import NodeAnswer, Size, State
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import Counts, JobState, NewJob
@@ -99,14 +99,14 @@ async def engine(desk: Desk) -> AsyncGenerator[Engine, None]:
 SETTINGS = load(None, {}, GIVEN, Path("/nonexistent")).settings
 
 
-async def nobody(_settings: Settings) -> NodeSeen:
+async def nobody(_settings: Settings) -> NodeAnswer:
     await trio.lowlevel.checkpoint()
-    return NodeSeen(None, "nobody answers")
+    return NodeAnswer(None, "nobody answers")
 
 
 @pytest.fixture
 async def driver(desk: Desk, nursery: trio.Nursery) -> Driver:
-    plan = Plan(
+    plan = DriverDeps(
         interval_seconds=1.0,
         settings_of=lambda tenant: settings_of(SETTINGS, tenant),
         engine_of=desk.engine,

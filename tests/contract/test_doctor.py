@@ -13,9 +13,8 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
 from musterd.config.settings import Settings
-from musterd.console.doctor.finding import Finding
-from musterd.console.doctor.patient import Patient, Ran
-from musterd.console.doctor.visit import run_program, visit
+from musterd.console.doctor.examination import examine_all, run_program
+from musterd.console.doctor.finding import Finding, ProgramResult, Setup
 from tests.contract.rigs import PostgresRig
 from tests.support.findings import said
 from tests.support.stage import settings_with
@@ -32,12 +31,12 @@ LimitNOFILESoft=256
 """
 
 
-async def no_systemd(command: Sequence[str]) -> Ran:
+async def no_systemd(command: Sequence[str]) -> ProgramResult:
     await trio.lowlevel.checkpoint()
     raise AssertionError(f"{command} was run")
 
 
-def patient(settings: Settings, **changes: Any) -> Patient:
+def patient(settings: Settings, **changes: Any) -> Setup:
     def kinds() -> Catalog:
         return catalog_of(settings)
 
@@ -55,7 +54,7 @@ def patient(settings: Settings, **changes: Any) -> Patient:
         "monotonic": time.monotonic,
         "run": no_systemd,
     }
-    return Patient(**{**values, **changes})
+    return Setup(**{**values, **changes})
 
 
 def of(found: Sequence[Finding], name: str) -> list[Finding]:
@@ -65,7 +64,7 @@ def of(found: Sequence[Finding], name: str) -> list[Finding]:
 @pytest.mark.parametrize(("ahead", "level"), [(0.0, "ok"), (-40.0, "warn"), (1000.0, "fail")])
 async def test_a_clock_that_is_wrong(postgres_rig: PostgresRig, ahead: float, level: str) -> None:
     settings = settings_with(store__url=postgres_rig.url)
-    found = await visit(patient(settings, wall_clock=lambda: time.time() + ahead))
+    found = await examine_all(patient(settings, wall_clock=lambda: time.time() + ahead))
     (clock,) = of(found, "clock")
     assert clock.level == level
     if ahead:
@@ -75,13 +74,13 @@ async def test_a_clock_that_is_wrong(postgres_rig: PostgresRig, ahead: float, le
 async def test_what_systemd_says_is_compared(tmp_path: Path) -> None:
     asked: list[Sequence[str]] = []
 
-    async def systemctl(command: Sequence[str]) -> Ran:
+    async def systemctl(command: Sequence[str]) -> ProgramResult:
         await trio.lowlevel.checkpoint()
         asked.append(command)
-        return Ran(0, UNIT)
+        return ProgramResult(0, UNIT)
 
     settings = settings_with(store__url=f"sqlite:///{tmp_path}/musterd.db")
-    found = of(await visit(patient(settings, run=systemctl, has_systemd=True)), "systemd")
+    found = of(await examine_all(patient(settings, run=systemctl, has_systemd=True)), "systemd")
     assert asked[0][:3] == ["systemctl", "show", "musterd.service"]
     assert [one.level for one in found] == ["warn", "fail", "warn"]
     assert "daemon-reload" in said(found)
@@ -90,13 +89,13 @@ async def test_what_systemd_says_is_compared(tmp_path: Path) -> None:
 
 
 async def test_a_systemd_that_does_not_answer(tmp_path: Path) -> None:
-    async def systemctl(command: Sequence[str]) -> Ran:
+    async def systemctl(command: Sequence[str]) -> ProgramResult:
         del command
         await trio.lowlevel.checkpoint()
         raise FileNotFoundError("systemctl")
 
     settings = settings_with(store__url=f"sqlite:///{tmp_path}/musterd.db")
-    found = await visit(patient(settings, run=systemctl, has_systemd=True))
+    found = await examine_all(patient(settings, run=systemctl, has_systemd=True))
     (systemd,) = of(found, "systemd")
     assert systemd.found == "the check itself failed: systemctl"
     assert of(found, "leases")[0].level == "ok"
@@ -108,7 +107,7 @@ async def test_a_table_that_is_locked_holds_up_its_own_checks_alone(
     settings = settings_with(store__url=postgres_rig.url, store__lock_timeout_seconds=60)
     with psycopg.connect(postgres_rig.url) as session:
         session.execute("lock table musterd.job_rows in access exclusive mode")
-        found = await visit(patient(settings), seconds=1.0)
+        found = await examine_all(patient(settings), seconds=1.0)
     (slow,) = of(found, "autovacuum")
     assert (slow.level, slow.found) == ("fail", "no answer within 1 s")
     assert [one.level for one in of(found, "connections")] == ["ok"]
@@ -116,7 +115,7 @@ async def test_a_table_that_is_locked_holds_up_its_own_checks_alone(
 
 async def test_a_secret_that_cannot_be_read_is_wrong_configuration(tmp_path: Path) -> None:
     settings = settings_with(store__url_file=f"{tmp_path}/not-there")
-    found = await visit(patient(settings))
+    found = await examine_all(patient(settings))
     (secrets,) = of(found, "secrets")
     assert (secrets.level, secrets.stop) == ("fail", "misconfigured")
     assert "store.url_file" in secrets.found
@@ -124,4 +123,6 @@ async def test_a_secret_that_cannot_be_read_is_wrong_configuration(tmp_path: Pat
 
 
 async def test_programs_are_run_and_their_complaints_kept_away() -> None:
-    assert await run_program(["sh", "-c", "echo out; echo err >&2; exit 3"]) == Ran(3, "out\n")
+    assert await run_program(["sh", "-c", "echo out; echo err >&2; exit 3"]) == ProgramResult(
+        3, "out\n"
+    )

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 import trio
 
-from musterd.console.verify.comparing import Comparison
+from musterd.console.verify.comparison import Comparison
 from musterd.console.verify.judge import Judge
 from musterd.console.verify.rules import Rule
 from musterd.store.audit import ROWS_AT_ONCE

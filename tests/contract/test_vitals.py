@@ -7,7 +7,7 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict
 
-from musterd.console.doctor.tables import OPTIONS
+from musterd.console.doctor.postgres import TABLE_OPTIONS
 from musterd.store.job import NewJob
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, closing_engine
 
@@ -103,7 +103,7 @@ async def test_who_holds_the_horizon(postgres_rig: PostgresRig) -> None:
 
 async def test_our_tables_have_the_options_that_the_doctor_wants(postgres_rig: PostgresRig) -> None:
     found = {table.name: dict(table.options) for table in await postgres_rig.engine.vitals.tables()}
-    assert {name: options for name, options in found.items() if options} == OPTIONS
+    assert {name: options for name, options in found.items() if options} == TABLE_OPTIONS
 
 
 async def test_dead_rows_are_counted(postgres_rig: PostgresRig) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from musterd.console.exits import Exit
+from musterd.console.output import Exit
 from tests.support.command import Home, eventually
 
 SHORT = (

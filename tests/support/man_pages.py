@@ -13,8 +13,8 @@ import click
 
 from musterd import __version__
 from musterd.console.app import SECTIONS, musterd
-from musterd.console.exits import Exit
-from musterd.console.given import SHARED_OPTIONS
+from musterd.console.command import SHARED_OPTIONS
+from musterd.console.output import Exit
 from tests.support.man_texts import (
     DESCRIPTION,
     ENVIRONMENT,

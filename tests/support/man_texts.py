@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from musterd.console.exits import Exit
+from musterd.console.output import Exit
 
 Rows = Sequence[tuple[str, str]]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import attrs
 
-from musterd.console.top.state import NodeSeen, Size, State, StoreSeen, took_store
+from musterd.console.top.state import NodeAnswer, Size, State, StoreSnapshot, with_store
 from musterd.manager.node.objects import status_object
 from musterd.manager.node.status import Decision, TenantStatus
 from musterd.store.board import BoardJob
@@ -53,8 +53,8 @@ JOBS = (
 )
 
 
-def seen(at: float = 100.0, *jobs: BoardJob, **values: Any) -> StoreSeen:
-    return StoreSeen(at, NOW, counts(**values), jobs or JOBS, (NODE,))
+def seen(at: float = 100.0, *jobs: BoardJob, **values: Any) -> StoreSnapshot:
+    return StoreSnapshot(at, NOW, counts(**values), jobs or JOBS, (NODE,))
 
 
 def scene(columns: int = 100, rows: int = 30, **values: Any) -> State:
@@ -63,6 +63,6 @@ def scene(columns: int = 100, rows: int = 30, **values: Any) -> State:
         "default", "running", "sqlite", WHERE, None, 0.0, None, 1, 1, 0, 2, 8, 2, 5, None
     )
     status = attrs.evolve(STATUS, store=WHERE, tenants=(tenant,))
-    node = NodeSeen(status_object(status, None), decision=DECISION)
+    node = NodeAnswer(status_object(status, None), decision=DECISION)
     first = State("default", ("default", "acme"), WHERE, Size(columns, rows), node=node)
-    return attrs.evolve(took_store(first, seen()), **values)
+    return attrs.evolve(with_store(first, seen()), **values)

@@ -8,9 +8,8 @@ from typing import Any
 
 import attrs
 
-from musterd.console.simulate.model import Rules
-from musterd.console.simulate.reading import TraceReader
-from musterd.console.simulate.trace import NONE, Trace
+from musterd.console.simulate.model import ModelSettings
+from musterd.console.simulate.trace import NONE, Trace, TraceReader
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.store.events import EventLog
 
@@ -42,9 +41,9 @@ SHIPPED = ScalingPolicy(
 )
 
 
-def rules(interval_seconds: float = 1.0, **policy: Any) -> Rules:
+def rules(interval_seconds: float = 1.0, **policy: Any) -> ModelSettings:
     """The shipped settings, but for these."""
-    return Rules(attrs.evolve(SHIPPED, **policy), interval_seconds)
+    return ModelSettings(attrs.evolve(SHIPPED, **policy), interval_seconds)
 
 
 async def trace_from(log: EventLog) -> Trace:

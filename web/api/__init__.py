@@ -1,1 +1,1 @@
-"""The HTTP API: every route, what it takes and gives, and the OpenAPI document made of both."""
+"""The HTTP API: every route, what it takes and returns, and the OpenAPI document made of both."""

@@ -1,1 +1,1 @@
-"""The HTTP server of a node: connections, who may ask, and how answers and refusals look."""
+"""The HTTP server of a node: connections, who may call, and how answers and refusals look."""

@@ -1,1 +1,1 @@
-"""ui: the routes of the live page: what its views show, what its forms do, who is signed in."""
+"""ui: behind the live page: what its views read, what its forms do, who is signed in."""

@@ -9,9 +9,8 @@ from typing import Any
 
 import attrs
 
-from musterd.console.verify.judge import Judge
-from musterd.console.verify.lines import NoLog, events_of
-from musterd.console.verify.verdict import verdict_lines, verdict_object
+from musterd.console.log_reading import InvalidLog, events_of
+from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
 from musterd.store.event_types import EVENTS
 from tests.fuzz.mutating import changed, crossed
 
@@ -66,7 +65,7 @@ class Logs:
         judge = Judge()
         try:
             judge.take(events_of(whole.decode("utf-8", "replace").split("\n"), None))
-        except NoLog as error:
+        except InvalidLog as error:
             str(error).encode()
             return
         json.dumps(verdict_object(judge, None))

@@ -8,22 +8,24 @@ from attrs import evolve
 
 from musterd.config.load import load
 from musterd.config.tenants import settings_of
-from musterd.console.bench.circumstances import bench_settings
-from musterd.console.bench.figures import Found, Order, Spread, spread_of
-from musterd.console.bench.kinds import BEGINS, NOTHING, bench_catalog
-from musterd.console.bench.telling import (
+from musterd.console.bench.measurement import NOTHING, REPORTS_BEGIN, bench_catalog, bench_settings
+from musterd.console.bench.report import (
     AGAINST,
+    Findings,
     Machine,
+    Plan,
+    Spread,
     cut_text,
     progress_text,
     report_lines,
     report_object,
+    spread_of,
 )
 from musterd.store.postgres.scratch import LOCK_SPACE
 from musterd.store.scratch import Scratch, is_scratch_name, scratch_name
 
 ROOT = Path(__file__).parents[3]
-ORDER = Order(jobs=10_000, workers=8, pick_ups=200, within_seconds=120)
+ORDER = Plan(jobs=10_000, workers=8, pick_ups=200, within_seconds=120)
 MACHINE = Machine(musterd="0.1.0", python="3.11.7", cores=2)
 PLACE = Scratch(
     url="postgresql://app:hidden@db/shop",
@@ -36,8 +38,8 @@ PLACE = Scratch(
 )
 
 
-def whole() -> Found:
-    found = Found(place=PLACE, stage="picking up", is_whole=True)
+def whole() -> Findings:
+    found = Findings(place=PLACE, stage="picking up", is_whole=True)
     found.enqueued, found.enqueue_seconds = 10_000, 0.05
     found.done, found.done_seconds = 10_000, 0.4
     found.pick_ups_seconds = [0.001] * 99 + [0.02] * 100 + [1.5]
@@ -51,8 +53,8 @@ def test_a_spread_is_of_durations_that_were_measured() -> None:
 
 
 def test_a_rate_needs_jobs_and_time() -> None:
-    assert Found().enqueued_per_second is None
-    assert Found(done=5).done_per_second is None
+    assert Findings().enqueued_per_second is None
+    assert Findings(done=5).done_per_second is None
     assert whole().enqueued_per_second == 200_000
     assert whole().done_per_second == 25_000
 
@@ -87,7 +89,7 @@ def test_programs_read_one_object_without_the_password() -> None:
 
 
 def test_what_was_not_measured_is_said_to_be_so() -> None:
-    found = Found(place=PLACE, stage="doing", cut="time")
+    found = Findings(place=PLACE, stage="doing", cut="time")
     found.enqueued, found.enqueue_seconds = 10_000, 0.05
     told = report_object(ORDER, found, MACHINE)
     assert (told["whole"], told["done_jobs_per_second"], told["pick_up_seconds"]) == (
@@ -95,11 +97,11 @@ def test_what_was_not_measured_is_said_to_be_so() -> None:
         None,
     )
     assert sum("not measured" in line for line in report_lines(ORDER, found, MACHINE)) == 4
-    assert report_lines(ORDER, Found(), MACHINE)[0] == "no store was made"
+    assert report_lines(ORDER, Findings(), MACHINE)[0] == "no store was made"
 
 
 def test_a_cut_says_why_and_how_far_it_came() -> None:
-    found = Found(stage="doing", enqueued=10_000, done=1_234, cut="time")
+    found = Findings(stage="doing", enqueued=10_000, done=1_234, cut="time")
     far = "10,000 of 10,000 enqueued, 1,234 of 10,000 done, 0 of 200 single ones picked up"
     assert cut_text(ORDER, found) == f"cut short after 2 m, while doing: {far}"
     assert progress_text(ORDER, found) == f"doing · {far}"
@@ -172,6 +174,6 @@ def test_settings_take_over_the_store_and_nothing_that_others_would_notice(tmp_p
 def test_its_kinds_never_wait_for_anything() -> None:
     retry = load(None, {}, [], ROOT / "none.toml").settings.retry
     catalog = bench_catalog(retry)
-    assert list(catalog) == [NOTHING, BEGINS]
+    assert list(catalog) == [NOTHING, REPORTS_BEGIN]
     assert not catalog.caps
     assert all(kind.broken is None and kind.max_running is None for kind in catalog.values())

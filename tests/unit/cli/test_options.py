@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from musterd.config.faults import ConfigError, Fault
 from musterd.console.app import musterd
-from musterd.console.exits import Exit, complaint_about
-from musterd.console.times import read_delay, read_moment
+from musterd.console.command import read_delay, read_moment
+from musterd.console.output import Exit, complaint_about
 from musterd.manager.node.errors import StartError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 

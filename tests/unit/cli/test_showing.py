@@ -5,7 +5,7 @@ import io
 import attrs
 import pytest
 
-from musterd.console.out import LiveLine
+from musterd.console.output import LiveLine
 from musterd.console.verbs.demo_play import percentile
 from musterd.console.wiring import crew_bar, status_line
 from tests.support.web_scene import STATUS

@@ -10,9 +10,8 @@ import pytest
 
 from musterd.config.load import load
 from musterd.config.tenants import settings_of
-from musterd.console.asking import Asked, Seen
-from musterd.console.exits import Exit
-from musterd.console.remarks import remarks
+from musterd.console.health import HealthReport, StoreAnswers, remarks
+from musterd.console.output import Exit
 from musterd.console.verbs.status import LINES_MAX, lines
 from musterd.manager.node.objects import status_object
 from musterd.manager.node.status import TenantStatus
@@ -32,8 +31,8 @@ MANY = ["workers.max_count=200"] + [
 SETTINGS = load(None, {}, MANY, Path("/nonexistent")).settings
 
 
-def asked(tenant: str = "default", **values: Any) -> Asked:
-    usual = Asked(settings_of(SETTINGS, tenant), WHERE, None, counts(), [NODE], QUIET, [])
+def asked(tenant: str = "default", **values: Any) -> StoreAnswers:
+    usual = StoreAnswers(settings_of(SETTINGS, tenant), WHERE, None, counts(), [NODE], QUIET, [])
     return attrs.evolve(usual, **values)
 
 
@@ -50,11 +49,11 @@ def node(*names: str, **values: Any) -> dict[str, Any]:
     return status_object(attrs.evolve(STATUS, **changed), None)
 
 
-def seen(*answers: Asked, **values: Any) -> Seen:
-    return attrs.evolve(Seen(answers or (asked(),), node(), "", listens=True), **values)
+def seen(*answers: StoreAnswers, **values: Any) -> HealthReport:
+    return attrs.evolve(HealthReport(answers or (asked(),), node(), "", listens=True), **values)
 
 
-def shown(found: Seen) -> list[str]:
+def shown(found: HealthReport) -> list[str]:
     return [click.unstyle(line) for line in lines(found)]
 
 

@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from musterd.console.verbs.jobs import read_target
+from musterd.console.command import read_target
 
 
 @click.command()

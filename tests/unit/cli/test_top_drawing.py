@@ -5,22 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.console.top.cells import cut, fitted, line, plain, span, width
-from musterd.console.top.drawing import draw
-from musterd.console.top.header import crew_cells, spark
-from musterd.console.top.paint import CLEAR, Painter
-from musterd.console.top.pressing import help_panel
-from musterd.console.top.sifting import Filter, read_filter
-from musterd.console.top.snapshot import snapshot_object, text
+from musterd.console.top.cells import CLEAR, Painter, cut, fitted, line, plain, span, width
+from musterd.console.top.columns import Filter, read_filter
+from musterd.console.top.drawing import crew_cells, draw, snapshot_lines, snapshot_object, sparkline
+from musterd.console.top.key_bindings import help_panel
 from musterd.console.top.state import (
     Mode,
-    NodeSeen,
+    NodeAnswer,
     Question,
     Size,
     State,
     settled,
-    took_store,
-    went,
+    switched,
+    with_store,
 )
 from musterd.store.board import BoardFilter
 from musterd.store.job import JobState
@@ -68,12 +65,12 @@ def test_every_line_fits_whatever_the_size(columns: int, rows: int, mode: Mode) 
 def test_hostile_names_reach_no_terminal(columns: int) -> None:
     job = running(1, kind=HOSTILE, target=HOSTILE, node=HOSTILE, note=HOSTILE)
     ill = board_job(2, state=JobState.FAILED, error=HOSTILE, reason=HOSTILE)
-    state = took_store(scene(columns), seen(101.0, job, ill, paused_by=HOSTILE))
+    state = with_store(scene(columns), seen(101.0, job, ill, paused_by=HOSTILE))
     state = attrs.evolve(state, tenant=HOSTILE, message=HOSTILE, trouble=HOSTILE)
     for mode in ("table", "filter"):
         drawn = draw(attrs.evolve(state, mode=mode, typed=HOSTILE))
         assert all(one.text.isprintable() for each in drawn for one in each)
-    assert all(each.isprintable() for each in text(state))
+    assert all(each.isprintable() for each in snapshot_lines(state))
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
@@ -105,7 +102,7 @@ def test_the_chosen_row_and_the_order_are_marked() -> None:
 
 
 def test_what_is_not_known_yet_is_said() -> None:
-    empty = went(scene(), "acme", "sqlite:////acme.db")
+    empty = switched(scene(), "acme", "sqlite:////acme.db")
     lines = shown(empty)
     assert lines[1] == "healthy: looking …"
     assert "waiting for the store …" in lines
@@ -114,8 +111,8 @@ def test_what_is_not_known_yet_is_said() -> None:
 
 
 def test_a_silent_daemon_and_a_paused_queue_are_said() -> None:
-    state = took_store(scene(), seen(101.0, paused_by="me", paused_at=seen().now))
-    state = attrs.evolve(state, node=NodeSeen(None, "no daemon answers at x"))
+    state = with_store(scene(), seen(101.0, paused_by="me", paused_at=seen().now))
+    state = attrs.evolve(state, node=NodeAnswer(None, "no daemon answers at x"))
     lines = shown(state)
     assert lines[1] == "NOT healthy: no daemon answers at x; start one with `musterd run`"
     assert lines[2].startswith("queue  PAUSED by me · 4 due")
@@ -126,17 +123,17 @@ def test_rates_count_what_came_and_what_ended() -> None:
     state = scene()
     assert state.rates is None
     done = counts(enqueued_total=30, by_state={JobState.QUEUED: 5, JobState.FAILED: 3})
-    state = took_store(state, attrs.evolve(seen(105.0), counts=done))
+    state = with_store(state, attrs.evolve(seen(105.0), counts=done))
     assert state.rates == (4.0, 4.0)  # 20 came in 5 s, and 25 have ended where it was 5
     assert "in 4.0/s, out 4.0/s" in shown(state)[2]
-    late = took_store(state, attrs.evolve(seen(200.0), counts=done))
+    late = with_store(state, attrs.evolve(seen(200.0), counts=done))
     assert late.rates == (0.0, 0.0)
 
 
 def test_the_trend_is_drawn_to_its_highest() -> None:
-    assert spark([0, 1, 4, 8], 10) == " ▁▄█"
-    assert spark([9, 0, 0], 2) == "  "
-    assert (spark([], 5), spark([1], 0)) == ("", "")
+    assert sparkline([0, 1, 4, 8], 10) == " ▁▄█"
+    assert sparkline([9, 0, 0], 2) == "  "
+    assert (sparkline([], 5), sparkline([1], 0)) == ("", "")
     crew = {"busy": 2, "idle": 1, "retiring": 1, "max_count": 6}
     assert crew_cells(crew) == "[■■■□··]"
     assert crew_cells({**crew, "max_count": 1000}) == ""
@@ -163,7 +160,7 @@ def test_no_colour_and_no_unicode_where_there_is_none() -> None:
 
 def test_a_snapshot_has_every_row_and_no_keys() -> None:
     many = [board_job(number) for number in range(1, 301)]
-    lines = text(took_store(scene(), seen(101.0, *many)))
+    lines = snapshot_lines(with_store(scene(), seen(101.0, *many)))
     assert len(lines) == 7 + 300
     assert lines[-1].lstrip().startswith("300 report")
     assert "filter" not in lines[-1]
@@ -214,6 +211,6 @@ def test_a_filter_that_means_nothing_says_why(typed: str, said: str) -> None:
 
 def test_a_table_scrolls_with_its_cursor() -> None:
     many = [board_job(number) for number in range(1, 101)]
-    state = took_store(scene(80, 14), seen(101.0, *many))
+    state = with_store(scene(80, 14), seen(101.0, *many))
     assert state.size == Size(80, 14)
     assert shown(state)[7].split()[0] == "1"

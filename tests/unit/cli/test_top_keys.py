@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.console.top.keys import Keys
+from musterd.console.top.terminal import Keys
 
 
 @pytest.mark.parametrize(

@@ -6,25 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.console.top.columns import COLUMNS
-from musterd.console.top.pressing import ACTIONS, COMMANDS, HELP, MOVES, press
+from musterd.console.top.key_bindings import ACTIONS, COMMANDS, HELP, MOVES, press
 from musterd.console.top.state import (
-    Act,
-    Do,
-    GoTo,
+    ActOnJob,
+    Command,
     Mode,
+    OpenPanel,
+    ScreenCommand,
     State,
     SwitchQueue,
-    Tell,
-    Wish,
-    took_store,
-    went,
+    SwitchTenant,
+    switched,
+    with_store,
 )
 from musterd.store.job import Action
 from tests.support.top_scene import board_job, running, scene, seen
 
 
-def after(state: State, *keys: str) -> tuple[State, list[Wish]]:
-    wishes: list[Wish] = []
+def after(state: State, *keys: str) -> tuple[State, list[Command]]:
+    wishes: list[Command] = []
     for key in keys:
         state, wished = press(state, key)
         wishes += wished
@@ -43,7 +43,7 @@ def test_the_cursor_moves_and_stops_at_the_ends() -> None:
 
 def test_a_page_is_what_is_seen_and_the_table_scrolls() -> None:
     many = [board_job(number) for number in range(1, 101)]
-    state = took_store(scene(80, 20), seen(101.0, *many))  # a table of twelve rows
+    state = with_store(scene(80, 20), seen(101.0, *many))  # a table of twelve rows
     state, _ = after(state, "pgdn")
     assert (state.chosen, state.top) == (12, 0)
     state, _ = after(state, "down")
@@ -54,12 +54,12 @@ def test_a_page_is_what_is_seen_and_the_table_scrolls() -> None:
 
 def test_the_cursor_keeps_to_its_job_and_on_the_first_row_to_the_row() -> None:
     state, _ = after(scene(), "down")
-    fewer = took_store(state, seen(101.0, running(6), running(7), board_job(8)))
+    fewer = with_store(state, seen(101.0, running(6), running(7), board_job(8)))
     assert (fewer.chosen, fewer.place) == (8, 2)
-    gone = took_store(fewer, seen(102.0, running(6), running(7)))
+    gone = with_store(fewer, seen(102.0, running(6), running(7)))
     assert (gone.chosen, gone.place) == (7, 1)
-    assert took_store(scene(), seen(101.0, running(3), running(7))).chosen == 3
-    nobody = took_store(gone, attrs.evolve(seen(103.0), jobs=()))
+    assert with_store(scene(), seen(101.0, running(3), running(7))).chosen == 3
+    nobody = with_store(gone, attrs.evolve(seen(103.0), jobs=()))
     assert nobody.chosen is None
 
 
@@ -68,30 +68,30 @@ def test_cancelling_asks_first() -> None:
     assert (state.mode, wishes) == ("ask", [])
     assert state.question is not None
     assert state.question.text == "cancel job 8 (thumbnail, queued)?"
-    moved = took_store(state, seen(101.0, board_job(99), board_job(8)))
-    assert after(moved, "y")[1] == [Act(Action.CANCEL, 8)]  # the one it asked about
+    moved = with_store(state, seen(101.0, board_job(99), board_job(8)))
+    assert after(moved, "y")[1] == [ActOnJob(Action.CANCEL, 8)]  # the one it asked about
     left, nothing = after(state, "n")
     assert (left.mode, left.message, nothing) == ("table", "not done", [])
     assert after(state, "enter")[1] == []
 
 
 def test_pausing_and_resuming_a_job_do_not() -> None:
-    assert after(scene(), "p")[1] == [Act(Action.PAUSE, 7)]
-    assert after(scene(), "end", "u")[1] == [Act(Action.RESUME, 11)]
+    assert after(scene(), "p")[1] == [ActOnJob(Action.PAUSE, 7)]
+    assert after(scene(), "end", "u")[1] == [ActOnJob(Action.RESUME, 11)]
 
 
 @pytest.mark.parametrize("key", ["c", "p", "u", "w", "enter", "end", "pgdn"])
 def test_where_there_is_no_job_nothing_happens(key: str) -> None:
-    state, wishes = after(went(scene(), "acme", "there"), key)
+    state, wishes = after(switched(scene(), "acme", "there"), key)
     assert (state.mode, wishes) == ("table", [])
 
 
 def test_the_queue_is_paused_and_let_go_with_a_question() -> None:
     assert after(scene(), "P", "y")[1] == [SwitchQueue(pause=True)]
-    paused = took_store(scene(), seen(101.0, paused_at=seen().now))
+    paused = with_store(scene(), seen(101.0, paused_at=seen().now))
     assert after(paused, "P", "y")[1] == [SwitchQueue(pause=False)]
     assert after(scene(), "P", "q")[1] == []
-    assert after(went(scene(), "acme", "there"), "P")[0].mode == "table"
+    assert after(switched(scene(), "acme", "there"), "P")[0].mode == "table"
 
 
 def test_sorting_goes_round_by_column() -> None:
@@ -107,7 +107,11 @@ def test_sorting_goes_round_by_column() -> None:
 
 def test_a_filter_is_typed_and_looked_for_at_once() -> None:
     state, wishes = after(scene(), "/", *"state=failed", "enter")
-    assert (state.mode, state.filter.text, wishes) == ("table", "state=failed", [Do("look")])
+    assert (state.mode, state.filter.text, wishes) == (
+        "table",
+        "state=failed",
+        [ScreenCommand("look")],
+    )
     assert [job.id for job in state.jobs] == [11]
     again, _ = after(state, "/", "ctrl-u", *"ab", "backspace", "enter")
     assert again.filter.words == ("a",)
@@ -123,8 +127,8 @@ def test_a_wrong_filter_stays_to_be_mended() -> None:
 
 
 def test_panels_are_asked_for_scrolled_and_left() -> None:
-    assert after(scene(), "w")[1] == [Tell("why", 7)]
-    assert after(scene(), "enter")[1] == [Tell("details", 7)]
+    assert after(scene(), "w")[1] == [OpenPanel("why", 7)]
+    assert after(scene(), "enter")[1] == [OpenPanel("details", 7)]
     state, _ = after(scene(80, 9), "h")
     assert state.panel is not None
     down, _ = after(state, "down", "down")
@@ -139,14 +143,14 @@ def test_panels_are_asked_for_scrolled_and_left() -> None:
 
 def test_a_frozen_screen_stands_still_and_goes_on() -> None:
     state, _ = after(scene(), " ")
-    assert took_store(state, seen(101.0, board_job(99))).store is state.store
+    assert with_store(state, seen(101.0, board_job(99))).store is state.store
     awake, wishes = after(state, " ")
-    assert (awake.is_frozen, wishes) == (False, [Do("look")])
+    assert (awake.is_frozen, wishes) == (False, [ScreenCommand("look")])
 
 
 def test_tenants_follow_each_other() -> None:
-    assert after(scene(), "t")[1] == [GoTo("acme")]
-    assert after(scene(tenant="acme"), "t")[1] == [GoTo("default")]
+    assert after(scene(), "t")[1] == [SwitchTenant("acme")]
+    assert after(scene(tenant="acme"), "t")[1] == [SwitchTenant("default")]
     assert after(scene(tenants=("default",)), "t")[1] == []
 
 
@@ -154,7 +158,8 @@ def test_tenants_follow_each_other() -> None:
 def test_keys_of_the_terminal_itself_work_everywhere(mode: Mode) -> None:
     state = attrs.evolve(scene(), mode=mode)
     wanted = [("ctrl-c", "quit"), ("ctrl-z", "suspend"), ("ctrl-l", "redraw")]
-    assert [press(state, key)[1] for key, _ in wanted] == [(Do(what),) for _, what in wanted]  # type: ignore[arg-type]  # names
+    found = [press(state, key)[1] for key, _ in wanted]
+    assert found == [(ScreenCommand(what),) for _, what in wanted]  # type: ignore[arg-type]  # names
 
 
 def test_every_key_is_in_the_help() -> None:

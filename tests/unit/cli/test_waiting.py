@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from musterd.console.waiting import wait_for
+from musterd.console.verbs.enqueue import wait_for
 from musterd.store.errors import StoreUnavailable
 from musterd.store.job import AttemptOutcome, ClaimRequest, JobRecord, JobState, NewJob, Settlement
 from musterd.store.sqlite.engine import SqliteEngine

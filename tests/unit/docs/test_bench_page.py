@@ -8,9 +8,8 @@ import click
 
 from musterd.console.app import musterd
 from musterd.console.bench import verb
-from musterd.console.bench.figures import BATCH, Found, Order
-from musterd.console.bench.telling import Machine, report_object
-from musterd.console.exits import Exit
+from musterd.console.bench.report import BATCH, Findings, Machine, Plan, report_object
+from musterd.console.output import Exit
 from musterd.store.scratch import PREFIX
 from musterd.store.words import count_text
 from tests.support.pages import bare, codes, page, table
@@ -47,7 +46,7 @@ def test_its_exit_codes() -> None:
 
 
 def test_each_key_of_the_object_is_named() -> None:
-    found = Found(pick_ups_seconds=[1.0])
-    told: dict[str, Any] = report_object(Order(1, 1, 1, 1), found, Machine("", "", 1))
+    found = Findings(pick_ups_seconds=[1.0])
+    told: dict[str, Any] = report_object(Plan(1, 1, 1, 1), found, Machine("", "", 1))
     named = set(codes(PAGE.partition("## For programs")[2]))
     assert {*told, *told["pick_up_seconds"], *told["wanted"]} <= named

@@ -1,10 +1,10 @@
 """The page on the doctor tells each check, each exit code and the figures of the code."""
 
-from musterd.console.doctor import tables
+from musterd.console.doctor import postgres
+from musterd.console.doctor.examination import CHECK_SECONDS
 from musterd.console.doctor.finding import NAMES
-from musterd.console.doctor.rounds import CHECK_SECONDS
 from musterd.console.doctor.stores import FILE_SECONDS
-from musterd.console.exits import Exit
+from musterd.console.output import Exit
 from musterd.store.words import count_text
 from tests.support.pages import bare, page, prose, table
 
@@ -22,9 +22,9 @@ def test_its_exit_codes() -> None:
 
 def test_the_figures_are_those_of_the_code() -> None:
     text = " ".join(prose(PAGE).split())
-    assert (tables.HELD_SECONDS, tables.HELD_SECONDS_MAX) == (60.0, 3600.0)
-    first = f"one minute or {count_text(tables.HELD_TRANSACTIONS)} transactions"
-    last = f"one hour or {count_text(tables.HELD_TRANSACTIONS_MAX)} transactions"
+    assert (postgres.HELD_SECONDS, postgres.HELD_SECONDS_MAX) == (60.0, 3600.0)
+    first = f"one minute or {count_text(postgres.HELD_TRANSACTIONS)} transactions"
+    last = f"one hour or {count_text(postgres.HELD_TRANSACTIONS_MAX)} transactions"
     assert f"It warns from {first}, and fails from {last}" in text
     assert (CHECK_SECONDS, FILE_SECONDS) == (10.0, 5.0)
     assert "Each check has ten seconds" in text

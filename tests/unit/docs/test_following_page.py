@@ -1,7 +1,7 @@
 """The page on following names the options, parameters and bounds that there are."""
 
 from musterd.config.settings import Settings
-from musterd.console.given import SHARED_OPTIONS
+from musterd.console.command import SHARED_OPTIONS
 from musterd.console.verbs.events import LIMIT_DEFAULT, events
 from musterd.manager.events.feed.feed import PING_SECONDS, POLL_SECONDS
 from musterd.manager.events.feed.frames import RETRY_MS, opening

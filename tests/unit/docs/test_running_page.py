@@ -1,6 +1,6 @@
 """The page on running names every exit code and every trouble of the store."""
 
-from musterd.console.exits import Exit
+from musterd.console.output import Exit
 from musterd.manager.node.objects import TROUBLE_WORDS
 from tests.support.pages import bare, page, table
 

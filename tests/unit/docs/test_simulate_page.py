@@ -6,14 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from musterd.console.exits import Exit
-from musterd.console.simulate.advice import advice_object
-from musterd.console.simulate.figures import figures_object
-from musterd.console.simulate.model import simulate
-from musterd.console.simulate.reading import ATTEMPTS_MAX
+from musterd.console.output import Exit
+from musterd.console.simulate.model import figures_object, simulate
 from musterd.console.simulate.report import Comparison, comparison_object
-from musterd.console.simulate.tuning import COUNT_MAX, GAIN_SHARE, SIMULATIONS_MAX, Aim, tune
-from musterd.console.verbs.tune import QUANTILE, WAIT_SECONDS
+from musterd.console.simulate.trace import ATTEMPTS_MAX
+from musterd.console.simulate.tuning import (
+    COUNT_MAX,
+    GAIN_SHARE,
+    SIMULATIONS_MAX,
+    Goal,
+    advice_object,
+    tune,
+)
+from musterd.console.simulate.verb import QUANTILE, WAIT_SECONDS
 from tests.support.pages import page, table
 from tests.support.traces import rules, trace_of
 
@@ -32,7 +37,7 @@ def test_each_key_is_told() -> None:
     rules_ = [rules(), rules(max_count=9)]
     found = Comparison(TRACE, rules_, [simulate(TRACE, one) for one in rules_])
     told = comparison_object(found, "default")
-    advice = advice_object(tune(TRACE, rules(), Aim(0.95, 1.0)), TRACE, rules(), "default")
+    advice = advice_object(tune(TRACE, rules(), Goal(0.95, 1.0)), TRACE, rules(), "default")
     missing = {key for key in (*keys_of(told), *keys_of(advice)) if f"`{key}`" not in PAGE}
     assert missing == set()
 

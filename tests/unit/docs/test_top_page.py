@@ -1,7 +1,7 @@
 """The page on `musterd top` tells every key and the numbers of the program."""
 
-from musterd.console.top.pressing import HELP
-from musterd.console.top.sifting import BOUND, SPAN
+from musterd.console.top.columns import JOBS_SCANNED, JOBS_SHOWN
+from musterd.console.top.key_bindings import HELP
 from musterd.console.top.state import RATE_SECONDS, SAMPLES_MAX
 from tests.support.pages import bare, page, table
 
@@ -15,8 +15,8 @@ def test_every_key_is_told_as_in_the_help() -> None:
 
 def test_the_numbers_are_those_of_the_program() -> None:
     text = PAGE.replace("\n", " ")
-    assert f"of each of these groups {BOUND} jobs are shown" in text
-    assert f"first {SPAN:,} of each are looked through" in text
+    assert f"of each of these groups {JOBS_SHOWN} jobs are shown" in text
+    assert f"first {JOBS_SCANNED:,} of each are looked through" in text
     assert (RATE_SECONDS, SAMPLES_MAX) == (10, 120)
     assert "over the last ten seconds" in text
     assert "over the last two minutes" in text

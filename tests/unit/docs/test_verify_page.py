@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from musterd.console.exits import Exit
-from musterd.console.verify.docket import KEPT_MAX
-from musterd.console.verify.judge import Judge
-from musterd.console.verify.rules import Rule
-from musterd.console.verify.targets import OVERLAP
-from musterd.console.verify.verdict import verdict_object
+from musterd.console.output import Exit
+from musterd.console.verify.cross_job import OVERLAP
+from musterd.console.verify.judge import Judge, verdict_object
+from musterd.console.verify.rules import KEPT_MAX, Rule
 from tests.support.pages import page
 
 PAGE = page("verify.md")

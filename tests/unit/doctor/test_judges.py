@@ -7,10 +7,14 @@ import attrs
 import pytest
 
 from musterd.config.cron import Cron
-from musterd.console.doctor import embedded, machine, systemd
-from musterd.console.doctor.leases import judge_leases
+from musterd.console.doctor import embedded, machine
+from musterd.console.doctor.configuration import (
+    judge_leases,
+    judge_schedules,
+    judge_signing,
+    judge_zones,
+)
 from musterd.console.doctor.stores import judge_schema
-from musterd.console.doctor.work import judge_schedules, judge_signing, judge_zones
 from musterd.store.engine import SchemaState
 from musterd.store.vitals import (
     File,
@@ -129,11 +133,11 @@ class TestMachine:
 
 class TestSystemd:
     def test_a_unit_that_fits(self) -> None:
-        assert worst(systemd.judge_unit("musterd.service", UNIT, settings_with())) == "ok"
+        assert worst(machine.judge_unit("musterd.service", UNIT, settings_with())) == "ok"
 
     def test_no_unit_is_no_fault(self) -> None:
-        shown = systemd.properties("LoadState=not-found\nType=simple\n")
-        assert worst(systemd.judge_unit("musterd.service", shown, settings_with())) == "ok"
+        shown = machine.properties("LoadState=not-found\nType=simple\n")
+        assert worst(machine.judge_unit("musterd.service", shown, settings_with())) == "ok"
 
     @pytest.mark.parametrize(
         ("changes", "level", "named"),
@@ -149,23 +153,23 @@ class TestSystemd:
         ],
     )
     def test_drift_is_named(self, changes: dict[str, str], level: str, named: str) -> None:
-        found = systemd.judge_unit("musterd.service", {**UNIT, **changes}, settings_with())
+        found = machine.judge_unit("musterd.service", {**UNIT, **changes}, settings_with())
         assert worst(found) == level
         assert named in said(found)
 
     def test_the_grace_period_bounds_the_stop(self) -> None:
         settings = settings_with(shutdown__grace_period_seconds=900)
-        needed = f"a drain may take {systemd.ending_seconds(settings) + 5:g} s"
-        assert needed in said(systemd.judge_unit("x", UNIT, settings))
+        needed = f"a drain may take {machine.ending_seconds(settings) + 5:g} s"
+        assert needed in said(machine.judge_unit("x", UNIT, settings))
         forever = {**UNIT, "TimeoutStopUSec": "infinity"}
-        assert worst(systemd.judge_unit("x", forever, settings)) == "ok"
+        assert worst(machine.judge_unit("x", forever, settings)) == "ok"
 
     @pytest.mark.parametrize(
         ("text", "seconds"),
         [("5min 30s", 330.0), ("1h 2ms", 3600.002), ("0", 0.0), ("infinity", None), ("", None)],
     )
     def test_spans(self, text: str, seconds: float | None) -> None:
-        assert systemd.span_seconds(text) == seconds
+        assert machine.span_seconds(text) == seconds
 
 
 def test_schemas() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from musterd.console.doctor import nodes, server, tables
+from musterd.console.doctor import postgres, stores
 from musterd.store.vitals import (
     Connections,
     Holder,
@@ -31,7 +31,7 @@ WELL = {
 }
 SERVER = Server(150012, "15.12", False, "app", False, True, False, WELL)
 CONNECTIONS = Connections(100, 3, 10, 5, -1, 5, -1, 8)
-TABLE = Table("job_rows", 1_000, 10, 60.0, tables.OPTIONS["job_rows"], 8192, 1_000)
+TABLE = Table("job_rows", 1_000, 10, 60.0, postgres.TABLE_OPTIONS["job_rows"], 8192, 1_000)
 SESSION = Holder("session", "4711", "report", "psql", "idle in transaction", 120.0, 12)
 
 
@@ -42,10 +42,10 @@ def having(**settings: str) -> Server:
 class TestServer:
     def test_a_good_one_is_well(self) -> None:
         settings = settings_with()
-        assert worst(server.judge_server(SERVER)) == "ok"
-        assert worst(server.judge_durability(SERVER)) == "ok"
-        assert worst(server.judge_session(SERVER, "none", settings)) == "ok"
-        assert worst(server.judge_rights([], SERVER)) == "ok"
+        assert worst(postgres.judge_server(SERVER)) == "ok"
+        assert worst(postgres.judge_durability(SERVER)) == "ok"
+        assert worst(postgres.judge_session(SERVER, "none", settings)) == "ok"
+        assert worst(postgres.judge_rights([], SERVER)) == "ok"
 
     @pytest.mark.parametrize(
         ("changes", "level"),
@@ -56,27 +56,27 @@ class TestServer:
         ],
     )
     def test_versions_and_standbys(self, changes: dict[str, Any], level: str) -> None:
-        assert worst(server.judge_server(attrs.evolve(SERVER, **changes))) == level
+        assert worst(postgres.judge_server(attrs.evolve(SERVER, **changes))) == level
 
     @pytest.mark.parametrize(
         ("key", "level"),
         [("fsync", "fail"), ("full_page_writes", "fail"), ("synchronous_commit", "warn")],
     )
     def test_what_makes_a_commit_no_promise(self, key: str, level: str) -> None:
-        found = server.judge_durability(having(**{key: "off"}))
+        found = postgres.judge_durability(having(**{key: "off"}))
         assert worst(found) == level
         assert key in said(found)
 
     def test_a_pooler_leaves_the_roles_own_settings_in_force(self) -> None:
         odd = having(default_transaction_isolation="serializable", statement_timeout="500")
-        assert worst(server.judge_session(odd, "none", settings_with())) == "ok"
-        found = said(server.judge_session(odd, "transaction", settings_with()))
+        assert worst(postgres.judge_session(odd, "none", settings_with())) == "ok"
+        found = said(postgres.judge_session(odd, "transaction", settings_with()))
         assert "read committed" in found
         assert "statement_timeout = 500 ms" in found
 
     def test_a_role_that_may_only_read_is_a_failure(self) -> None:
         odd = having(default_transaction_read_only="on", idle_session_timeout="1000")
-        found = server.judge_session(odd, "none", settings_with())
+        found = postgres.judge_session(odd, "none", settings_with())
         assert [one.level for one in found] == ["fail", "warn"]
 
     @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ class TestServer:
     def test_poolers(self, mode: Any, listen_url: str, level: str) -> None:
         settings = settings_with()
         store = attrs.evolve(settings.store, listen_url=listen_url)
-        found = server.judge_pooler(mode, attrs.evolve(settings, store=store))
+        found = postgres.judge_pooler(mode, attrs.evolve(settings, store=store))
         assert worst(found) == level
 
     def test_rights_that_are_missing_are_named(self) -> None:
         missing = [Missing("table job_rows", "UPDATE")] * 7
         blind = attrs.evolve(SERVER, sees_statistics=False)
-        found = server.judge_rights(missing, blind)
+        found = postgres.judge_rights(missing, blind)
         assert [one.level for one in found] == ["fail", "warn"]
         assert "UPDATE on table job_rows" in said(found)
         assert "and 2 more" in said(found)
@@ -108,46 +108,46 @@ class TestServer:
         ("skew", "level"), [(0.1, "ok"), (-1.9, "ok"), (-30.0, "warn"), (400.0, "fail")]
     )
     def test_clocks(self, skew: float, level: str) -> None:
-        assert worst(server.judge_clock(skew, 0.001)) == level
+        assert worst(postgres.judge_clock(skew, 0.001)) == level
 
     def test_a_slow_answer_is_no_skew(self) -> None:
-        assert worst(server.judge_clock(3.0, 2.5)) == "ok"
+        assert worst(postgres.judge_clock(3.0, 2.5)) == "ok"
 
     def test_replication(self) -> None:
-        assert worst(server.judge_replication(Replication([], "", None))) == "ok"
+        assert worst(postgres.judge_replication(Replication([], "", None))) == "ok"
         idle = Slot("left", False, 1024**3, "reserved")
-        found = server.judge_replication(Replication([idle], "ANY 1 (b)", 0))
+        found = postgres.judge_replication(Replication([idle], "ANY 1 (b)", 0))
         assert [one.level for one in found] == ["fail", "warn"]
         assert "pg_drop_replication_slot('left')" in said(found)
 
 
 class TestTables:
     def test_good_ones_are_well(self) -> None:
-        assert worst(tables.judge_autovacuum(SERVER, [TABLE], "musterd")) == "ok"
-        assert worst(tables.judge_tables([TABLE])) == "ok"
-        assert worst(tables.judge_horizon([SESSION._replace(age_seconds=0.1)])) == "ok"
+        assert worst(postgres.judge_autovacuum(SERVER, [TABLE], "musterd")) == "ok"
+        assert worst(postgres.judge_tables([TABLE])) == "ok"
+        assert worst(postgres.judge_horizon([SESSION._replace(age_seconds=0.1)])) == "ok"
 
     def test_autovacuum_that_is_off_is_a_failure(self) -> None:
         odd = TABLE._replace(options={"autovacuum_enabled": "false"})
-        found = tables.judge_autovacuum(having(autovacuum="off"), [odd], "musterd")
+        found = postgres.judge_autovacuum(having(autovacuum="off"), [odd], "musterd")
         assert [one.level for one in found] == ["fail", "fail", "warn"]
         assert 'alter table "musterd".job_rows reset (autovacuum_enabled)' in said(found)
 
     def test_options_that_somebody_changed_are_named(self) -> None:
         odd = TABLE._replace(options={**TABLE.options, "autovacuum_vacuum_threshold": "9"})
-        found = said(tables.judge_autovacuum(SERVER, [odd], "musterd"))
+        found = said(postgres.judge_autovacuum(SERVER, [odd], "musterd"))
         assert "job_rows: autovacuum_vacuum_threshold = 9" in found
         assert "set (autovacuum_vacuum_threshold = 5000)" in found
 
     def test_dead_rows_that_outnumber_the_live_ones(self) -> None:
         dead = TABLE._replace(dead_rows=200_000, vacuumed_seconds_ago=None)
-        assert "200,000 dead rows, never vacuumed" in said(tables.judge_tables([dead]))
+        assert "200,000 dead rows, never vacuumed" in said(postgres.judge_tables([dead]))
         many = dead._replace(live_rows=1_000_000)
-        assert worst(tables.judge_tables([many])) == "ok"
+        assert worst(postgres.judge_tables([many])) == "ok"
 
     def test_rows_that_were_not_frozen_for_long(self) -> None:
-        assert worst(tables.judge_tables([TABLE._replace(frozen_age=1_100_000_000)])) == "warn"
-        assert worst(tables.judge_tables([TABLE._replace(frozen_age=1_900_000_000)])) == "fail"
+        assert worst(postgres.judge_tables([TABLE._replace(frozen_age=1_100_000_000)])) == "warn"
+        assert worst(postgres.judge_tables([TABLE._replace(frozen_age=1_900_000_000)])) == "fail"
 
     @pytest.mark.parametrize(
         ("holder", "level", "advice"),
@@ -165,7 +165,7 @@ class TestTables:
         ],
     )
     def test_who_holds_the_horizon_is_named(self, holder: Holder, level: str, advice: str) -> None:
-        found = tables.judge_horizon([holder])
+        found = postgres.judge_horizon([holder])
         assert worst(found) == level
         assert holder.id in found[0].found
         assert advice in said(found)
@@ -174,22 +174,22 @@ class TestTables:
 class TestNodes:
     def test_room_for_all_nodes(self) -> None:
         settings = settings_with()
-        assert nodes.node_connections(1, settings) == 8
-        assert worst(nodes.judge_connections(CONNECTIONS, 3, 1, settings)) == "ok"
+        assert stores.node_connections(1, settings) == 8
+        assert worst(stores.judge_connections(CONNECTIONS, 3, 1, settings)) == "ok"
 
     def test_too_many_nodes_for_the_server(self) -> None:
-        found = nodes.judge_connections(CONNECTIONS, 14, 1, settings_with())
+        found = stores.judge_connections(CONNECTIONS, 14, 1, settings_with())
         assert worst(found) == "warn"
         assert "the nodes may open 112, others have 5" in said(found)
 
     def test_no_room_at_all(self) -> None:
         full = attrs.evolve(CONNECTIONS, used=97)
-        assert worst(nodes.judge_connections(full, 1, 1, settings_with())) == "fail"
+        assert worst(stores.judge_connections(full, 1, 1, settings_with())) == "fail"
 
     def test_the_roles_own_limit_counts(self) -> None:
         few = attrs.evolve(CONNECTIONS, role_limit=6)
-        found = nodes.judge_connections(few, 1, 1, settings_with())
+        found = stores.judge_connections(few, 1, 1, settings_with())
         assert "the role's limit" in said(found)
 
     def test_nobody_there(self) -> None:
-        assert "no node is alive" in said(nodes.judge_nodes([]))
+        assert "no node is alive" in said(stores.judge_nodes([]))

@@ -47,7 +47,7 @@ async def test_what_is_refused_names_token_and_scope() -> None:
     async with serving(tokens=TOKENS) as web:
         answer = await web.post("/drain", headers=bearer("token-e"))
         assert web.node.drained == 0
-    assert answer.json["detail"] == "the token shop may not: this wants the scope admin"
+    assert answer.json["detail"] == "the token shop lacks the scope admin"
 
 
 async def test_no_token_and_a_wrong_one_are_401_everywhere_but_for_probes() -> None:

@@ -77,8 +77,8 @@ def test_no_route_is_there_twice_and_the_api_does_not_know_those_of_the_page() -
     ("path", "status", "words"),
     [
         ("/ui/jobs/9", 404, "there is no job 9"),
-        ("/ui/jobs/99999999999999999999", 404, "is no job"),
-        ("/ui/jobs/%3Cb%3E", 404, "is no job"),
+        ("/ui/jobs/99999999999999999999", 404, "is not a job id"),
+        ("/ui/jobs/%3Cb%3E", 404, "is not a job id"),
         ("/ui/nowhere", 404, "There is nothing at /ui/nowhere"),
         ("/?tenant=nobody", 404, "there is no tenant"),
         ("/ui/jobs?state=strange", 422, "wanted"),

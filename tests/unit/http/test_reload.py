@@ -52,7 +52,7 @@ async def test_a_refusal_names_every_fault() -> None:
         answer = await web.post("/reload")
     assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
     assert answer.json["faults"] == ["a.toml:1: x: unknown key", "a.toml:2: y: unknown key"]
-    said = "the new configuration has 2 faults; the old one, generation 4, stays"
+    said = "the new configuration has 2 faults; generation 4 stays in use"
     assert answer.json["detail"] == said
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from musterd.console.bar import progress_bar
+from musterd.console.output import progress_bar
 from musterd.console.verbs.events import event_line
 from musterd.store.event_names import event_type
 from musterd.store.event_report import event_words

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from musterd.console.simulate.chart import (
+from musterd.console.simulate.model import quantile, simulate, waits_of
+from musterd.console.simulate.report import (
     COLUMNS,
     bars,
     chart_lines,
@@ -10,8 +11,6 @@ from musterd.console.simulate.chart import (
     queue_columns,
     scale_line,
 )
-from musterd.console.simulate.figures import quantile, waits_of
-from musterd.console.simulate.model import simulate
 from tests.support.traces import rules, trace_of
 
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musterd.console.simulate.floor import Floor
-from musterd.console.simulate.model import Rules, simulate
+from musterd.console.simulate.model import ModelSettings, SimulatedQueue, simulate
 from musterd.console.simulate.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, Seen, decide
 from tests.support.scale import scaled
@@ -123,9 +122,9 @@ def chained(pairs: Sequence[tuple[float, float]], every: int) -> Trace:
     )
 
 
-def every_tick(trace: Trace, rules: Rules) -> tuple[list[float], list[tuple[float, int]]]:
+def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tuple[float, int]]]:
     """As `simulate`, without passing over anything."""
-    on, memory, tick = Floor(trace, 1.0), Memory(), 0
+    on, memory, tick = SimulatedQueue(trace, 1.0), Memory(), 0
     on.resize(rules.rest_size, 0.0)
     sizes = [(0.0, rules.rest_size)]
     while on.next_at() < inf or on.queue or on.size != rules.rest_size:
@@ -145,7 +144,7 @@ def every_tick(trace: Trace, rules: Rules) -> tuple[list[float], list[tuple[floa
 @settings(max_examples=scaled(150), deadline=None)
 @given(jobs, some_rules, st.integers(2, 5))
 def test_what_is_passed_over_changes_nothing(
-    pairs: list[tuple[float, float]], rules: Rules, every: int
+    pairs: list[tuple[float, float]], rules: ModelSettings, every: int
 ) -> None:
     trace = chained(pairs, every)
     run = simulate(trace, rules)
@@ -155,7 +154,7 @@ def test_what_is_passed_over_changes_nothing(
 @settings(max_examples=scaled(150), deadline=None)
 @given(jobs, some_rules)
 def test_every_job_runs_once_and_no_worker_runs_two(
-    pairs: list[tuple[float, float]], rules: Rules
+    pairs: list[tuple[float, float]], rules: ModelSettings
 ) -> None:
     run = simulate(trace_of(pairs), rules)
     assert all(wait >= 0 for wait in run.waits)  # none is nan: each has begun, and waited once
@@ -182,5 +181,7 @@ def test_every_job_runs_once_and_no_worker_runs_two(
 
 @settings(max_examples=scaled(50), deadline=None)
 @given(jobs, some_rules)
-def test_the_same_trace_gives_the_same_run(pairs: list[tuple[float, float]], rules: Rules) -> None:
+def test_the_same_trace_gives_the_same_run(
+    pairs: list[tuple[float, float]], rules: ModelSettings
+) -> None:
     assert simulate(trace_of(pairs), rules) == simulate(trace_of(pairs), rules)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from musterd.console.simulate.reading import TraceReader
-from musterd.console.simulate.trace import NONE, Trace
+from musterd.console.simulate.trace import NONE, Trace, TraceReader
 from musterd.store.events import Event
 from tests.support.traces import BEGUN_AT
 

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
+from musterd.console.log_reading import events_of
 from musterd.console.verify.judge import Judge
-from musterd.console.verify.lines import events_of
 from musterd.console.verify.rules import Rule
 from tests.checker.examples import broken
 from tests.checker.examples.model import drawn

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from musterd.console.verify.judge import Judge
-from musterd.console.verify.lines import NoLog, events_of
-from musterd.console.verify.verdict import verdict_lines, verdict_object
+from musterd.console.log_reading import InvalidLog, events_of
+from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
 from musterd.store.event_report import event_object
 from tests.unit.verify.telling_logs import judged, log
 
@@ -56,7 +55,7 @@ def test_other_lines_of_a_history_are_skipped() -> None:
     ],
 )
 def test_what_is_no_log_says_so(bad: str, says: str) -> None:
-    with pytest.raises(NoLog) as refused:
+    with pytest.raises(InvalidLog) as refused:
         list(events_of([line(tenant="acme"), bad], None))
     assert says in str(refused.value)
 

@@ -1,0 +1,263 @@
+"""The measurement: enqueue many jobs, let a crew do them, then enqueue one at a time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import partial
+
+import attrs
+import trio
+from attrs import evolve
+
+from musterd import __version__
+from musterd.catalog.kinds import Behaviour, Catalog, Deterministic, Python, WorkKind
+from musterd.config.load import SHIPPED_FILE, load
+from musterd.config.settings import Metrics as MetricsSettings
+from musterd.config.settings import Retry, Settings, Tenant, TenantPlace, TenantWorkers
+from musterd.config.store_url import resolve_store_url
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.console.bench.report import BATCH, Findings, Plan
+from musterd.console.opening import visit
+from musterd.console.wiring import Node, early_and_late_signals, make_node
+from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.node.collecting import collect_seldom
+from musterd.store.client import Client
+from musterd.store.engine import Engine
+from musterd.store.errors import NoSuchJob, StoreError
+from musterd.store.lifecycle import ENDED
+from musterd.store.opening import make_scratch
+from musterd.store.scratch import Scratch
+from musterd.workers.context import JobContext
+from musterd.workers.observer import Report
+
+ANSWER_SECONDS = 10.0  # for one call of the client, which nothing else can cut short
+REST_SECONDS = 1.0  # after the many: the crew is idle, and listens
+GAP_SECONDS = 0.025  # after each single one
+END_SECONDS = 10.0  # for the node, from being told to stop until its store is closed
+REMOVE_SECONDS = 30.0
+
+
+@attrs.frozen
+class Measurement:
+    """`own`: the settings as the tenant sees them in whose store it is measured; `name`: of the
+    store for the occasion. `clock` is asked in several threads.
+    """
+
+    order: Plan
+    own: Settings
+    name: str
+    found: Findings
+    log: logging.Logger
+    clock: Callable[[], float]
+
+    async def run(self) -> None:
+        """Puts what it finds into `found`, and leaves no store. Raises the store's errors."""
+        deadline = trio.current_time() + self.order.within_seconds
+        scope = trio.CancelScope(deadline=deadline + END_SECONDS)
+        place = make_scratch(resolve_store_url(self.own, os.environ), self.own, self.name)
+        with early_and_late_signals(scope.cancel):
+            try:
+                with scope:
+                    self.found.place = await place.make()
+                    await self._measure(deadline)
+                if not self.found.is_whole:
+                    self.found.cut = "time" if trio.current_time() >= deadline else "signal"
+            finally:
+                until = trio.current_time() + REMOVE_SECONDS
+                with trio.CancelScope(shield=True, deadline=until) as removing:
+                    await self._remove(place.remove)
+        if removing.cancelled_caught:
+            self.found.not_removed = f"it took longer than {REMOVE_SECONDS:g} s"
+
+    async def _measure(self, deadline: float) -> None:
+        place = self.found.place
+        assert place is not None, "it has been made"
+        settings = bench_settings(self.own, place, self.order.workers)
+        await visit(settings, _do_nothing, creates=True)
+        client = Client(place.url, schema=place.schema, pool_size=1, answer_seconds=ANSWER_SECONDS)
+        try:
+            with trio.move_on_at(deadline) as filling:
+                await self._fill(client)
+            if not filling.cancelled_caught:
+                await self._serve(settings, client, deadline)
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + END_SECONDS):
+                await trio.to_thread.run_sync(client.close)
+
+    async def _fill(self, client: Client) -> None:
+        found = self.found
+        found.stage = "enqueueing"
+        with suppress(NoSuchJob):  # connecting does not count
+            await trio.to_thread.run_sync(client.job, 0)
+        began = self.clock()
+        while found.enqueued < self.order.jobs:
+            last = min(found.enqueued + BATCH, self.order.jobs)
+            jobs = [(NOTHING, {"number": number}) for number in range(found.enqueued, last)]
+            await trio.to_thread.run_sync(client.enqueue_many, jobs)
+            found.enqueued, found.enqueue_seconds = last, self.clock() - began
+
+    async def _serve(self, settings: Settings, client: Client, deadline: float) -> None:
+        """One node's life, in which the jobs are done."""
+        marks = TimingMetrics(settings.metrics, self.clock)
+        node = make_node(settings, bench_catalog(settings.retry), self.log, marks)
+        on_begin.set(marks.begins)
+        collect_seldom()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch, marks, client, node, deadline)
+            await node.daemon.run()
+            nursery.cancel_scope.cancel()
+        if not self.found.is_whole:
+            self.found.trouble = node.engine.last_message or ""
+
+    async def _watch(
+        self, marks: TimingMetrics, client: Client, node: Node, deadline: float
+    ) -> None:
+        """Who tells the daemon to stop before that ends the measurement."""
+        with trio.move_on_at(deadline):
+            await self._drain(marks)
+            await trio.sleep(REST_SECONDS)
+            await self._pick_up(marks, client)
+            self.found.is_whole = True
+        node.daemon.stop()
+
+    async def _drain(self, marks: TimingMetrics) -> None:
+        found = self.found
+        found.stage = "doing"
+        while found.done < self.order.jobs:
+            if marks.ended == found.done:
+                await marks.more()
+            found.done, found.done_seconds = marks.ended, marks.busy_seconds
+
+    async def _pick_up(self, marks: TimingMetrics, client: Client) -> None:
+        found = self.found
+        found.stage = "picking up"
+        enqueue = partial(_enqueue_one, client, self.clock)
+        for _ in range(self.order.pick_ups):
+            await trio.sleep(GAP_SECONDS)
+            before = marks.ended
+            job_id, committed = await trio.to_thread.run_sync(enqueue)
+            while marks.ended == before:
+                await marks.more()
+            # It may begin before its enqueueing has been told of here.
+            found.pick_ups_seconds.append(max(0.0, marks.begun_local[job_id] - committed))
+
+    async def _remove(self, remove: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await remove()
+        except StoreError as error:
+            self.found.not_removed = str(error)
+
+
+def _enqueue_one(client: Client, clock: Callable[[], float]) -> tuple[int, float]:
+    """Gives the job's id, and when its commit was known."""
+    return client.enqueue(REPORTS_BEGIN), clock()
+
+
+async def _do_nothing(_engine: Engine) -> None:
+    """The schema is made by then, and that is all."""
+    await trio.lowlevel.checkpoint()
+
+
+QUIET = ("http.listen=", "log.level=error", "shutdown.grace_period_seconds=3")
+
+
+def bench_settings(own: Settings, place: Scratch, workers: int) -> Settings:
+    """How the store is reached, how claims are made and leases are kept, as `own` says; a crew of
+    `workers`, no more and no less. No schedules, webhooks, hooks, other tenants, HTTP: as shipped.
+    """
+    shipped = load(SHIPPED_FILE, {}, QUIET).settings
+    limits = evolve(own.limits, max_running=0)
+    crew = TenantWorkers(workers, workers)
+    tenant = Tenant(DEFAULT_TENANT, TenantPlace("", "", place.schema), crew, limits)
+    return evolve(
+        shipped,
+        store=evolve(own.store, url=place.url, url_file="", schema=place.schema, migrate=True),
+        workers=evolve(own.workers, default_count=workers, max_count=workers),
+        leases=own.leases,
+        limits=limits,
+        tenants={DEFAULT_TENANT: tenant},
+    )
+
+
+def core_count() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+NOTHING = "nothing"
+REPORTS_BEGIN = "tell-begin"
+
+# Set by who starts the node, for all tasks of it: called with a job's id as its handler begins.
+on_begin: ContextVar[Callable[[int], None]] = ContextVar("on_begin")
+
+
+async def report_begin(job: JobContext) -> None:  # noqa: ASYNC124 - a task kind is an async def
+    on_begin.get()(job.fence.id)
+
+
+def bench_catalog(retry: Retry) -> Catalog:
+    """Both kinds. Neither ever fails: `retry` is not asked."""
+    handler = Python(__name__, report_begin.__name__, "task", ())
+    return Catalog([_work_kind(NOTHING, Deterministic(0, 0, "success", 0), retry),
+        _work_kind(REPORTS_BEGIN, handler, retry)])  # fmt: skip
+
+
+def _work_kind(name: str, behaviour: Behaviour, retry: Retry) -> WorkKind:
+    return WorkKind(
+        name=name,
+        behaviour=behaviour,
+        retryable=False,
+        retry=retry,
+        time_limit_seconds=None,
+        priority=0,
+        on_lease_lost="requeue",
+        source="musterd bench",
+    )
+
+
+class TimingMetrics(Metrics):
+    """The node's metrics, which also note when its crew made its first claim, when each handler
+    began, and how many jobs have ended.
+    """
+
+    def __init__(self, settings: MetricsSettings, clock: Callable[[], float]) -> None:
+        super().__init__(settings, __version__)
+        self._clock = clock
+        self._more = trio.Event()
+        self.first_claim_local: float | None = None
+        self.last_end_local = 0.0  # counts where jobs have ended
+        self.ended = 0
+        self.begun_local: dict[int, float] = {}
+
+    def store_operation(self, operation: str, seconds: float) -> None:
+        super().store_operation(operation, seconds)
+        if operation == "claim" and self.first_claim_local is None:
+            self.first_claim_local = self._clock() - seconds
+
+    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
+        super().settled(reports, tenant)
+        self.ended += sum(report.state in ENDED for report in reports)
+        self.last_end_local = self._clock()
+        self._more.set()
+        self._more = trio.Event()
+
+    def begins(self, job_id: int) -> None:
+        """A handler begins. Of one that begins again the first time counts."""
+        self.begun_local.setdefault(job_id, self._clock())
+
+    async def more(self) -> None:
+        """Returns when a further job has ended."""
+        await self._more.wait()
+
+    @property
+    def busy_seconds(self) -> float:
+        """From the crew's first claim until the last job that has ended."""
+        if self.first_claim_local is None or not self.ended:
+            return 0.0
+        return self.last_end_local - self.first_claim_local

@@ -1,0 +1,190 @@
+"""What a measurement found, as lines for people and as one object for programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import attrs
+
+from musterd.console.verbs.demo_play import percentile
+from musterd.store.scratch import Scratch
+from musterd.store.words import count_text, duration_text, plural, table
+
+BATCH = 5_000  # jobs in one call of the client
+
+# Why a measurement ended before its end.
+Cut = Literal["time", "signal"]
+Stage = Literal["making a store", "enqueueing", "doing", "picking up"]
+
+
+@attrs.frozen
+class Plan:
+    """What is to be measured, and for how long at most."""
+
+    jobs: int
+    workers: int
+    pick_ups: int
+    within_seconds: float
+
+
+class Spread(NamedTuple):
+    """Of many durations, in seconds: each is one that was measured."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+@attrs.define(eq=False)
+class Findings:
+    """What has been measured so far."""
+
+    place: Scratch | None = None
+    stage: Stage = "making a store"
+    enqueued: int = 0
+    enqueue_seconds: float = 0.0
+    done: int = 0
+    done_seconds: float = 0.0
+    pick_ups_seconds: list[float] = attrs.field(factory=list[float])
+    is_whole: bool = False
+    cut: Cut | None = None
+    trouble: str = ""  # of the store, where it was in trouble when the measurement was cut short
+    not_removed: str = ""  # why its store is still there
+
+    @property
+    def enqueued_per_second(self) -> float | None:
+        return _per_second(self.enqueued, self.enqueue_seconds)
+
+    @property
+    def done_per_second(self) -> float | None:
+        return _per_second(self.done, self.done_seconds)
+
+    @property
+    def pick_up(self) -> Spread | None:
+        return spread_of(self.pick_ups_seconds)
+
+
+def spread_of(seconds: Sequence[float]) -> Spread | None:
+    """None = nothing was measured."""
+    if not seconds:
+        return None
+    return Spread(percentile(seconds, 50), percentile(seconds, 99), max(seconds))
+
+
+def _per_second(count: int, seconds: float) -> float | None:
+    return count / seconds if count and seconds > 0 else None
+
+
+NOT_MEASURED = "not measured"
+AGAINST = "Whatever else machine and database do meanwhile counts against these figures."
+
+
+@attrs.frozen
+class Machine:
+    """What it was measured on, beside the store."""
+
+    musterd: str
+    python: str
+    cores: int
+
+
+def report_lines(order: Plan, found: Findings, machine: Machine) -> list[str]:
+    """Where it was measured, the figures, and what counts against them."""
+    crew = f"{plural(order.workers, 'worker')} in this process"
+    versions = f"musterd {machine.musterd}, Python {machine.python}"
+    return [
+        *_place_lines(found.place),
+        f"{crew}, {plural(machine.cores, 'core')}, {versions}",
+        "",
+        *(f"  {line}" for line in _figure_lines(order, found)),
+        "",
+        AGAINST,
+    ]
+
+
+def report_object(order: Plan, found: Findings, machine: Machine) -> dict[str, object]:
+    """The figures and their circumstances; None = not measured."""
+    place, spread = found.place, found.pick_up
+    return {
+        "whole": found.is_whole,
+        "enqueued_jobs_per_second": _rounded(found.enqueued_per_second),
+        "done_jobs_per_second": _rounded(found.done_per_second),
+        "pick_up_seconds": None
+        if spread is None
+        else {name: round(seconds, 6) for name, seconds in spread._asdict().items()},
+        "enqueued": found.enqueued,
+        "enqueue_seconds": round(found.enqueue_seconds, 6),
+        "done": found.done,
+        "done_seconds": round(found.done_seconds, 6),
+        "pick_ups": len(found.pick_ups_seconds),
+        "wanted": {"jobs": order.jobs, "pick_ups": order.pick_ups},
+        "workers": order.workers,
+        "store": None if place is None else place.where,
+        "database": None if place is None else place.product,
+        "pooler": place is not None and place.pooled,
+        "removed": [] if place is None else list(place.removed),
+        "left": [] if place is None else list(place.left),
+        **attrs.asdict(machine),
+    }
+
+
+def cut_text(order: Plan, found: Findings) -> str:
+    """How far a measurement came that was cut short."""
+    why = f"after {duration_text(order.within_seconds)}" if found.cut == "time" else "by a signal"
+    return f"cut short {why}, while {found.stage}: {_far_text(order, found)}"
+
+
+def progress_text(order: Plan, found: Findings) -> str:
+    """What is being done, in one line."""
+    return f"{found.stage} · {_far_text(order, found)}"
+
+
+def _far_text(order: Plan, found: Findings) -> str:
+    parts = (
+        (found.enqueued, order.jobs, "enqueued"),
+        (found.done, order.jobs, "done"),
+        (len(found.pick_ups_seconds), order.pick_ups, "single ones picked up"),
+    )
+    return ", ".join(f"{count_text(n)} of {count_text(most)} {what}" for n, most, what in parts)
+
+
+def _place_lines(place: Scratch | None) -> list[str]:
+    if place is None:
+        return ["no store was made"]
+    own = "in a folder of its own" if place.url.startswith("sqlite:") else "in a schema of its own"
+    pooler = ", through a pooler" if place.pooled else ""
+    return [
+        f"{place.product}, {place.where}, {own}{pooler}",
+        *(f"removed, left behind by a measurement that was killed: {one}" for one in place.removed),
+        *(f"LEFT BEHIND by a measurement that was killed: {one}" for one in place.left),
+    ]
+
+
+def _figure_lines(order: Plan, found: Findings) -> Sequence[str]:
+    spread = found.pick_up
+    calls = f"by one client, up to {count_text(BATCH)} in a call"
+    enqueued = f"{plural(found.enqueued, 'job')} {calls}"
+    done = f"{plural(found.done, 'job')} that do nothing, from the first claim to the last end"
+    single = f"{plural(len(found.pick_ups_seconds), 'single job')}, from commit to begin"
+    p50, p99, most = (None, None, None) if spread is None else spread
+    rows = [
+        ("enqueued", _rate_text(found.enqueued_per_second), enqueued),
+        ("done", _rate_text(found.done_per_second), done),
+        ("pick-up p50", _seconds_text(p50), single),
+        ("pick-up p99", _seconds_text(p99), ""),
+        ("pick-up max", _seconds_text(most), ""),
+    ]
+    return table(("figure", "measured", "of"), rows, right=frozenset({1}))
+
+
+def _rate_text(rate: float | None) -> str:
+    return NOT_MEASURED if rate is None else f"{count_text(round(rate))} jobs/s"
+
+
+def _seconds_text(seconds: float | None) -> str:
+    return NOT_MEASURED if seconds is None else duration_text(seconds)
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1)

@@ -1,0 +1,247 @@
+"""The shared command line: options of every verb, before it or after it, and types of options."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from musterd.console.completers import complete_settings, complete_tenants
+from musterd.console.output import Complaint, Exit, complaint_about
+from musterd.store.moments import moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from musterd.catalog.kinds import Catalog
+    from musterd.config.faults import Fault
+    from musterd.config.load import Loaded
+    from musterd.config.settings import Settings
+
+
+class CommandLine:
+    """The shared options, gathered from both sides of the verb."""
+
+    def __init__(self) -> None:
+        self.config_file: Path | None = None
+        self.sets: list[str] = []
+        self.json = False
+        self.tenant: str | None = None  # None = not named: the default one, or all
+
+    def load(self) -> Loaded:
+        """Reads the configuration; raises ConfigError."""
+        from musterd.config.load import load
+
+        return load(self.config_file, os.environ, self.sets)
+
+    def load_all(self) -> tuple[Loaded, Catalog]:
+        """Reads configuration and catalog; raises ConfigError with all faults of both."""
+        from musterd.config.faults import ConfigError
+        from musterd.config.load import UnsoundSettings
+
+        try:
+            loaded = self.load()
+        except UnsoundSettings as unsound:
+            faults = [*unsound.faults, *self._catalog_faults(unsound.best)]
+            raise ConfigError(faults) from unsound
+        catalog = self.catalog(loaded.settings)
+        if broken := _schedule_faults(loaded.settings, catalog, loaded.origins):
+            raise ConfigError(broken)
+        return loaded, catalog
+
+    def _catalog_faults(self, settings: Settings) -> Sequence[Fault]:
+        from attrs import evolve
+
+        from musterd.catalog.load import catalog_of
+        from musterd.config.faults import ConfigError
+
+        # A path that cannot be read is among the settings' faults already.
+        paths = tuple(path for path in settings.catalog.paths if os.access(path, os.R_OK))
+        try:
+            catalog = catalog_of(evolve(settings, catalog=evolve(settings.catalog, paths=paths)))
+        except ConfigError as error:
+            return error.faults
+        # Where a path cannot be read, its kinds are not unknown.
+        is_whole = len(paths) == len(settings.catalog.paths)
+        return _schedule_faults(settings, catalog, {}) if is_whole else ()
+
+    def settings(self) -> Settings:
+        """The settings as the tenant sees them that was named."""
+        return self.seen_by(self.load().settings)
+
+    def seen_by(self, settings: Settings) -> Settings:
+        """The node's settings as the tenant sees them that was named. Complains if there is no such
+        one.
+        """
+        from musterd.config.faults import did_you_mean
+        from musterd.config.tenant_names import DEFAULT_TENANT
+        from musterd.config.tenants import settings_of
+
+        name = DEFAULT_TENANT if self.tenant is None else self.tenant
+        if name in settings.tenants:
+            return settings_of(settings, name)
+        hint = did_you_mean(name, settings.tenants)
+        advice = f"{hint} " if hint else ""
+        advice += "`musterd config show` lists them under [tenants.NAME]"
+        raise Complaint(Exit.UNKNOWN, f"there is no tenant {name!r}", advice)
+
+    def of_node(self, settings: Settings) -> Settings:
+        """The node's settings as its default tenant sees them, whichever is named. Complains as
+        `seen_by`.
+        """
+        from musterd.config.tenant_names import DEFAULT_TENANT
+        from musterd.config.tenants import settings_of
+
+        self.seen_by(settings)
+        return settings_of(settings, DEFAULT_TENANT)
+
+    def catalog(self, settings: Settings) -> Catalog:
+        """Reads the catalog; raises ConfigError."""
+        from musterd.catalog.load import catalog_of
+
+        return catalog_of(settings)
+
+
+def _schedule_faults(
+    settings: Settings, catalog: Catalog, origins: Mapping[str, str]
+) -> Sequence[Fault]:
+    if not settings.schedules:
+        return ()
+    from musterd.manager.duties.schedules.checking import schedule_faults
+
+    return schedule_faults(settings, catalog, origins)
+
+
+def _take_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        _command_line(context).config_file = value
+
+
+def _take_sets(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> None:
+    _command_line(context).sets.extend(values)
+
+
+def _take_json(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value:
+        _command_line(context).json = True
+
+
+def _take_tenant(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        _command_line(context).tenant = value
+
+
+def _command_line(context: click.Context) -> CommandLine:
+    return context.find_root().ensure_object(CommandLine)
+
+
+SHARED_OPTIONS = (
+    click.Option(
+        ["--config"],
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Use this file in place of /etc/musterd/musterd.toml.",
+        expose_value=False,
+        callback=_take_config,
+    ),
+    click.Option(
+        ["--set"],
+        multiple=True,
+        metavar="SECTION.KEY=VALUE",
+        shell_complete=complete_settings,
+        help="Set one setting; may be repeated.",
+        expose_value=False,
+        callback=_take_sets,
+    ),
+    click.Option(
+        ["--tenant"],
+        metavar="NAME",
+        shell_complete=complete_tenants,
+        help="Whose jobs it is about; default: those of the tenant `default`.",
+        expose_value=False,
+        callback=_take_tenant,
+    ),
+    click.Option(
+        ["--json"],
+        is_flag=True,
+        help="Print JSON: one object, or one a line for lists.",
+        expose_value=False,
+        callback=_take_json,
+    ),
+)
+
+
+class Verb(click.Command):
+    """A verb.
+
+    Errors that its user can do something about end it with a complaint, never with a traceback.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *SHARED_OPTIONS]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            complaint = complaint_about(error)
+            if complaint is None:
+                raise
+            raise complaint from error
+
+
+class Verbs(click.Group):
+    """A group of verbs, which also takes the shared options."""
+
+    command_class = Verb
+    group_class = type  # a group in a group is of the same class
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *SHARED_OPTIONS]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which people meet them
+
+
+UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DELAY_SECONDS_MAX = 100 * 365 * 86400.0
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+
+
+def read_delay(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    """Reads `500ms`, `5s`, `5m`, `2h` or `1d` as seconds; raises click.BadParameter."""
+    if text is None:
+        return None
+    found = _DELAY.fullmatch(text.strip())
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no delay: write 500ms, 5s, 5m, 2h or 1d")
+    seconds = float(found[1]) * UNIT_SECONDS[found[2]]
+    if seconds > DELAY_SECONDS_MAX:
+        raise click.BadParameter(f"{text!r} is more than a hundred years")
+    return seconds
+
+
+def read_moment(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> datetime | None:
+    """Reads an RFC 3339 time, which always says its zone; raises click.BadParameter."""
+    if text is None:
+        return None
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+TARGET_LENGTH_MAX = 200
+
+
+def read_target(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    if given is None or 1 <= len(given) <= TARGET_LENGTH_MAX:
+        return given
+    found = f"found {len(given)} characters"
+    raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")

@@ -1,0 +1,105 @@
+""""""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from musterd.config.settings import Settings
+
+
+ASK_SECONDS = 1.0
+USABLE = (http.client.OK, http.client.ACCEPTED)
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class DaemonSilent(Exception):
+    """No daemon gave a usable answer; the message says where it was asked, and what came.
+
+    `is_gone`: nobody listens there.
+    """
+
+    def __init__(self, message: str, *, is_gone: bool = False) -> None:
+        super().__init__(message)
+        self.is_gone = is_gone
+
+
+def ask_daemon(settings: Settings, path: str, method: str = "GET") -> dict[str, Any]:
+    """Gives the JSON object that the daemon has at `path`, or answers with.
+
+    Raises `NodeSilent` if there is none to be had.
+    """
+    status, found = request(settings, path, method)
+    if status in USABLE:
+        return found
+    raise DaemonSilent(f"what answers at {settings.http.listen} is no musterd (HTTP {status})")
+
+
+def request(
+    settings: Settings, path: str, method: str = "GET", within_seconds: float = ASK_SECONDS
+) -> tuple[int, dict[str, Any]]:
+    """Gives the daemon's answer, also a refusal but for that of the token: status and object.
+
+    Raises `NodeSilent` if there is none to be had.
+    """
+    from musterd.config.credentials import resolve_http_token
+
+    token = resolve_http_token(settings, os.environ)
+    headers = {"Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    connection = _connection(settings.http.listen, within_seconds)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        body = answer.read(ANSWER_BYTES_MAX)
+        return answer.status, _parse(answer.status, body, settings.http.listen)
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        said = f"no daemon answers at {settings.http.listen} ({reason.lower()})"
+        gone = isinstance(error, ConnectionRefusedError | FileNotFoundError)
+        raise DaemonSilent(said, is_gone=gone) from error
+    finally:
+        connection.close()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, within_seconds: float) -> None:
+        super().__init__("localhost", timeout=within_seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _connection(listen: str, within_seconds: float) -> http.client.HTTPConnection:
+    from musterd.config.listen import UnixAddress, listen_address
+
+    address = listen_address(listen)
+    if address is None:
+        raise DaemonSilent("no daemon can be asked, since [http] listen is off")
+    if isinstance(address, UnixAddress):
+        return _UnixConnection(address.path, within_seconds)
+    if address.port == 0:
+        raise DaemonSilent("no daemon can be asked, since [http] listen leaves the port open")
+    host = ANYWHERE.get(address.host, address.host)
+    return http.client.HTTPConnection(host, address.port, timeout=within_seconds)
+
+
+def _parse(status: int, body: bytes, listen: str) -> dict[str, Any]:
+    if status == http.client.UNAUTHORIZED:
+        raise DaemonSilent(f"the daemon at {listen} wants another token: set http.token")
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise DaemonSilent(f"what answers at {listen} is no musterd (HTTP {status})")
+    return cast("dict[str, Any]", found)

@@ -1,0 +1,96 @@
+"""Runs every check within its time limit: those that need no store first, then those of stores."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from musterd.config.faults import ConfigError
+from musterd.console.doctor import stores, surroundings
+from musterd.console.doctor.finding import Check, Finding, ProgramResult, Setup, fail
+from musterd.store.errors import StoreError
+from musterd.store.words import one_line
+
+CHECK_SECONDS = 10.0
+AT_ONCE = 4  # a patient is not to be made ill by its doctor
+
+
+async def examine(checks: Sequence[Check], seconds: float = CHECK_SECONDS) -> list[Finding]:
+    """What they find, in their order."""
+    found: list[Sequence[Finding]] = [()] * len(checks)
+    limit = trio.CapacityLimiter(AT_ONCE)
+
+    async def look(place: int) -> None:
+        async with limit:
+            found[place] = await _run_check(checks[place], seconds)
+
+    async with trio.open_nursery() as nursery:
+        for place in range(len(checks)):
+            nursery.start_soon(look, place)
+    return [one for findings in found for one in findings]
+
+
+async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
+    try:
+        with trio.fail_after(seconds):
+            findings = list(await check.look())
+    except trio.TooSlowError:
+        findings = [_slow(check, seconds)]
+    except ConfigError as error:
+        said = "; ".join(str(error).splitlines())
+        advice = "mend it: the daemon does not start like this"
+        found = fail(check.name, said, "a secret that can be read", advice)
+        findings = [attrs.evolve(found, stop="misconfigured")]
+    except (StoreError, OSError) as error:
+        findings = [_failed(check, str(error))]
+    except Exception as error:  # noqa: BLE001 - it is reported, by the name of the check
+        findings = [_failed(check, f"{type(error).__name__}: {error}")]
+    return [attrs.evolve(one, tenant=check.tenant, group=check.group) for one in findings]
+
+
+def _slow(check: Check, seconds: float) -> Finding:
+    wanted, advice = "an answer in time", "look at what keeps it; then run doctor again"
+    return fail(check.name, f"no answer within {seconds:g} s", wanted, advice)
+
+
+def _failed(check: Check, said: str) -> Finding:
+    found = f"the check itself failed: {one_line(said)}"
+    return fail(check.name, found, "an answer", "the message says what stood in the way")
+
+
+CLOSE_SECONDS = 5.0
+PROGRAM_BYTES_MAX = 64 * 1024
+
+
+async def examine_all(patient: Setup, seconds: float = CHECK_SECONDS) -> list[Finding]:
+    """All that is found, the stores' after the rest, each tenant's together."""
+    try:
+        patients = stores.stores_of(patient)
+    except ConfigError:
+        patients = []  # the check of secrets tells of it
+    first = surroundings.checks(patient)
+    try:
+        found = await examine([*first, *stores.opening_checks(patients)], seconds)
+        found += await examine(stores.open_checks(patients, patient), seconds)
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await stores.close_all(patients)
+    own = [one for one in found if not one.tenant]
+    theirs = [one for store in patients for one in found if one.tenant == store.tenant]
+    return [*own, *theirs]
+
+
+async def run_program(command: Sequence[str]) -> ProgramResult:
+    """Raises OSError where there is no such program. Its complaints are nobody's."""
+    done = await trio.run_process(
+        list(command),
+        capture_stdout=True,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return ProgramResult(
+        done.returncode, done.stdout[:PROGRAM_BYTES_MAX].decode("utf-8", "replace")
+    )

@@ -1,0 +1,307 @@
+"""Whether all is well: what stores and daemon say, the verdict, and remarks on what is wrong.
+
+`gather` asks; everything else is pure. `musterd status` and `musterd top` give the same verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.console.daemon_client import DaemonSilent, ask_daemon
+from musterd.console.output import Complaint, Exit
+from musterd.store.words import count_text, cut, duration_text, one_line, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from musterd.config.settings import Settings
+    from musterd.manager.node.status import Decision
+    from musterd.store.board import Troubles
+    from musterd.store.duties import DutyRecord
+    from musterd.store.engine import Engine
+    from musterd.store.job import Counts
+    from musterd.store.nodes import NodeRecord
+    from musterd.store.opening import Stores
+
+
+STORES_AT_ONCE = 8
+TENANTS_NAMED = 5  # tenants that are not well
+
+
+@attrs.frozen
+class StoreAnswers:
+    """What a tenant's store has answered. Where `error` says why it has not, all else is empty."""
+
+    settings: Settings
+    where: str
+    error: str | None = None
+    counts: Counts | None = None
+    nodes: Sequence[NodeRecord] = ()
+    troubles: Troubles | None = None
+    duties: Sequence[DutyRecord] = ()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What its nodes do not agree on."""
+        from musterd.store.disagreement import warnings
+
+        return warnings(self.nodes)
+
+
+@attrs.frozen
+class HealthReport:
+    """What was found out: about the stores, the first of which is the one that was asked about, and
+    about the node. `listens`: a daemon is expected to answer.
+    """
+
+    asked: Sequence[StoreAnswers]
+    node: dict[str, Any] | None
+    silence: str
+    listens: bool
+
+    @property
+    def first(self) -> StoreAnswers:
+        return self.asked[0]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What nodes do not agree on; those that serve several tenants say so in each store."""
+        return list(dict.fromkeys(said for asked in self.asked for said in asked.warnings))
+
+    def on_node(self, asked: StoreAnswers) -> dict[str, Any] | None:
+        """What the node says of a tenant; None = it does not serve it, or works elsewhere."""
+        return tenant_on_node(self.node, asked.settings.tenant, asked.where)
+
+    def is_well(self, asked: StoreAnswers) -> bool:
+        """Whether its store answers, and the node serves it."""
+        found = self.on_node(asked)
+        if found is None or asked.error is not None:
+            return False
+        return found["phase"] == "running" and not found["store_trouble"]
+
+    def judged(self) -> tuple[Exit, str]:
+        """Whether all is well, and one line that says why."""
+        first = self.first
+        tenant, where, error = first.settings.tenant, first.where, first.error
+        code, words = judge(
+            TenantAnswers(tenant, where, error, self.node, self.silence, self.listens)
+        )
+        if code is not Exit.DONE or self.node is None:
+            return code, words
+        ill = [asked.settings.tenant for asked in self.asked if not self.is_well(asked)]
+        if not ill:
+            return code, words
+        more = f" and {len(ill) - TENANTS_NAMED} more" if len(ill) > TENANTS_NAMED else ""
+        return Exit.UNSUCCESSFUL, f"{words}, but not for {', '.join(ill[:TENANTS_NAMED])}{more}"
+
+
+def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
+    """Asks the stores of these tenants, and the daemon. Raises what makes the first one useless."""
+    asked = _ask_stores(tenants)
+    node, silence = _ask_daemon_here(settings)
+    return HealthReport(asked, node, silence, bool(settings.http.listen))
+
+
+def _ask_stores(tenants: Sequence[Settings]) -> list[StoreAnswers]:
+    import trio
+
+    from musterd.store.opening import Stores
+
+    found: list[StoreAnswers | None] = [None] * len(tenants)
+    stores = Stores(time.time, random.Random())
+
+    async def ask(place: int, limit: trio.CapacityLimiter) -> None:
+        async with limit:
+            found[place] = await _ask_store(stores, tenants[place], alone=len(tenants) == 1)
+
+    async def ask_all() -> None:
+        limit = trio.CapacityLimiter(STORES_AT_ONCE)
+        async with trio.open_nursery() as nursery:
+            for place in range(len(tenants)):
+                nursery.start_soon(ask, place, limit)
+
+    trio.run(ask_all)
+    return [asked for asked in found if asked is not None]
+
+
+async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
+    """What makes the only store useless ends the verb; of several it is said of that one."""
+    from musterd.config.store_url import resolve_store_url
+    from musterd.console.opening import reached
+    from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+
+    engine = stores.engine(resolve_store_url(settings, os.environ), settings)
+    try:
+        async with reached(engine):
+            return await _answers(engine, settings)
+    except StoreUnavailable as error:
+        return StoreAnswers(settings, engine.where, str(error))
+    except (StoreMisconfigured, Complaint) as error:
+        if alone or settings.tenant == DEFAULT_TENANT:
+            raise
+        return StoreAnswers(settings, engine.where, str(error))
+
+
+async def _answers(engine: Engine, settings: Settings) -> StoreAnswers:
+    """Nothing of it grows with the queue."""
+    return StoreAnswers(
+        settings,
+        engine.where,
+        counts=await engine.counts(),
+        nodes=await engine.nodes(),
+        troubles=await engine.board.troubles(),
+        duties=await engine.duties.duties(),
+    )
+
+
+def _ask_daemon_here(settings: Settings) -> tuple[dict[str, Any] | None, str]:
+    try:
+        return ask_daemon(settings, "/status"), ""
+    except DaemonSilent as silence:
+        return None, str(silence)
+
+
+@attrs.frozen
+class TenantAnswers:
+    """What was said about one tenant. `error`: the store did not answer. `node`: what the daemon
+    says of itself; None = it is silent, and `silence` says where it was asked. `listens`: one is
+    expected to answer.
+    """
+
+    tenant: str
+    where: str
+    error: str | None
+    node: Mapping[str, Any] | None
+    silence: str
+    listens: bool
+
+
+def judge(said: TenantAnswers) -> tuple[Exit, str]:
+    """Gives the exit code, and one line that says why."""
+    if said.error is not None:
+        return Exit.UNAVAILABLE, f"the store is not available: {said.error}"
+    if said.node is not None:
+        return _judge_node(said, said.node)
+    if said.listens:
+        return Exit.UNSUCCESSFUL, f"{said.silence}; start one with `musterd run`"
+    return Exit.DONE, f"the store answers; {said.silence}"
+
+
+def tenant_on_node(
+    node: Mapping[str, Any] | None, tenant: str, where: str
+) -> dict[str, Any] | None:
+    """What the node says of a tenant; None = it does not serve it, or works elsewhere."""
+    seen = None if node is None else _tenant_named(node["node"], tenant)
+    return seen if seen is not None and seen["store"] == where else None
+
+
+def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
+    """Reads a decision that a daemon, maybe of another version, has told; None for what is none."""
+    from musterd.manager.node.status import Decision
+
+    if value is None:
+        return None
+    known: dict[str, Any] = {
+        name: value[name] for name in attrs.fields_dict(Decision) if name in value
+    }
+    known["at"] = 0.0  # a text in what was told
+    try:
+        return Decision(**known)
+    except TypeError:
+        return None
+
+
+def _judge_node(said: TenantAnswers, node: Mapping[str, Any]) -> tuple[Exit, str]:
+    found = _tenant_named(node["node"], said.tenant)
+    if found is None:
+        return Exit.UNSUCCESSFUL, f"the daemon that answers does not serve tenant {said.tenant}"
+    if found["store"] != said.where:
+        other = f"the daemon that answers works on another store ({found['store']})"
+        return Exit.UNSUCCESSFUL, f"no daemon works here: {other}"
+    if not node["healthy"]:
+        return Exit.UNSUCCESSFUL, node["verdict"]
+    return Exit.DONE, node["verdict"]
+
+
+def _tenant_named(node: Mapping[str, Any], tenant: str) -> dict[str, Any] | None:
+    return next((one for one in node["tenants"] if one["name"] == tenant), None)
+
+
+LATE_SECONDS = 60.0  # a job that is due for so long waits for workers that there are too few of
+LONG_SECONDS = 6 * 3600.0
+NAMES_MAX = 3
+FAULT_WIDTH = 120
+
+
+def remarks(
+    asked: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
+) -> list[str]:
+    """Of one tenant; `node` and `crew` are what the daemon here says of itself and of it."""
+    found = [*_node_remarks(node, crew), *_store_remarks(asked, crew), *_nodes_remarks(asked)]
+    return [one_line(each) for each in found]
+
+
+def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None) -> Iterator[str]:
+    if crew is not None and crew["store_trouble"] is not None:
+        since = duration_text(crew["store_trouble_seconds"])
+        yield f"TROUBLE {crew['store_trouble']} for {since}: {crew['store_message'] or ''}"
+    if node is None:
+        return
+    if faults := node.get("reload_faults"):
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        first = cut(one_line(faults[0]), FAULT_WIDTH)
+        yield f"REFUSED the new configuration: {first}{more}; mend it, then `musterd reload --wait`"
+    for one in node.get("tenants", ()):
+        if said := one.get("retention_trouble"):
+            yield f"TROUBLE no job of {one['name']} is deleted: archive {said}"
+    for one in node.get("ignored", ()):
+        since = duration_text(one["seconds"])
+        what = f"job {one['job_id']} ({one['kind']}) goes on"
+        yield f"IGNORED {one['request']}: {what}, told to stop {since} ago"
+
+
+def _store_remarks(asked: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
+    counts, troubles = asked.counts, asked.troubles
+    if counts is None or troubles is None:
+        return
+    if counts.paused_at is not None:
+        yield f"PAUSED  by {counts.paused_by or 'somebody'}: `musterd queue resume`"
+    if troubles.halted_targets:
+        names = ", ".join(cut(one_line(one), 30) for one in troubles.halted_first)
+        halted = plural(troubles.halted_targets, "target")
+        do = "`musterd jobs --state failed --state paused`, then resume or clear"
+        yield f"HALTED  {halted} ({names}): {do}"
+    if troubles.leases_overdue:
+        late = plural(troubles.leases_overdue, "lease has", "leases have")
+        yield f"LATE    {late} run out, and no node ends them: `musterd duties`"
+    if troubles.oldest_seconds is not None and troubles.oldest_seconds >= LONG_SECONDS:
+        name = f"job {troubles.oldest_id} ({cut(one_line(troubles.oldest_kind or ''), 30)})"
+        since = duration_text(troubles.oldest_seconds)
+        yield f"LONG    {name} runs for {since}: `musterd job {troubles.oldest_id}`"
+    is_late = counts.due and counts.oldest_due_seconds >= LATE_SECONDS
+    if is_late and counts.paused_at is None and crew is not None:
+        size = crew["idle"] + crew["busy"]
+        if size >= crew["max_count"]:
+            yield "FULL    the crew is at its most: raise workers.max_count, or start another node"
+
+
+def _nodes_remarks(asked: StoreAnswers) -> Iterator[str]:
+    live = [node for node in asked.nodes if node.is_live]
+    silent = [node.name for node in asked.nodes if not node.is_live]
+    if silent:
+        more = f" and {len(silent) - NAMES_MAX} more" if len(silent) > NAMES_MAX else ""
+        names = ", ".join(cut(name, 40) for name in silent[:NAMES_MAX])
+        yield f"SILENT  {names}{more}: died without a word; its jobs come back by themselves"
+    if asked.counts is not None and asked.counts.due and not live:
+        due = count_text(asked.counts.due)
+        yield f"NOBODY  {due} due and no node is alive: `musterd run`"
+    without = [one.duty for one in asked.duties if one.node is None]
+    if live and without and asked.settings.duties.mode == "leader":
+        yield f"DUTIES  nobody does {', '.join(without)}: `musterd duties`"

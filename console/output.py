@@ -1,0 +1,186 @@
+"""What a verb prints and how it ends: text and JSON on stdout, complaints on stderr, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import IntEnum
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+
+import click
+
+if TYPE_CHECKING:
+    from musterd.config.faults import ConfigError
+    from musterd.store.job import JobRecord
+
+
+STATE_COLOURS = {
+    "succeeded": "green",
+    "failed": "red",
+    "canceled": "yellow",
+    "paused": "yellow",
+    "running": "cyan",
+    "assigned": "cyan",
+}
+
+
+def print_json(value: object) -> None:
+    """Prints one object on one line."""
+    click.echo(json.dumps(value))
+
+
+def say(text: str = "") -> None:
+    click.echo(text)
+
+
+def complain(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def coloured(state: str, text: str) -> str:
+    """Gives `text` in the colour of a job's state; click takes the colour out where it is not
+    wanted.
+    """
+    colour = STATE_COLOURS.get(state)
+    return click.style(text, fg=colour) if colour else text
+
+
+class LiveLine:
+    """One line at the foot of a terminal, written over and over; others pass above it."""
+
+    def __init__(self, terminal: TextIO | None = None) -> None:
+        self._terminal = sys.stdout if terminal is None else terminal
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        """Puts `text` in the place of what the line showed, cut to the terminal's width."""
+        import shutil
+
+        from musterd.store.words import cut
+
+        self._shown = cut(text, shutil.get_terminal_size().columns - 1)
+        self._terminal.write(f"\r\x1b[K{self._shown}")
+        self._terminal.flush()
+
+    def write(self, text: str) -> int:
+        """Writes whole lines above the live one, so that a log can be written here."""
+        self._terminal.write(f"\r\x1b[K{text}{self._shown}")
+        return len(text)
+
+    def flush(self) -> None:
+        self._terminal.flush()
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._terminal.fileno()
+
+    def done(self) -> None:
+        """Takes the line away."""
+        self._shown = ""
+        self._terminal.write("\r\x1b[K")
+        self._terminal.flush()
+
+
+class Exit(IntEnum):
+    """The codes that scripts rely on."""
+
+    DONE = 0
+    UNSUCCESSFUL = 1  # the job waited for did not succeed; the node is not healthy
+    USAGE = 2
+    UNKNOWN = 3  # no such job, no such kind
+    WRONG_STATE = 4
+    UNAVAILABLE = 69  # the store, or the daemon asked, cannot be reached
+    CONFIGURATION = 78
+
+
+class Complaint(click.ClickException):
+    """Ends a verb: says on stderr what is wrong and what to do, and exits with its code."""
+
+    def __init__(self, code: Exit, what: str, advice: str = "") -> None:
+        super().__init__(what)
+        self.exit_code = int(code)  # type: ignore[misc]  # click means one code a class
+        self.advice = advice
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"musterd: {self.message}", file=file, err=file is None)
+        if self.advice:
+            click.echo(f"  {self.advice}", file=file, err=file is None)
+
+
+def complaint_about(error: BaseException) -> Complaint | None:
+    """Gives what to say of an error that a user can do something about; None = a fault of the
+    program.
+    """
+    from musterd.config.faults import ConfigError
+    from musterd.manager.node.errors import StartError
+    from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
+
+    single = _innermost(error)
+    match single:
+        case Complaint():
+            return single
+        case ConfigError():
+            return _about_faults(single)
+        case StoreUnavailable():
+            advice = "is it up? `musterd config show --origin` says which store is used, and why"
+            return Complaint(Exit.UNAVAILABLE, f"the store is not available: {single}", advice)
+        case StoreMisconfigured():
+            advice = "`musterd config show --origin` says which store is used, and why"
+            return Complaint(Exit.CONFIGURATION, str(single), advice)
+        case StartError():
+            return Complaint(Exit.CONFIGURATION, str(single))
+        case InputRefused():
+            return Complaint(Exit.USAGE, str(single))
+        case _:
+            return None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The one error inside groups of one; a group of several is itself."""
+    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
+    return _innermost(inner[0]) if len(inner) == 1 else error
+
+
+def _about_faults(error: ConfigError) -> Complaint:
+    lines = str(error).splitlines()
+    count = len(error.faults)
+    head = "the configuration has a fault" if count == 1 else f"there are {count} faults"
+    return Complaint(Exit.CONFIGURATION, f"{head}; nothing was done:", "\n  ".join(lines))
+
+
+CELLS = 20
+
+
+def progress_bar(percent: int) -> str:
+    """Gives `████████░░░░░░░░░░░░ 42 %`. It is full at 100 only."""
+    full = max(0, min(CELLS, percent * CELLS // 100))
+    return f"{'█' * full}{'░' * (CELLS - full)} {percent} %"
+
+
+def progress_words(record: JobRecord) -> str:
+    """Gives the phase that a job is in and what it says of itself, if it does."""
+    from musterd.store.words import one_line
+
+    note = one_line(record.progress_note or "")
+    return ": ".join(part for part in (_running_phase(record), note) if part)
+
+
+def running_line(record: JobRecord) -> str:
+    """Gives `job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
+    from musterd.store.phase_states import overall
+
+    again = f", attempt {record.attempt}" if record.attempt > 1 else ""
+    head = f"job {record.id} {record.state.value}{again}"
+    if not record.phases and record.progress is None:
+        return f"{head} …"
+    return "  ".join(filter(None, (head, progress_bar(overall(record)), progress_words(record))))
+
+
+def _running_phase(record: JobRecord) -> str:
+    from musterd.store.phases import PhaseState
+    from musterd.store.words import one_line
+
+    names = [one.name for one in record.phases if one.state is PhaseState.RUNNING]
+    return one_line(names[0]) if names else ""

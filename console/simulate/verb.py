@@ -1,0 +1,247 @@
+"""`musterd simulate` and `musterd tune`: what other settings would have made of past jobs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+from musterd.console.command import CommandLine, Verb
+from musterd.console.completers import complete_settings
+from musterd.console.output import Complaint, Exit, LiveLine, complain, print_json, say
+from musterd.console.verbs.events import Since, read_since
+
+if TYPE_CHECKING:
+    from musterd.config.settings import Settings
+    from musterd.console.simulate.model import ModelSettings
+    from musterd.console.simulate.trace import Trace, TraceReader
+    from musterd.store.engine import Engine
+    from musterd.store.events import Event
+
+EVENTS_AT_ONCE = 5_000  # events taken at once from a file
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def trace_options(verb: Command) -> Command:
+    """Gives a verb the options that say where its trace comes from."""
+    file = click.option(
+        "--trace",
+        "source",
+        type=click.File(encoding="utf-8", errors="replace"),
+        metavar="FILE|-",
+        help="A log as `musterd events --since 0 --json` writes it, in place of the store.",
+    )
+    since = click.option(
+        "--since",
+        callback=read_since,
+        metavar="7d|POSITION|TIME",
+        help="Only what is newer; default: all that is kept.",
+    )
+    return file(since(verb))
+
+
+@click.command(cls=Verb)
+@trace_options
+@click.option(
+    "--with",
+    "proposed",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    shell_complete=complete_settings,
+    help="Propose one setting, as with --set; may be repeated.",
+)
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Propose FILE in place of the configuration file.",
+)
+@click.pass_obj
+def simulate(
+    given: CommandLine,
+    /,
+    source: TextIO | None,
+    since: Since | None,
+    proposed: tuple[str, ...],
+    against: Path | None,
+) -> None:
+    """Show what other settings would have made of past jobs.
+
+    Runs the jobs of the log through the supervisor's own decisions on a virtual clock: one node,
+    each attempt as long as it was. With --with or --against the proposed settings stand beside
+    those at hand. Changes nothing, and asks no daemon.
+    """
+    from musterd.console.simulate.model import simulate as run_trace
+    from musterd.console.simulate.report import Comparison, comparison_lines, comparison_object
+
+    settings = given.settings()
+    rules = [model_settings(settings)]
+    if proposed or against is not None:
+        rules.append(model_settings(_proposed(given, proposed, against)))
+    if len(rules) > 1 and rules[0] == rules[1]:
+        complain("musterd: what is proposed changes nothing that the model knows of")
+    trace = read_trace(given, settings, source, since)
+    found = Comparison(trace, rules, [run_trace(trace, one) for one in rules])
+    if given.json:
+        print_json(comparison_object(found, settings.tenant))
+        return
+    for line in comparison_lines(found):
+        say(line)
+
+
+def _proposed(given: CommandLine, sets: tuple[str, ...], file: Path | None) -> Settings:
+    other = CommandLine()
+    other.config_file = given.config_file if file is None else file
+    other.sets, other.tenant = [*given.sets, *sets], given.tenant
+    return other.settings()
+
+
+WAIT_SECONDS = 1.0
+QUANTILE = 0.95
+WAIT_SECONDS_MAX = 86_400.0
+
+
+@click.command(cls=Verb)
+@trace_options
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(0, WAIT_SECONDS_MAX),
+    default=WAIT_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a job may wait for a worker.",
+)
+@click.option(
+    "--quantile",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=QUANTILE,
+    show_default=True,
+    metavar="SHARE",
+    help="Of how large a share of the jobs that must be true.",
+)
+@click.pass_obj
+def tune(
+    given: CommandLine,
+    /,
+    source: TextIO | None,
+    since: Since | None,
+    wait_seconds: float,
+    quantile: float,
+) -> None:
+    """Say which default_count and max_count fit past jobs.
+
+    Simulates the jobs of the log, as `musterd simulate` does, with different counts, and says with
+    which of them so large a share of the jobs waits no longer than --wait for the fewest
+    worker-seconds. Changes nothing.
+    """
+    from musterd.console.simulate.tuning import Goal, advice_lines, advice_object
+    from musterd.console.simulate.tuning import tune as search
+
+    settings = given.settings()
+    rules = model_settings(settings)
+    trace = read_trace(given, settings, source, since)
+    with _progress() as progress:
+        advice = search(trace, rules, Goal(quantile, wait_seconds), progress)
+    if given.json:
+        print_json(advice_object(advice, trace, rules, settings.tenant))
+        return
+    for line in advice_lines(advice, trace, rules, settings.tenant):
+        say(line)
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[int], None]]:
+    """Says on a terminal how far the search is."""
+    from musterd.console.simulate.tuning import SIMULATIONS_MAX
+
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    line = LiveLine(sys.stderr)
+    try:
+        yield lambda count: line.show(f"simulation {count} of at most {SIMULATIONS_MAX} is done")
+    finally:
+        line.done()
+
+
+def model_settings(settings: Settings) -> ModelSettings:
+    """What the model knows of the settings, made by the daemon's own function."""
+    from musterd.console.simulate.model import ModelSettings
+    from musterd.manager.scaling.supervisor import policy_of
+
+    return ModelSettings(policy_of(settings), settings.workers.scale_interval_ms / 1000)
+
+
+def read_trace(
+    given: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
+) -> Trace:
+    """Reads the trace; complains where there is none."""
+    from musterd.console.simulate.trace import TraceReader
+
+    reader = TraceReader()
+    if source is None:
+        _from_store(settings, reader, since)
+    else:
+        _from_file(source, reader, given.tenant, since)
+    trace = reader.trace
+    if trace is not None:
+        return trace
+    raise _no_trace(source, since)
+
+
+def _no_trace(source: TextIO | None, since: Since | None) -> Complaint:
+    where, advice = "the log of the store", "run some jobs first"
+    if source is not None:
+        where, advice = source.name, "write one with `musterd events --since 0 --json`"
+    if since is not None:
+        advice = "go further back with --since"
+    what = "no job has both its start and its end there"
+    return Complaint(Exit.UNKNOWN, f"{where} holds nothing to simulate: {what}", advice)
+
+
+def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
+    from musterd.console.log_reading import order_all, pages_between
+    from musterd.console.opening import in_store
+    from musterd.console.verbs.events import position_since
+    from musterd.store.events import EventFilter
+
+    which = EventFilter(types=frozenset({"job", "worker"}))
+
+    async def work(engine: Engine) -> None:
+        newest = await order_all(engine.events)
+        start = await position_since(engine, since, newest)
+        async for page in pages_between(engine.events, which, start, newest):
+            reader.take(page)
+            if reader.is_full:
+                return
+
+    in_store(settings, work)
+
+
+def _from_file(
+    source: TextIO, reader: TraceReader, tenant: str | None, since: Since | None
+) -> None:
+    from itertools import islice
+
+    from musterd.console.log_reading import InvalidLog, events_of
+
+    if isinstance(since, float):
+        raise click.UsageError("of a file --since takes a position or a time only")
+    events = (one for one in events_of(source, tenant) if _is_newer(one, since))
+    try:
+        while not reader.is_full and (stretch := list(islice(events, EVENTS_AT_ONCE))):
+            reader.take(stretch)
+    except InvalidLog as error:
+        advice = "it must be as `musterd events --since 0 --json` writes it"
+        raise Complaint(Exit.USAGE, f"{source.name}: {error}", advice) from None
+
+
+def _is_newer(event: Event, since: Since | None) -> bool:
+    if since is None:
+        return True
+    return event.id > since if isinstance(since, int | float) else event.at >= since

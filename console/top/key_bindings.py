@@ -1,0 +1,222 @@
+""""""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from musterd.console.top.columns import COLUMNS, FILTER_HELP, read_filter
+from musterd.console.top.state import (
+    ActOnJob,
+    Command,
+    OpenPanel,
+    Panel,
+    Question,
+    ScreenCommand,
+    State,
+    SwitchQueue,
+    SwitchTenant,
+    layout,
+    settled,
+)
+from musterd.store.job import Action
+from musterd.store.words import one_line
+
+Step = tuple[State, tuple[Command, ...]]
+TYPED_MAX = 200
+
+HELP = (
+    ("arrows, j, k", "move by a row; PgUp and PgDn by a page"),
+    ("g, G", "to the first row, to the last; also Home and End"),
+    ("> or s, <", "sort by the next, the previous column; r turns the order round"),
+    ("/", f"filter: {FILTER_HELP}; empty shows all again"),
+    ("Enter", "the report of the job"),
+    ("w", "why the job does not run"),
+    ("c", "cancel the job; asks first"),
+    ("p, u", "pause, resume the job"),
+    ("P", "pause the whole queue, or let it go on; asks first"),
+    ("t", "the next tenant"),
+    ("Space", "freeze the screen, and go on"),
+    ("h, ?", "this help"),
+    ("q, Ctrl-C", "quit"),
+)
+
+
+def press(state: State, key: str) -> Step:
+    """Never raises, whatever the key."""
+    if key == "ctrl-c":
+        return state, (ScreenCommand("quit"),)
+    if key == "ctrl-z":
+        return state, (ScreenCommand("suspend"),)
+    if key == "ctrl-l":
+        return state, (ScreenCommand("redraw"),)
+    return MODES[state.mode](attrs.evolve(state, message=""), key)
+
+
+def help_panel() -> Panel:
+    width = max(len(keys) for keys, _ in HELP)
+    return Panel("keys", tuple(f"{keys:<{width}}  {what}" for keys, what in HELP))
+
+
+def _in_table(state: State, key: str) -> Step:
+    if key in MOVES:
+        return settled(state, MOVES[key](state)), ()
+    if key in ACTIONS:
+        return _act_on_chosen(state, key)
+    if key in COMMANDS:
+        return COMMANDS[key](state)
+    return state, ()
+
+
+def _page(state: State) -> int:
+    return max(1, layout(state.size).table - 1)
+
+
+MOVES: dict[str, Callable[[State], int]] = {
+    "up": lambda state: state.place - 1,
+    "k": lambda state: state.place - 1,
+    "down": lambda state: state.place + 1,
+    "j": lambda state: state.place + 1,
+    "pgup": lambda state: state.place - _page(state),
+    "pgdn": lambda state: state.place + _page(state),
+    "home": lambda _: 0,
+    "g": lambda _: 0,
+    "end": lambda state: len(state.jobs) - 1,
+    "G": lambda state: len(state.jobs) - 1,
+}
+ACTIONS = {"c": Action.CANCEL, "p": Action.PAUSE, "u": Action.RESUME}
+
+
+def _act_on_chosen(state: State, key: str) -> Step:
+    job = next((one for one in state.jobs if one.id == state.chosen), None)
+    if job is None:
+        return attrs.evolve(state, message="no job is chosen"), ()
+    wish = ActOnJob(ACTIONS[key], job.id)
+    if wish.action is not Action.CANCEL:
+        return state, (wish,)
+    return _ask(state, f"cancel job {job.id} ({one_line(job.kind)}, {job.state.value})?", wish)
+
+
+def _ask(state: State, text: str, wish: Command) -> Step:
+    return attrs.evolve(state, mode="ask", question=Question(text, wish)), ()
+
+
+def _sorted(step: int) -> Callable[[State], Step]:
+    def sort(state: State) -> Step:
+        column = (state.sort + 1 + step) % (len(COLUMNS) + 1) - 1
+        name = COLUMNS[column].head or "remark"
+        message = "in the order of claims" if column < 0 else f"sorted by {name}"
+        return settled(attrs.evolve(state, sort=column, message=message)), ()
+
+    return sort
+
+
+def _reverse(state: State) -> Step:
+    return settled(attrs.evolve(state, reverse=not state.reverse)), ()
+
+
+def _begin_filter(state: State) -> Step:
+    return attrs.evolve(state, mode="filter", typed=state.filter.text), ()
+
+
+def _switch_queue(state: State) -> Step:
+    if state.store is None:
+        return attrs.evolve(state, message="the queue has not been seen yet"), ()
+    if state.store.counts.paused_at is not None:
+        return _ask(state, f"let the queue of {state.tenant} go on?", SwitchQueue(pause=False))
+    text = f"pause the whole queue of {state.tenant}? no node takes a further job"
+    return _ask(state, text, SwitchQueue(pause=True))
+
+
+def _next_tenant(state: State) -> Step:
+    if not set(state.tenants) - {state.tenant}:
+        return attrs.evolve(state, message="there is one tenant only"), ()
+    place = state.tenants.index(state.tenant) if state.tenant in state.tenants else -1
+    return state, (SwitchTenant(state.tenants[(place + 1) % len(state.tenants)]),)
+
+
+def _freeze(state: State) -> Step:
+    if state.is_frozen:
+        return attrs.evolve(state, is_frozen=False), (ScreenCommand("look"),)
+    return attrs.evolve(state, is_frozen=True), ()
+
+
+def _show_help(state: State) -> Step:
+    return attrs.evolve(state, mode="panel", panel=help_panel()), ()
+
+
+def _open_why(state: State) -> Step:
+    return state, () if state.chosen is None else (OpenPanel("why", state.chosen),)
+
+
+def _open_details(state: State) -> Step:
+    return state, () if state.chosen is None else (OpenPanel("details", state.chosen),)
+
+
+COMMANDS: dict[str, Callable[[State], Step]] = {
+    "s": _sorted(1),
+    ">": _sorted(1),
+    "<": _sorted(-1),
+    "r": _reverse,
+    "/": _begin_filter,
+    "w": _open_why,
+    "enter": _open_details,
+    "P": _switch_queue,
+    "t": _next_tenant,
+    " ": _freeze,
+    "h": _show_help,
+    "?": _show_help,
+    "q": lambda state: (state, (ScreenCommand("quit"),)),
+}
+
+
+def _in_filter(state: State, key: str) -> Step:
+    if key == "enter":
+        return _end_filter(state)
+    if key == "esc":
+        return attrs.evolve(state, mode="table", typed=""), ()
+    if key == "backspace":
+        return attrs.evolve(state, typed=state.typed[:-1]), ()
+    if key == "ctrl-u":
+        return attrs.evolve(state, typed=""), ()
+    if len(key) == 1:
+        return attrs.evolve(state, typed=(state.typed + key)[:TYPED_MAX]), ()
+    return state, ()
+
+
+def _end_filter(state: State) -> Step:
+    try:
+        found = read_filter(state.typed)
+    except ValueError as error:
+        return attrs.evolve(state, message=str(error)), ()
+    state = attrs.evolve(state, mode="table", typed="", filter=found, is_frozen=False)
+    return settled(state, 0), (ScreenCommand("look"),)
+
+
+def _in_question(state: State, key: str) -> Step:
+    question = state.question
+    state = attrs.evolve(state, mode="table", question=None)
+    if key in ("y", "Y") and question is not None:
+        return state, (question.wish,)
+    return attrs.evolve(state, message="not done"), ()
+
+
+def _in_panel(state: State, key: str) -> Step:
+    panel = state.panel
+    if panel is None or key in ("q", "esc", "enter", "w", "h", "?"):
+        return attrs.evolve(state, mode="table", panel=None), ()
+    page = _page(state)
+    steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page, " ": page}
+    steps |= {"home": -panel.top, "g": -panel.top, "end": len(panel.lines), "G": len(panel.lines)}
+    last = max(0, len(panel.lines) - page)
+    top = min(max(0, panel.top + steps.get(key, 0)), last)
+    return attrs.evolve(state, panel=attrs.evolve(panel, top=top)), ()
+
+
+MODES: dict[str, Callable[[State, str], Step]] = {
+    "table": _in_table,
+    "filter": _in_filter,
+    "ask": _in_question,
+    "panel": _in_panel,
+}

@@ -1,0 +1,46 @@
+"""`musterd completion` and `musterd version`: about the program itself."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+from musterd import __version__
+from musterd.console.command import CommandLine, Verb
+from musterd.console.completers import script
+from musterd.console.output import print_json, say
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(cls=Verb)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, /, shell: str) -> None:
+    """Print what a shell needs to complete command lines.
+
+    It completes verbs, options, kinds, states, tenants, schedules, settings and ids of jobs.
+    bash: eval "$(musterd completion bash)" in ~/.bashrc.
+    """
+    root = context.find_root()
+    say(script(shell, root.command, "musterd"))
+
+
+@click.command(cls=Verb)
+@click.pass_obj
+def version(given: CommandLine) -> None:
+    """Say which musterd this is."""
+    import sqlite3
+
+    found = {
+        "musterd": __version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+    if given.json:
+        print_json(found)
+        return
+    rest = ", ".join(f"{name} {text}" for name, text in list(found.items())[1:3])
+    say(f"musterd {__version__} ({rest}, {found['system']})")
