@@ -49,18 +49,18 @@ def _given(context: click.Context) -> CommandLine:
     return context.find_root().ensure_object(CommandLine)
 
 
-def _kinds(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
-    return [Offer(name) for name in sorted(given.catalog(given.settings()))]
+def _kinds(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in sorted(cli.catalog(cli.settings()))]
 
 
-def _tenants(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
-    return [Offer(name) for name in given.load().settings.tenants]
+def _tenants(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in cli.load().settings.tenants]
 
 
-def _schedules(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
+def _schedules(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     from musterd.config.schedules import of_tenant
 
-    settings = given.settings()
+    settings = cli.settings()
     return [Offer(name) for name in of_tenant(settings.schedules, settings.tenant)]
 
 
@@ -70,23 +70,23 @@ def _settings(_given: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(f"{key}=") for key in keys()]
 
 
-def _jobs(given: CommandLine, context: click.Context) -> Iterable[Offer]:
+def _jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
     """Those that the verb can do something about."""
     from musterd.store.job import Action
     from musterd.store.selection import states_for
 
     verb = context.command.name
     states = states_for(Action(verb)) if verb in list(Action) else ()
-    found = [job for job in _on_board(given) if not states or job.state in states]
+    found = [job for job in _on_board(cli) if not states or job.state in states]
     return [Offer(str(job.id), help=f"{job.kind} {job.state.value}") for job in found[:JOBS_MAX]]
 
 
-def _targets(given: CommandLine, _context: click.Context) -> Iterable[Offer]:
-    return [Offer(name) for name in sorted({job.target for job in _on_board(given) if job.target})]
+def _targets(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in sorted({job.target for job in _on_board(cli) if job.target})]
 
 
-def _on_board(given: CommandLine) -> tuple[BoardJob, ...]:
-    settings = given.settings()
+def _on_board(cli: CommandLine) -> tuple[BoardJob, ...]:
+    settings = cli.settings()
     if not _is_there(settings):
         return ()
     handler = signal.signal(signal.SIGALRM, _give_up)

@@ -58,7 +58,7 @@ def read_within(context: click.Context, option: click.Parameter, text: str) -> f
 )
 @click.pass_obj
 def bench(
-    given: CommandLine, /, jobs: int, workers: int | None, pick_ups: int, within_seconds: float
+    cli: CommandLine, /, jobs: int, workers: int | None, pick_ups: int, within_seconds: float
 ) -> None:
     """Measure how fast this machine is with this store.
 
@@ -68,16 +68,16 @@ def bench(
     """
     from musterd.console.bench.report import Findings, Plan
 
-    own = given.settings()
+    own = cli.settings()
     crew = workers or min(own.workers.max_count, WORKERS_MAX)
     order, found = Plan(jobs, crew, pick_ups, within_seconds), Findings()
     try:
-        _run(own, order, found, live=sys.stdout.isatty() and not given.json)
+        _run(own, order, found, live=sys.stdout.isatty() and not cli.json)
     finally:
         if found.not_removed:
             complain(f"musterd: what was made for the measurement is left: {found.not_removed}")
             complain("  the next `musterd bench` removes it")
-    _report(order, found, as_json=given.json)
+    _report(order, found, as_json=cli.json)
     if found.not_removed:
         raise click.exceptions.Exit(Exit.UNAVAILABLE)
 

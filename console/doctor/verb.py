@@ -34,9 +34,9 @@ def doctor(context: click.Context, unit: str) -> None:
 
     from musterd.console.doctor.examination import examine_all
 
-    given: CommandLine = context.obj
-    found = trio.run(examine_all, _setup(given, unit))
-    if given.json:
+    cli: CommandLine = context.obj
+    found = trio.run(examine_all, _setup(cli, unit))
+    if cli.json:
         print_json({"verdict": _verdict(found), "checks": [_object(one) for one in found]})
     else:
         for line in _lines(found):
@@ -44,7 +44,7 @@ def doctor(context: click.Context, unit: str) -> None:
     context.exit(_code(found))
 
 
-def _setup(given: CommandLine, unit: str) -> Setup:
+def _setup(cli: CommandLine, unit: str) -> Setup:
     import os
     import time
     from pathlib import Path
@@ -53,12 +53,12 @@ def _setup(given: CommandLine, unit: str) -> Setup:
     from musterd.console.doctor.finding import Setup
     from musterd.console.kind_checks import broken_hooks_of, check_kinds
 
-    loaded, catalog = given.load_all()
-    given.seen_by(loaded.settings)  # complains of a tenant that is not there
+    loaded, catalog = cli.load_all()
+    cli.seen_by(loaded.settings)  # complains of a tenant that is not there
     settings = loaded.settings
     return Setup(
         settings=settings,
-        tenants=list(settings.tenants) if given.tenant is None else [given.tenant],
+        tenants=list(settings.tenants) if cli.tenant is None else [cli.tenant],
         origins=loaded.origins,
         environ=os.environ,
         kinds=lambda: check_kinds(catalog, settings),

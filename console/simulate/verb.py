@@ -62,7 +62,7 @@ def trace_options(verb: Command) -> Command:
 )
 @click.pass_obj
 def simulate(
-    given: CommandLine,
+    cli: CommandLine,
     /,
     source: TextIO | None,
     since: Since | None,
@@ -78,25 +78,25 @@ def simulate(
     from musterd.console.simulate.model import simulate as run_trace
     from musterd.console.simulate.report import Comparison, comparison_lines, comparison_object
 
-    settings = given.settings()
+    settings = cli.settings()
     rules = [model_settings(settings)]
     if proposed or against is not None:
-        rules.append(model_settings(_proposed(given, proposed, against)))
+        rules.append(model_settings(_proposed(cli, proposed, against)))
     if len(rules) > 1 and rules[0] == rules[1]:
         complain("musterd: what is proposed changes nothing that the model knows of")
-    trace = read_trace(given, settings, source, since)
+    trace = read_trace(cli, settings, source, since)
     found = Comparison(trace, rules, [run_trace(trace, one) for one in rules])
-    if given.json:
+    if cli.json:
         print_json(comparison_object(found, settings.tenant))
         return
     for line in comparison_lines(found):
         say(line)
 
 
-def _proposed(given: CommandLine, sets: tuple[str, ...], file: Path | None) -> Settings:
+def _proposed(cli: CommandLine, sets: tuple[str, ...], file: Path | None) -> Settings:
     other = CommandLine()
-    other.config_file = given.config_file if file is None else file
-    other.sets, other.tenant = [*given.sets, *sets], given.tenant
+    other.config_file = cli.config_file if file is None else file
+    other.sets, other.tenant = [*cli.sets, *sets], cli.tenant
     return other.settings()
 
 
@@ -126,7 +126,7 @@ WAIT_SECONDS_MAX = 86_400.0
 )
 @click.pass_obj
 def tune(
-    given: CommandLine,
+    cli: CommandLine,
     /,
     source: TextIO | None,
     since: Since | None,
@@ -142,12 +142,12 @@ def tune(
     from musterd.console.simulate.tuning import Goal, advice_lines, advice_object
     from musterd.console.simulate.tuning import tune as search
 
-    settings = given.settings()
+    settings = cli.settings()
     rules = model_settings(settings)
-    trace = read_trace(given, settings, source, since)
+    trace = read_trace(cli, settings, source, since)
     with _progress() as progress:
         advice = search(trace, rules, Goal(quantile, wait_seconds), progress)
-    if given.json:
+    if cli.json:
         print_json(advice_object(advice, trace, rules, settings.tenant))
         return
     for line in advice_lines(advice, trace, rules, settings.tenant):
@@ -178,7 +178,7 @@ def model_settings(settings: Settings) -> ModelSettings:
 
 
 def read_trace(
-    given: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
+    cli: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
 ) -> Trace:
     """Reads the trace; complains where there is none."""
     from musterd.console.simulate.trace import TraceReader
@@ -187,7 +187,7 @@ def read_trace(
     if source is None:
         _from_store(settings, reader, since)
     else:
-        _from_file(source, reader, given.tenant, since)
+        _from_file(source, reader, cli.tenant, since)
     trace = reader.trace
     if trace is not None:
         return trace

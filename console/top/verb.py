@@ -53,13 +53,13 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
 
     Press ? for the keys. Without a terminal, or with --once or --json, one look is printed.
     """
-    given: CommandLine = context.obj
-    settings = given.load().settings
-    own = given.seen_by(settings)
-    catalog = _catalog(given, settings)
+    cli: CommandLine = context.obj
+    settings = cli.load().settings
+    own = cli.seen_by(settings)
+    catalog = _catalog(cli, settings)
     state = _first_state(settings, own, which)
-    if once or given.json or not _is_terminal():
-        _print(_one_look(own, state), as_json=given.json)
+    if once or cli.json or not _is_terminal():
+        _print(_one_look(own, state), as_json=cli.json)
         return
     colour = context.color is not False
     _watch(settings, state, interval, catalog, colour=colour)
@@ -69,12 +69,12 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _catalog(given: CommandLine, settings: Settings) -> Catalog | None:
+def _catalog(cli: CommandLine, settings: Settings) -> Catalog | None:
     """Only for the budgets of attempts: a catalog with faults is the daemon's matter."""
     from musterd.config.faults import ConfigError
 
     try:
-        return given.catalog(settings)
+        return cli.catalog(settings)
     except ConfigError:
         return None
 

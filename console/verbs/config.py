@@ -28,12 +28,12 @@ def config() -> None:
 @config.command()
 @click.option("--origin", is_flag=True, help="Say which layer each value came from.")
 @click.pass_obj
-def show(given: CommandLine, origin: bool) -> None:
+def show(cli: CommandLine, origin: bool) -> None:
     """Print the effective configuration as TOML, secrets masked."""
     from musterd.config.show import as_text, as_tree
 
-    loaded = given.load()
-    if given.json:
+    loaded = cli.load()
+    if cli.json:
         print_json(as_tree(loaded, origin))
     else:
         say(as_text(loaded, origin).rstrip("\n"))
@@ -41,17 +41,17 @@ def show(given: CommandLine, origin: bool) -> None:
 
 @config.command()
 @click.pass_obj
-def check(given: CommandLine) -> None:
+def check(cli: CommandLine) -> None:
     """Check the configuration and the catalog, and name every fault; exit 78 if there is one."""
     from musterd.config.faults import ConfigError, Fault
     from musterd.console.kind_checks import broken_hooks_of
 
-    loaded, catalog = given.load_all()
+    loaded, catalog = cli.load_all()
     if broken := broken_hooks_of(loaded.settings):
         origins = loaded.origins
         raise ConfigError(Fault(origins[key], key=key, found=why) for key, why in broken.items())
     given_by = {origin for origin in loaded.origins.values() if origin != "default"}
-    if given.json:
+    if cli.json:
         print_json({"valid": True, "settings_changed": len(given_by), "kinds": len(catalog)})
         return
     changed = [key for key, origin in loaded.origins.items() if origin != "default"]
@@ -62,7 +62,7 @@ def check(given: CommandLine) -> None:
 @config.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_obj
-def diff(given: CommandLine, file: Path) -> None:
+def diff(cli: CommandLine, file: Path) -> None:
     """Show what a reload would do if FILE were the configuration.
 
     FILE is read in place of --config FILE or /etc/musterd/musterd.toml; the layers above it stay.
@@ -73,29 +73,29 @@ def diff(given: CommandLine, file: Path) -> None:
     from musterd.manager.reload.checks import check_takeover
     from musterd.manager.reload.outcome import difference_object
 
-    present, kinds = given.load_all()
-    wanted, new_kinds = _with_file(given, file).load_all()
+    present, kinds = cli.load_all()
+    wanted, new_kinds = _with_file(cli, file).load_all()
     found, named = changes(present.settings, wanted.settings), kind_changes(kinds, new_kinds)
     fresh = (*named.added, *(one.name for one in named.changed))
     _check_secrets(found, wanted.settings)
     before = _checked_kinds(kinds, fresh, present.settings)
     check_takeover(found, before, _checked_kinds(new_kinds, fresh, wanted.settings))
-    running = _running_daemon(given, present.settings, kinds)
+    running = _running_daemon(cli, present.settings, kinds)
     whole = difference_object(found, named)
     same = not (whole["changed"] or any(map(_has_any, (whole["kinds"], whole["schedules"]))))
     same = same and not _has_any(whole["tenants"])
-    if given.json:
+    if cli.json:
         print_json({"same": same, "running": running, **whole})
     else:
         _print_difference(whole, file, same=same)
-    if running is not None and not running["same"] and not given.json:
+    if running is not None and not running["same"] and not cli.json:
         complain(f"musterd: {running['node']} runs with another configuration than the files here:")
         complain("  it has not been reloaded since they changed, or waits for a restart")
 
 
-def _with_file(given: CommandLine, file: Path) -> CommandLine:
+def _with_file(cli: CommandLine, file: Path) -> CommandLine:
     other = CommandLine()
-    other.config_file, other.sets, other.tenant = file, given.sets, given.tenant
+    other.config_file, other.sets, other.tenant = file, cli.sets, cli.tenant
     return other
 
 
@@ -123,7 +123,7 @@ def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -
     return check_kinds(some, settings) if some else some
 
 
-def _running_daemon(given: CommandLine, present: Settings, kinds: Catalog) -> dict[str, Any] | None:
+def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict[str, Any] | None:
     """The daemon of this machine and store, if one answers, and whether it goes by the files as
     they are. What may differ from machine to machine is not compared.
     """
@@ -132,7 +132,7 @@ def _running_daemon(given: CommandLine, present: Settings, kinds: Catalog) -> di
     from musterd.console.opening import engine_for
     from musterd.manager.node.fingerprint import fingerprint
 
-    own = given.of_node(present)
+    own = cli.of_node(present)
     try:
         seen = ask_daemon(own, "/status")["node"]
         if seen["store"] != engine_for(own).where:

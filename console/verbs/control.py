@@ -53,12 +53,12 @@ def _verb(action: str) -> click.Command:
     @_with_options(BULK_OPTIONS)
     @click.pass_context
     def verb(context: click.Context, /, job_ids: tuple[int, ...], **bulk: Any) -> None:
-        given: CommandLine = context.obj
-        wish = BulkRequest(action=action, json=given.json, **bulk)
+        cli: CommandLine = context.obj
+        wish = BulkRequest(action=action, json=cli.json, **bulk)
         _check(job_ids, wish)
         if job_ids:
-            context.exit(_act_on_each(given, action, job_ids))
-        context.exit(act_on_all(given.settings(), wish))
+            context.exit(_act_on_each(cli, action, job_ids))
+        context.exit(act_on_all(cli.settings(), wish))
 
     return verb
 
@@ -101,7 +101,7 @@ def _check(job_ids: tuple[int, ...], wish: BulkRequest) -> None:
         raise click.UsageError(f"give the ID of a job, or a filter: {example}")
 
 
-def _act_on_each(given: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exit:
+def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exit:
     """Does it to each, in their order, and says of each what came of it; the first fault is the
     exit code.
     """
@@ -111,9 +111,9 @@ def _act_on_each(given: CommandLine, action: str, job_ids: tuple[int, ...]) -> E
         return [await engine.control(Action(action), job_id) for job_id in job_ids]
 
     codes: list[Exit] = []
-    for job_id, done in zip(job_ids, in_store(given.settings(), work), strict=True):
+    for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
         codes.append(_code(done))
-        if given.json:
+        if cli.json:
             print_json(_result_object(job_id, done))
         elif done.allowed:
             say(_success(job_id, action, done))

@@ -31,13 +31,13 @@ NO_DAEMON_TO_RELOAD = (
 @click.command(cls=Verb)
 @click.option("--wait", is_flag=True, help="Wait for what comes of it; exit 78 if it is refused.")
 @click.pass_obj
-def reload(given: CommandLine, wait: bool) -> None:
+def reload(cli: CommandLine, wait: bool) -> None:
     """Let the daemon read its configuration and catalog anew.
 
     It takes the new ones over whole, or keeps the old. It reads the files and options that it was
     started with, not those of this command.
     """
-    settings, own_faults = _settings_to_ask(given)
+    settings, own_faults = _settings_to_ask(cli)
     try:
         status, found = _request_reload(settings, wait=wait)
     except DaemonSilent as silence:
@@ -51,7 +51,7 @@ def reload(given: CommandLine, wait: bool) -> None:
         raise Complaint(Exit.UNAVAILABLE, said, "it goes on; its log tells what comes of it")
     if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
         _refuse(status, found)
-    if given.json:
+    if cli.json:
         print_json(found)
     elif status == HTTPStatus.ACCEPTED:
         say(f"{found['node']} reloads; its log tells what comes of it")
@@ -59,16 +59,16 @@ def reload(given: CommandLine, wait: bool) -> None:
         _print_changes(found)
 
 
-def _settings_to_ask(given: CommandLine) -> tuple[Settings, ConfigError | None]:
+def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
     """The daemon judges the new configuration. Where it has faults, what is sound of it leads to
     the daemon.
     """
     from musterd.config.load import UnsoundSettings
 
     try:
-        return given.of_node(given.load().settings), None
+        return cli.of_node(cli.load().settings), None
     except UnsoundSettings as unsound:
-        return given.of_node(unsound.best), unsound
+        return cli.of_node(unsound.best), unsound
 
 
 def _request_reload(settings: Settings, *, wait: bool) -> tuple[int, dict[str, Any]]:
@@ -107,13 +107,13 @@ NO_DAEMON_TO_DRAIN = "start one with `musterd run`, or say where it is with --se
 @click.command(cls=Verb)
 @click.option("--wait", is_flag=True, help="Wait until it has ended, and show what it waits for.")
 @click.pass_obj
-def drain(given: CommandLine, wait: bool) -> None:
+def drain(cli: CommandLine, wait: bool) -> None:
     """Let the daemon finish its jobs and end.
 
     It takes no new jobs from now on. Jobs that still run when the grace period is over are given
     back, or paused, as [shutdown] says.
     """
-    settings = given.settings()
+    settings = cli.settings()
     try:
         found = _request_drain(settings)
     except DaemonSilent as silence:
@@ -122,8 +122,8 @@ def drain(given: CommandLine, wait: bool) -> None:
         ) from silence
     node = found["node"]
     if wait:
-        _watch_drain(settings, node["node"], quiet=given.json)
-    if given.json:
+        _watch_drain(settings, node["node"], quiet=cli.json)
+    if cli.json:
         state = "stopped" if wait else node["phase"]
         print_json({"node": node["node"], "phase": state, "jobs": 0 if wait else _job_count(node)})
     else:
@@ -190,15 +190,15 @@ DECISIONS_SHOWN = 20
     help="The newest.",
 )
 @click.pass_obj
-def scaling(given: CommandLine, limit: int) -> None:
+def scaling(cli: CommandLine, limit: int) -> None:
     """Show why the crew has its size."""
     try:
-        settings = given.settings()
+        settings = cli.settings()
         answer = ask_daemon(settings, f"/scaling?tenant={settings.tenant}")
     except DaemonSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence
     decisions: list[dict[str, Any]] = answer["decisions"][-limit:]
-    if given.json:
+    if cli.json:
         for decision in decisions:
             print_json(decision)
         return

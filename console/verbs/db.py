@@ -21,14 +21,14 @@ def db() -> None:
 
 @db.command()
 @click.pass_obj
-def migrate(given: CommandLine) -> None:
+def migrate(cli: CommandLine) -> None:
     """Bring the schema up to date; safe to call twice, or from two places at once."""
 
     async def work(engine: Engine) -> tuple[str, list[str], SchemaState]:
         return engine.where, await engine.migrate(), await engine.schema()
 
-    where, applied, state = in_bare_store(given.settings(), work)
-    if given.json:
+    where, applied, state = in_bare_store(cli.settings(), work)
+    if cli.json:
         print_json({"store": where, "applied": applied, "version": state.found})
         return
     for name in applied:
@@ -41,14 +41,14 @@ def migrate(given: CommandLine) -> None:
 @click.pass_context
 def db_status(context: click.Context) -> None:
     """Say whether the schema is the one this musterd needs; exit 78 if it is not."""
-    given: CommandLine = context.obj
+    cli: CommandLine = context.obj
 
     async def work(engine: Engine) -> tuple[str, SchemaState]:
         return engine.where, await engine.schema()
 
-    where, state = in_bare_store(given.settings(), work)
+    where, state = in_bare_store(cli.settings(), work)
     current = state.found == state.wanted
-    if given.json:
+    if cli.json:
         found = {"version": state.found, "wanted": state.wanted, "current": current}
         print_json({"store": where, **found})
     else:
@@ -59,13 +59,13 @@ def db_status(context: click.Context) -> None:
 @db.command()
 @click.option("--apply", is_flag=True, help="Make them, in place of printing how.")
 @click.pass_obj
-def roles(given: CommandLine, apply: bool) -> None:
+def roles(cli: CommandLine, apply: bool) -> None:
     """Print the SQL that makes roles for those who enqueue, read, or run a daemon (PostgreSQL)."""
     import os
 
     from musterd.config.store_url import resolve_store_url
 
-    settings = given.settings()
+    settings = cli.settings()
     url = resolve_store_url(settings, os.environ)
     if url.startswith("sqlite:"):
         raise click.UsageError("an embedded store has no roles: who may read its file may read it")
@@ -77,7 +77,7 @@ def roles(given: CommandLine, apply: bool) -> None:
         return
     apply_roles(url, schema)
     names = sorted(role_names(schema).values())
-    if given.json:
+    if cli.json:
         print_json({"roles": names})
     else:
         say(f"roles {', '.join(names)} are there and have their rights")

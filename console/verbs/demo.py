@@ -37,7 +37,7 @@ END_SECONDS = 2.0  # kept of those for the drain
 
 @click.command(cls=Verb)
 @click.pass_obj
-def demo(given: CommandLine) -> None:
+def demo(cli: CommandLine) -> None:
     """Watch a crew at work for some seconds.
 
     It works on a store of its own, which is gone afterwards.
@@ -55,14 +55,14 @@ def demo(given: CommandLine) -> None:
         url = f"store.url=sqlite:///{folder}/demo.db"
         nowhere = Path(folder) / "none.toml"
         # The machine's own settings stay out of it; what was typed counts.
-        sets = [*DEMO_SETS, *given.sets, url]
+        sets = [*DEMO_SETS, *cli.sets, url]
         settings = load(None, {}, sets, system_file=nowhere).settings
-        catalog = given.catalog(settings)
-        show = Demo(settings, LiveLine() if sys.stdout.isatty() and not given.json else None)
-        show.is_quiet = given.json
+        catalog = cli.catalog(settings)
+        show = Demo(settings, LiveLine() if sys.stdout.isatty() and not cli.json else None)
+        show.is_quiet = cli.json
         log = set_up_log(settings.log.level, settings.log.format, time.monotonic)
         trio.run(_perform, settings, catalog, show, log)
-    if given.json:
+    if cli.json:
         from musterd.console.output import print_json
 
         print_json(summary_object(show))

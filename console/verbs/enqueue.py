@@ -74,15 +74,15 @@ def enqueue(
     **options: object,
 ) -> None:
     """Put a job of KIND into the queue."""
-    given: CommandLine = context.obj
+    cli: CommandLine = context.obj
     for option in OPTIONS:
         if option.excludes and None not in (options[option.name], options[option.excludes]):
             flags = f"{BY_NAME[option.excludes].flags[0]} and {option.flags[0]}"
             raise click.UsageError(f"{flags} exclude each other")
     if count is not None and options["dedup_key"] is not None:
         raise click.UsageError("--count and --dedup exclude each other")
-    settings = given.settings()
-    catalog = given.catalog(settings)
+    settings = cli.settings()
+    catalog = cli.catalog(settings)
     wanted = kind_named(catalog, kind)
     job = _new_job(wanted, options)._replace(payload=_checked_payload(payload or "{}", settings))
     _check_webhook(job.webhook, settings)
@@ -94,14 +94,14 @@ def enqueue(
         else:
             ((made, is_new),) = await engine.enqueue_keyed([job])
             ids = [made]
-        if not given.json:
+        if not cli.json:
             say(_receipt(ids, job) if is_new else f"job {ids[0]} has this key already: none made")
-        waited = await wait_for(engine, ids, quiet=given.json) if wait else Waited(ids)
+        waited = await wait_for(engine, ids, quiet=cli.json) if wait else Waited(ids)
         waited.last = await engine.job(ids[-1])
         return waited
 
     waited = in_store(settings, work, creates=True)
-    if given.json:
+    if cli.json:
         print_json(_object(waited, count, catalog, settings.tenant))
     context.exit(Exit.DONE if waited.succeeded else Exit.UNSUCCESSFUL)
 

@@ -99,7 +99,7 @@ class Wanted:
 )
 @click.pass_obj
 def events(
-    given: CommandLine,
+    cli: CommandLine,
     /,
     follow: bool,
     job_id: int | None,
@@ -114,11 +114,11 @@ def events(
         job_id, frozenset(types), kind if isinstance(kind, str) else None,
         target if isinstance(target, str) else None,
     )  # fmt: skip
-    settings = given.settings()
+    settings = cli.settings()
     since, limit = options["since"], options["limit"]
     wanted = Wanted(
         which, since if isinstance(since, Since) else None,
-        limit if isinstance(limit, int) else None, follow, given.json, settings.tenant,
+        limit if isinstance(limit, int) else None, follow, cli.json, settings.tenant,
     )  # fmt: skip
 
     async def work(engine: Engine) -> None:

@@ -59,21 +59,21 @@ LIMIT_MAX = 100_000
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_obj
 def jobs(
-    given: CommandLine, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
+    cli: CommandLine, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
 ) -> None:
     """List jobs, newest first."""
     from musterd.store.job import JobFilter, JobState
     from musterd.store.report import job_object
 
-    settings = given.settings()
-    catalog = given.catalog(settings)
+    settings = cli.settings()
+    catalog = cli.catalog(settings)
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
 
     async def work(engine: Engine) -> list[JobRecord]:
         return await engine.jobs(which)
 
     found = in_store(settings, work)
-    if given.json:
+    if cli.json:
         for record in found:
             print_json(job_object(record, settings.tenant, budget_of(catalog, record.kind)))
         return
@@ -89,11 +89,11 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     """Show one job: timings, attempts, result."""
     from musterd.store.report import job_object, report_text
 
-    given: CommandLine = context.obj
-    settings = given.settings()
+    cli: CommandLine = context.obj
+    settings = cli.settings()
     if follow:
-        context.exit(_follow(settings, job_id, as_json=given.json))
-    catalog = given.catalog(settings)
+        context.exit(_follow(settings, job_id, as_json=cli.json))
+    catalog = cli.catalog(settings)
 
     async def work(engine: Engine) -> JobRecord | None:
         return await engine.job(job_id)
@@ -102,7 +102,7 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     if record is None:
         raise _no_such_job(job_id)
     budget = budget_of(catalog, record.kind)
-    if given.json:
+    if cli.json:
         print_json(job_object(record, settings.tenant, budget))
         return
     head, _, rest = report_text(record, datetime.now(UTC), budget).partition("\n")
@@ -166,7 +166,7 @@ def _remark(record: JobRecord, now: datetime) -> str:
 @click.command(cls=Verb)
 @click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
 @click.pass_obj
-def why(given: CommandLine, job_id: int) -> None:
+def why(cli: CommandLine, job_id: int) -> None:
     """Say why a job does not run, and what to do about it."""
     from musterd.store.why import why as conclude
     from musterd.store.why_report import why_object, why_text
@@ -174,12 +174,12 @@ def why(given: CommandLine, job_id: int) -> None:
     async def work(engine: Engine) -> Standing | None:
         return await engine.standing(job_id)
 
-    settings = given.settings()
+    settings = cli.settings()
     seen = in_store(settings, work)
     if seen is None:
         raise Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
     answer = conclude(seen)
-    if given.json:
+    if cli.json:
         print_json(why_object(answer, settings.tenant))
         return
     head, _, rest = why_text(answer).partition("\n")

@@ -22,16 +22,16 @@ URL_KEYS = frozenset({"url", "webhook"})
 @click.command(cls=Verb)
 @click.option("--check", is_flag=True, help="See whether each kind can run here; exit 78 if not.")
 @click.pass_obj
-def kinds(given: CommandLine, check: bool) -> None:
+def kinds(cli: CommandLine, check: bool) -> None:
     """List the kinds of work there are."""
-    settings = given.settings()
-    catalog = given.catalog(settings)
+    settings = cli.settings()
+    catalog = cli.catalog(settings)
     if check:
         from musterd.console.kind_checks import check_kinds
 
         catalog = check_kinds(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
-    if given.json:
+    if cli.json:
         for kind in found:
             print_json(_object(kind, check))
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @click.pass_obj
-def nodes(given: CommandLine) -> None:
+def nodes(cli: CommandLine) -> None:
     """List the running daemons, and those that died within the last hour."""
     from musterd.store.disagreement import warnings
     from musterd.store.nodes import node_object
@@ -28,8 +28,8 @@ def nodes(given: CommandLine) -> None:
     async def work(engine: Engine) -> list[NodeRecord]:
         return await engine.nodes()
 
-    found = in_store(given.settings(), work)
-    if given.json:
+    found = in_store(cli.settings(), work)
+    if cli.json:
         for node in found:
             print_json(node_object(node))
     else:
@@ -75,16 +75,16 @@ def _broken_kinds(node: NodeRecord) -> str:
 
 @click.command(cls=Verb)
 @click.pass_obj
-def duties(given: CommandLine) -> None:
+def duties(cli: CommandLine) -> None:
     """Show who does which duty, since when, and what came of it."""
     from musterd.store.duties import duty_object
 
     async def work(engine: Engine) -> list[DutyRecord]:
         return await engine.duties.duties()
 
-    settings = given.settings()
+    settings = cli.settings()
     found = in_store(settings, work)
-    if given.json:
+    if cli.json:
         for one in found:
             print_json(duty_object(one, settings.tenant))
         return

@@ -29,7 +29,7 @@ def completion(context: click.Context, /, shell: str) -> None:
 
 @click.command(cls=Verb)
 @click.pass_obj
-def version(given: CommandLine) -> None:
+def version(cli: CommandLine) -> None:
     """Say which musterd this is."""
     import sqlite3
 
@@ -39,7 +39,7 @@ def version(given: CommandLine) -> None:
         "sqlite": sqlite3.sqlite_version,
         "system": f"{platform.system()} {platform.machine()}",
     }
-    if given.json:
+    if cli.json:
         print_json(found)
         return
     rest = ", ".join(f"{name} {text}" for name, text in list(found.items())[1:3])

@@ -24,15 +24,15 @@ def queue() -> None:
 
 @queue.command()
 @click.pass_obj
-def pause(given: CommandLine) -> None:
+def pause(cli: CommandLine) -> None:
     """Let no worker take a further job; what runs goes on."""
     by = whoami()
 
     async def work(engine: Engine) -> tuple[bool, Counts]:
         return await engine.pause_queue(by), await engine.counts()
 
-    changed, counts = in_store(given.settings(), work, creates=True)
-    if given.json:
+    changed, counts = in_store(cli.settings(), work, creates=True)
+    if cli.json:
         print_json({"paused": True, "changed": changed, "paused_by": counts.paused_by})
     elif changed:
         say("queue paused: no further job is taken; `musterd queue resume` lets them go on")
@@ -42,14 +42,14 @@ def pause(given: CommandLine) -> None:
 
 @queue.command()
 @click.pass_obj
-def resume(given: CommandLine) -> None:
+def resume(cli: CommandLine) -> None:
     """Let the workers take jobs again."""
 
     async def work(engine: Engine) -> bool:
         return await engine.resume_queue()
 
-    changed = in_store(given.settings(), work, creates=True)
-    if given.json:
+    changed = in_store(cli.settings(), work, creates=True)
+    if cli.json:
         print_json({"paused": False, "changed": changed})
     else:
         say("queue resumed" if changed else "the queue was not paused")

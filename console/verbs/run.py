@@ -31,7 +31,7 @@ ANSWER_SECONDS = 0.1
 
 @click.command(cls=Verb)
 @click.pass_obj
-def run(given: CommandLine) -> None:
+def run(cli: CommandLine) -> None:
     """Run the daemon, in the foreground.
 
     TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
@@ -47,12 +47,12 @@ def run(given: CommandLine) -> None:
     from musterd.manager.log import set_up_log
     from musterd.manager.systemd.service_manager import take_service_manager
 
-    if given.tenant is not None:
+    if cli.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: leave --tenant out")
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
     if service_manager is not None and service_manager.watchdog_seconds is not None:
         faulthandler.enable()  # the watchdog's ABRT then leaves word of where the loop stands
-    loaded, catalog = given.load_all()
+    loaded, catalog = cli.load_all()
     settings = loaded.settings
     is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
     live = LiveLine(sys.stderr) if is_for_people else None
@@ -60,24 +60,24 @@ def run(given: CommandLine) -> None:
     stream = sys.stderr if live is None else cast(TextIO, live)
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
     catalog = check_kinds_at_start(catalog, settings, log)
-    trio.run(_run, given, (settings, catalog), log, live, service_manager)
+    trio.run(_run, cli, (settings, catalog), log, live, service_manager)
 
 
-def _reread(given: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
+def _reread(cli: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
     """Reads everything anew, as at the start. Blocks; raises ConfigError."""
     import os
 
     from musterd.config.credentials import resolve_signing_keys
     from musterd.console.kind_checks import check_kinds, log_broken_hooks
 
-    loaded, catalog = given.load_all()
+    loaded, catalog = cli.load_all()
     resolve_signing_keys(loaded.settings, os.environ)
     log_broken_hooks(loaded.settings, log)
     return loaded.settings, check_kinds(catalog, loaded.settings)
 
 
 async def _run(
-    given: CommandLine,
+    cli: CommandLine,
     start: tuple[Settings, Catalog],
     log: logging.Logger,
     live: LiveLine | None,
@@ -90,7 +90,7 @@ async def _run(
     from musterd.web.server.listening import address_text
 
     settings, catalog = start
-    node = make_node(settings, catalog, log, None, lambda: _reread(given, log), service_manager)
+    node = make_node(settings, catalog, log, None, lambda: _reread(cli, log), service_manager)
     with early_and_late_signals(node.daemon.stop), _listening(settings, node) as listener:
         address = ""
         async with trio.open_nursery() as nursery:

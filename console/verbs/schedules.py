@@ -28,8 +28,8 @@ def schedules(context: click.Context) -> None:
         return
     from musterd.manager.duties.schedules.objects import schedule_object
 
-    given: CommandLine = context.obj
-    settings = given.settings()
+    cli: CommandLine = context.obj
+    settings = cli.settings()
     own = _own(settings)
 
     async def work(engine: Engine) -> list[ScheduleRecord]:
@@ -37,7 +37,7 @@ def schedules(context: click.Context) -> None:
 
     found = in_store(settings, work) if own else []
     objects = [schedule_object(own[record.name], record) for record in found]
-    if given.json:
+    if cli.json:
         for one in objects:
             print_json(one)
         return
@@ -48,16 +48,16 @@ def schedules(context: click.Context) -> None:
 @schedules.command("run-now", cls=Verb)
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
-def run_now(given: CommandLine, name: str) -> None:
+def run_now(cli: CommandLine, name: str) -> None:
     """Make a job of a schedule now, beside its slots."""
     from musterd.console.verbs.enqueue import kind_named
     from musterd.manager.duties.schedules.checking import payload_limits
     from musterd.manager.duties.schedules.keeper import firing_of
     from musterd.store.payload import check_payload
 
-    settings = given.settings()
+    settings = cli.settings()
     schedule = _named(settings, name)
-    catalog = given.catalog(settings)
+    catalog = cli.catalog(settings)
     kind_named(catalog, schedule.kind)
     check_payload(schedule.payload, payload_limits(settings.limits))
 
@@ -65,7 +65,7 @@ def run_now(given: CommandLine, name: str) -> None:
         return (await engine.schedules.fire(firing_of(schedule, catalog, None))).job_id
 
     job_id = in_store(settings, work)
-    if given.json:
+    if cli.json:
         print_json({"schedule": name, "job_id": job_id})
     else:
         say(f"job {job_id} of schedule {name} is queued")
@@ -74,28 +74,28 @@ def run_now(given: CommandLine, name: str) -> None:
 @schedules.command("pause", cls=Verb)
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
-def pause(given: CommandLine, name: str) -> None:
+def pause(cli: CommandLine, name: str) -> None:
     """Let the slots of a schedule pass until it is resumed."""
-    _steer(given, "pause", name)
+    _steer(cli, "pause", name)
 
 
 @schedules.command("resume", cls=Verb)
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
-def resume(given: CommandLine, name: str) -> None:
+def resume(cli: CommandLine, name: str) -> None:
     """Fire a schedule again, from its next slot on."""
-    _steer(given, "resume", name)
+    _steer(cli, "resume", name)
 
 
-def _steer(given: CommandLine, wish: Wish, name: str) -> None:
-    settings = given.settings()
+def _steer(cli: CommandLine, wish: Wish, name: str) -> None:
+    settings = cli.settings()
     _named(settings, name)
 
     async def work(engine: Engine) -> bool:
         return await engine.schedules.steer(wish, name)
 
     changed = in_store(settings, work)
-    if given.json:
+    if cli.json:
         print_json({"schedule": name, "paused": wish == "pause", "changed": changed})
         return
     state = "paused" if wish == "pause" else "running"

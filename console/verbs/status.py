@@ -32,12 +32,12 @@ def status(context: click.Context) -> None:
     from musterd.config.tenants import settings_of
     from musterd.console.health import gather
 
-    given: CommandLine = context.obj
-    settings = given.load().settings
-    own = given.seen_by(settings)
-    others = [settings_of(settings, name) for name in settings.tenants if given.tenant is None]
+    cli: CommandLine = context.obj
+    settings = cli.load().settings
+    own = cli.seen_by(settings)
+    others = [settings_of(settings, name) for name in settings.tenants if cli.tenant is None]
     seen = gather(settings, others or [own])
-    if given.json:
+    if cli.json:
         print_json(_object(seen))
     else:
         for line in lines(seen):

@@ -50,14 +50,14 @@ def webhooks(
         return
     from musterd.store.outbox import MessageFilter
 
-    given: CommandLine = context.obj
+    cli: CommandLine = context.obj
     which = MessageFilter(state, job_id, url, limit)
 
     async def work(engine: Engine) -> list[MessageRecord]:
         return await engine.outbox.messages(which)
 
-    found = in_store(given.settings(), work)
-    if given.json:
+    found = in_store(cli.settings(), work)
+    if cli.json:
         for one in found:
             print_json(_object(one))
         return
@@ -81,7 +81,7 @@ def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> Non
         raise click.UsageError("give IDs, --job ID or --failed, one of them")
     if url is not None and not failed:
         raise click.UsageError("--url goes with --failed")
-    given: CommandLine = context.obj
+    cli: CommandLine = context.obj
     wanted = MessageFilter("failed" if failed else None, job_id, url, min(PAGE, limit))
 
     async def work(engine: Engine) -> tuple[set[int], set[int]]:
@@ -89,9 +89,9 @@ def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> Non
             return set(ids), set(await engine.outbox.resend(sorted(set(ids))))
         return await _resend_all(engine, wanted, limit)
 
-    asked, sent = in_store(given.settings(), work)
+    asked, sent = in_store(cli.settings(), work)
     missing = sorted(asked - sent) if ids else []
-    _report(given, sent, missing)
+    _report(cli, sent, missing)
     context.exit(Exit.UNKNOWN if missing else Exit.DONE)
 
 
@@ -114,10 +114,10 @@ async def _resend_all(
     return asked, sent
 
 
-def _report(given: CommandLine, sent: set[int], missing: list[int]) -> None:
+def _report(cli: CommandLine, sent: set[int], missing: list[int]) -> None:
     from musterd.store.words import plural
 
-    if given.json:
+    if cli.json:
         print_json({"sent_again": sorted(sent), "unknown": missing})
     else:
         said = f"{plural(len(sent), 'webhook')} will be sent again" if sent else "nothing to send"

@@ -40,14 +40,14 @@ def verify(context: click.Context, /, source: TextIO | None, since: Since | None
     """
     from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
 
-    given: CommandLine = context.obj
+    cli: CommandLine = context.obj
     judge = Judge()
-    tenant = given.tenant
+    tenant = cli.tenant
     if source is None:
-        tenant = _verify_store(given, judge, since)
+        tenant = _verify_store(cli, judge, since)
     else:
         _verify_file(source, judge, tenant, since)
-    if given.json:
+    if cli.json:
         print_json(verdict_object(judge, tenant))
     else:
         for line in verdict_lines(judge):
@@ -55,7 +55,7 @@ def verify(context: click.Context, /, source: TextIO | None, since: Since | None
     context.exit(Exit.DONE if judge.docket.holds else Exit.UNSUCCESSFUL)
 
 
-def _verify_store(given: CommandLine, judge: Judge, since: Since | None) -> str:
+def _verify_store(cli: CommandLine, judge: Judge, since: Since | None) -> str:
     from musterd.console.log_reading import order_all
     from musterd.console.verbs.events import position_since
     from musterd.console.verify.comparison import Comparison
@@ -67,7 +67,7 @@ def _verify_store(given: CommandLine, judge: Judge, since: Since | None) -> str:
         await comparison.follow()
         await comparison.compare()
 
-    settings = given.settings()
+    settings = cli.settings()
     in_store(settings, work)
     return settings.tenant
 
