@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CommandLine:
-    """The shared options, gathered from both sides of the verb."""
+    """The shared options, wherever they were given."""
 
     def __init__(self) -> None:
         self.config_file: Path | None = None
@@ -70,13 +70,11 @@ class CommandLine:
         return _schedule_faults(settings, catalog, {}) if is_whole else ()
 
     def settings(self) -> Settings:
-        """The settings as the tenant sees them that was named."""
-        return self.seen_by(self.load().settings)
+        """The settings of the tenant that was named."""
+        return self.of_tenant(self.load().settings)
 
-    def seen_by(self, settings: Settings) -> Settings:
-        """The node's settings as the tenant sees them that was named. Complains if there is no such
-        one.
-        """
+    def of_tenant(self, settings: Settings) -> Settings:
+        """The settings of the named tenant, out of the node's. Complains if there is no such tenant."""
         from musterd.config.faults import did_you_mean
         from musterd.config.tenant_names import DEFAULT_TENANT
         from musterd.config.tenants import settings_of
@@ -90,13 +88,11 @@ class CommandLine:
         raise Complaint(Exit.UNKNOWN, f"there is no tenant {name!r}", advice)
 
     def of_node(self, settings: Settings) -> Settings:
-        """The node's settings as its default tenant sees them, whichever is named. Complains as
-        `seen_by`.
-        """
+        """The settings of the default tenant, whichever is named; complains like `of_tenant`."""
         from musterd.config.tenant_names import DEFAULT_TENANT
         from musterd.config.tenants import settings_of
 
-        self.seen_by(settings)
+        self.of_tenant(settings)
         return settings_of(settings, DEFAULT_TENANT)
 
     def catalog(self, settings: Settings) -> Catalog:
@@ -144,7 +140,7 @@ SHARED_OPTIONS = (
         ["--config"],
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Use this file in place of /etc/musterd/musterd.toml.",
+        help="Use FILE instead of /etc/musterd/musterd.toml.",
         expose_value=False,
         callback=_take_config,
     ),
@@ -161,14 +157,14 @@ SHARED_OPTIONS = (
         ["--tenant"],
         metavar="NAME",
         shell_complete=complete_tenants,
-        help="Whose jobs it is about; default: those of the tenant `default`.",
+        help="The tenant; default: the one named `default`.",
         expose_value=False,
         callback=_take_tenant,
     ),
     click.Option(
         ["--json"],
         is_flag=True,
-        help="Print JSON: one object, or one a line for lists.",
+        help="Print JSON: one object, or one object per line for lists.",
         expose_value=False,
         callback=_take_json,
     ),
@@ -176,10 +172,7 @@ SHARED_OPTIONS = (
 
 
 class Verb(click.Command):
-    """A verb.
-
-    Errors that its user can do something about end it with a complaint, never with a traceback.
-    """
+    """A verb: an error that its user can fix ends it with a complaint, never with a traceback."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *SHARED_OPTIONS]
@@ -195,16 +188,16 @@ class Verb(click.Command):
 
 
 class Verbs(click.Group):
-    """A group of verbs, which also takes the shared options."""
+    """A group of verbs; takes the shared options too."""
 
     command_class = Verb
-    group_class = type  # a group in a group is of the same class
+    group_class = type  # a group in a group has the same class
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *SHARED_OPTIONS]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order in which people meet them
+        return list(self.commands)  # in the order of their definition
 
 
 UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -218,7 +211,7 @@ def read_delay(_context: click.Context, _option: click.Parameter, text: str | No
         return None
     found = _DELAY.fullmatch(text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r} is no delay: write 500ms, 5s, 5m, 2h or 1d")
+        raise click.BadParameter(f"{text!r} is not a delay: write 500ms, 5s, 5m, 2h or 1d")
     seconds = float(found[1]) * UNIT_SECONDS[found[2]]
     if seconds > DELAY_SECONDS_MAX:
         raise click.BadParameter(f"{text!r} is more than a hundred years")
@@ -228,7 +221,7 @@ def read_delay(_context: click.Context, _option: click.Parameter, text: str | No
 def read_moment(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> datetime | None:
-    """Reads an RFC 3339 time, which always says its zone; raises click.BadParameter."""
+    """Reads an RFC 3339 time with its time zone; raises click.BadParameter."""
     if text is None:
         return None
     try:
@@ -240,8 +233,8 @@ def read_moment(
 TARGET_LENGTH_MAX = 200
 
 
-def read_target(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
-    if given is None or 1 <= len(given) <= TARGET_LENGTH_MAX:
-        return given
-    found = f"found {len(given)} characters"
+def read_target(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    if text is None or 1 <= len(text) <= TARGET_LENGTH_MAX:
+        return text
+    found = f"found {len(text)} characters"
     raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
     from musterd.config.faults import ConfigError
     from musterd.store.job import JobRecord
 
@@ -33,27 +36,30 @@ def say(text: str = "") -> None:
     click.echo(text)
 
 
+def say_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)
+
+
 def complain(text: str) -> None:
     click.echo(text, err=True)
 
 
 def coloured(state: str, text: str) -> str:
-    """Gives `text` in the colour of a job's state; click takes the colour out where it is not
-    wanted.
-    """
+    """`text` in the colour of a job's state; click removes the colour if it is not wanted."""
     colour = STATE_COLOURS.get(state)
     return click.style(text, fg=colour) if colour else text
 
 
 class LiveLine:
-    """One line at the foot of a terminal, written over and over; others pass above it."""
+    """One line at the foot of a terminal, rewritten in place; other lines pass above it."""
 
     def __init__(self, terminal: TextIO | None = None) -> None:
         self._terminal = sys.stdout if terminal is None else terminal
         self._shown = ""
 
     def show(self, text: str) -> None:
-        """Puts `text` in the place of what the line showed, cut to the terminal's width."""
+        """Replaces the line with `text`, cut to the terminal's width."""
         import shutil
 
         from musterd.store.words import cut
@@ -63,7 +69,7 @@ class LiveLine:
         self._terminal.flush()
 
     def write(self, text: str) -> int:
-        """Writes whole lines above the live one, so that a log can be written here."""
+        """Writes whole lines above the live one, so that a log can write here."""
         self._terminal.write(f"\r\x1b[K{text}{self._shown}")
         return len(text)
 
@@ -77,22 +83,37 @@ class LiveLine:
         return self._terminal.fileno()
 
     def done(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         self._shown = ""
         self._terminal.write("\r\x1b[K")
         self._terminal.flush()
 
 
+@contextmanager
+def live_line(*, quiet: bool = False, terminal: TextIO | None = None) -> Generator[LiveLine | None]:
+    """A live line for the block; None if the output is not a terminal, or `quiet`."""
+    stream = sys.stdout if terminal is None else terminal
+    line = LiveLine(stream) if stream.isatty() and not quiet else None
+    try:
+        yield line
+    finally:
+        if line is not None:
+            line.done()
+
+
 class Exit(IntEnum):
-    """The codes that scripts rely on."""
+    """The exit codes that scripts rely on."""
 
     DONE = 0
     UNSUCCESSFUL = 1  # the job waited for did not succeed; the node is not healthy
     USAGE = 2
-    UNKNOWN = 3  # no such job, no such kind
+    UNKNOWN = 3  # no such job, kind, tenant, ...
     WRONG_STATE = 4
     UNAVAILABLE = 69  # the store, or the daemon asked, cannot be reached
     CONFIGURATION = 78
+
+
+WHICH_STORE = "`musterd config show --origin` says which store is used, and why"
 
 
 class Complaint(click.ClickException):
@@ -100,7 +121,7 @@ class Complaint(click.ClickException):
 
     def __init__(self, code: Exit, what: str, advice: str = "") -> None:
         super().__init__(what)
-        self.exit_code = int(code)  # type: ignore[misc]  # click means one code a class
+        self.exit_code = int(code)  # type: ignore[misc]  # click expects one code per class
         self.advice = advice
 
     def show(self, file: IO[Any] | None = None) -> None:
@@ -110,9 +131,7 @@ class Complaint(click.ClickException):
 
 
 def complaint_about(error: BaseException) -> Complaint | None:
-    """Gives what to say of an error that a user can do something about; None = a fault of the
-    program.
-    """
+    """What to say about an error that a user can fix; None = a fault of the program."""
     from musterd.config.faults import ConfigError
     from musterd.manager.node.errors import StartError
     from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
@@ -124,11 +143,10 @@ def complaint_about(error: BaseException) -> Complaint | None:
         case ConfigError():
             return _about_faults(single)
         case StoreUnavailable():
-            advice = "is it up? `musterd config show --origin` says which store is used, and why"
+            advice = f"is it up? {WHICH_STORE}"
             return Complaint(Exit.UNAVAILABLE, f"the store is not available: {single}", advice)
         case StoreMisconfigured():
-            advice = "`musterd config show --origin` says which store is used, and why"
-            return Complaint(Exit.CONFIGURATION, str(single), advice)
+            return Complaint(Exit.CONFIGURATION, str(single), WHICH_STORE)
         case StartError():
             return Complaint(Exit.CONFIGURATION, str(single))
         case InputRefused():
@@ -138,7 +156,7 @@ def complaint_about(error: BaseException) -> Complaint | None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The one error inside groups of one; a group of several is itself."""
+    """The single error inside nested groups; a group of several stays a group."""
     inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
     return _innermost(inner[0]) if len(inner) == 1 else error
 
@@ -154,13 +172,13 @@ CELLS = 20
 
 
 def progress_bar(percent: int) -> str:
-    """Gives `████████░░░░░░░░░░░░ 42 %`. It is full at 100 only."""
+    """`████████░░░░░░░░░░░░ 42 %`; full at 100 only."""
     full = max(0, min(CELLS, percent * CELLS // 100))
     return f"{'█' * full}{'░' * (CELLS - full)} {percent} %"
 
 
 def progress_words(record: JobRecord) -> str:
-    """Gives the phase that a job is in and what it says of itself, if it does."""
+    """The phase that a job is in, and its note, if there is one."""
     from musterd.store.words import one_line
 
     note = one_line(record.progress_note or "")
@@ -168,7 +186,7 @@ def progress_words(record: JobRecord) -> str:
 
 
 def running_line(record: JobRecord) -> str:
-    """Gives `job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
+    """`job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
     from musterd.store.phase_states import overall
 
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""

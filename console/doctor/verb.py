@@ -54,7 +54,7 @@ def _setup(cli: CommandLine, unit: str) -> Setup:
     from musterd.console.kind_checks import broken_hooks_of, check_kinds
 
     loaded, catalog = cli.load_all()
-    cli.seen_by(loaded.settings)  # complains of a tenant that is not there
+    cli.of_tenant(loaded.settings)  # complains of a tenant that is not there
     settings = loaded.settings
     return Setup(
         settings=settings,

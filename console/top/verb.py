@@ -55,7 +55,7 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
     """
     cli: CommandLine = context.obj
     settings = cli.load().settings
-    own = cli.seen_by(settings)
+    own = cli.of_tenant(settings)
     catalog = _catalog(cli, settings)
     state = _first_state(settings, own, which)
     if once or cli.json or not _is_terminal():

@@ -34,7 +34,7 @@ def status(context: click.Context) -> None:
 
     cli: CommandLine = context.obj
     settings = cli.load().settings
-    own = cli.seen_by(settings)
+    own = cli.of_tenant(settings)
     others = [settings_of(settings, name) for name in settings.tenants if cli.tenant is None]
     seen = gather(settings, others or [own])
     if cli.json:

@@ -73,7 +73,7 @@ async def test_who_does_not_wait_is_told_that_it_is_under_way() -> None:
 
 
 async def test_who_waits_waits_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "ANSWER_SECONDS", node.RELOAD_MARGIN_SECONDS + 0.1)
+    monkeypatch.setattr(node, "RELOAD_SECONDS", node.RELOAD_MARGIN_SECONDS + 0.1)
     async with serving() as web:
         web.node.reload_seconds = 1000.0
         with trio.fail_after(10):
