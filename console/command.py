@@ -74,7 +74,7 @@ class CommandLine:
         return self.of_tenant(self.load().settings)
 
     def of_tenant(self, settings: Settings) -> Settings:
-        """The settings of the named tenant, out of the node's. Complains if there is no such tenant."""
+        """The settings of the named tenant. Complains if there is no such tenant."""
         from musterd.config.faults import did_you_mean
         from musterd.config.tenant_names import DEFAULT_TENANT
         from musterd.config.tenants import settings_of
