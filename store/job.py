@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import attrs
@@ -249,6 +249,9 @@ class AttemptRecord:
     log: str | None = None
 
 
+ELSEWHERE = frozenset({"attempts", "phases", "webhook"})  # these of a record are no columns
+
+
 @attrs.frozen
 class JobRecord:
     """A job with its history, as the store has it."""
@@ -285,6 +288,33 @@ class JobRecord:
     phases: tuple[PhaseRecord, ...] = ()
     webhook: WebhookRecord | None = None
     stale_at: datetime | None = None
+
+
+# What is read of a job's row: its record, but for what other tables hold, and how it last ended.
+JOB_COLUMNS = (
+    *(one.name for one in attrs.fields(JobRecord) if one.name not in ELSEWHERE),
+    "last_outcome",
+)
+
+
+def job_record(columns: Mapping[str, Any], past: Sequence[AttemptRecord]) -> JobRecord:
+    """`columns`: `JOB_COLUMNS` by name; `past`: the attempts before the latest."""
+    fields = {**columns, "state": JobState(columns["state"]), "attempts": tuple(past)}
+    last_outcome = fields.pop("last_outcome")
+    record = JobRecord(**fields)
+    if record.lease_expires_at is None and last_outcome is None:
+        return record
+    latest = AttemptRecord(
+        record.attempt,
+        record.node,
+        record.worker,
+        record.started_at,
+        record.finished_at,
+        AttemptOutcome(last_outcome) if last_outcome else None,
+        record.error if last_outcome else None,
+        record.log if last_outcome else None,
+    )
+    return attrs.evolve(record, attempts=(*past, latest))
 
 
 @attrs.frozen

@@ -10,6 +10,7 @@ from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.migrations import Migration, missing, shipped
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.rows import SELECTED
 
 PACKAGE = "musterd.store.postgres"
 LOCK_SPACE = 1836413796  # the first key of the advisory lock that two migrators share
@@ -26,6 +27,7 @@ def fill(sql: str, schema: str) -> str:
         sql.replace("{schema}", f'"{schema}"')
         .replace("{schema_name}", schema)
         .replace("{channel}", channel_of(schema))
+        .replace("{job_columns}", SELECTED)
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from musterd.store.job import JobRecord
+from musterd.store.job import JOB_COLUMNS, JobRecord, job_record
 from musterd.store.postgres.phases import phases_by_job
-from musterd.store.postgres.rows import Row, attempt_record, job_record
+from musterd.store.postgres.rows import Row, attempt_record
 
 
 def job_records(
@@ -16,7 +16,11 @@ def job_records(
 ) -> list[JobRecord]:
     """`past` are their earlier attempts, `phases` their phases."""
     records = [
-        job_record(row, [attempt_record(one) for one in past if one[0] == row[0]]) for row in found
+        job_record(
+            dict(zip(JOB_COLUMNS, row, strict=True)),
+            [attempt_record(one) for one in past if one[0] == row[0]],
+        )
+        for row in found
     ]
     by_job = phases_by_job(phases, {record.id: record.state for record in records})
     return [

@@ -11,6 +11,7 @@ import attrs
 from musterd.config.job_options import OPTIONS
 from musterd.store.engine import ReapRequest
 from musterd.store.job import (
+    JOB_COLUMNS,
     NONE_TURNED,
     AttemptOutcome,
     AttemptRecord,
@@ -18,7 +19,6 @@ from musterd.store.job import (
     Counts,
     Hold,
     JobFilter,
-    JobRecord,
     JobState,
     NewJob,
     ProgressNote,
@@ -33,7 +33,8 @@ from musterd.store.queue_view import QueueView, Room
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 
-FIRST_ONES = 19  # columns of a job before its attempts
+_AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
+SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)
 
 
 def new_jobs(jobs: Sequence[NewJob]) -> Params:
@@ -169,26 +170,6 @@ def beyond_bound(counts: Counts, waiting: int, bound: int) -> Counts:
 def reaped(row: Row) -> Reaped:
     job_id, kind, attempt, node, state = row[:5]
     return Reaped(job_id, kind, attempt, node, JobState(state))
-
-
-def job_record(row: Row, past: Sequence[AttemptRecord]) -> JobRecord:
-    *columns, stale_at, last_outcome = row
-    columns[2] = JobState(columns[2])
-    fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
-    record = attrs.evolve(JobRecord(*fields), stale_at=stale_at)
-    if not (record.lease_expires_at or last_outcome):
-        return record
-    latest = AttemptRecord(
-        record.attempt,
-        record.node,
-        record.worker,
-        record.started_at,
-        record.finished_at,
-        AttemptOutcome(last_outcome) if last_outcome else None,
-        record.error if last_outcome else None,
-        record.log if last_outcome else None,
-    )
-    return attrs.evolve(record, attempts=(*past, latest))
 
 
 def attempt_record(row: Row) -> AttemptRecord:

@@ -8,6 +8,7 @@ from uuid import UUID
 import attrs
 
 from musterd.store.job import (
+    JOB_COLUMNS,
     AttemptRecord,
     Claim,
     Counts,
@@ -15,6 +16,7 @@ from musterd.store.job import (
     JobRecord,
     JobState,
     Settlement,
+    job_record,
 )
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.phase_states import made_whole
@@ -137,14 +139,17 @@ def target(database: Database, name: str) -> TargetView | None:
 def _page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
     before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
     params = {"before": before, "kind": page.kind, "target": page.target, "count": page.limit}
-    found = database.execute_filled("jobs", params, which=which).fetchall()
+    found = database.execute_filled("jobs", params, which=which, columns=", ".join(JOB_COLUMNS))
+    records = [
+        job_record(rows.job_columns(row), _past(database, row[0])) for row in found.fetchall()
+    ]
     return [
         attrs.evolve(
-            rows.job_record(row, _past(database, row[0])),
-            phases=_phases(database, row[0], JobState(row[rows.STATE])),
-            webhook=webhook_of(database, row[0]),
+            record,
+            phases=_phases(database, record.id, record.state),
+            webhook=webhook_of(database, record.id),
         )
-        for row in found
+        for record in records
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ import attrs
 
 from musterd.store.errors import InputRefused
 from musterd.store.job import (
+    JOB_COLUMNS,
     AttemptOutcome,
     AttemptRecord,
     Claim,
@@ -31,11 +32,7 @@ ID_MAX = 2**63 - 1
 SECOND = 1_000_000  # microseconds
 FOREVER = ID_MAX
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-STATE = 2  # places in a job's row
-TIMES = slice(11, 15)  # created_at, run_at, started_at, finished_at
-LEASE_TIMES = slice(17, 19)  # lease_expires_at, heartbeat_at
-FIRST_ONES = 19  # columns before the attempts
-CLEARED_AT, REQUESTED_AT = 25, 27
+TIMES = tuple(one.name for one in attrs.fields(JobRecord) if "datetime" in str(one.type))
 
 
 def microseconds(seconds: float) -> int:
@@ -145,29 +142,10 @@ def at(local: float | None, now_local: float, now: int) -> int | None:
     return None if local is None else now - microseconds(now_local - local)
 
 
-def job_record(row: Row, past: Iterable[AttemptRecord]) -> JobRecord:
-    columns = list(row)
-    last_outcome, stale_at = columns.pop(), columns.pop()
-    columns[STATE] = JobState(columns[STATE])
-    for times in (TIMES, LEASE_TIMES):
-        columns[times] = map(moment, columns[times])
-    for time in (CLEARED_AT, REQUESTED_AT):
-        columns[time] = moment(columns[time])
-    fields: list[Any] = [*columns[:FIRST_ONES], tuple(past), *columns[FIRST_ONES:]]
-    record = attrs.evolve(JobRecord(*fields), stale_at=moment(stale_at))
-    if record.lease_expires_at is None and last_outcome is None:
-        return record
-    latest = AttemptRecord(
-        record.attempt,
-        record.node,
-        record.worker,
-        record.started_at,
-        record.finished_at,
-        AttemptOutcome(last_outcome) if last_outcome else None,
-        record.error if last_outcome else None,
-        record.log if last_outcome else None,
-    )
-    return attrs.evolve(record, attempts=(*record.attempts, latest))
+def job_columns(row: Row) -> dict[str, Any]:
+    """The columns of a job's row by their names."""
+    columns = dict(zip(JOB_COLUMNS, row, strict=True))
+    return {**columns, **{name: moment(columns[name]) for name in TIMES}}
 
 
 def attempt_record(row: Row) -> AttemptRecord:

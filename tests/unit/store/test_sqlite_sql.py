@@ -125,7 +125,7 @@ def test_the_first_parked_jobs_of_a_kind_are_found_along_their_index(
 def test_jobs_at_rest_are_listed_along_their_index(
     migrated: sqlite3.Connection, state: str
 ) -> None:
-    (step,) = plan_of(migrated, SQL["jobs"].format(which=f"state = '{state}'"))
+    (step,) = plan_of(migrated, SQL["jobs"].format(columns="id", which=f"state = '{state}'"))
     assert "job_rows_resting" in step
 
 
