@@ -5,18 +5,42 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
 from musterd.config.settings import Settings
-from musterd.workers.runners.connections import Connections
 from musterd.workers.runners.results import AnswerLimits
+
+if TYPE_CHECKING:
+    from musterd.workers.runners.http_client import HttpClient
 
 _MIB = 1_048_576
 # What a daemon is told and its jobs are not: the store, our own settings, systemd's affairs.
 _OURS = re.compile(
     r"MUSTERD_.*|PG[A-Z]+|(.*_)?DSN|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|CREDENTIALS_DIRECTORY"
 )
+
+
+@attrs.define(eq=False)
+class Connections:
+    """The HTTP client of a tenant's jobs and webhooks, made when it is first needed: it costs
+    nothing where nobody makes calls.
+    """
+
+    _client: HttpClient | None = attrs.field(default=None, init=False)
+
+    def client(self) -> HttpClient:
+        if self._client is None:
+            from musterd.workers.runners.http_client import HttpClient
+
+            self._client = HttpClient()
+        return self._client
+
+    def close(self) -> None:
+        """Ends what lies idle; safe to call twice, and where there never was a client."""
+        if self._client is not None:
+            self._client.close()
 
 
 @attrs.frozen

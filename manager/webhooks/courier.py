@@ -14,14 +14,14 @@ from musterd.config.faults import Unfit
 from musterd.config.settings import Webhooks
 from musterd.config.webhook_urls import UrlPolicy, check_allowed, check_webhook_url
 from musterd.manager.log import event, extra
-from musterd.manager.webhooks.guard import Denied, Unresolved
 from musterd.manager.webhooks.judging import delivered, failed, judge, try_again
+from musterd.manager.webhooks.sending import Denied, Unresolved
 from musterd.manager.webhooks.signing import signed_headers
 from musterd.manager.webhooks.telling import Shown, body_of, event_of
 from musterd.store.errors import StoreError
 from musterd.store.job import JobRecord
 from musterd.store.outbox import Delivery, Message
-from musterd.workers.runners.http_connection import Answer, HttpTrouble, NotSendable
+from musterd.workers.runners.http_messages import Answer, HttpTrouble, NotSendable
 
 PYTHON = "python:"
 

@@ -7,8 +7,7 @@ from http import HTTPStatus
 from musterd.catalog.retry import delay_seconds
 from musterd.config.settings import Retry, Webhooks
 from musterd.store.outbox import Delivery, Message
-from musterd.workers.runners.http_call import retry_after_seconds
-from musterd.workers.runners.http_connection import Answer
+from musterd.workers.runners.http_messages import Answer, retry_after_seconds
 
 THROTTLING = (
     HTTPStatus.TOO_MANY_REQUESTS,
@@ -26,7 +25,7 @@ def judge(message: Message, answer: Answer, webhooks: Webhooks) -> Delivery:
     status = answer.status
     if status // HUNDRED == HTTPStatus.OK // HUNDRED:
         return delivered(message, status)
-    said = f"answered with status {_named(status)}"
+    said = f"answered with status {answer.status_text}"
     if status == HTTPStatus.GONE:
         return failed(message, f"{said}: it wants no more", status, gone=True)
     if status // HUNDRED == HTTPStatus.MULTIPLE_CHOICES // HUNDRED:
@@ -85,10 +84,3 @@ def _pause_seconds(message: Message, webhooks: Webhooks) -> float:
         jitter="full",
     )
     return delay_seconds(policy, max(1, message.tries), message.id, message.tries)
-
-
-def _named(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)

@@ -75,7 +75,7 @@ def make_mail(
         budget_of=lambda kind: budget_of(plan.catalog(), kind),
         tenant=tenant,
         keys=lambda: resolve_signing_keys(settings.now, plan.environ),
-        post=plan.post or Sender().post,
+        post=plan.post or Sender(tools().connections.client).post,
         log=plan.log,
         call_python=hooks.call,
     )

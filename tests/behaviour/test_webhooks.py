@@ -14,7 +14,7 @@ from musterd.manager.webhooks.courier import Courier, Post
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.job import Action
 from musterd.store.outbox import Delivery
-from musterd.workers.runners.http_connection import Answer
+from musterd.workers.runners.http_messages import Answer
 from tests.contract.rigs import ending, settle, take_one
 from tests.support.receiver import (
     OTHER,

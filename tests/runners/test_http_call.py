@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from musterd.workers.outcome import Outcome
-from musterd.workers.runners.http_call import retry_after_seconds
 from musterd.workers.runners.http_client import HttpClient
+from musterd.workers.runners.http_messages import retry_after_seconds
 from tests.support.assignments import TOKEN
 from tests.support.http_calls import NO_CONTENT, answer, answered, call
 from tests.support.scripted_server import scripted

@@ -77,6 +77,23 @@ class TestTrouble:
                 await call(client, server.url)
         assert limit.cancelled_caught
 
+    async def test_so_is_one_that_hangs_in_the_middle_of_its_answer(
+        self, client: HttpClient
+    ) -> None:
+        gone = trio.Event()
+
+        async def hang(stream: trio.abc.Stream) -> None:
+            await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf")
+            assert await stream.receive_some(1) == b""
+            gone.set()
+
+        async with scripted([hang]) as server:
+            with trio.move_on_after(0.1) as limit:
+                await call(client, server.url)
+            assert limit.cancelled_caught
+            with trio.fail_after(5):
+                await gone.wait()
+
 
 class TestConnections:
     async def test_one_is_used_again(self, client: HttpClient) -> None:
@@ -131,15 +148,26 @@ class TestConnections:
         assert outcome.result == "2"
         assert [seen.connection for seen in server.seen] == [1, 1, 2]
 
-    async def test_old_and_many_are_closed(
-        self, client: HttpClient, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("musterd.workers.runners.http_client.IDLE_SECONDS_MAX", 0.0)
+    async def test_nor_do_several(self, client: HttpClient) -> None:
+        async def slowly(stream: trio.abc.Stream) -> None:
+            await trio.sleep(0.05)
+            await stream.send_all(NO_CONTENT)
+
+        async with scripted([slowly, slowly, None, None, answer("200 OK", b"2")]) as server:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(call, client, server.url)
+                nursery.start_soon(call, client, server.url)
+            assert (await call(client, server.url)).result == "2"
+        assert server.connections == 3
+
+    async def test_old_ones_are_closed(self) -> None:
+        client = HttpClient(idle_seconds_max=0.0)
         async with scripted([NO_CONTENT] * 2) as server:
             await call(client, server.url)
             await trio.sleep(0.001)
             await call(client, server.url)
         assert server.connections == 2
+        client.close()
 
 
 class TestTls:

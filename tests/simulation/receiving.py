@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from musterd.config.webhook_urls import UrlPolicy
-from musterd.workers.runners.http_connection import Answer, HttpTrouble
+from musterd.workers.runners.http_messages import Answer, HttpTrouble
 from tests.simulation.recording import Recorder
 from tests.simulation.weather import Weather
 

@@ -11,7 +11,7 @@ import trio
 
 from musterd.config.webhook_urls import UrlPolicy
 from musterd.store.outbox import MessageFilter, MessageRecord
-from musterd.workers.runners.http_connection import Answer, HttpTrouble
+from musterd.workers.runners.http_messages import Answer, HttpTrouble
 from tests.support.stage import Stage
 
 URL = "https://example.com/hook"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,23 +14,25 @@ from musterd.config.faults import ConfigError
 from musterd.config.secrets import MASK, mask_headers
 from musterd.store.job import Claim
 from musterd.workers.outcome import Outcome
-from musterd.workers.runners.http_client import HttpClient
-from musterd.workers.runners.http_connection import (
+from musterd.workers.runners.http_messages import (
     Answer,
     HttpRequest,
     HttpTrouble,
     NotSendable,
     address_of,
+    retry_after_seconds,
 )
 from musterd.workers.runners.results import AnswerLimits, success, too_large
 from musterd.workers.running import Assignment
+
+if TYPE_CHECKING:
+    from musterd.workers.runners.http_client import HttpClient
 
 BUSY_STATUSES = (
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_EARLY,
     HTTPStatus.TOO_MANY_REQUESTS,
 )
-RETRY_AFTER_SECONDS_MAX = 3600.0
 QUOTED_BYTES_MAX = 2_000  # of what a server says about its refusal
 HUNDRED = 100
 
@@ -110,7 +112,7 @@ def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterab
         if answer.overflowed:
             return too_large("the body", "more", limits)
         return success(answer.body, "the body", limits)
-    message = f"answered with status {_named(answer.status)}"
+    message = f"answered with status {answer.status_text}"
     said = _quoted(answer, secrets)
     if answer.status in BUSY_STATUSES or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         pause = retry_after_seconds(answer.headers)
@@ -118,32 +120,6 @@ def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterab
     if answer.status // HUNDRED == HTTPStatus.MULTIPLE_CHOICES // HUNDRED:
         message += "; redirects are not followed"
     return Outcome("failure", None, "http_status", message, kind.retryable, log=said)
-
-
-def retry_after_seconds(
-    headers: Mapping[str, str], seconds_max: float = RETRY_AFTER_SECONDS_MAX
-) -> float | None:
-    """How long the server asks to wait, an hour at most; None if it does not say.
-
-    A date counts from the server's own clock, the `date` of its answer.
-    """
-    wish = headers.get("retry-after", "").strip()
-    if wish.isascii() and wish.isdigit():
-        seconds = float(wish[:9])
-    else:
-        try:
-            due, now = parsedate_to_datetime(wish), parsedate_to_datetime(headers.get("date", ""))
-            seconds = (due - now).total_seconds()
-        except (TypeError, ValueError):  # no date, or one of the two without its zone
-            return None
-    return max(0.0, min(seconds, seconds_max))
-
-
-def _named(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
 
 
 def _quoted(answer: Answer, secrets: Iterable[str]) -> str | None:

@@ -8,9 +8,16 @@ import pytest
 import trio
 
 from musterd.config.webhook_urls import ANY_URL, UrlPolicy
-from musterd.manager.webhooks.guard import Denied, SystemResolver, Unresolved, checked_addresses
-from musterd.manager.webhooks.sending import ANSWER_BYTES_MAX, Sender
-from musterd.workers.runners.http_connection import HttpTrouble
+from musterd.manager.webhooks.sending import (
+    ANSWER_BYTES_MAX,
+    Denied,
+    Sender,
+    SystemResolver,
+    Unresolved,
+    checked_addresses,
+)
+from musterd.workers.runners.http_client import HttpClient
+from musterd.workers.runners.http_messages import HttpTrouble
 from tests.support.scripted_server import scripted
 
 TLS = Path(__file__).parents[2] / "support" / "tls"
@@ -70,7 +77,7 @@ async def test_the_system_knows_this_machine_and_not_every_name() -> None:
 
 async def test_the_request_goes_to_the_checked_address_under_the_name_that_was_meant() -> None:
     async with scripted([OK]) as server:
-        sender = Sender(Names(["127.0.0.1"]))
+        sender = Sender(HttpClient, Names(["127.0.0.1"]))
         url = f"http://hooks.example:{server.port}/in?x=1"
         answer = await sender.post(url, {"webhook-id": "m"}, b"{}", ANY_URL)
         (seen,) = server.seen
@@ -82,7 +89,7 @@ async def test_the_request_goes_to_the_checked_address_under_the_name_that_was_m
 async def test_a_name_that_turns_is_asked_for_at_each_request() -> None:
     async with scripted([OK]) as server:
         names = Names(["127.0.0.1"], ["169.254.169.254"])
-        sender, url = Sender(names), f"http://hooks.example:{server.port}/"
+        sender, url = Sender(HttpClient, names), f"http://hooks.example:{server.port}/"
         await sender.post(url, {}, b"", ANY_URL)
         with pytest.raises(Denied):
             await sender.post(url, {}, b"", ANY_URL)
@@ -91,7 +98,7 @@ async def test_a_name_that_turns_is_asked_for_at_each_request() -> None:
 
 async def test_where_one_address_is_dead_the_next_is_tried() -> None:
     async with scripted([OK]) as server:
-        sender = Sender(Names(["127.0.0.2", "127.0.0.1"]))
+        sender = Sender(HttpClient, Names(["127.0.0.2", "127.0.0.1"]))
         answer = await sender.post(f"http://a.example:{server.port}/", {}, b"", ANY_URL)
     assert answer.status == 204
 
@@ -101,13 +108,13 @@ async def test_the_certificate_must_be_that_of_the_name() -> None:
     context.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
     trusting = ssl.create_default_context(cafile=str(TLS / "certificate.pem"))
     async with scripted([OK], context) as server:
-        good = Sender(Names(["127.0.0.1"]), lambda: trusting)
+        good = Sender(lambda: HttpClient(lambda: trusting), Names(["127.0.0.1"]))
         answer = await good.post(f"https://localhost:{server.port}/", {}, b"", ANY_URL)
         assert answer.status == 204
         with pytest.raises(HttpTrouble, match="certificate is not to be trusted"):
             await good.post(f"https://other.test:{server.port}/", {}, b"", ANY_URL)
         with pytest.raises(HttpTrouble, match="certificate is not to be trusted"):
-            await Sender(Names(["127.0.0.1"])).post(
+            await Sender(HttpClient, Names(["127.0.0.1"])).post(
                 f"https://localhost:{server.port}/", {}, b"", ANY_URL
             )
 
@@ -120,6 +127,6 @@ async def test_of_an_endless_answer_only_the_beginning_is_read() -> None:
 
     async with scripted([talk]) as server:
         with trio.fail_after(5):
-            answer = await Sender().post(f"{server.url}/", {}, b"", ANY_URL)
+            answer = await Sender(HttpClient).post(f"{server.url}/", {}, b"", ANY_URL)
     assert answer.status == 200
     assert len(answer.body) <= ANSWER_BYTES_MAX

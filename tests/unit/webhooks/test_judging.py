@@ -13,7 +13,7 @@ from musterd.config.load import load
 from musterd.config.settings import Webhooks
 from musterd.manager.webhooks.judging import given_back, judge, try_again
 from musterd.store.outbox import Delivery, Message
-from musterd.workers.runners.http_connection import Answer
+from musterd.workers.runners.http_messages import Answer
 
 SETTINGS = load(None, {}, [], Path("/nonexistent/musterd.toml")).settings.webhooks
 MESSAGE = Message(
