@@ -23,13 +23,13 @@ from musterd.catalog.load import catalog_of
 from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.settings import Settings
-from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Reaped
+from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Reaped, Settlement
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
-from musterd.workers.observer import Ignored, Report
+from musterd.workers.observer import Ignored
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.runners import inside
@@ -239,8 +239,8 @@ class _NobodyListens:
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         del kind, waited_seconds
 
-    def settled(self, reports: Sequence[Report]) -> None:
-        del reports
+    def settled(self, settlements: Sequence[Settlement]) -> None:
+        del settlements
 
     def stale_writes(self, count: int) -> None:
         del count

@@ -116,17 +116,11 @@ class ClaimRequest:
         return len(self.workers) + self.ahead
 
 
-class Settlement(NamedTuple):
-    """The end of one attempt, to be written. Local times (`trio.current_time()`) cross as ages."""
+class Verdict(NamedTuple):
+    """What the end of an attempt makes of the attempt and of its job."""
 
-    id: int
-    token: UUID
-    attempt: int
-    worker: int | None
     state: JobState  # what the job becomes
     outcome: AttemptOutcome
-    started_local: float | None  # None = never started
-    ended_local: float
     delay_seconds: float | None = None  # for `queued`: due then; None = keeps its due time
     result: str | None = None  # JSON text
     error: str | None = None  # JSON text: {"type", "message"}
@@ -134,11 +128,41 @@ class Settlement(NamedTuple):
     forgive: bool = False  # this attempt burns none
     log: str | None = None  # what the attempt wrote
     spent: str | None = None  # JSON text, of all attempts together; None = as it was
-    target: str | None = None  # of its claim
     percent: float | None = None  # how far it came, where that is not yet written
     note: str | None = None  # goes with `percent`
     phase: PhaseEnd | None = None  # the phase that it ended in
-    kind: str | None = None  # of its claim
+
+
+class Settlement(NamedTuple):
+    """The end of one attempt, to be written: whose it is, then the fields of its `Verdict` in their
+    order. Local times (`trio.current_time()`) cross as ages.
+    """
+
+    id: int
+    token: UUID
+    attempt: int
+    worker: int | None
+    started_local: float | None  # None = never started
+    ended_local: float
+    state: JobState
+    outcome: AttemptOutcome
+    delay_seconds: float | None = None
+    result: str | None = None
+    error: str | None = None
+    reason: str | None = None
+    forgive: bool = False
+    log: str | None = None
+    spent: str | None = None
+    percent: float | None = None
+    note: str | None = None
+    phase: PhaseEnd | None = None
+    target: str | None = None  # of its claim
+    kind: str = ""  # of its claim
+
+    @property
+    def run_seconds(self) -> float:
+        started = self.started_local
+        return 0.0 if started is None else self.ended_local - started
 
 
 class Hold(NamedTuple):

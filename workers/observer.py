@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from musterd.store.job import AttemptOutcome, JobState, Reaped, Request
+from musterd.store.job import Reaped, Request, Settlement
 
 
 class Ignored(NamedTuple):
@@ -20,27 +20,6 @@ class Ignored(NamedTuple):
     seconds: float  # since the work was told
 
 
-class Report(NamedTuple):
-    """One attempt that ended, as it was settled."""
-
-    job_id: int
-    kind: str
-    attempt: int
-    worker: int | None
-    outcome: AttemptOutcome
-    state: JobState  # what the job became
-    run_seconds: float
-    error: str | None  # JSON text: {"type", "message"}
-
-
-def turned_report(report: Report, state: JobState) -> Report:
-    """Of an attempt that was to be followed by another, had nobody asked to cancel or pause it."""
-    outcome = report.outcome
-    if outcome is AttemptOutcome.RETRYING:
-        outcome = AttemptOutcome.FAILED
-    return report._replace(state=state, outcome=outcome)
-
-
 class JobObserver(Protocol):
     """All methods return at once and never raise."""
 
@@ -48,8 +27,8 @@ class JobObserver(Protocol):
         """Jobs of this kind came into this node's hands; how long each had waited."""
         ...
 
-    def settled(self, reports: Sequence[Report]) -> None:
-        """These attempts are in the store."""
+    def settled(self, settlements: Sequence[Settlement]) -> None:
+        """The store has these ends, as they stand here."""
         ...
 
     def stale_writes(self, count: int) -> None:

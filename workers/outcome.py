@@ -7,9 +7,8 @@ from typing import Literal, NamedTuple
 
 from musterd.catalog.kinds import WorkKind
 from musterd.catalog.retry import delay_seconds
-from musterd.store.job import AttemptOutcome, Claim, JobState, Request
+from musterd.store.job import AttemptOutcome, Claim, JobState, Request, Verdict
 from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
-from musterd.store.phases import PhaseEnd
 
 UNKNOWN_KIND_SECONDS = 5.0
 UNKNOWN_KIND_SECONDS_MAX = 300.0
@@ -30,23 +29,6 @@ class Outcome(NamedTuple):
     delay_seconds: float | None = None
     log: str | None = None  # what the work wrote, cut to size
     spent: str | None = None  # JSON text: what it has spent of its budgets
-
-
-class Verdict(NamedTuple):
-    """What is to be written about the attempt and its job."""
-
-    state: JobState
-    outcome: AttemptOutcome
-    delay_seconds: float | None = None
-    result: str | None = None
-    error: str | None = None
-    reason: str | None = None
-    forgive: bool = False
-    log: str | None = None
-    spent: str | None = None
-    percent: float | None = None  # how far it came, where that is not yet in the store
-    note: str | None = None
-    phase: PhaseEnd | None = None  # the phase that it ended in
 
 
 _SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)

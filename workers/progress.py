@@ -7,12 +7,11 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.job import JobState, ProgressNote
+from musterd.store.job import JobState, ProgressNote, Verdict
 from musterd.store.phases import PhaseState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from musterd.workers.leases import wait_until_held
-from musterd.workers.outcome import Verdict
 from musterd.workers.running import Note
 
 TELL_SECONDS = 1.0

@@ -9,12 +9,12 @@ import trio
 
 from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.config.live import LiveSettings
+from musterd.store.job import Verdict
 from musterd.workers.attempt import attempt
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import (
-    Verdict,
     broken_kind,
     interrupted,
     judge,

@@ -28,11 +28,11 @@ from musterd.manager.node.collecting import collect_seldom
 from musterd.store.client import Client
 from musterd.store.engine import Engine
 from musterd.store.errors import NoSuchJob, StoreError
+from musterd.store.job import Settlement
 from musterd.store.lifecycle import ENDED
 from musterd.store.opening import make_scratch
 from musterd.store.scratch import Scratch
 from musterd.workers.context import JobContext
-from musterd.workers.observer import Report
 
 ANSWER_SECONDS = 10.0  # for one call of the client, which nothing else can cut short
 REST_SECONDS = 1.0  # after the many: the crew is idle, and listens
@@ -240,9 +240,9 @@ class TimingMetrics(Metrics):
         if operation == "claim" and self.first_claim_local is None:
             self.first_claim_local = self._clock() - seconds
 
-    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
-        super().settled(reports, tenant)
-        self.ended += sum(report.state in ENDED for report in reports)
+    def settled(self, settlements: Sequence[Settlement], tenant: str = DEFAULT_TENANT) -> None:
+        super().settled(settlements, tenant)
+        self.ended += sum(one.state in ENDED for one in settlements)
         self.last_end_local = self._clock()
         self._more.set()
         self._more = trio.Event()

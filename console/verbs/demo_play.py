@@ -13,10 +13,9 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.output import LiveLine, say
 from musterd.console.wiring import Node, crew_bar, status_line
 from musterd.manager.metrics.metrics import Metrics
-from musterd.store.job import AttemptOutcome, NewJob
+from musterd.store.job import AttemptOutcome, NewJob, Settlement
 from musterd.store.lifecycle import ENDED
 from musterd.store.words import count_text, duration_text, plural
-from musterd.workers.observer import Report
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -48,12 +47,12 @@ class DemoMetrics(Metrics):
         if kind == PROBE:
             self.pickups_seconds += [max(0.0, seconds) for seconds in waited_seconds]
 
-    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
-        super().settled(reports, tenant)
-        for report in reports:
-            self.retries += report.outcome is AttemptOutcome.RETRYING
-            if report.state in ENDED:
-                self.outcomes[report.state.value] += 1
+    def settled(self, settlements: Sequence[Settlement], tenant: str = DEFAULT_TENANT) -> None:
+        super().settled(settlements, tenant)
+        for settlement in settlements:
+            self.retries += settlement.outcome is AttemptOutcome.RETRYING
+            if settlement.state in ENDED:
+                self.outcomes[settlement.state.value] += 1
 
 
 class Demo:

@@ -11,9 +11,9 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.scaling.service_times import ServiceTimes
-from musterd.store.job import JobState, Reaped
+from musterd.store.job import JobState, Reaped, Settlement
 from musterd.store.report import error_line
-from musterd.workers.observer import Ignored, Report
+from musterd.workers.observer import Ignored
 
 
 class JobReporter:
@@ -23,7 +23,7 @@ class JobReporter:
         self, metrics: Metrics, log: logging.Logger, tenant: str, news: Callable[[], None]
     ) -> None:
         self.settled_total = 0
-        self.on_settled: Callable[[Sequence[Report]], None] = lambda _: None
+        self.on_settled: Callable[[Sequence[Settlement]], None] = lambda _: None
         self.service_times = ServiceTimes()
         self._tenant = tenant
         # What everybody has who has only one tenant need not be said in every line.
@@ -33,18 +33,18 @@ class JobReporter:
         self._log = log
         self._news = news
 
-    def settled(self, reports: Sequence[Report]) -> None:
-        self.settled_total += len(reports)
+    def settled(self, settlements: Sequence[Settlement]) -> None:
+        self.settled_total += len(settlements)
         self._news()
-        self._metrics.settled(reports, self._tenant)
-        self.service_times.note(reports)
-        self.on_settled(reports)
+        self._metrics.settled(settlements, self._tenant)
+        self.service_times.note(settlements)
+        self.on_settled(settlements)
         failed, tells_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
-        for report in reports:
-            if report.state is failed:
-                self._tell(logging.WARNING, "job failed", report)
+        for settlement in settlements:
+            if settlement.state is failed:
+                self._tell(logging.WARNING, "job failed", settlement)
             elif tells_all:
-                self._tell(logging.DEBUG, "attempt settled", report)
+                self._tell(logging.DEBUG, "attempt settled", settlement)
 
     def stale_writes(self, count: int) -> None:
         if count:
@@ -79,10 +79,10 @@ class JobReporter:
     def crew_changed(self, how: str, worker: int) -> None:
         event(self._log, logging.DEBUG, f"worker {how}", worker=worker, **self._named)
 
-    def _tell(self, level: int, phrase: str, report: Report) -> None:
+    def _tell(self, level: int, phrase: str, settlement: Settlement) -> None:
         event(
-            self._log, level, phrase, job_id=report.job_id, kind=report.kind,
-            attempt=report.attempt, worker=report.worker, outcome=str(report.outcome),
-            error=error_line(report.error), run_seconds=round(report.run_seconds, 6),
+            self._log, level, phrase, job_id=settlement.id, kind=settlement.kind,
+            attempt=settlement.attempt, worker=settlement.worker, outcome=str(settlement.outcome),
+            error=error_line(settlement.error), run_seconds=round(settlement.run_seconds, 6),
             **self._named,
         )  # fmt: skip

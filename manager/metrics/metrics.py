@@ -35,9 +35,9 @@ from musterd.manager.metrics.store_metrics import StoreMetrics
 from musterd.manager.metrics.vital_metrics import VitalMetrics
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
-from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
+from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped, Settlement
 from musterd.store.lifecycle import ENDED
-from musterd.workers.observer import Ignored, Report
+from musterd.workers.observer import Ignored
 
 LAGS_KEPT = 30
 _how_it_ended = attrgetter("kind", "outcome", "state")
@@ -74,10 +74,10 @@ class Metrics:
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         self._jobs.of(kind).waited.observe(waited_seconds)
 
-    def settled(self, reports: Sequence[Report], tenant: str = DEFAULT_TENANT) -> None:
+    def settled(self, settlements: Sequence[Settlement], tenant: str = DEFAULT_TENANT) -> None:
         jobs = self._jobs
-        for (kind, outcome, state), alike in groupby(reports, key=_how_it_ended):
-            run_seconds = [report.run_seconds for report in alike]
+        for (kind, outcome, state), alike in groupby(settlements, key=_how_it_ended):
+            run_seconds = [settlement.run_seconds for settlement in alike]
             tally, count = jobs.of(kind), len(run_seconds)
             if state in ENDED:
                 key = (tenant, state)

@@ -11,9 +11,8 @@ from operator import attrgetter
 
 from attrs import define, field, frozen
 
-from musterd.store.job import AttemptOutcome
+from musterd.store.job import AttemptOutcome, Settlement
 from musterd.store.nodes import KindStanding
-from musterd.workers.observer import Report
 
 WEIGHT = 0.05  # of the latest run, once there are many
 RUNS_MAX = 1000  # as told to others: beyond it more runs say nothing new
@@ -35,10 +34,10 @@ class ServiceTimes:
 
     _spells: dict[str, _Spell] = field(factory=dict[str, _Spell], init=False)
 
-    def note(self, reports: Iterable[Report]) -> None:
-        for (kind, outcome), alike in groupby(reports, key=attrgetter("kind", "outcome")):
+    def note(self, settlements: Iterable[Settlement]) -> None:
+        for (kind, outcome), alike in groupby(settlements, key=attrgetter("kind", "outcome")):
             if outcome is not AttemptOutcome.RELEASED:
-                self._add(kind, [report.run_seconds for report in alike])
+                self._add(kind, [settlement.run_seconds for settlement in alike])
 
     def standing(self, kind: str, broken: str | None, max_running: int | None) -> KindStanding:
         """The kind, and what was measured of it."""

@@ -18,10 +18,10 @@ from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.postman import Postman
 from musterd.manager.webhooks.sending import Sender
+from musterd.store.job import Settlement
 from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Delivery, Message
 from musterd.workers.hooks import PythonHooks
-from musterd.workers.observer import Report
 from musterd.workers.tools import Tools
 
 
@@ -40,9 +40,9 @@ class Mail:
             await self.postman.run()
             nursery.cancel_scope.cancel()
 
-    def settled(self, reports: Sequence[Report]) -> None:
+    def settled(self, settlements: Sequence[Settlement]) -> None:
         """On the hot path: looks at what is at hand, and at nothing else."""
-        kinds = {report.kind for report in reports if report.state in ENDED}
+        kinds = {settlement.kind for settlement in settlements if settlement.state in ENDED}
         if kinds:
             catalog, of_all = self._plan.catalog(), bool(self._plan.settings.now.webhooks.url)
             known = (catalog[kind] for kind in kinds if kind in catalog)

@@ -126,4 +126,4 @@ def _request(scene: Scene) -> ClaimRequest:
 
 def _end(claim: Claim) -> Settlement:
     fields = (claim.id, claim.token, claim.attempt, claim.worker)
-    return Settlement(*fields, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED, 0.0, 0.0)
+    return Settlement(*fields, 0.0, 0.0, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)

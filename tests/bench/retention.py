@@ -97,8 +97,8 @@ async def _work(engine: PostgresEngine, jobs_a_second: int) -> None:
         claims = (await engine.exchange([], request, now)).claims
         ended = [
             Settlement(
-                one.id, one.token, one.attempt, one.worker, JobState.SUCCEEDED,
-                AttemptOutcome.SUCCEEDED, now, now,
+                one.id, one.token, one.attempt, one.worker, now, now,
+                JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED,
             )
             for one in claims
         ]  # fmt: skip

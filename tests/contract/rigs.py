@@ -187,10 +187,10 @@ def ending(
         claim.token,
         claim.attempt,
         claim.worker,
-        state,
-        outcome or OUTCOMES[state],
         values.pop("started_local", LOCAL - 3),
         values.pop("ended_local", LOCAL - 1),
+        state,
+        outcome or OUTCOMES[state],
         target=claim.target,
         **values,
     )

@@ -89,8 +89,8 @@ class Asked:
         phase = verdict.finishes
         return Settlement(
             self.id_of(held.id), self.token(held), held.attempt, held.worker,
-            verdict.state, AttemptOutcome(verdict.outcome),
             LOCAL - 3 if verdict.has_started else None, LOCAL - 1,
+            verdict.state, AttemptOutcome(verdict.outcome),
             delay_seconds=verdict.delay_seconds,
             result=RESULT if verdict.state is JobState.SUCCEEDED else None,
             error=ERROR if failed else None,

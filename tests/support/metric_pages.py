@@ -14,7 +14,7 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState
 from musterd.store.vitals import Signs
-from musterd.workers.observer import Report
+from tests.support.metric_samples import settled
 from tests.support.pages import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "musterd.rules.yml"
@@ -25,11 +25,10 @@ NAME = re.compile(r"(?<![:\w])musterd_\w+")  # not those of recording rules
 def exported() -> dict[str, tuple[str, frozenset[str]]]:
     """Type and labels of each metric, from a rendering in which each has been told of."""
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10), "1")
-    retrying, ended = AttemptOutcome.RETRYING, AttemptOutcome.SUCCEEDED
     metrics.counts(Counts({}, 0, 0, 0.0, None, None))
     metrics.claimed("report", [0.1])
-    metrics.settled([Report(1, "report", 1, 1, retrying, JobState.QUEUED, 0.1, None)])
-    metrics.settled([Report(1, "report", 2, 1, ended, JobState.SUCCEEDED, 0.1, None)])
+    metrics.settled([settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
+    metrics.settled([settled()])
     metrics.scaled(Decision(0.0, "demand", 0, 0, 2, 0, 2, "min", 0, 0, 0))
     metrics.crew(1, 1, 0)
     metrics.store_operation("claim", 0.1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.metrics.metrics import Metrics
-from musterd.store.job import AttemptOutcome, JobState
-from musterd.workers.observer import Report
+from musterd.store.job import AttemptOutcome, JobState, Settlement
 
 BUCKETS = (0.01, 0.1, 1.0)
 
@@ -16,12 +17,14 @@ def make(kinds_max: int = 10) -> Metrics:
     return Metrics(MetricsSettings(BUCKETS, BUCKETS, kinds_max), "1.2.3")
 
 
-def report(
+def settled(
     kind: str = "report",
     outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED,
     state: JobState = JobState.SUCCEEDED,
-) -> Report:
-    return Report(1, kind, 1, 1, outcome, state, 0.05, None)
+    seconds: float = 0.05,
+) -> Settlement:
+    """The end of an attempt that ran so long."""
+    return Settlement(1, UUID(int=1), 1, 1, 0.0, seconds, state, outcome, kind=kind)
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -15,12 +15,12 @@ import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
-from musterd.store.job import Caps, Claim, ClaimRequest, Request
+from musterd.store.job import Caps, Claim, ClaimRequest, Request, Verdict
 from musterd.workers.claiming.held import Ended, Held, ending
 from musterd.workers.claiming.pacing import ClaimPacing
 from musterd.workers.claiming.seat import Seat, count_hands
 from musterd.workers.observer import JobObserver
-from musterd.workers.outcome import Verdict, released, requested
+from musterd.workers.outcome import released, requested
 
 
 class Desk:
@@ -104,16 +104,13 @@ class Desk:
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
         """Takes the end of an attempt; it is in the store a visit later."""
         now = trio.current_time()
-        started = held.started_local
-        run_seconds = 0.0
-        if started is not None:
-            run_seconds = now - started
-            self.pacing.note_service(run_seconds)
+        if held.started_local is not None:
+            self.pacing.note_service(now - held.started_local)
         if seat is not None:
             seat.held = seat.given = None
             seat.free_since_local = now
         held.settling = True
-        self._ended.append(ending(held, verdict, now, run_seconds))
+        self._ended.append(ending(held, verdict, now))
         if len(self._ended) >= self.enough:
             self.cause.set()
 
@@ -281,7 +278,7 @@ class Desk:
         for one in ended:
             self._forget(one.held)
         if ended:
-            self._listener.settled([one.report for one in ended])
+            self._listener.settled([one.settlement for one in ended])
 
     def book_stale(self, ended: Sequence[Ended]) -> None:
         """These were refused: their leases had been lost."""

@@ -19,11 +19,10 @@ import trio
 
 from musterd.store.engine import EXCHANGES_AT_ONCE, Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState
+from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState, Settlement
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Ended
-from musterd.workers.observer import turned_report
 from musterd.workers.outcome import error_json
 
 T = TypeVar("T")
@@ -220,11 +219,19 @@ def _as_turned(ended: list[Ended], turned: Mapping[int, JobState]) -> list[Ended
     if not turned:
         return ended
     return [
-        one._replace(report=turned_report(one.report, turned[one.settlement.id]))
+        one._replace(settlement=_turned(one.settlement, turned[one.settlement.id]))
         if one.settlement.id in turned
         else one
         for one in ended
     ]
+
+
+def _turned(settlement: Settlement, state: JobState) -> Settlement:
+    """Of an attempt that another would have followed, had nobody asked to cancel or pause it."""
+    outcome = settlement.outcome
+    if outcome is AttemptOutcome.RETRYING:
+        outcome = AttemptOutcome.FAILED
+    return settlement._replace(state=state, outcome=outcome)
 
 
 def _as_failed(one: Ended, error: InputRefused) -> Ended:
@@ -234,8 +241,7 @@ def _as_failed(one: Ended, error: InputRefused) -> Ended:
         state=state, outcome=outcome, result=None, error=note, reason=None, delay_seconds=None,
         forgive=False, phase=_failed_phase(one.settlement.phase),
     )  # fmt: skip
-    report = one.report._replace(state=state, outcome=outcome, error=note)
-    return one._replace(settlement=settlement, report=report)
+    return one._replace(settlement=settlement)
 
 
 def _failed_phase(phase: PhaseEnd | None) -> PhaseEnd | None:

@@ -8,10 +8,8 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import WorkKind
-from musterd.store.job import Claim, Hold, Request, Settlement
+from musterd.store.job import Claim, Hold, Request, Settlement, Verdict
 from musterd.store.phases import PhaseEnd
-from musterd.workers.observer import Report
-from musterd.workers.outcome import Verdict
 from musterd.workers.running import Note
 
 STOPPING_SECONDS = 2.0  # what the end of work that was told to stop may take beyond its grace
@@ -73,17 +71,13 @@ class Ended(NamedTuple):
     """The end of an attempt, on its way to the store."""
 
     settlement: Settlement
-    report: Report
     held: Held
 
 
-def ending(held: Held, verdict: Verdict, ended_local: float, run_seconds: float) -> Ended:
-    claim, worker = held.claim, held.worker
-    state, outcome, delay, result, error, reason, forgive, log, spent, far, note, phase = verdict
+def ending(held: Held, verdict: Verdict, ended_local: float) -> Ended:
+    claim, started = held.claim, held.started_local
     settlement = Settlement(
-        claim.id, claim.token, claim.attempt, worker, state, outcome, held.started_local,
-        ended_local, delay, result, error, reason, forgive, log, spent, claim.target, far, note,
-        phase, claim.kind,
+        claim.id, claim.token, claim.attempt, held.worker, started, ended_local, *verdict,
+        claim.target, claim.kind,
     )  # fmt: skip
-    report = Report(claim.id, claim.kind, claim.attempt, worker, outcome, state, run_seconds, error)
-    return Ended(settlement, report, held)
+    return Ended(settlement, held)

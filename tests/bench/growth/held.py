@@ -111,4 +111,4 @@ async def _released(visitor: Visitor, before: Row) -> Row:
 
 def _end(claim: Claim) -> Settlement:
     fields = (claim.id, claim.token, claim.attempt, claim.worker)
-    return Settlement(*fields, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED, 0.0, 0.0)
+    return Settlement(*fields, 0.0, 0.0, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)

@@ -37,7 +37,7 @@ async def end(engine: Shaky, state: JobState, outcome: AttemptOutcome) -> None:
     """Runs the first claimable job to its end."""
     request = ClaimRequest(uuid.uuid4(), "n1", (1,), 0, 30.0)
     (claim,) = (await engine.exchange([], request, 0.0)).claims
-    settled = Settlement(claim.id, claim.token, 1, 1, state, outcome, 0.0, 0.0)
+    settled = Settlement(claim.id, claim.token, 1, 1, 0.0, 0.0, state, outcome)
     await engine.exchange([settled], None, 0.0)
 
 

@@ -12,7 +12,7 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
 from musterd.workers.observer import JobObserver
-from tests.support.metric_samples import make, report, samples, value
+from tests.support.metric_samples import make, samples, settled, value
 
 PROMISED: dict[str, set[str]] = {
     "jobs": {"tenant", "state"},
@@ -63,7 +63,7 @@ def told_everything() -> Metrics:
     counts = Counts({JobState.QUEUED: 4}, 9, 3, 1.5, None, None)
     metrics.counts(counts)
     metrics.claimed("report", [0.02])
-    metrics.settled([report(), report(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
+    metrics.settled([settled(), settled(outcome=AttemptOutcome.RETRYING, state=JobState.QUEUED)])
     metrics.stale_writes(2)
     metrics.reaped([Reaped(n, "report", 1, "web-1", JobState.QUEUED) for n in (1, 2, 3)])
     metrics.reaped([Reaped(4, "report", 4, "web-1", JobState.FAILED)])
@@ -191,7 +191,7 @@ def test_the_lag_shown_is_the_largest_of_late() -> None:
 
 def test_tenants_are_told_apart_and_summed_up_where_they_are_not_named() -> None:
     metrics = told_everything()
-    metrics.settled([report()], "acme")
+    metrics.settled([settled()], "acme")
     metrics.crew(4, 0, 0, "acme")
     metrics.counts(Counts({}, 7, 5, 0.0, None, None), "acme")
     metrics.scaled(attrs.evolve(UP, desired=3, raw_wish=4), "acme")
@@ -208,7 +208,7 @@ def test_nothing_is_left_of_a_tenant_that_was_forgotten() -> None:
     before = samples(metrics)
     metrics.crew(4, 0, 0, "acme")
     metrics.counts(Counts({}, 7, 5, 0.0, None, None), "acme")
-    metrics.settled([report()], "acme")
+    metrics.settled([settled()], "acme")
     metrics.forget("acme")
     metrics.forget("never seen")
     assert "acme" not in metrics.render().decode()

@@ -2,12 +2,12 @@
 
 from musterd.store.connections import ConnectionUse
 from musterd.store.job import AttemptOutcome, JobState
-from tests.support.metric_samples import BUCKETS, make, report, samples, value
+from tests.support.metric_samples import BUCKETS, make, samples, settled, value
 
 
 def test_a_first_failure_or_retry_is_a_rise_from_nothing() -> None:
     metrics = make()
-    metrics.settled([report()])
+    metrics.settled([settled()])
     metrics.store_operation("claim", 0.1)
     labels = {"tenant": "default", "kind": "report"}
     assert value(metrics, "jobs_finished_total", outcome="failed", **labels) == 0
@@ -46,7 +46,7 @@ def test_ten_thousand_kinds_have_as_many_series_as_two_hundred() -> None:
     for number in range(10_000):
         kind = f"kind{number}"
         metrics.claimed(kind, [0.0])
-        metrics.settled([report(kind, *end) for end in zip(outcomes, ends, strict=True)])
+        metrics.settled([settled(kind, *end) for end in zip(outcomes, ends, strict=True)])
     a_kind = 3 + 1 + (1 + 3) * (len(BUCKETS) + 3)  # ends, retries, four histograms
     assert len(samples(metrics)) - before == 201 * a_kind
     left = {"tenant": "default", "kind": "other", "outcome": "failed"}
@@ -64,8 +64,8 @@ def test_kinds_beyond_the_bound_share_one_label() -> None:
     metrics = make(kinds_max=2)
     for kind in ("a", "b", "c", "d"):
         metrics.claimed(kind, [0.0])
-        metrics.settled([report(kind)])
-        retrying = report(kind, AttemptOutcome.RETRYING, JobState.QUEUED)
+        metrics.settled([settled(kind)])
+        retrying = settled(kind, AttemptOutcome.RETRYING, JobState.QUEUED)
         metrics.settled([retrying])
     labels = {dict(labels).get("kind") for _, labels in samples(metrics)}
     assert labels == {None, "a", "b", "other"}

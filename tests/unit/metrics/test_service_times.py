@@ -5,12 +5,12 @@ from random import Random
 import pytest
 
 from musterd.manager.scaling.service_times import RUNS_MAX, ServiceTimes
-from musterd.store.job import AttemptOutcome, JobState
-from musterd.workers.observer import Report
+from musterd.store.job import AttemptOutcome, Settlement
+from tests.support.metric_samples import settled
 
 
-def report(seconds: float, outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED) -> Report:
-    return Report(1, "a", 1, 1, outcome, JobState.SUCCEEDED, seconds, None)
+def ran(seconds: float, outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED) -> Settlement:
+    return settled("a", outcome, seconds=seconds)
 
 
 def test_a_kind_that_never_ran_has_no_times() -> None:
@@ -19,7 +19,7 @@ def test_a_kind_that_never_ran_has_no_times() -> None:
 
 def test_few_runs_are_averaged() -> None:
     times = ServiceTimes()
-    times.note([report(1), report(2), report(6)])
+    times.note([ran(1), ran(2), ran(6)])
     seen = times.standing("a", "why", 3)
     assert (seen.broken, seen.max_running, seen.runs) == ("why", 3, 3)
     assert seen.mean_seconds == pytest.approx(3)
@@ -28,8 +28,8 @@ def test_few_runs_are_averaged() -> None:
 
 def test_recent_runs_count_more_than_old_ones() -> None:
     times = ServiceTimes()
-    times.note([report(1)] * 5_000)
-    times.note([report(10)] * 100)
+    times.note([ran(1)] * 5_000)
+    times.note([ran(10)] * 100)
     seen = times.standing("a", None, None)
     assert seen.mean_seconds == pytest.approx(10, abs=0.1)
     assert seen.runs == RUNS_MAX
@@ -37,7 +37,7 @@ def test_recent_runs_count_more_than_old_ones() -> None:
 
 def test_the_spread_is_that_of_the_runs() -> None:
     rng, times = Random(3), ServiceTimes()
-    times.note([report(rng.gauss(10, 2)) for _ in range(5_000)])
+    times.note([ran(rng.gauss(10, 2)) for _ in range(5_000)])
     seen = times.standing("a", None, None)
     assert seen.mean_seconds == pytest.approx(10, abs=1)
     assert seen.deviation_seconds == pytest.approx(2, abs=1)
@@ -45,6 +45,6 @@ def test_the_spread_is_that_of_the_runs() -> None:
 
 def test_what_was_given_back_says_nothing_and_a_failure_does() -> None:
     times = ServiceTimes()
-    times.note([report(0, AttemptOutcome.RELEASED), report(4, AttemptOutcome.FAILED)])
+    times.note([ran(0, AttemptOutcome.RELEASED), ran(4, AttemptOutcome.FAILED)])
     seen = times.standing("a", None, None)
     assert (seen.runs, seen.mean_seconds, seen.deviation_seconds) == (1, 4, 0)

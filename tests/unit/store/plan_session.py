@@ -118,7 +118,7 @@ def a_request() -> ClaimRequest:
 def _ends(claims: list[Claim]) -> Any:
     state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
     settled = [
-        Settlement(one.id, one.token, one.attempt, one.worker, state, outcome, 1.0, 2.0)
+        Settlement(one.id, one.token, one.attempt, one.worker, 1.0, 2.0, state, outcome)
         for one in claims
     ]
     return ends.settlements(settled, 3.0)

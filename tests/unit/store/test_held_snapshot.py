@@ -169,6 +169,6 @@ async def _claimed(rig: PostgresRig, workers: int) -> list[Claim]:
 def _end(claim: Claim) -> Settlement:
     state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
     return Settlement(
-        claim.id, claim.token, claim.attempt, claim.worker, state, outcome, 0.5, 0.9,
+        claim.id, claim.token, claim.attempt, claim.worker, 0.5, 0.9, state, outcome,
         target=claim.target,
     )  # fmt: skip

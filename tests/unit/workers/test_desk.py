@@ -9,11 +9,11 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
+from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped, Settlement, Verdict
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.seat import Seat
-from musterd.workers.observer import Ignored, Report
-from musterd.workers.outcome import Verdict, released
+from musterd.workers.observer import Ignored
+from musterd.workers.outcome import released
 from tests.support.stage import live_settings
 
 
@@ -23,12 +23,12 @@ class Heard:
     def __init__(self) -> None:
         self.lost: list[int] = []
         self.stale = 0
-        self.ended: list[Report] = []
+        self.ended: list[Settlement] = []
 
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
 
-    def settled(self, reports: Sequence[Report]) -> None:
-        self.ended += reports
+    def settled(self, settlements: Sequence[Settlement]) -> None:
+        self.ended += settlements
 
     def stale_writes(self, count: int) -> None:
         self.stale += count

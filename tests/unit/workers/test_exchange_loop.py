@@ -17,13 +17,14 @@ from musterd.store.job import (
     NewJob,
     ReapRule,
     Settlement,
+    Verdict,
 )
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held
 from musterd.workers.claiming.seat import Seat
-from musterd.workers.outcome import Verdict, released
+from musterd.workers.outcome import released
 from tests.support.faulty_engine import Fault, FaultyEngine
 from tests.support.stage import live_settings
 from tests.unit.workers.test_desk import Heard
@@ -207,7 +208,7 @@ async def test_what_ends_while_two_visits_are_under_way_is_written_all_the_same(
     await busy.end(BATCH)
     await busy.end(1)
     await trio.sleep(60)
-    assert sorted(report.job_id for report in busy.heard.ended) == list(range(1, BATCH + 3))
+    assert sorted(one.id for one in busy.heard.ended) == list(range(1, BATCH + 3))
     assert busy.heard.stale == 0
 
 

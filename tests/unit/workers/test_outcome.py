@@ -6,11 +6,10 @@ from uuid import UUID
 import pytest
 
 from musterd.config.settings import Retry
-from musterd.store.job import AttemptOutcome, Claim, JobState
+from musterd.store.job import AttemptOutcome, Claim, JobState, Settlement, Verdict
 from musterd.store.lifecycle import LEASED, may_follow
 from musterd.workers.outcome import (
     Outcome,
-    Verdict,
     attempts_allowed,
     error_json,
     interrupted,
@@ -123,3 +122,8 @@ def test_an_error_is_cut_to_size_and_stays_whole_json(message: str) -> None:
 
 def test_an_error_keeps_no_lone_surrogate() -> None:
     assert json.loads(error_json("odd", "a\ud800b", 64))["message"] == "a?b"
+
+
+def test_a_settlement_takes_its_verdict_as_it_is() -> None:
+    first = Settlement._fields.index(Verdict._fields[0])
+    assert Settlement._fields[first : first + len(Verdict._fields)] == Verdict._fields

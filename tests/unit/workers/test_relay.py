@@ -9,11 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped
+from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped, Settlement, Verdict
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
-from musterd.workers.observer import Ignored, Report
-from musterd.workers.outcome import Verdict
+from musterd.workers.observer import Ignored
 from musterd.workers.worker import JOBS_A_TURN
 from tests.support.stage import live_settings
 
@@ -23,7 +22,7 @@ DONE = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 class Deaf:
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
 
-    def settled(self, reports: Sequence[Report]) -> None: ...
+    def settled(self, settlements: Sequence[Settlement]) -> None: ...
 
     def stale_writes(self, count: int) -> None: ...
 
