@@ -37,7 +37,7 @@ def ask_daemon(settings: Settings, path: str, method: str = "GET") -> dict[str, 
     status, found = request(settings, path, method)
     if status in USABLE:
         return found
-    raise DaemonSilent(f"what answers at {settings.http.listen} is no musterd (HTTP {status})")
+    raise DaemonSilent(f"the server at {settings.http.listen} is not musterd (HTTP {status})")
 
 
 def request(
@@ -84,22 +84,22 @@ def _connection(listen: str, within_seconds: float) -> http.client.HTTPConnectio
 
     address = listen_address(listen)
     if address is None:
-        raise DaemonSilent("no daemon can be asked, since [http] listen is off")
+        raise DaemonSilent("no daemon can be asked: [http] listen is off")
     if isinstance(address, UnixAddress):
         return _UnixConnection(address.path, within_seconds)
     if address.port == 0:
-        raise DaemonSilent("no daemon can be asked, since [http] listen leaves the port open")
+        raise DaemonSilent("no daemon can be asked: [http] listen names no port")
     host = ANYWHERE.get(address.host, address.host)
     return http.client.HTTPConnection(host, address.port, timeout=within_seconds)
 
 
 def _parse(status: int, body: bytes, listen: str) -> dict[str, Any]:
     if status == http.client.UNAUTHORIZED:
-        raise DaemonSilent(f"the daemon at {listen} wants another token: set http.token")
+        raise DaemonSilent(f"the daemon at {listen} refuses the token: set http.token")
     try:
         found = json.loads(body)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise DaemonSilent(f"what answers at {listen} is no musterd (HTTP {status})")
+        raise DaemonSilent(f"the server at {listen} is not musterd (HTTP {status})")
     return cast("dict[str, Any]", found)

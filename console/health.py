@@ -223,8 +223,8 @@ def _judge_node(said: TenantAnswers, node: Mapping[str, Any]) -> tuple[Exit, str
     if found is None:
         return Exit.UNSUCCESSFUL, f"the daemon that answers does not serve tenant {said.tenant}"
     if found["store"] != said.where:
-        other = f"the daemon that answers works on another store ({found['store']})"
-        return Exit.UNSUCCESSFUL, f"no daemon works here: {other}"
+        other = f"the daemon that answers uses another store ({found['store']})"
+        return Exit.UNSUCCESSFUL, f"no daemon serves this store: {other}"
     if not node["healthy"]:
         return Exit.UNSUCCESSFUL, node["verdict"]
     return Exit.DONE, node["verdict"]
@@ -257,14 +257,14 @@ def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
     if faults := node.get("reload_faults"):
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         first = cut(one_line(faults[0]), FAULT_WIDTH)
-        yield f"REFUSED the new configuration: {first}{more}; mend it, then `musterd reload --wait`"
+        yield f"REFUSED the new configuration: {first}{more}; fix it, then `musterd reload --wait`"
     for one in node.get("tenants", ()):
         if said := one.get("retention_trouble"):
             yield f"TROUBLE no job of {one['name']} is deleted: archive {said}"
     for one in node.get("ignored", ()):
         since = duration_text(one["seconds"])
-        what = f"job {one['job_id']} ({one['kind']}) goes on"
-        yield f"IGNORED {one['request']}: {what}, told to stop {since} ago"
+        what = f"job {one['job_id']} ({one['kind']}) still runs"
+        yield f"IGNORED {one['request']}: {what}, asked to stop {since} ago"
 
 
 def _store_remarks(asked: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
@@ -280,16 +280,16 @@ def _store_remarks(asked: StoreAnswers, crew: Mapping[str, Any] | None) -> Itera
         yield f"HALTED  {halted} ({names}): {do}"
     if troubles.leases_overdue:
         late = plural(troubles.leases_overdue, "lease has", "leases have")
-        yield f"LATE    {late} run out, and no node ends them: `musterd duties`"
+        yield f"LATE    {late} expired, and no node ends them: `musterd duties`"
     if troubles.oldest_seconds is not None and troubles.oldest_seconds >= LONG_SECONDS:
         name = f"job {troubles.oldest_id} ({cut(one_line(troubles.oldest_kind or ''), 30)})"
         since = duration_text(troubles.oldest_seconds)
-        yield f"LONG    {name} runs for {since}: `musterd job {troubles.oldest_id}`"
+        yield f"LONG    {name} has run for {since}: `musterd job {troubles.oldest_id}`"
     is_late = counts.due and counts.oldest_due_seconds >= LATE_SECONDS
     if is_late and counts.paused_at is None and crew is not None:
         size = crew["idle"] + crew["busy"]
         if size >= crew["max_count"]:
-            yield "FULL    the crew is at its most: raise workers.max_count, or start another node"
+            yield "FULL    the crew is at its maximum: raise workers.max_count, or start another node"
 
 
 def _nodes_remarks(asked: StoreAnswers) -> Iterator[str]:
@@ -298,10 +298,10 @@ def _nodes_remarks(asked: StoreAnswers) -> Iterator[str]:
     if silent:
         more = f" and {len(silent) - NAMES_MAX} more" if len(silent) > NAMES_MAX else ""
         names = ", ".join(cut(name, 40) for name in silent[:NAMES_MAX])
-        yield f"SILENT  {names}{more}: died without a word; its jobs come back by themselves"
+        yield f"SILENT  {names}{more}: died without notice; its jobs are queued again by themselves"
     if asked.counts is not None and asked.counts.due and not live:
         due = count_text(asked.counts.due)
         yield f"NOBODY  {due} due and no node is alive: `musterd run`"
     without = [one.duty for one in asked.duties if one.node is None]
     if live and without and asked.settings.duties.mode == "leader":
-        yield f"DUTIES  nobody does {', '.join(without)}: `musterd duties`"
+        yield f"DUTIES  no node has {', '.join(without)}: `musterd duties`"

@@ -61,7 +61,7 @@ def held_back(seen: Standing) -> Iterator[Reason]:
     if job.state is JobState.PENDING:
         yield Reason(
             Code.NOT_RELEASED,
-            "it is on hold: nobody has released it",
+            "it is on hold: it has not been released",
             do=f"`musterd release {job.id}`",
         )
     if job.state is JobState.PAUSED:
@@ -88,13 +88,13 @@ def held_back(seen: Standing) -> Iterator[Reason]:
 
 def _not_due(seen: Standing) -> Reason:
     job = seen.job
-    text, what = "it is not yet due", None
+    text, what = "it is not due yet", None
     if job.attempt and job.last_outcome in AFTER_ERROR and job.error is not None:
         error = error_line(job.error)
         text = f"it waits for its retry: attempt {job.attempt} ended with {error}"
         what = {"attempt": job.attempt, "error": error}
     elif job.attempt and job.reason:
-        text = f"it was put off: {one_line(job.reason)}"
+        text = f"it was postponed: {one_line(job.reason)}"
         what = {"attempt": job.attempt, "reason": job.reason}
     return Reason(Code.NOT_DUE, text, what=what, until=job.run_at)
 
@@ -132,7 +132,7 @@ def _behind(seen: Standing, holder: TargetJob | None, before: int) -> Reason:
         what=what,
         since=holder.since,
         until=holder.run_at if _is_ahead(holder, seen.now) else None,
-        do=f"`musterd why {holder.id}` tells of it",
+        do=f"`musterd why {holder.id}` says why",
     )
 
 
@@ -162,15 +162,15 @@ def _by_limit(seen: Standing) -> Iterator[Reason]:
     what["jobs"] = [one.id for one in holders[:NAMED_MAX]]
     if most is None:
         if seen.job.parked and seen.nodes:
-            text = f"it was set aside for a limit of kind {name} that is gone, and comes back soon"
+            text = f"it was parked for a limit of kind {name} that no longer exists, and can be claimed again soon"
             yield Reason(Code.KIND_LIMIT, text, what=what)
         return
     if len(holders) + before < most:
         return
-    rest = f", and {count_text(before)} of them wait before it" if before else ""
+    rest = f", and {count_text(before)} wait ahead of it" if before else ""
     yield Reason(
         Code.KIND_LIMIT,
-        f"of kind {name} {most} may run at once: {len(holders)} are in hand"
+        f"kind {name} may run {most} at once: {len(holders)} are claimed"
         f"{_named_jobs([one.id for one in holders])}{rest}",
         who=", ".join(sorted({one_line(one.node) for one in holders})[:NAMED_MAX]) or None,
         what=what,
@@ -210,7 +210,7 @@ def _by_nodes(seen: Standing) -> Iterator[Reason]:
             f"kind {one_line(kind)} can run on no live node: {first}",
             who=names,
             what={"kind": kind, "nodes": broken},
-            do="mend it, see `musterd kinds --check` on the node, and restart that node",
+            do="fix it, see `musterd kinds --check` on the node, and restart that node",
         )
 
 
@@ -240,7 +240,7 @@ def workers_busy(claiming: Sequence[NodeRecord], place: str, unmeasured: Sequenc
     return Reason(
         Code.WORKERS_BUSY,
         f"{busy}: it is {place} in line"
-        + (f"; how long jobs of kind {kinds} take is not known yet" if unmeasured else ""),
+        + (f"; it is not known yet how long jobs of kind {kinds} take" if unmeasured else ""),
         what={"workers": workers, "max_count": sum(node.max_count for node in claiming)},
     )
 
@@ -270,8 +270,8 @@ def in_hand(seen: Standing) -> Iterator[Reason]:
     if job.lease_expires_at is not None and job.lease_expires_at <= seen.now:
         yield Reason(
             Code.LEASE_LOST,
-            f"{owner} has not renewed its lease: any live node ends attempt {job.attempt} by its"
-            f" kind's rules{asked}",
+            f"{owner} has not renewed its lease: any live node will end attempt {job.attempt} as"
+            f" its kind says{asked}",
             who=owner,
             what=what,
             since=job.lease_expires_at,
@@ -280,7 +280,7 @@ def in_hand(seen: Standing) -> Iterator[Reason]:
             yield _no_node(seen)
         return
     running = job.state is JobState.RUNNING
-    verb = "runs on" if running else "is claimed, and starts soon, on"
+    verb = "is running on" if running else "is claimed, and will start soon, on"
     yield Reason(
         Code.RUNNING if running else Code.CLAIMED,
         f"it {verb} {owner}, attempt {job.attempt}{asked}",

@@ -77,7 +77,7 @@ def _per_second(count: int, seconds: float) -> float | None:
 
 
 NOT_MEASURED = "not measured"
-AGAINST = "Whatever else machine and database do meanwhile counts against these figures."
+AGAINST = "Anything else that machine and database do meanwhile lowers these figures."
 
 
 @attrs.frozen
@@ -144,7 +144,7 @@ def _far_text(order: Plan, found: Findings) -> str:
     parts = (
         (found.enqueued, order.jobs, "enqueued"),
         (found.done, order.jobs, "done"),
-        (len(found.pick_ups_seconds), order.pick_ups, "single ones picked up"),
+        (len(found.pick_ups_seconds), order.pick_ups, "single jobs picked up"),
     )
     return ", ".join(f"{count_text(n)} of {count_text(most)} {what}" for n, most, what in parts)
 
@@ -152,21 +152,21 @@ def _far_text(order: Plan, found: Findings) -> str:
 def _place_lines(place: Scratch | None) -> list[str]:
     if place is None:
         return ["no store was made"]
-    own = "in a folder of its own" if place.url.startswith("sqlite:") else "in a schema of its own"
+    own = "in its own folder" if place.url.startswith("sqlite:") else "in its own schema"
     pooler = ", through a pooler" if place.pooled else ""
     return [
         f"{place.product}, {place.where}, {own}{pooler}",
-        *(f"removed, left behind by a measurement that was killed: {one}" for one in place.removed),
-        *(f"LEFT BEHIND by a measurement that was killed: {one}" for one in place.left),
+        *(f"removed what a killed measurement had left: {one}" for one in place.removed),
+        *(f"LEFT BEHIND by a killed measurement: {one}" for one in place.left),
     ]
 
 
 def _figure_lines(order: Plan, found: Findings) -> Sequence[str]:
     spread = found.pick_up
-    calls = f"by one client, up to {count_text(BATCH)} in a call"
+    calls = f"by one client, up to {count_text(BATCH)} per call"
     enqueued = f"{plural(found.enqueued, 'job')} {calls}"
-    done = f"{plural(found.done, 'job')} that do nothing, from the first claim to the last end"
-    single = f"{plural(len(found.pick_ups_seconds), 'single job')}, from commit to begin"
+    done = f"{plural(found.done, 'job')} that do nothing, from the first claim to the last result"
+    single = f"{plural(len(found.pick_ups_seconds), 'single job')}, from commit to start"
     p50, p99, most = (None, None, None) if spread is None else spread
     rows = [
         ("enqueued", _rate_text(found.enqueued_per_second), enqueued),

@@ -33,19 +33,19 @@ def read_within(context: click.Context, option: click.Parameter, text: str) -> f
     type=click.IntRange(1, JOBS_MAX),
     default=10_000,
     show_default=True,
-    help="Enqueue so many, then do them.",
+    help="How many jobs to enqueue, then run.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, WORKERS_MAX),
-    help="So many do them; default: as many as workers.max_count says.",
+    help="How many workers run them; default: workers.max_count.",
 )
 @click.option(
     "--pick-ups",
     type=click.IntRange(1, PICK_UPS_MAX),
     default=200,
     show_default=True,
-    help="Then so many single ones, each for an idle crew.",
+    help="How many single jobs follow, each for an idle crew.",
 )
 @click.option(
     "--within",
@@ -54,7 +54,7 @@ def read_within(context: click.Context, option: click.Parameter, text: str) -> f
     default="2m",
     show_default=True,
     metavar="2m",
-    help="Stop after that long, and say how far it came.",
+    help="Stop after this long, and report how far it got.",
 )
 @click.pass_obj
 def bench(
@@ -62,9 +62,8 @@ def bench(
 ) -> None:
     """Measure how fast this machine is with this store.
 
-    It works in a schema of its own in the configured database, or in a folder of its own beside
-    the configured file, which is gone afterwards: no queue is touched. The jobs do nothing. Exits
-    1 if it was cut short.
+    Works in a temporary schema of the configured database, or in a temporary folder beside the
+    configured file: no queue is touched. The jobs do nothing. Exits 1 if it was cut short.
     """
     from musterd.console.bench.report import Findings, Plan
 
@@ -75,7 +74,7 @@ def bench(
         _run(own, order, found, live=sys.stdout.isatty() and not cli.json)
     finally:
         if found.not_removed:
-            complain(f"musterd: what was made for the measurement is left: {found.not_removed}")
+            complain(f"musterd: the temporary store could not be removed: {found.not_removed}")
             complain("  the next `musterd bench` removes it")
     _report(order, found, as_json=cli.json)
     if found.not_removed:

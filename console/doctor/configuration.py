@@ -50,7 +50,7 @@ def _of_lease(settings: Settings) -> Iterator[Finding]:
             f"a renewal may take {plan.request_timeout_seconds:g} s, the next one is due after"
             f" {plan.heartbeat_seconds:g} s",
             "a shorter leases.request_timeout_seconds",
-            "leave it at 0: three quarters of the heartbeat",
+            "set it to 0, which means three quarters of the heartbeat",
         )
 
 
@@ -61,16 +61,16 @@ def _of_database(settings: Settings) -> Iterator[Finding]:
         if seconds >= plan.lease_seconds - plan.margin_seconds:
             yield warn(
                 NAME,
-                f"store.{name} = {seconds:g} is as long as a lease is trusted",
+                f"store.{name} = {seconds:g} is not shorter than a lease is trusted",
                 f"less than {plan.lease_seconds - plan.margin_seconds:g} s",
-                f"lower store.{name}: what waits longer is stopped with its lease anyway",
+                f"lower store.{name}: a longer statement ends with its lease anyway",
             )
     if store.lock_timeout_seconds >= store.statement_timeout_seconds:
         yield warn(
             NAME,
             f"store.lock_timeout_seconds = {store.lock_timeout_seconds:g} is not below"
             f" store.statement_timeout_seconds = {store.statement_timeout_seconds:g}",
-            "a wait for a lock that ends before its statement does",
+            "lock waits that end before the statement does",
             "lower store.lock_timeout_seconds",
         )
     if store.reconnect_max_seconds >= plan.lease_seconds / 3:
@@ -79,7 +79,7 @@ def _of_database(settings: Settings) -> Iterator[Finding]:
             f"store.reconnect_max_seconds = {store.reconnect_max_seconds:g} is a third of a lease"
             " or more",
             f"less than {plan.lease_seconds / 3:g} s",
-            "lower it: after a short outage leases would run out before anyone tries again",
+            "lower it: after a short outage leases would expire before anyone reconnects",
         )
 
 
@@ -100,8 +100,8 @@ def _of_looks(settings: Settings) -> Iterator[Finding]:
     if duties.mode == "leader" and duties.lease_seconds > 2 * plan.lease_seconds:
         yield warn(
             NAME,
-            f"duties.lease_seconds = {duties.lease_seconds:g}: after a node's death nobody looks"
-            " for lost leases for so long",
+            f"duties.lease_seconds = {duties.lease_seconds:g}: after a node dies, nobody looks"
+            " for lost leases for this long",
             f"at most {2 * plan.lease_seconds:g} s, two leases of a job",
             "lower duties.lease_seconds",
         )
@@ -110,7 +110,7 @@ def _of_looks(settings: Settings) -> Iterator[Finding]:
             NAME,
             'duties.mode = "everyone": all nodes do all background work',
             '"leader"',
-            "leave it out: it is meant for development",
+            "remove it: it is meant for development",
         )
 
 
@@ -123,8 +123,8 @@ def judge_kinds(catalog: Catalog) -> list[Finding]:
         warn(
             "kinds",
             f"kind {name} cannot run here: {cut(one_line(kind.broken), WIDTH)}",
-            "what it names, on this machine",
-            f"mend {kind.source}, then `musterd kinds --check`; its jobs wait until then",
+            "everything that it names, on this machine",
+            f"fix {kind.source}, then `musterd kinds --check`; its jobs wait until then",
         )
         for name, kind in catalog.items()
         if kind.broken is not None
@@ -133,9 +133,9 @@ def judge_kinds(catalog: Catalog) -> list[Finding]:
 
 
 def judge_hooks(broken: Mapping[str, str]) -> list[Finding]:
-    advice = "mend it: what it is to be told of waits"
+    advice = "fix it: calls to it wait until then"
     found = [
-        warn("hooks", f"{key}: {cut(one_line(why), WIDTH)}", "a function that is there", advice)
+        warn("hooks", f"{key}: {cut(one_line(why), WIDTH)}", "a function that exists", advice)
         for key, why in broken.items()
     ]
     return found or [ok("hooks", "none is broken")]
@@ -146,7 +146,7 @@ def judge_zones(known: int) -> list[Finding]:
     if known >= ZONES:
         return []
     said, advice = f"this machine knows {known} time zones", "install tzdata"
-    return [warn("schedules", said, "those of the whole world", advice)]
+    return [warn("schedules", said, "all time zones", advice)]
 
 
 def judge_schedules(schedules: Mapping[str, Schedule], now: float) -> list[Finding]:
@@ -156,14 +156,14 @@ def judge_schedules(schedules: Mapping[str, Schedule], now: float) -> list[Findi
         fail(
             "schedules",
             f"schedule {name} never fires: no slot within fifty years",
-            "a date that comes",
-            f"mend its cron at {schedule.source}",
+            "a date that occurs",
+            f"fix its cron in {schedule.source}",
         )
         for name, schedule in schedules.items()
         if schedule.enabled and schedule.rhythm.next_after(moment) is None
     ]
     off = sum(not schedule.enabled for schedule in schedules.values())
-    said = plural(len(schedules), "schedule") + (f", {off} of them switched off" if off else "")
+    said = plural(len(schedules), "schedule") + (f", {off} of them disabled" if off else "")
     return found or [ok("schedules", said)]
 
 
@@ -171,4 +171,4 @@ def judge_signing(settings: Settings, signs: bool) -> list[Finding]:
     if not settings.webhooks.url or signs:
         return []
     advice = "set webhooks.secret_file"
-    return [warn("secrets", "webhooks are sent unsigned", "a secret that signs them", advice)]
+    return [warn("secrets", "webhooks are sent unsigned", "a signing secret", advice)]

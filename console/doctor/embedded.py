@@ -27,14 +27,14 @@ def judge_file(file: File) -> list[Finding]:
         said = f"journal mode {file.journal_mode}"
         found.append(fail(name, said, "wal", "keep the file on a local disk"))
     if file.wal_bytes > WAL_BYTES:
-        said = f"{file.path}-wal has {_mib(file.wal_bytes)}: somebody reads without an end"
+        said = f"{file.path}-wal has {_mib(file.wal_bytes)}: a reader never finishes"
         advice = "end the program that keeps the file open (lsof), or restart the daemon"
         found.append(warn(name, said, f"less than {_mib(WAL_BYTES)}", advice))
     if file.mode & (stat.S_IRWXG | stat.S_IRWXO):
-        said = f"{file.path} may be used by others (mode {file.mode:04o})"
+        said = f"{file.path} is accessible to others (mode {file.mode:04o})"
         found.append(warn(name, said, "0600: it holds payloads", f"chmod 600 {file.path}"))
     if not found:
-        whole = "sound" if file.checked_whole else "sound as far as there was time to look"
+        whole = "sound" if file.checked_whole else "sound as far as checked"
         found.append(
             ok(
                 name,
@@ -47,15 +47,15 @@ def judge_file(file: File) -> list[Finding]:
 def judge_file_system(path: str, sort: str | None) -> list[Finding]:
     name = "file system"
     if sort is None:
-        return [ok(name, "of an unknown sort")]
+        return [ok(name, "of unknown type")]
     if sort in REMOTE or sort.startswith("fuse."):
         advice = "move it to a local disk, or use PostgreSQL"
-        return [fail(name, f"{path} lies on {sort}, across a network", "a local disk", advice)]
+        return [fail(name, f"{path} is on {sort}, a network file system", "a local disk", advice)]
     if sort in PASSING:
-        said = f"{path} lies on {sort}: it is gone when the machine restarts"
+        said = f"{path} is on {sort}, which is lost when the machine restarts"
         return [warn(name, said, "a disk", "set store.url or STATE_DIRECTORY")]
     if sort == "overlay":
-        said = f"{path} lies in a container's own layer: it is gone with the container"
+        said = f"{path} is in the container's own layer, which is lost with the container"
         return [warn(name, said, "a volume", "mount a volume there")]
     return [ok(name, sort)]
 
@@ -77,10 +77,10 @@ def file_system_of(path: str, mounts: Sequence[str]) -> str | None:
 
 def _lock(file: File) -> str:
     if file.is_held is None:
-        return "who has its lock is not known"
+        return "the holder of its lock is unknown"
     if not file.is_held:
-        return "no daemon has it"
-    return f"process {file.holder} has it" if file.holder else "a daemon has it"
+        return "no daemon holds it"
+    return f"process {file.holder} holds it" if file.holder else "a daemon holds it"
 
 
 def _mib(count: int) -> str:

@@ -41,7 +41,7 @@ async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
         findings = [_slow(check, seconds)]
     except ConfigError as error:
         said = "; ".join(str(error).splitlines())
-        advice = "mend it: the daemon does not start like this"
+        advice = "fix it: the daemon refuses to start"
         found = fail(check.name, said, "a secret that can be read", advice)
         findings = [attrs.evolve(found, stop="misconfigured")]
     except (StoreError, OSError) as error:
@@ -52,13 +52,13 @@ async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
 
 
 def _slow(check: Check, seconds: float) -> Finding:
-    wanted, advice = "an answer in time", "look at what keeps it; then run doctor again"
+    wanted, advice = "an answer in time", "find out what delays it, then run doctor again"
     return fail(check.name, f"no answer within {seconds:g} s", wanted, advice)
 
 
 def _failed(check: Check, said: str) -> Finding:
     found = f"the check itself failed: {one_line(said)}"
-    return fail(check.name, found, "an answer", "the message says what stood in the way")
+    return fail(check.name, found, "an answer", "the message says what went wrong")
 
 
 CLOSE_SECONDS = 5.0

@@ -45,12 +45,12 @@ def judge_disk(disk: Disk) -> list[Finding]:
     name, free = "disk", disk.free_bytes
     where = f"{disk.path} ({disk.what})"
     said = f"{where}: {count_text(free // MIB)} of {count_text(disk.whole_bytes // MIB)} MiB free"
-    advice = "make room: a store that is full takes no job"
+    advice = "free some space: a full store accepts no jobs"
     if free < FREE_BYTES_MIN:
-        return [fail(name, said, f"{FREE_BYTES_MIN // MIB} MiB at least", advice)]
+        return [fail(name, said, f"{FREE_BYTES_MIN // MIB} MiB or more", advice)]
     if disk.whole_files and disk.free_files < FREE_FILES_MIN:
         said = f"{where}: {count_text(disk.free_files)} files (inodes) left"
-        return [fail(name, said, f"{count_text(FREE_FILES_MIN)} at least", advice)]
+        return [fail(name, said, f"{count_text(FREE_FILES_MIN)} or more", advice)]
     if free < FREE_BYTES_FEW and free < FREE_SHARE_FEW * disk.whole_bytes:
         return [warn(name, said, f"{FREE_BYTES_FEW // MIB} MiB, or 5 %", advice)]
     return [ok(name, said)]
@@ -59,10 +59,10 @@ def judge_disk(disk: Disk) -> list[Finding]:
 def judge_open_files(limit: int, settings: Settings, whose: str) -> list[Finding]:
     """`limit`: how many files a process may have open; a connection counts as one."""
     wanted = files_wanted(settings)
-    name, said = "open files", f"{whose} may have {count_text(limit)} open"
+    name, said = "open files", f"{whose} may open {count_text(limit)}"
     if limit >= wanted:
         return [ok(name, said)]
-    advice = "LimitNOFILE= in the unit, or ulimit -n; or fewer workers or readers"
+    advice = "raise LimitNOFILE= in the unit, or ulimit -n; or use fewer workers or readers"
     return [warn(name, said, f"{count_text(wanted)}, for this configuration", advice)]
 
 
@@ -77,16 +77,16 @@ def files_wanted(settings: Settings) -> int:
 
 def judge_permissions(files: Sequence[GivenFile]) -> list[Finding]:
     found = [fault for file in files for fault in _permission_faults(file)]
-    return found or [ok("permissions", f"of {len(files)} files, none is open to everybody")]
+    return found or [ok("permissions", f"of {len(files)} files, none is open to everyone")]
 
 
 def _permission_faults(file: GivenFile) -> Iterator[Finding]:
     name, mode = "permissions", f"mode {file.mode:04o}"
     if file.mode & stat.S_IWOTH:
-        said = f"{file.path} ({file.key}) may be written by everybody ({mode})"
-        yield fail(name, said, "by its owner alone", f"chmod o-w {file.path}")
+        said = f"{file.path} ({file.key}) is writable by everyone ({mode})"
+        yield fail(name, said, "writable by its owner only", f"chmod o-w {file.path}")
     if file.is_secret and file.mode & stat.S_IROTH:
-        said = f"{file.path} ({file.key}) holds a secret that everybody may read ({mode})"
+        said = f"{file.path} ({file.key}) holds a secret that everyone can read ({mode})"
         yield fail(name, said, "0600, or 0640", f"chmod o-r {file.path}")
 
 
@@ -148,7 +148,7 @@ def _unit_faults(unit: str, shown: Mapping[str, str], settings: Settings) -> Ite
     edit = f"systemctl edit {unit}"
     if shown.get("NeedDaemonReload") == "yes":
         said = f"{unit} has changed on disk since systemd read it"
-        yield warn("systemd", said, "what runs is what is written", "systemctl daemon-reload")
+        yield warn("systemd", said, "the unit as it is on disk", "systemctl daemon-reload")
     needed = ending_seconds(settings) + MARGIN_SECONDS
     stop = span_seconds(shown.get("TimeoutStopUSec", "infinity"))
     if stop is not None and stop < needed:
@@ -159,12 +159,12 @@ def _unit_faults(unit: str, shown: Mapping[str, str], settings: Settings) -> Ite
     if sort not in NOTIFYING:
         yield warn("systemd", f"{unit}: Type={sort}", "Type=notify", f"{edit}: use deploy/systemd")
     elif span_seconds(shown.get("WatchdogUSec", "0")) in (0.0, None):
-        said = f"{unit} has no watchdog: a daemon that hangs goes on hanging"
+        said = f"{unit} has no watchdog: a daemon that hangs stays hung"
         yield warn("systemd", said, "WatchdogSec=30", edit)
     if shown.get("KillMode", "mixed") != "mixed":
         said = f"{unit}: KillMode={shown['KillMode']}: running jobs do not end with the daemon's"
         said += " drain"
         yield warn("systemd", said, "KillMode=mixed", edit)
     if EXIT_CONFIGURATION not in shown.get("RestartPreventExitStatus", "").split():
-        said = f"{unit} is restarted after a fault of the configuration, again and again"
+        said = f"{unit} restarts endlessly after a fault in the configuration"
         yield warn("systemd", said, f"RestartPreventExitStatus={EXIT_CONFIGURATION}", edit)

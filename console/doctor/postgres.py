@@ -22,7 +22,9 @@ def judge_server(server: Server) -> list[Finding]:
     said = f"PostgreSQL {server.version_text}"
     if server.in_recovery:
         return [
-            fail(name, f"{said}, a standby: it takes no writes", "the primary", "change store.url")
+            fail(
+                name, f"{said}, a standby, which takes no writes", "the primary", "change store.url"
+            )
         ]
     if server.version < OLDEST:
         return [fail(name, said, "PostgreSQL 14 or newer", "upgrade the server")]
@@ -37,11 +39,11 @@ def judge_durability(server: Server) -> list[Finding]:
     found: list[Finding] = []
     for key in ("fsync", "full_page_writes"):
         if settings.get(key) == "off":
-            said = f"{key} = off: when the machine crashes the database may be lost"
+            said = f"{key} = off: a crash of the machine may lose the database"
             advice = f"alter system set {key} = on; select pg_reload_conf()"
             found.append(fail(name, said, f"{key} = on", advice))
     if settings.get("synchronous_commit") == "off":
-        said = "synchronous_commit = off: a crash may forget the last ends of jobs, which run again"
+        said = "synchronous_commit = off: a crash may lose the latest results, and those jobs run again"
         advice = f'alter role "{server.role}" reset synchronous_commit, or set it to on'
         found.append(warn(name, said, "on, local, remote_write or remote_apply", advice))
     return found or [ok(name, f"synchronous_commit = {settings.get('synchronous_commit', '?')}")]
@@ -71,20 +73,20 @@ def _session_faults(server: Server, mode: PoolMode, settings: Settings) -> Itera
         yield warn(name, said, wanted, f'alter role "{role}" reset statement_timeout')
     for key in ("idle_session_timeout", "transaction_timeout"):
         if int(own.get(key, "0")) > 0:
-            said = f"{key} = {own[key]} ms: the server ends connections that we keep"
+            said = f"{key} = {own[key]} ms: the server closes connections that we keep open"
             yield warn(name, said, "0", f'alter role "{role}" set {key} = 0')
 
 
 def judge_pooler(mode: PoolMode, settings: Settings) -> list[Finding]:
     name = "pooler"
     if mode == "none":
-        return [ok(name, "none: connections go to the server itself")]
+        return [ok(name, "none: connections go straight to the server")]
     if mode == "statement":
         wanted = "pool_mode = transaction"
         return [fail(name, "a pooler in statement mode", wanted, "change its pool_mode")]
     if not settings.store.listen_url:
         said = f"a pooler in {mode} mode, and no store.listen_url: the queue is polled"
-        advice = "set store.listen_url to a URL that goes to the server itself"
+        advice = "set store.listen_url to a URL that goes straight to the server"
         return [warn(name, said, "a direct connection for LISTEN", advice)]
     if mode == "session":
         advice = "pool_mode = transaction shares its connections; session mode does not"
@@ -100,12 +102,12 @@ def judge_rights(missing: Sequence[Missing], server: Server) -> list[Finding]:
         more = f" and {count_text(len(missing) - SHOWN)} more" if len(missing) > SHOWN else ""
         advice = "`musterd db roles --apply` makes a role that has them: grant it to this one"
         said = f"role {server.role} lacks {shown}{more}"
-        found.append(fail(name, said, "all that a daemon does in the schema", advice))
+        found.append(fail(name, said, "all rights that a daemon needs in the schema", advice))
     if not server.sees_statistics:
-        said = f"role {server.role} does not see what other roles' sessions do"
+        said = f"role {server.role} cannot see the sessions of other roles"
         advice = f'grant pg_read_all_stats to "{server.role}"'
         found.append(warn(name, said, "a full picture, for doctor and metrics", advice))
-    return found or [ok(name, f"role {server.role} may do all that a daemon does")]
+    return found or [ok(name, f"role {server.role} has all rights that a daemon needs")]
 
 
 def judge_clock(skew_seconds: float, doubt_seconds: float) -> list[Finding]:
@@ -119,8 +121,10 @@ def judge_clock(skew_seconds: float, doubt_seconds: float) -> list[Finding]:
     said = f"this machine's clock is {duration_text(size)} {way} the store's"
     wanted, advice = f"at most {SKEW_SECONDS:g} s", "run a time service (chrony, systemd-timesyncd)"
     if size < SKEW_SECONDS_MAX:
-        return [warn(name, said, wanted, f"{advice}: logs mislead; the queue goes by the store's")]
-    return [fail(name, said, wanted, f"{advice}: receivers refuse webhooks that are signed so")]
+        return [
+            warn(name, said, wanted, f"{advice}: logs mislead; the queue uses the store's clock")
+        ]
+    return [fail(name, said, wanted, f"{advice}: receivers refuse webhooks signed that far off")]
 
 
 def judge_replication(found: Replication) -> list[Finding]:
@@ -132,7 +136,7 @@ def judge_replication(found: Replication) -> list[Finding]:
         faults.append(fail(name, said, "a standby in sync", advice))
     for slot in found.slots:
         kept = slot.kept_bytes or 0
-        advice = f"select pg_drop_replication_slot('{slot.name}'), unless its reader comes back"
+        advice = f"select pg_drop_replication_slot('{slot.name}'), unless its reader will return"
         if not slot.is_active:
             said = f"slot {slot.name} is inactive and keeps {_mib(kept)} of the write-ahead log"
             faults.append(warn(name, said, "a reader for each slot", advice))
@@ -201,7 +205,7 @@ def judge_autovacuum(server: Server, tables: Sequence[Table], schema: str) -> li
 def _server_faults(server: Server) -> Iterator[Finding]:
     for key in ("autovacuum", "track_counts"):
         if server.settings.get(key) == "off":
-            said = f"{key} = off: dead rows are not removed, and claims get slower and slower"
+            said = f"{key} = off: dead rows are not removed, and claims get ever slower"
             advice = f"alter system set {key} = on; select pg_reload_conf()"
             yield fail("autovacuum", said, f"{key} = on", advice)
 
@@ -230,12 +234,12 @@ def judge_tables(tables: Sequence[Table]) -> list[Finding]:
             if table.vacuumed_seconds_ago is not None:
                 since = f"vacuumed {duration_text(table.vacuumed_seconds_ago)} ago"
             said = f"{table.name}: {count_text(table.dead_rows)} dead rows, {since}"
-            advice = "see `horizon`: what is held cannot be removed; else vacuum the table"
+            advice = "see `horizon`: held rows cannot be removed; if nothing holds them, vacuum the table"
             found.append(warn(name, said, "fewer dead rows than live ones", advice))
         if table.frozen_age > FROZEN_AGE:
             judged = fail if table.frozen_age > FROZEN_AGE_MAX else warn
             said = f"{table.name}: not frozen for {count_text(table.frozen_age)} transactions"
-            advice = "vacuum (freeze) the table; see `horizon` for what stands in the way"
+            advice = "vacuum (freeze) the table; see `horizon` for what prevents it"
             found.append(judged(name, said, f"fewer than {count_text(FROZEN_AGE)}", advice))
     dead, size = sum(one.dead_rows for one in tables), sum(one.size_bytes for one in tables)
     rows = f"{count_text(dead)} dead rows in {len(tables)} tables"
@@ -281,7 +285,7 @@ def _holder_name(one: Holder) -> str:
         "session": "the session with pid",
         "prepared": "the prepared transaction",
         "slot": "the replication slot",
-        "standby": "the standby that is served by pid",
+        "standby": "the standby served by pid",
     }[one.sort]
     return f"{what} {id_}" + (f" ({shown})" if shown else "")
 
@@ -290,9 +294,11 @@ def _holder_advice(one: Holder) -> str:
     quoted = one_line(one.id).replace("'", "''")
     match one.sort:
         case "session":
-            return f"end it, if it may be ended: select pg_terminate_backend({quoted})"
+            return f"end it if you can: select pg_terminate_backend({quoted})"
         case "prepared":
-            return f"commit prepared '{quoted}' or rollback prepared '{quoted}', as its owner says"
+            return (
+                f"commit prepared '{quoted}' or rollback prepared '{quoted}', as its owner decides"
+            )
         case "slot":
             return f"bring its standby back, or select pg_drop_replication_slot('{quoted}')"
         case "standby":

@@ -90,7 +90,7 @@ def _check(one: Store, name: str, look: Look) -> Check:
 async def _check_open(one: Store) -> list[Finding]:
     if one.url.startswith("sqlite:") and not sqlite_path(one.url).exists():
         await trio.lowlevel.checkpoint()
-        return [ok("store", f"{one.engine.where}: there is no file yet; the daemon makes it")]
+        return [ok("store", f"{one.engine.where}: there is no file yet; the daemon creates it")]
     try:
         await one.engine.open()
         state = await one.engine.schema()
@@ -100,7 +100,7 @@ async def _check_open(one: Store) -> list[Finding]:
         return [attrs.evolve(found, stop="unavailable")]
     except StoreMisconfigured as error:
         advice = "`musterd config show --origin` says which store is used, and why"
-        found = fail("store", str(error), "a store that takes us in", advice)
+        found = fail("store", str(error), "a store that accepts us", advice)
         return [attrs.evolve(found, stop="misconfigured")]
     one.is_open, one.has_schema = True, state.found > 0
     return [ok("store", f"{one.engine.where} answers"), judge_schema(state, one.settings)]
@@ -109,7 +109,7 @@ async def _check_open(one: Store) -> list[Finding]:
 def judge_schema(state: SchemaState, settings: Settings) -> Finding:
     name, wanted = "schema", f"version {state.wanted}"
     if state.found == state.wanted:
-        return ok(name, f"version {state.found}, the one that this musterd needs")
+        return ok(name, f"version {state.found}, which this musterd needs")
     said = f"version {state.found}" if state.found else "there is none yet"
     if state.found > state.wanted:
         return fail(name, f"{said}: newer than this musterd", wanted, "upgrade this musterd")
@@ -230,10 +230,10 @@ def judge_nodes(nodes: Sequence[NodeRecord]) -> list[Finding]:
     ]
     if not live:
         advice = "start one: `musterd run`, or systemctl start musterd"
-        found.append(warn(name, "no node is alive: nothing runs", "one at least", advice))
+        found.append(warn(name, "no node is alive: nothing runs", "at least one", advice))
     for node in dead:
         said = f"{cut(one_line(node.name), WIDTH)} died {duration_text(node.silent_seconds)} ago"
-        found.append(warn(name, said, "a node that leaves cleanly", "look at its log"))
+        found.append(warn(name, said, "a clean stop", "look at its log"))
     return found or [ok(name, f"{plural(len(live), 'node')}, all of one version and configuration")]
 
 

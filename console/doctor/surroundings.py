@@ -75,7 +75,7 @@ def _secrets(patient: Setup) -> list[Finding]:
         resolve_store_url(settings_of(settings, name), environ)
     tokens = resolve_http_tokens(settings, environ)
     signing = resolve_signing_keys(settings, environ)
-    said = f"can be read; {len(tokens)} tokens, {len(signing)} keys that sign webhooks"
+    said = f"readable: {len(tokens)} tokens, {len(signing)} keys that sign webhooks"
     return [*judge_signing(settings, bool(signing))] or [ok("secrets", said)]
 
 
@@ -149,7 +149,7 @@ async def _systemd(patient: Setup) -> Iterable[Finding]:
     names = ",".join(machine.PROPERTIES)
     done = await patient.run(["systemctl", "show", patient.unit, f"--property={names}"])
     if done.code != 0:
-        said, advice = f"systemctl show ended with {done.code}", "may you ask systemd?"
+        said, advice = f"systemctl show ended with {done.code}", "check that you may query systemd"
         return [warn("systemd", said, "the unit's properties", advice)]
     shown = machine.properties(done.out)
     return machine.judge_unit(patient.unit, shown, patient.settings) + _units_files(patient, shown)
@@ -166,20 +166,20 @@ def _units_files(patient: Setup, shown: Mapping[str, str]) -> list[Finding]:
 def _open_files(patient: Setup) -> list[Finding]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = soft if soft != resource.RLIM_INFINITY else 2**31
-    return machine.judge_open_files(limit, patient.settings, "a process that is started from here")
+    return machine.judge_open_files(limit, patient.settings, "a process started from here")
 
 
 def _disks(patient: Setup) -> list[Finding]:
     places = dict(_places(patient))
     if not places:
-        return [ok("disk", "nothing of the queue is kept on this machine")]
+        return [ok("disk", "no part of the queue is on this machine")]
     return [one for path, what in places.items() for one in _disk(path, what)]
 
 
 def _disk(path: Path, what: str) -> list[Finding]:
     there = next((one for one in (path, *path.parents) if one.is_dir()), None)
     if there is None:
-        return [fail("disk", f"{path} ({what}) is not there", "a folder", "make it")]
+        return [fail("disk", f"{path} ({what}) does not exist", "a folder", "create it")]
     usage, files = shutil.disk_usage(there), os.statvfs(there)
     disk = machine.Disk(str(there), what, usage.free, usage.total, files.f_favail, files.f_files)
     return machine.judge_disk(disk)

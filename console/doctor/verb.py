@@ -21,11 +21,11 @@ COLOURS = {"warn": "yellow", "fail": "red"}
 
 @click.command(cls=Verb)
 @click.option(
-    "--unit", default="musterd.service", show_default=True, help="The systemd unit to look at."
+    "--unit", default="musterd.service", show_default=True, help="The systemd unit to check."
 )
 @click.pass_context
 def doctor(context: click.Context, unit: str) -> None:
-    """Look at configuration, machine and store, and say what is wrong and what to do.
+    """Check configuration, machine and store; say what is wrong and what to do.
 
     Exits 0 if nothing fails (warnings are no failure), 1 if something does, 69 if a store cannot
     be reached.

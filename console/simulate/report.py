@@ -91,15 +91,15 @@ def trace_lines(trace: Trace) -> list[str]:
     parts = (
         (left.running, "still running"),
         (left.waiting, "never started"),
-        (left.unstarted, "whose start is not told"),
+        (left.unstarted, "whose start is not in the log"),
     )
     if said := ", ".join(f"{count_text(count)} {what}" for count, what in parts if count):
         lines.append(f"left out: {said}")
     if left.undue:
         count = plural(left.undue, "attempt")
-        lines.append(f"when {count} became due is not told: taken as due at the start")
+        lines.append(f"the log does not say when {count} became due: assumed due at their start")
     if left.cut:
-        lines.append("more cannot be simulated at once: what came later, if anything, was not read")
+        lines.append("no more can be simulated at once: anything later was not read")
     return lines
 
 

@@ -33,13 +33,13 @@ def trace_options(verb: Command) -> Command:
         "source",
         type=click.File(encoding="utf-8", errors="replace"),
         metavar="FILE|-",
-        help="A log as `musterd events --since 0 --json` writes it, in place of the store.",
+        help="Read a log from `musterd events --since 0 --json` instead of the store.",
     )
     since = click.option(
         "--since",
         callback=read_since,
         metavar="7d|POSITION|TIME",
-        help="Only what is newer; default: all that is kept.",
+        help="Only newer events; default: all that are kept.",
     )
     return file(since(verb))
 
@@ -58,7 +58,7 @@ def trace_options(verb: Command) -> Command:
     "--against",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Propose FILE in place of the configuration file.",
+    help="Propose FILE instead of the configuration file.",
 )
 @click.pass_obj
 def simulate(
@@ -69,11 +69,11 @@ def simulate(
     proposed: tuple[str, ...],
     against: Path | None,
 ) -> None:
-    """Show what other settings would have made of past jobs.
+    """Show how past jobs would have fared with other settings.
 
     Runs the jobs of the log through the supervisor's own decisions on a virtual clock: one node,
-    each attempt as long as it was. With --with or --against the proposed settings stand beside
-    those at hand. Changes nothing, and asks no daemon.
+    each attempt as long as it was. With --with or --against, the proposed settings are shown beside
+    the present ones. Changes nothing, and asks no daemon.
     """
     from musterd.console.simulate.model import simulate as run_trace
     from musterd.console.simulate.report import Comparison, comparison_lines, comparison_object
@@ -83,7 +83,7 @@ def simulate(
     if proposed or against is not None:
         rules.append(model_settings(_proposed(cli, proposed, against)))
     if len(rules) > 1 and rules[0] == rules[1]:
-        complain("musterd: what is proposed changes nothing that the model knows of")
+        complain("musterd: the proposal changes nothing that the model knows")
     trace = read_trace(cli, settings, source, since)
     found = Comparison(trace, rules, [run_trace(trace, one) for one in rules])
     if cli.json:
@@ -122,7 +122,7 @@ WAIT_SECONDS_MAX = 86_400.0
     default=QUANTILE,
     show_default=True,
     metavar="SHARE",
-    help="Of how large a share of the jobs that must be true.",
+    help="The share of the jobs that must not wait longer.",
 )
 @click.pass_obj
 def tune(
@@ -133,10 +133,10 @@ def tune(
     wait_seconds: float,
     quantile: float,
 ) -> None:
-    """Say which default_count and max_count fit past jobs.
+    """Recommend default_count and max_count for past jobs.
 
-    Simulates the jobs of the log, as `musterd simulate` does, with different counts, and says with
-    which of them so large a share of the jobs waits no longer than --wait for the fewest
+    Simulates the jobs of the log with different counts, as `musterd simulate` does, and recommends
+    those that meet the aim (this share of the jobs waits no longer than --wait) at the fewest
     worker-seconds. Changes nothing.
     """
     from musterd.console.simulate.tuning import Goal, advice_lines, advice_object
@@ -164,7 +164,7 @@ def _progress() -> Generator[Callable[[int], None]]:
         return
     line = LiveLine(sys.stderr)
     try:
-        yield lambda count: line.show(f"simulation {count} of at most {SIMULATIONS_MAX} is done")
+        yield lambda count: line.show(f"simulation {count} of at most {SIMULATIONS_MAX}")
     finally:
         line.done()
 
@@ -201,7 +201,7 @@ def _no_trace(source: TextIO | None, since: Since | None) -> Complaint:
     if since is not None:
         advice = "go further back with --since"
     what = "no job has both its start and its end there"
-    return Complaint(Exit.UNKNOWN, f"{where} holds nothing to simulate: {what}", advice)
+    return Complaint(Exit.UNKNOWN, f"{where} has nothing to simulate: {what}", advice)
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
@@ -231,7 +231,7 @@ def _from_file(
     from musterd.console.log_reading import InvalidLog, events_of
 
     if isinstance(since, float):
-        raise click.UsageError("of a file --since takes a position or a time only")
+        raise click.UsageError("with a file, --since takes a position or a time only")
     events = (one for one in events_of(source, tenant) if _is_newer(one, since))
     try:
         while not reader.is_full and (stretch := list(islice(events, EVENTS_AT_ONCE))):

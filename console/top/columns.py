@@ -165,9 +165,9 @@ def read_filter(text: str) -> Filter:
         elif key == "state":
             found = attrs.evolve(found, states=(*found.states, *_read_states(value)))
         elif key not in FILTER_KEYS:
-            raise ValueError(f"{key}= is not known, wanted {FILTER_HELP}")
+            raise ValueError(f"{key}= is unknown, wanted {FILTER_HELP}")
         elif not value:
-            raise ValueError(f"{key}= names nothing")
+            raise ValueError(f"{key}= needs a value")
         elif key == "kind":
             found = attrs.evolve(found, kind=value)
         else:

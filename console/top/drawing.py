@@ -199,7 +199,7 @@ def _labelled(name: str, *parts: Span) -> list[Span]:
 
 def _queue_line(state: State) -> list[Span]:
     if state.store is None:
-        return _labelled("queue", span("not seen yet"))
+        return _labelled("queue", span("not read yet"))
     counts = state.store.counts
     parts = [span(_due(counts))]
     if counts.paused_at is not None:
@@ -221,7 +221,7 @@ def _crew_line(state: State) -> list[Span]:
     whole = None if state.node is None else state.node.whole
     crew = tenant_on_node(whole, state.tenant, state.where)
     if crew is None:
-        return _labelled("crew", span("no daemon of this machine serves this queue", "dim"))
+        return _labelled("crew", span("no daemon on this machine serves this queue", "dim"))
     size = crew["idle"] + crew["busy"] + crew["retiring"]
     cells = crew_cells(crew)
     parts = [span(f"{cells} " if cells else "", "busy"), span(f"{size} of {crew['max_count']}")]
@@ -235,7 +235,7 @@ def _crew_line(state: State) -> list[Span]:
 
 def _nodes_line(state: State) -> list[Span]:
     if state.store is None:
-        return _labelled("nodes", span("not seen yet"))
+        return _labelled("nodes", span("not read yet"))
     nodes = state.store.nodes
     live = [node for node in nodes if node.is_live]
     parts = [span(plural(len(live), "node") if live else "no node is alive")]

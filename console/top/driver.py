@@ -219,13 +219,13 @@ class Driver:
     async def _fulfil(self, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
         engine, tenant = self._engine, self.state.tenant
         if engine is None:
-            self._say("the store is away: nothing was done")
+            self._say("the store does not answer: nothing was done")
             return
         try:
             with trio.fail_after(COMMAND_SECONDS):
                 await self._carry_out(engine, wish)
         except trio.TooSlowError:
-            self._say("the store does not answer: whether it was done is not known")
+            self._say("the store does not answer: it may or may not have been done")
         except StoreError as error:
             self._say(f"not done: {one_line(str(error))}")
         if tenant == self.state.tenant:
@@ -248,7 +248,7 @@ class Driver:
                 self._say("the queue is paused" if changed else "the queue was paused already")
             case SwitchQueue():
                 changed = await engine.resume_queue()
-                self._say("the queue goes on" if changed else "the queue was not paused")
+                self._say("the queue is resumed" if changed else "the queue was not paused")
 
     async def _panel(self, engine: Engine, what: str, job_id: int) -> Panel:
         seen = self.state.store

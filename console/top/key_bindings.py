@@ -29,15 +29,15 @@ TYPED_MAX = 200
 HELP = (
     ("arrows, j, k", "move by a row; PgUp and PgDn by a page"),
     ("g, G", "to the first row, to the last; also Home and End"),
-    ("> or s, <", "sort by the next, the previous column; r turns the order round"),
+    ("> or s, <", "sort by the next, the previous column; r reverses the order"),
     ("/", f"filter: {FILTER_HELP}; empty shows all again"),
-    ("Enter", "the report of the job"),
-    ("w", "why the job does not run"),
+    ("Enter", "show the job's report"),
+    ("w", "show why the job does not run"),
     ("c", "cancel the job; asks first"),
     ("p, u", "pause, resume the job"),
-    ("P", "pause the whole queue, or let it go on; asks first"),
+    ("P", "pause or resume the whole queue; asks first"),
     ("t", "the next tenant"),
-    ("Space", "freeze the screen, and go on"),
+    ("Space", "freeze the screen, or continue"),
     ("h, ?", "this help"),
     ("q, Ctrl-C", "quit"),
 )
@@ -122,16 +122,16 @@ def _begin_filter(state: State) -> Step:
 
 def _switch_queue(state: State) -> Step:
     if state.store is None:
-        return attrs.evolve(state, message="the queue has not been seen yet"), ()
+        return attrs.evolve(state, message="the queue has not been read yet"), ()
     if state.store.counts.paused_at is not None:
-        return _ask(state, f"let the queue of {state.tenant} go on?", SwitchQueue(pause=False))
+        return _ask(state, f"resume the queue of {state.tenant}?", SwitchQueue(pause=False))
     text = f"pause the whole queue of {state.tenant}? no node takes a further job"
     return _ask(state, text, SwitchQueue(pause=True))
 
 
 def _next_tenant(state: State) -> Step:
     if not set(state.tenants) - {state.tenant}:
-        return attrs.evolve(state, message="there is one tenant only"), ()
+        return attrs.evolve(state, message="there is only one tenant"), ()
     place = state.tenants.index(state.tenant) if state.tenant in state.tenants else -1
     return state, (SwitchTenant(state.tenants[(place + 1) % len(state.tenants)]),)
 

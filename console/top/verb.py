@@ -36,7 +36,7 @@ def read_filter_option(_context: click.Context, _option: click.Parameter, text: 
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to look.",
+    help="How often to update.",
 )
 @click.option(
     "--filter",
@@ -44,14 +44,14 @@ def read_filter_option(_context: click.Context, _option: click.Parameter, text: 
     default="",
     callback=read_filter_option,
     metavar="FILTER",
-    help="Begin with this filter, as `/` takes it: state=failed kind=NAME target=NAME text.",
+    help="Start with this filter, as typed after `/`: state=failed kind=NAME target=NAME text.",
 )
-@click.option("--once", is_flag=True, help="Print one look as plain text and end.")
+@click.option("--once", is_flag=True, help="Print one snapshot as plain text and exit.")
 @click.pass_context
 def top(context: click.Context, /, interval: float, which: Filter, once: bool) -> None:
-    """Watch queue, crew and jobs on one screen, and steer them.
+    """Watch and control queue, crew and jobs on one screen.
 
-    Press ? for the keys. Without a terminal, or with --once or --json, one look is printed.
+    Press ? for the keys. Without a terminal, or with --once or --json, prints one snapshot.
     """
     cli: CommandLine = context.obj
     settings = cli.load().settings

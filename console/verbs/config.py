@@ -42,7 +42,7 @@ def show(cli: CommandLine, origin: bool) -> None:
 @config.command()
 @click.pass_obj
 def check(cli: CommandLine) -> None:
-    """Check the configuration and the catalog, and name every fault; exit 78 if there is one."""
+    """Check configuration and catalog, and report every fault; exit 78 if there is one."""
     from musterd.config.faults import ConfigError, Fault
     from musterd.console.kind_checks import broken_hooks_of
 
@@ -65,8 +65,8 @@ def check(cli: CommandLine) -> None:
 def diff(cli: CommandLine, file: Path) -> None:
     """Show what a reload would do if FILE were the configuration.
 
-    FILE is read in place of --config FILE or /etc/musterd/musterd.toml; the layers above it stay.
-    Exit 78 if a reload would refuse it; else 0, also where something is different.
+    FILE replaces --config FILE or /etc/musterd/musterd.toml; the layers above it stay. Exits 78 if
+    a reload would refuse it, else 0, even if something is different.
     """
     from musterd.catalog.differences import kind_changes
     from musterd.config.reload import changes
@@ -89,7 +89,7 @@ def diff(cli: CommandLine, file: Path) -> None:
     else:
         _print_difference(whole, file, same=same)
     if running is not None and not running["same"] and not cli.json:
-        complain(f"musterd: {running['node']} runs with another configuration than the files here:")
+        complain(f"musterd: {running['node']} runs with a configuration other than the files here:")
         complain("  it has not been reloaded since they changed, or waits for a restart")
 
 

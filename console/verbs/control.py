@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 HELP = {
-    "cancel": "End jobs: those that wait at once, those that run as soon as their worker hears.",
-    "pause": "Halt jobs until they are resumed.",
-    "resume": "Put paused or failed jobs back into the queue, with a fresh budget of attempts.",
-    "release": "Let jobs go that were enqueued with --hold.",
-    "clear": "Note that somebody has seen to failed jobs; paused ones are canceled.",
+    "cancel": "Cancel jobs: waiting ones at once, running ones as soon as their worker is told.",
+    "pause": "Pause jobs until they are resumed.",
+    "resume": "Queue paused or failed jobs again, with a fresh budget of attempts.",
+    "release": "Queue jobs that were enqueued with --hold.",
+    "clear": "Mark failed jobs as dealt with; paused ones are canceled.",
 }
 DONE = {
     "cancel": "canceled",
@@ -77,19 +77,19 @@ BULK_OPTIONS = (
         "--where",
         multiple=True,
         metavar="KEY=VALUE[,…]",
-        help="All jobs that fit: state, kind, target, priority. A key that stands twice means"
-        " either.",
+        help="All jobs that match: state, kind, target, priority. A repeated key means either"
+        " value.",
     ),
     click.option(
         "--older",
         "older_seconds",
         callback=read_delay,
         metavar="DURATION",
-        help="Only jobs made longer ago, or that ended longer ago: 10m, 2h, 1d.",
+        help="Only jobs enqueued, or ended, longer ago than this: 10m, 2h, 1d.",
     ),
-    click.option("--limit", type=click.IntRange(min=1), help="At most so many of them."),
-    click.option("--yes", is_flag=True, help="Do it without asking."),
-    click.option("--dry-run", is_flag=True, help="Only say how many jobs fit."),
+    click.option("--limit", type=click.IntRange(min=1), help="Act on at most this many."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+    click.option("--dry-run", is_flag=True, help="Only report how many jobs match."),
 )
 
 
@@ -244,8 +244,8 @@ def _confirm(wish: BulkRequest, found: Survey) -> None:
     if wish.yes:
         return
     if wish.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        what = f"{_matched(found)} would be told to {wish.action}; nothing was done"
-        raise Complaint(Exit.USAGE, what, "add --yes to do it, or --dry-run to only look")
+        what = f"this would {wish.action} {_matched(found)}; nothing was done"
+        raise Complaint(Exit.USAGE, what, "add --yes to do it, or --dry-run to only count")
     if not click.confirm(f"{wish.action} {_matched(found)}?"):
         raise Complaint(Exit.UNSUCCESSFUL, "nothing was done")
 
@@ -341,7 +341,7 @@ def _survey_lines(found: Survey) -> list[str]:
     from musterd.store.words import count_text, one_line, table
 
     if not found.matched:
-        return ["no job fits"]
+        return ["no job matches"]
     counted = "" if found.whole else f" (the table counts the first {count_text(found.matched)})"
     heads = ("state", "kind", "jobs", "ids")
     shown = [
@@ -354,7 +354,7 @@ def _survey_lines(found: Survey) -> list[str]:
         for one in found.groups[:GROUPS_SHOWN]
     ]
     first, *rest = table(heads, shown, right=frozenset({2}))
-    verb = "fits" if found.matched == 1 and found.whole else "fit"
+    verb = "matches" if found.matched == 1 and found.whole else "match"
     lines = [coloured(row[0], line) for row, line in zip(shown, rest, strict=True)]
     more = len(found.groups) - len(shown)
     return [

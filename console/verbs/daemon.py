@@ -23,19 +23,19 @@ RELOAD_SECONDS = 65.0  # longer than the daemon lets anybody wait
 START_SECONDS = 5.0
 SIGNAL = "HUP reloads too, and needs neither address nor token: `systemctl reload musterd`"
 NO_DAEMON_TO_RELOAD = (
-    "start one with `musterd run`. If http.listen or a token is another by now, the daemon goes by"
+    "start one with `musterd run`. If http.listen or a token has changed, the daemon still uses"
     f" the old one: give that with --set. {SIGNAL}"
 )
 
 
 @click.command(cls=Verb)
-@click.option("--wait", is_flag=True, help="Wait for what comes of it; exit 78 if it is refused.")
+@click.option("--wait", is_flag=True, help="Wait for the result; exit 78 if the reload is refused.")
 @click.pass_obj
 def reload(cli: CommandLine, wait: bool) -> None:
-    """Let the daemon read its configuration and catalog anew.
+    """Reload the daemon's configuration and catalog.
 
-    It takes the new ones over whole, or keeps the old. It reads the files and options that it was
-    started with, not those of this command.
+    The daemon applies the new ones whole, or keeps the old. It reads the files and options that it
+    was started with, not those of this command.
     """
     settings, own_faults = _settings_to_ask(cli)
     try:
@@ -43,18 +43,16 @@ def reload(cli: CommandLine, wait: bool) -> None:
     except DaemonSilent as silence:
         if own_faults is not None:  # which may be why nobody was found
             raise own_faults from silence
-        raise Complaint(
-            Exit.UNAVAILABLE, f"nothing reloads: {silence}", NO_DAEMON_TO_RELOAD
-        ) from silence
+        raise Complaint(Exit.UNAVAILABLE, f"no reload: {silence}", NO_DAEMON_TO_RELOAD) from silence
     if status == HTTPStatus.ACCEPTED and wait:
         said = f"{found['node']} has not finished within {RELOAD_SECONDS:g} s"
-        raise Complaint(Exit.UNAVAILABLE, said, "it goes on; its log tells what comes of it")
+        raise Complaint(Exit.UNAVAILABLE, said, "it continues; its log will have the result")
     if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
         _refuse(status, found)
     if cli.json:
         print_json(found)
     elif status == HTTPStatus.ACCEPTED:
-        say(f"{found['node']} reloads; its log tells what comes of it")
+        say(f"{found['node']} is reloading; its log will have the result")
     else:
         _print_changes(found)
 
@@ -77,7 +75,7 @@ def _request_reload(settings: Settings, *, wait: bool) -> tuple[int, dict[str, A
 
     where, place = engine_for(settings).where, ask_daemon(settings, "/status")["node"]["store"]
     if place != where:
-        raise DaemonSilent(f"the daemon that answers works on another store ({place})")
+        raise DaemonSilent(f"the daemon that answers uses another store ({place})")
     path = "/reload" if wait else "/reload?wait=false"
     return request(settings, path, "POST", RELOAD_SECONDS if wait else START_SECONDS)
 
@@ -86,14 +84,14 @@ def _refuse(status: int, found: dict[str, Any]) -> NoReturn:
     detail = str(found.get("detail", f"HTTP {status}"))
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and "faults" in found:
         raise Complaint(Exit.CONFIGURATION, f"{detail}:", "\n  ".join(found["faults"]))
-    raise Complaint(Exit.UNAVAILABLE, f"nothing reloads: {detail}", SIGNAL)
+    raise Complaint(Exit.UNAVAILABLE, f"no reload: {detail}", SIGNAL)
 
 
 def _print_changes(found: dict[str, Any]) -> None:
     from musterd.console.verbs.config import difference_lines
 
     lines = difference_lines(found)
-    done = "nothing is different" if found["result"] == "unchanged" else "reloaded"
+    done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
     say(f"{found['node']}: {done}; generation {found['generation']}")
     for line in lines:
         say(line)
@@ -105,21 +103,19 @@ NO_DAEMON_TO_DRAIN = "start one with `musterd run`, or say where it is with --se
 
 
 @click.command(cls=Verb)
-@click.option("--wait", is_flag=True, help="Wait until it has ended, and show what it waits for.")
+@click.option("--wait", is_flag=True, help="Wait until it has ended, showing what it waits for.")
 @click.pass_obj
 def drain(cli: CommandLine, wait: bool) -> None:
-    """Let the daemon finish its jobs and end.
+    """Drain the daemon: it finishes its jobs and ends.
 
-    It takes no new jobs from now on. Jobs that still run when the grace period is over are given
-    back, or paused, as [shutdown] says.
+    It takes no new jobs. Jobs that still run after the grace period are queued again, or paused, as
+    [shutdown] says.
     """
     settings = cli.settings()
     try:
         found = _request_drain(settings)
     except DaemonSilent as silence:
-        raise Complaint(
-            Exit.UNAVAILABLE, f"nothing drains: {silence}", NO_DAEMON_TO_DRAIN
-        ) from silence
+        raise Complaint(Exit.UNAVAILABLE, f"no drain: {silence}", NO_DAEMON_TO_DRAIN) from silence
     node = found["node"]
     if wait:
         _watch_drain(settings, node["node"], quiet=cli.json)
@@ -135,7 +131,7 @@ def _request_drain(settings: Settings) -> dict[str, Any]:
     where = engine_for(settings).where
     place = ask_daemon(settings, "/status")["node"]["store"]
     if place != where:
-        raise DaemonSilent(f"the daemon that answers works on another store ({place})")
+        raise DaemonSilent(f"the daemon that answers uses another store ({place})")
     return ask_daemon(settings, "/drain", "POST")
 
 
@@ -187,7 +183,7 @@ DECISIONS_SHOWN = 20
     type=click.IntRange(min=1),
     default=DECISIONS_SHOWN,
     show_default=True,
-    help="The newest.",
+    help="How many of the newest to show.",
 )
 @click.pass_obj
 def scaling(cli: CommandLine, limit: int) -> None:

@@ -40,7 +40,7 @@ def migrate(cli: CommandLine) -> None:
 @db.command("status")
 @click.pass_context
 def db_status(context: click.Context) -> None:
-    """Say whether the schema is the one this musterd needs; exit 78 if it is not."""
+    """Report whether this musterd can use the schema; exit 78 if it cannot."""
     cli: CommandLine = context.obj
 
     async def work(engine: Engine) -> tuple[str, SchemaState]:
@@ -57,10 +57,10 @@ def db_status(context: click.Context) -> None:
 
 
 @db.command()
-@click.option("--apply", is_flag=True, help="Make them, in place of printing how.")
+@click.option("--apply", is_flag=True, help="Create the roles instead of printing the SQL.")
 @click.pass_obj
 def roles(cli: CommandLine, apply: bool) -> None:
-    """Print the SQL that makes roles for those who enqueue, read, or run a daemon (PostgreSQL)."""
+    """Print SQL that creates roles for enqueueing, reading and running a daemon (PostgreSQL)."""
     import os
 
     from musterd.config.store_url import resolve_store_url
@@ -68,7 +68,9 @@ def roles(cli: CommandLine, apply: bool) -> None:
     settings = cli.settings()
     url = resolve_store_url(settings, os.environ)
     if url.startswith("sqlite:"):
-        raise click.UsageError("an embedded store has no roles: who may read its file may read it")
+        raise click.UsageError(
+            "an embedded store has no roles: access to its file is access to the store"
+        )
     from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
 
     schema = settings.store.schema
@@ -80,7 +82,7 @@ def roles(cli: CommandLine, apply: bool) -> None:
     if cli.json:
         print_json({"roles": names})
     else:
-        say(f"roles {', '.join(names)} are there and have their rights")
+        say(f"roles {', '.join(names)} exist and have their rights")
 
 
 def _words(state: SchemaState) -> str:

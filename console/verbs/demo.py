@@ -38,9 +38,9 @@ END_SECONDS = 2.0  # kept of those for the drain
 @click.command(cls=Verb)
 @click.pass_obj
 def demo(cli: CommandLine) -> None:
-    """Watch a crew at work for some seconds.
+    """Watch a crew at work for a few seconds.
 
-    It works on a store of its own, which is gone afterwards.
+    Uses a temporary store.
     """
     import tempfile
     import time

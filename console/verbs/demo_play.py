@@ -71,7 +71,7 @@ class Demo:
     async def play(self, node: Node) -> None:
         """Returns when all jobs have ended and the crew is back at its floor."""
         await _until(lambda: node.daemon.status().phase == "running")
-        self._tell(f"{SINGLES} jobs, one by one, for a crew that waits for them")
+        self._tell(f"{SINGLES} jobs, one by one, for an idle crew")
         for _ in range(SINGLES):
             await self._enqueue(node, {PROBE: 1})
             await trio.sleep(SINGLE_PAUSE_SECONDS)
@@ -79,7 +79,7 @@ class Demo:
             self._tell(f"wave {number}: {plural(sum(wave.values()), 'job')} at once")
             await self._enqueue(node, wave)
             await self._all_ended(node)
-            self._tell("nothing left to do: the crew shrinks to its floor")
+            self._tell("nothing left to do: the crew shrinks to its minimum")
             await _until(lambda: _size(node.daemon.status()) <= self._floor)
 
     async def watch(self, node: Node) -> None:

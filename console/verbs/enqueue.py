@@ -61,8 +61,8 @@ def _click_option(option: JobOption) -> Callable[[Callable[..., None]], Callable
 @click.command(cls=Verb)
 @click.argument("kind", shell_complete=complete_kinds)
 @_job_options
-@click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Make so many of them.")
-@click.option("--wait", is_flag=True, help="Wait for the end; exit 1 if it is no success.")
+@click.option("--count", type=click.IntRange(1, COUNT_MAX), help="Enqueue this many.")
+@click.option("--wait", is_flag=True, help="Wait for the result; exit 1 unless it succeeds.")
 @click.pass_context
 def enqueue(
     context: click.Context,
@@ -73,7 +73,7 @@ def enqueue(
     wait: bool,
     **options: object,
 ) -> None:
-    """Put a job of KIND into the queue."""
+    """Enqueue a job of KIND."""
     cli: CommandLine = context.obj
     for option in OPTIONS:
         if option.excludes and None not in (options[option.name], options[option.excludes]):
@@ -95,7 +95,11 @@ def enqueue(
             ((made, is_new),) = await engine.enqueue_keyed([job])
             ids = [made]
         if not cli.json:
-            say(_receipt(ids, job) if is_new else f"job {ids[0]} has this key already: none made")
+            say(
+                _receipt(ids, job)
+                if is_new
+                else f"job {ids[0]} already has this key: none was enqueued"
+            )
         waited = await wait_for(engine, ids, quiet=cli.json) if wait else Waited(ids)
         waited.last = await engine.job(ids[-1])
         return waited
@@ -304,7 +308,7 @@ class _WaitDisplay:
         is_stuck = record.state.value == "queued" and record.attempt == 0 and not self._done
         if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
             self._said_hint = True
-            complain("still queued: is a daemon running? `musterd status` says")
+            complain("still queued: is a daemon running? `musterd status` tells")
 
     def store_away(self, message: str) -> None:
         if not self._said_away:

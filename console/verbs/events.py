@@ -72,30 +72,32 @@ class Wanted:
 
 
 @click.command(cls=Verb)
-@click.option("--follow", is_flag=True, help="Go on with what happens, until interrupted.")
-@click.option("--job", "job_id", type=click.IntRange(min=1), metavar="ID", help="Of this job only.")
+@click.option("--follow", is_flag=True, help="Keep following new events until interrupted.")
+@click.option(
+    "--job", "job_id", type=click.IntRange(min=1), metavar="ID", help="Only events of this job."
+)
 @click.option(
     "--type",
     "types",
     multiple=True,
     callback=read_types,
     metavar="TYPE",
-    help="As job.failed, or a group, as job; may be repeated.",
+    help="Only this type (job.failed) or group (job); may be repeated.",
 )
-@click.option("--kind", shell_complete=complete_kinds, help="Of jobs of this kind only.")
+@click.option("--kind", shell_complete=complete_kinds, help="Only events of jobs of this kind.")
 @click.option(
     "--target",
     callback=read_target,
     shell_complete=complete_targets,
-    help="Of jobs of this target only.",
+    help="Only events of jobs of this target.",
 )
 @click.option(
-    "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only what is newer."
+    "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only newer events."
 )
 @click.option(
     "--limit",
     type=click.IntRange(0, LIMIT_MAX),
-    help=f"The newest so many; {LIMIT_DEFAULT}, unless --since is given.",
+    help=f"At most this many, the newest; {LIMIT_DEFAULT} unless --since is given.",
 )
 @click.pass_obj
 def events(
@@ -106,7 +108,7 @@ def events(
     types: tuple[str, ...],
     **options: object,
 ) -> None:
-    """Show what has happened, the newest last."""
+    """Show events, newest last."""
     from musterd.store.events import EventFilter
 
     kind, target = options["kind"], options["target"]

@@ -47,7 +47,7 @@ LIMIT_MAX = 100_000
     "states",
     multiple=True,
     type=click.Choice(STATES),
-    help="Only these; may be repeated.",
+    help="Only jobs in this state; may be repeated.",
 )
 @click.option("--kind", shell_complete=complete_kinds, help="Only jobs of this kind.")
 @click.option(
@@ -83,7 +83,7 @@ def jobs(
 
 @click.command(cls=Verb)
 @click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
-@click.option("--follow", is_flag=True, help="Show what happens to it, until it has ended.")
+@click.option("--follow", is_flag=True, help="Follow its events until it ends.")
 @click.pass_context
 def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     """Show one job: timings, attempts, result."""
@@ -167,7 +167,7 @@ def _remark(record: JobRecord, now: datetime) -> str:
 @click.argument("job_id", metavar="ID", type=click.IntRange(min=1), shell_complete=complete_jobs)
 @click.pass_obj
 def why(cli: CommandLine, job_id: int) -> None:
-    """Say why a job does not run, and what to do about it."""
+    """Explain why a job does not run, and what to do about it."""
     from musterd.store.why import why as conclude
     from musterd.store.why_report import why_object, why_text
 

@@ -20,10 +20,12 @@ URL_KEYS = frozenset({"url", "webhook"})
 
 
 @click.command(cls=Verb)
-@click.option("--check", is_flag=True, help="See whether each kind can run here; exit 78 if not.")
+@click.option(
+    "--check", is_flag=True, help="Check whether each kind can run here; exit 78 if one cannot."
+)
 @click.pass_obj
 def kinds(cli: CommandLine, check: bool) -> None:
-    """List the kinds of work there are."""
+    """List the kinds of work."""
     settings = cli.settings()
     catalog = cli.catalog(settings)
     if check:
@@ -37,7 +39,7 @@ def kinds(cli: CommandLine, check: bool) -> None:
     else:
         for line in _checks(found) if check else _list(found):
             say(line)
-    advice = "their jobs wait until they can; other kinds are not held up"
+    advice = "their jobs wait until they can; other kinds are not affected"
     if broken := [kind.name for kind in found if kind.broken]:
         raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
 

@@ -76,7 +76,7 @@ def _broken_kinds(node: NodeRecord) -> str:
 @click.command(cls=Verb)
 @click.pass_obj
 def duties(cli: CommandLine) -> None:
-    """Show who does which duty, since when, and what came of it."""
+    """Show which node has each duty, since when, and with what results."""
     from musterd.store.duties import duty_object
 
     async def work(engine: Engine) -> list[DutyRecord]:

@@ -18,7 +18,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, /, shell: str) -> None:
-    """Print what a shell needs to complete command lines.
+    """Print the completion script for a shell.
 
     It completes verbs, options, kinds, states, tenants, schedules, settings and ids of jobs.
     bash: eval "$(musterd completion bash)" in ~/.bashrc.
@@ -30,7 +30,7 @@ def completion(context: click.Context, /, shell: str) -> None:
 @click.command(cls=Verb)
 @click.pass_obj
 def version(cli: CommandLine) -> None:
-    """Say which musterd this is."""
+    """Print the version."""
     import sqlite3
 
     found = {

@@ -25,7 +25,7 @@ def queue() -> None:
 @queue.command()
 @click.pass_obj
 def pause(cli: CommandLine) -> None:
-    """Let no worker take a further job; what runs goes on."""
+    """Pause the queue: no further job is taken; running ones continue."""
     by = whoami()
 
     async def work(engine: Engine) -> tuple[bool, Counts]:
@@ -35,7 +35,7 @@ def pause(cli: CommandLine) -> None:
     if cli.json:
         print_json({"paused": True, "changed": changed, "paused_by": counts.paused_by})
     elif changed:
-        say("queue paused: no further job is taken; `musterd queue resume` lets them go on")
+        say("queue paused: no further job is taken until `musterd queue resume`")
     else:
         say(f"the queue was paused already, by {counts.paused_by or 'somebody'}")
 
@@ -43,7 +43,7 @@ def pause(cli: CommandLine) -> None:
 @queue.command()
 @click.pass_obj
 def resume(cli: CommandLine) -> None:
-    """Let the workers take jobs again."""
+    """Resume the queue."""
 
     async def work(engine: Engine) -> bool:
         return await engine.resume_queue()

@@ -34,8 +34,8 @@ ANSWER_SECONDS = 0.1
 def run(cli: CommandLine) -> None:
     """Run the daemon, in the foreground.
 
-    TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second one
-    gives the running jobs back at once. HUP reads configuration and catalog anew.
+    TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second signal
+    gives the running jobs back at once. HUP reloads configuration and catalog.
     """
     import faulthandler
     import os
@@ -48,7 +48,7 @@ def run(cli: CommandLine) -> None:
     from musterd.manager.systemd.service_manager import take_service_manager
 
     if cli.tenant is not None:
-        raise click.UsageError("a daemon serves all tenants: leave --tenant out")
+        raise click.UsageError("a daemon serves all tenants: omit --tenant")
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
     if service_manager is not None and service_manager.watchdog_seconds is not None:
         faulthandler.enable()  # the watchdog's ABRT then leaves word of where the loop stands
@@ -161,7 +161,7 @@ def _greet(address: str, node: Node, log: logging.Logger) -> None:
     name = _own_name()
     lines.append(("try", f"{name} enqueue report --wait    (in another terminal)"))
     lines.append(("also", " · ".join(f"{name} {verb}" for verb in ("status", "jobs", "kinds"))))
-    lines.append(("stop", "Ctrl-C lets running jobs finish; a second one hurries"))
+    lines.append(("stop", "Ctrl-C waits for running jobs; a second one does not"))
     for name, text in lines:
         say(f"  {name:<8}{text}")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.group(cls=Verbs, invoke_without_command=True)
 @click.pass_context
 def schedules(context: click.Context) -> None:
-    """Show all schedules with their last and next firings; or steer one."""
+    """Show all schedules with their last and next slots; or control one."""
     if context.invoked_subcommand is not None:
         return
     from musterd.manager.duties.schedules.objects import schedule_object
@@ -49,7 +49,7 @@ def schedules(context: click.Context) -> None:
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
 def run_now(cli: CommandLine, name: str) -> None:
-    """Make a job of a schedule now, beside its slots."""
+    """Enqueue a job of a schedule now, in addition to its slots."""
     from musterd.console.verbs.enqueue import kind_named
     from musterd.manager.duties.schedules.checking import payload_limits
     from musterd.manager.duties.schedules.keeper import firing_of
@@ -75,7 +75,7 @@ def run_now(cli: CommandLine, name: str) -> None:
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
 def pause(cli: CommandLine, name: str) -> None:
-    """Let the slots of a schedule pass until it is resumed."""
+    """Skip the slots of a schedule until it is resumed."""
     _steer(cli, "pause", name)
 
 
@@ -83,7 +83,7 @@ def pause(cli: CommandLine, name: str) -> None:
 @click.argument("name", shell_complete=complete_schedules)
 @click.pass_obj
 def resume(cli: CommandLine, name: str) -> None:
-    """Fire a schedule again, from its next slot on."""
+    """Fire a schedule again, starting with its next slot."""
     _steer(cli, "resume", name)
 
 
@@ -122,7 +122,7 @@ def _lines(objects: list[dict[str, Any]]) -> list[str]:
     from musterd.store.words import count_text, one_line, table
 
     if not objects:
-        return ["there are no schedules: write [schedules.NAME] into the configuration"]
+        return ["there are no schedules: add [schedules.NAME] to the configuration"]
     heads = (
         "schedule",
         "kind",
@@ -162,7 +162,7 @@ def _next(one: dict[str, Any]) -> str:
     from musterd.store.words import duration_text
 
     if not one["enabled"]:
-        return "switched off"
+        return "disabled"
     if one["paused_at"] is not None:
         return "paused"
     seconds = one["seconds_until_next"]

@@ -25,9 +25,9 @@ ERROR_WIDTH = 80
 @click.command(cls=Verb)
 @click.pass_context
 def status(context: click.Context) -> None:
-    """Say whether all is well.
+    """Report whether all is well.
 
-    Shows queue, crew and store, of all tenants unless one is named; exits 0 if all is well.
+    Shows queue, crew and store, for all tenants unless one is named; exits 0 if all is well.
     """
     from musterd.config.tenants import settings_of
     from musterd.console.health import gather

@@ -33,9 +33,9 @@ class _Listing(Verbs):
 
 
 @click.group(cls=_Listing, invoke_without_command=True)
-@click.option("--state", type=click.Choice(STATES), help="Only these.")
-@click.option("--job", "job_id", type=click.IntRange(min=1), help="Only those about this job.")
-@click.option("--url", help="Only those to this URL.")
+@click.option("--state", type=click.Choice(STATES), help="Only messages in this state.")
+@click.option("--job", "job_id", type=click.IntRange(min=1), help="Only messages about this job.")
+@click.option("--url", help="Only messages to this URL.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_context
 def webhooks(
@@ -45,7 +45,7 @@ def webhooks(
     url: str | None,
     limit: int,
 ) -> None:
-    """List what jobs' webhooks were told, newest first; or send it again."""
+    """List webhook messages, newest first; or send some again."""
     if context.invoked_subcommand is not None:
         return
     from musterd.store.outbox import MessageFilter
@@ -67,9 +67,9 @@ def webhooks(
 
 @webhooks.command()
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(min=1))
-@click.option("--job", "job_id", type=click.IntRange(min=1), help="All those about this job.")
-@click.option("--failed", is_flag=True, help="All that failed for good.")
-@click.option("--url", help="Of those that failed only those to this URL.")
+@click.option("--job", "job_id", type=click.IntRange(min=1), help="All messages about this job.")
+@click.option("--failed", is_flag=True, help="All messages that failed for good.")
+@click.option("--url", help="With --failed: only messages to this URL.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=10_000, show_default=True)
 @click.pass_context
 def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> None:
@@ -78,7 +78,7 @@ def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> Non
 
     job_id, failed, url, limit = (which[key] for key in ("job_id", "failed", "url", "limit"))
     if sum((bool(ids), job_id is not None, failed)) != 1:
-        raise click.UsageError("give IDs, --job ID or --failed, one of them")
+        raise click.UsageError("give one of: IDs, --job ID, --failed")
     if url is not None and not failed:
         raise click.UsageError("--url goes with --failed")
     cli: CommandLine = context.obj

@@ -83,9 +83,9 @@ class Comparison:
         if not lives.is_whole and seen == GONE:
             return  # its beginning was told before the log begins
         state, attempt = seen
-        told = "gone, or never was" if seen == GONE else f"{state} at attempt {attempt}"
+        told = "gone, or never existed" if seen == GONE else f"{state} at attempt {attempt}"
         has = "no such job" if row is None else f"it {row.state} at attempt {row.attempt}"
-        story = f"by the log job {job_id} is {told}; the table has {has}"
+        story = f"by the log, job {job_id} is {told}; the table has {has}"
         docket.accuse(Rule.TABLE, job_id, (lives.position_of(job_id),), story)
 
     async def _compare_counts(self) -> None:
@@ -105,7 +105,7 @@ class Comparison:
         for state in JobState:
             counted = tally.counted.get(state, 0)
             if told[state] != counted:
-                story = f"by the log {told[state]:,} jobs are {state}, the table has {counted:,}"
+                story = f"by the log, {told[state]:,} jobs are {state}, the table has {counted:,}"
                 self._judge.docket.accuse(Rule.COUNTS, None, (), story)
 
     def _after(self, drafts: Sequence[Draft]) -> Mapping[JobState, int]:

@@ -38,7 +38,7 @@ class Targets:
         if place.holder not in (None, job_id):
             story = (
                 f"job {job_id} of target {target!r} was claimed although job {place.holder} had"
-                " the target and has not ended"
+                " the target and had not ended"
             )
             self._docket.accuse(Rule.TARGET, job_id, (place.claimed, event.id), story)
         elif place.holder is None and is_known:
@@ -117,7 +117,7 @@ class Nodes:
             return
         position, at = runs.draining[-1]
         if event.at - at > OVERLAP:
-            story = f"node {node} claimed job {event.job_id} although it drains"
+            story = f"node {node} claimed job {event.job_id} while draining"
             self._docket.accuse(Rule.DRAINING, event.job_id, (position, event.id), story)
 
     def forget(self) -> None:

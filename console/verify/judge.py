@@ -162,7 +162,7 @@ class Lives:
     def _stranger(self, event: Event, job_id: int) -> Life:
         if self.is_whole:
             story = (
-                f"{event.type} is told of job {job_id}, which nobody has made, or which is deleted"
+                f"{event.type} was logged for job {job_id}, which was never made, or was deleted"
             )
             self._docket.accuse(Rule.MADE, job_id, (event.id,), story)
         life = Life(None, None, event.id)

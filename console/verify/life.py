@@ -172,18 +172,18 @@ def _judge_claim(event: Event, life: Life, docket: Findings) -> None:
         cases[Rule.DUE] += 1
         if life.due - event.at > EARLY_MAX:
             story = (
-                f"attempt {attempt} of job {event.job_id} was to be made at"
+                f"attempt {attempt} of job {event.job_id} was due at"
                 f" {life.due.isoformat()} and was claimed at {event.at.isoformat()}"
             )
             docket.accuse(Rule.DUE, event.job_id, (life.last, event.id), story)
 
 
 _CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
-    JobState.ASSIGNED: (Rule.ONE_HAND, "while it was in hand"),
-    JobState.RUNNING: (Rule.ONE_HAND, "while it was in hand"),
+    JobState.ASSIGNED: (Rule.ONE_HAND, "while it was held"),
+    JobState.RUNNING: (Rule.ONE_HAND, "while it was held"),
     JobState.CANCELED: (Rule.CANCELED, "after it was canceled"),
     JobState.SUCCEEDED: (Rule.ENDS, "after it had succeeded"),
-    JobState.FAILED: (Rule.EDGES, "after it had failed, and nobody had resumed it"),
+    JobState.FAILED: (Rule.EDGES, "after it had failed, without being resumed"),
     JobState.PAUSED: (Rule.EDGES, "while it was paused"),
     JobState.PENDING: (Rule.EDGES, "before it was released"),
 }
@@ -198,7 +198,7 @@ def _settled(event: Event, life: Life, docket: Findings) -> Change:
     elif state in ENDED:
         _accuse_end(event, life, docket)
     elif state is not None:
-        story = f"{event.type} is told of job {event.job_id}, which nobody had in hand ({state})"
+        story = f"{event.type} was logged for job {event.job_id}, which no worker held ({state})"
         docket.accuse(Rule.HOLDER, event.job_id, (life.last, event.id), story)
     _become(event, life, docket)
     if event.type == "job.retrying":
@@ -253,7 +253,7 @@ def _cleared(event: Event, life: Life, docket: Findings) -> Change:
 def _progressed(event: Event, life: Life, docket: Findings) -> Change:
     docket.cases[Rule.HOLDER] += 1
     if life.state is not None and life.state not in LEASED:
-        story = f"{event.type} is told of job {event.job_id}, which nobody had in hand"
+        story = f"{event.type} was logged for job {event.job_id}, which no worker held"
         docket.accuse(Rule.HOLDER, event.job_id, (life.last, event.id), f"{story} ({life.state})")
     elif event.type == "job.phase_completed":
         _judge_attempt(event, life, docket)
@@ -276,7 +276,7 @@ def _judge_phase(event: Event, life: Life, docket: Findings) -> None:
 def _delivered(event: Event, life: Life, docket: Findings) -> Change:
     docket.cases[Rule.WEBHOOKS] += 1
     if not life.has_ended:
-        story = f"{event.type} is told of job {event.job_id}, which has not ended yet"
+        story = f"{event.type} was logged for job {event.job_id}, which has not ended yet"
         docket.accuse(Rule.WEBHOOKS, event.job_id, (life.last, event.id), story)
     return Change.TOLD
 
@@ -307,19 +307,21 @@ def _judge_attempt(event: Event, life: Life, docket: Findings) -> None:
     if life.attempt is None or attempt == life.attempt:
         return
     story = (
-        f"{event.type} is told of attempt {attempt} of job {event.job_id} while attempt"
-        f" {life.attempt} was in hand"
+        f"{event.type} was logged for attempt {attempt} of job {event.job_id} while attempt"
+        f" {life.attempt} was running"
     )
     docket.accuse(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
 
 
 def _accuse_end(event: Event, life: Life, docket: Findings) -> None:
-    story = f"{event.type} is told of job {event.job_id}, which had ended before ({life.state})"
+    story = (
+        f"{event.type} was logged for job {event.job_id}, which had already ended ({life.state})"
+    )
     docket.accuse(Rule.ENDS, event.job_id, (life.last, event.id), story)
 
 
 def _accuse_edge(event: Event, life: Life, docket: Findings) -> None:
-    story = f"{event.type} is told of job {event.job_id}, which was {life.state}"
+    story = f"{event.type} was logged for job {event.job_id}, which was {life.state}"
     docket.accuse(Rule.EDGES, event.job_id, (life.last, event.id), story)
 
 

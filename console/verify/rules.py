@@ -37,62 +37,61 @@ class RuleText(NamedTuple):
     advice: str
 
 
-_BY_HAND = "has somebody changed rows by hand, or restored a part of the database?"
-_REPORT = "keep the log (`musterd events --since 0 --json`) and report it: musterd is at fault"
+_BY_HAND = "were rows changed by hand, or part of the database restored?"
+_REPORT = "save the log (`musterd events --since 0 --json`) and report it: a bug in musterd"
 
 TEXTS: dict[Rule, RuleText] = {
     Rule.LOG: RuleText(
-        "positions follow each other: none is missing, doubled or out of turn",
+        "positions are consecutive: none is missing, repeated or out of order",
         f"{_BY_HAND} A file must hold the whole log: write it without --type, --job, --kind",
     ),
     Rule.MADE: RuleText(
-        "what is told of is a job that was made once and is still there",
+        "every event is about a job that was made once and still exists",
         f"{_BY_HAND} Jobs must be deleted by retention, never by SQL",
     ),
-    Rule.EDGES: RuleText("a job goes only from a state to one that may follow it", _REPORT),
+    Rule.EDGES: RuleText("a job only changes to a state that may follow its last one", _REPORT),
     Rule.ONE_HAND: RuleText(
-        "a job is in one hand at a time",
+        "one worker at a time holds a job",
         "stop all nodes but one until it is known why; the work of that job may have been done"
         f" twice; {_REPORT}",
     ),
     Rule.ATTEMPTS: RuleText("attempts are counted one by one", _BY_HAND),
     Rule.HOLDER: RuleText(
-        "of an attempt only its holder tells, while it is in hand",
-        f"somebody writes without the token of the claim; {_REPORT}",
+        "only the holder of an attempt reports on it, while it holds it",
+        f"something writes without the claim's token; {_REPORT}",
     ),
     Rule.ENDS: RuleText("a job ends once, and stays as it ended", _BY_HAND),
     Rule.CANCELED: RuleText("a canceled job does not start", _BY_HAND),
     Rule.DUE: RuleText(
-        "no job is tried again before it is due",
+        "no job is retried before it is due",
         f"{_BY_HAND} Or the store's clock was set back: `musterd doctor`",
     ),
     Rule.TARGET: RuleText(
-        "who has a target has it alone, from its claim to its end",
+        "a job has its target to itself, from its claim to its end",
         "jobs of this target may have run at once: look at what they did",
     ),
     Rule.HALTED: RuleText(
-        "of a target that is halted no further job is claimed",
+        "no further job of a halted target is claimed",
         "jobs of this target may have run out of order: look at what they did",
     ),
-    Rule.DRAINING: RuleText("a node that drains claims nothing more", _REPORT),
+    Rule.DRAINING: RuleText("a draining node claims nothing more", _REPORT),
     Rule.PHASES: RuleText(
-        "a phase that has finished is not run again",
+        "a finished phase is not run again",
         "were the phases of this kind changed, and changed back, while the job waited? Then all"
         " is well",
     ),
-    Rule.WEBHOOKS: RuleText("of a job that has not ended no end is told to anybody", _REPORT),
+    Rule.WEBHOOKS: RuleText("no webhook reports the end of an unfinished job", _REPORT),
     Rule.DELETED: RuleText(
-        "only a job that has ended goes stale, and only a stale one is deleted; none that halts"
-        " its target",
+        "only finished jobs go stale, only stale ones are deleted, and none that halts its target",
         _BY_HAND,
     ),
     Rule.TABLE: RuleText(
-        "the table has each job as the log tells it",
+        "the table has each job as the log describes it",
         f"{_BY_HAND} `musterd job ID` shows what the table has, `musterd events --job ID` what"
         " was told",
     ),
     Rule.COUNTS: RuleText(
-        "the counts are those of the table, and those that the log tells",
+        "the counts match the table and the log",
         f"{_BY_HAND} The counts feed `musterd status`, metrics and scaling",
     ),
 }

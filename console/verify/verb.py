@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 EVENTS_AT_ONCE = 5_000  # events judged at once
-NEEDS_STORE = "a file tells nothing of it"
+NEEDS_STORE = "needs the store"
 
 
 @click.command(cls=Verb)
@@ -26,17 +26,17 @@ NEEDS_STORE = "a file tells nothing of it"
     "source",
     type=click.File(encoding="utf-8", errors="replace"),
     metavar="FILE|-",
-    help="A log as `musterd events --since 0 --json` writes it, in place of the store.",
+    help="Read a log from `musterd events --since 0 --json` instead of the store.",
 )
 @click.option(
-    "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only what is newer."
+    "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only newer events."
 )
 @click.pass_context
 def verify(context: click.Context, /, source: TextIO | None, since: Since | None) -> None:
-    """Check that the log of events, the jobs and the counts tell one lawful story.
+    """Check that the log of events, the jobs and the counts are consistent.
 
-    Works while daemons run, and disturbs nobody. Exits 0 if all holds, 1 if a rule is violated, 69
-    if the store cannot be reached.
+    Works while daemons run, without disturbing them. Exits 0 if all rules hold, 1 if one is
+    violated, 69 if the store cannot be reached.
     """
     from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
 
@@ -79,7 +79,7 @@ def _verify_file(source: TextIO, judge: Judge, tenant: str | None, since: Since 
     from musterd.console.verify.rules import Rule
 
     if not (since is None or isinstance(since, int)):
-        raise click.UsageError("of a file --since takes a position only")
+        raise click.UsageError("with a file, --since takes a position only")
     judge.start_behind(since or 0)
     events = (one for one in events_of(source, tenant) if one.id > (since or 0))
     try:

@@ -149,7 +149,7 @@ async def test_it_pauses_a_job_and_the_queue(engine: Engine, driver: Driver, des
     assert (await engine.counts()).paused_by == "me@here"
     await desk.type("P", "y")
     assert (await engine.counts()).paused_at is None
-    assert driver.state.message == "the queue goes on"
+    assert driver.state.message == "the queue is resumed"
     await desk.type("q")
 
 

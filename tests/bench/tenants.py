@@ -20,7 +20,7 @@ SETTLE_SECONDS = 45.0  # a rest begins half a minute after the last thing happen
 
 
 def idle_postgres(server: PostgresServer, seconds: float = 15.0) -> tuple[Idle, int]:
-    """With each tenant in a schema of its own; and how many connections that takes."""
+    """With each tenant in its own schema; and how many connections that takes."""
     dsn = server.create_database("tenants")
     last = f"select to_regclass('musterd_t{TENANTS - 1}.job_rows') is not null"
     with daemon(dsn, _sets()) as process_id, psycopg.connect(dsn, autocommit=True) as conn:

@@ -45,7 +45,7 @@ def test_every_view_is_reached_by_clicking(page: Page, site: Site) -> None:
     expect(page).to_have_url(re.compile(r"/ui/jobs\?state=pending$"))
     page.get_by_label("Tenant").fill("acme")
     page.get_by_role("button", name="Go").click()
-    expect(page.locator("main")).to_contain_text("no job fits")
+    expect(page.locator("main")).to_contain_text("no job matches")
 
 
 def test_an_open_overview_shows_within_a_second_what_happens(page: Page, site: Site) -> None:
@@ -104,7 +104,7 @@ def test_many_jobs_are_canceled_after_a_question(page: Page, site: Site) -> None
     expect(page.locator(".notice")).to_have_text("2 jobs canceled.")
     expect(page.get_by_role("textbox", name="Target")).to_have_value("bulk")
     expect(page.get_by_role("checkbox", name="pending")).to_be_checked()
-    page.get_by_label("all jobs that fit the filter").check()
+    page.get_by_label("all jobs that match the filter").check()
     page.get_by_role("button", name="Release").click()
     expect(page.locator("h1")).to_have_text("Release 1 job?")
     page.get_by_role("link", name="No, go back").click()
@@ -147,7 +147,7 @@ def test_nobody_is_kept_out(
             expect(page.locator("h1")).to_be_visible()
             assert faults_for_people(page, *rules) == [], path
         page.goto(f"{site.address}/ui/jobs?state=pending")
-        page.get_by_label("all jobs that fit the filter").check()
+        page.get_by_label("all jobs that match the filter").check()
         page.get_by_role("button", name="Cancel").click()
         assert faults_for_people(page, *rules) == [], "the question"
         page.goto(guarded.address)
@@ -184,14 +184,14 @@ def test_ten_thousand_kinds_and_hostile_texts_do_no_harm(page: Page, site: Site)
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_label("Kind").fill("kind09999")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("main")).to_contain_text("no job fits")
+    expect(page.locator("main")).to_contain_text("no job matches")
 
 
 def test_signing_in_and_out(page: Page, guarded: Site, complaints: Complaints) -> None:
     page.goto(f"{guarded.address}/ui/jobs/1")
     page.get_by_label("Token").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_have_text("No such token.")
+    expect(page.get_by_role("alert")).to_have_text("Unknown token.")
     page.get_by_label("Token").fill(TOKENS["admin"])
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("h1")).to_contain_text("Job 1")
@@ -205,7 +205,7 @@ def test_signing_in_and_out(page: Page, guarded: Site, complaints: Complaints) -
     expect(page.locator("h1")).to_have_text("Nodes and duties")
     page.goto(f"{guarded.address}/ui/jobs/1")
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
-    expect(page.locator("header")).to_contain_text("board (may only look)")
+    expect(page.locator("header")).to_contain_text("board (read-only)")
     # A browser notes every page that came with 401 in its console; nothing else stands there.
     assert [one for one in complaints.said if "401" not in one] == []
     complaints.said.clear()

@@ -144,7 +144,7 @@ async def test_a_job_put_off_since_its_kind_is_unknown_says_that_first(rig: Rig)
     )  # fmt: skip
     await settle(rig.engine, given_back)
     assert await codes(rig, job_id) == ["kind_unknown", "not_due"]
-    assert "put off" in (await ask(rig, job_id)).reasons[1].text
+    assert "postponed" in (await ask(rig, job_id)).reasons[1].text
     await live_node(rig.engine, "south")
     assert await codes(rig, job_id) == ["not_due"]
 

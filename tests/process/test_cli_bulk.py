@@ -37,7 +37,7 @@ def test_first_it_says_what_is_meant_and_then_it_is_done(home: Home) -> None:
     unasked = home.call("cancel", *where)
     assert (unasked.code, unasked.out.splitlines()) == (2, table)
     assert unasked.err == (
-        "musterd: 7 jobs would be told to cancel; nothing was done\n"
+        "musterd: this would cancel 7 jobs; nothing was done\n"
         "  add --yes to do it, or --dry-run to only look\n"
     )
     assert states(home) == {"queued": 10}

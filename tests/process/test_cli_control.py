@@ -40,7 +40,7 @@ def test_what_a_state_does_not_allow_and_what_is_not_there(home: Home) -> None:
 def test_a_key_is_given_to_one_job(home: Home) -> None:
     assert home.call("enqueue", "noop", "--dedup", "k").out == "job 1 queued\n"
     assert home.call("enqueue", "noop", "--dedup", "k").out == (
-        "job 1 has this key already: none made\n"
+        "job 1 already has this key: none was enqueued\n"
     )
     assert home.call("enqueue", "noop", "--dedup", "k", "--json").json["dedup_key"] == "k"
     assert home.call("enqueue", "noop", "--dedup", "k", "--count", "2").code == 2

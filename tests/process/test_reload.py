@@ -48,7 +48,7 @@ def test_the_verb_says_what_came_of_it(site: Site) -> None:
 def test_where_nobody_is_or_somebody_else_nothing_reloads(small: Site, tmp_path: Path) -> None:
     nobody = small.call("reload", "--set", "http.listen=127.0.0.1:9")
     assert (nobody.code, nobody.out) == (69, "")
-    assert "nothing reloads: no daemon answers at 127.0.0.1:9" in nobody.err
+    assert "no reload: no daemon answers at 127.0.0.1:9" in nobody.err
     assert "systemctl reload musterd" in nobody.err
     with small.daemon() as daemon:
         other = Home(tmp_path / "other").call("reload", "--wait", "--set", daemon.listen)

@@ -197,7 +197,7 @@ def test_where_nobody_is_there_is_nothing_to_drain(tmp_path: Path) -> None:
     home = Home(tmp_path / "state")
     done = home.call("drain", "--wait", "--set", "http.listen=127.0.0.1:1")
     assert (done.code, done.out) == (69, "")
-    assert done.err.startswith("musterd: nothing drains: no daemon answers at 127.0.0.1:1")
+    assert done.err.startswith("musterd: no drain: no daemon answers at 127.0.0.1:1")
     assert "musterd run" in done.err
 
 

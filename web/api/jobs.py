@@ -150,7 +150,7 @@ async def resume_of_target(call: Call) -> Response:
     name = _target_name(call)
     record = await existing_job(call)
     if record.target != name:
-        said = f"job {record.id} is none of the target {name!r}"
+        said = f"job {record.id} does not have the target {name!r}"
         raise RequestRefused(HTTPStatus.NOT_FOUND, said)
     return await act(call, Action.RESUME, record.id)
 

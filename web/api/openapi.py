@@ -9,20 +9,20 @@ from musterd.web.api.operation import JSON_TYPE, Operation, Param, Reply, Schema
 from musterd.web.api.schemas import COMPONENTS, TEXT, ref
 from musterd.web.server.answers import PROBLEM_TYPE
 
-ABOUT = "The queue and the node of musterd. Every refusal is a problem (RFC 9457)."
-TOKEN = {"type": "http", "scheme": "bearer", "description": "Asked for where tokens are set."}
+ABOUT = "The queue and the node of musterd. Every error is a problem (RFC 9457)."
+TOKEN = {"type": "http", "scheme": "bearer", "description": "Needed if tokens are configured."}
 
 # What every request may meet, and what those meet that stand behind a token, a store, a query.
 ANYBODY = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.MISDIRECTED_REQUEST: "The Host header names another machine.",
-    HTTPStatus.FORBIDDEN: "A page of another site asks, or the token lacks the scope.",
+    HTTPStatus.FORBIDDEN: "The request comes from a page of another site, or the token lacks the scope.",
 }
-BEHIND_TOKEN = {HTTPStatus.UNAUTHORIZED: "There is no token, or a wrong one."}
+BEHIND_TOKEN = {HTTPStatus.UNAUTHORIZED: "The token is missing or wrong."}
 FOR_PROGRAMS = {
     HTTPStatus.NOT_FOUND: "There is no such tenant.",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "Something in it is invalid; `detail` says what.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The store is away; try again after Retry-After.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Something in the request is invalid; `detail` says what.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The store is not available; try again after Retry-After.",
 }
 HEADERS = {
     HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate",),
@@ -64,7 +64,7 @@ def _described(operation: Operation) -> dict[str, object]:
         "responses": _responses(operation),
     }
     if operation.scope:
-        said["description"] = f"Wants a token with the scope `{operation.scope}`, or `admin`."
+        said["description"] = f"Needs a token with the scope `{operation.scope}`, or `admin`."
     if parameters := [*_places(operation), *map(_query, operation.params)]:
         said["parameters"] = parameters
     if operation.body:

@@ -75,7 +75,7 @@ WANTED: Mapping[str, Schema] = {
     **{option.name: _given(option) for option in OPTIONS},
     "tenant": {
         "type": ["string", "null"], "minLength": 1, "maxLength": NAME_LENGTH_MAX,
-        "description": "Whose queue; the same as ?tenant=.",
+        "description": "The tenant; the same as ?tenant=.",
     },
 }  # fmt: skip
 
@@ -318,7 +318,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "Job": JOB,
     "JobBrief": {
         **BRIEF,
-        "description": "In place of the job, where the store did not answer once more.",
+        "description": "Instead of the job, if the store did not answer a second time.",
     },
     "Jobs": whole_object(jobs=list_of(ref("Job")), next=maybe(TEXT)),
     "Target": whole_object(

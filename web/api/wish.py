@@ -31,7 +31,7 @@ def tenant_asked(body: Mapping[str, object], asked_in_query: str | None) -> str 
     if not isinstance(named, str):
         raise _invalid("tenant: wanted a text")
     if asked_in_query is not None and asked_in_query != named:
-        raise _invalid(f"tenant: found {named!r}, and another one in the address")
+        raise _invalid(f"tenant: found {named!r}, and another one in the URL")
     return named
 
 

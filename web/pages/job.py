@@ -79,7 +79,7 @@ def parts_of(frame: Frame, seen: JobDetails) -> Mapping[str, Html]:
     return {
         "where": el("section", _where(frame, seen), class_="card"),
         "why": _why(seen.why),
-        "way": card("Its way (UTC)", timeline(record)),
+        "way": card("Timeline (UTC)", timeline(record)),
         "phases": _phase_table(record.phases) if record.phases else join(),
         "attempts": _attempt_table(record.attempts) if record.attempts else join(),
         "values": _values(record),
@@ -96,7 +96,7 @@ def _where(frame: Frame, seen: JobDetails) -> Html:
             ("State", state_badge(record)),
             ("Progress", _progress(record)),
             ("Attempt", f"{number(record.attempt)}{f' of {number(budget)}' if budget else ''}"),
-            ("Made (UTC)", moment(record.created_at)),
+            ("Created (UTC)", moment(record.created_at)),
             ("Due (UTC)", moment(record.run_at) if record.run_at != record.created_at else None),
             ("Started (UTC)", moment(record.started_at)),
             ("Finished (UTC)", moment(record.finished_at)),
@@ -127,7 +127,7 @@ def _webhook(record: JobRecord) -> Html | str | None:
     hook = record.webhook
     if hook is None:
         return None
-    told = "told" if hook.sent_at else f"not told, tries: {hook.attempts}"
+    told = "delivered" if hook.sent_at else f"not delivered, tries: {hook.attempts}"
     return join(name_text(hook.url), f" ({told})")
 
 
@@ -174,7 +174,7 @@ def _why(why: Why | None) -> Html:
     ]  # fmt: skip
     start = el("p", f"It {band_text(why.start)}.") if why.start is not None else None
     place = el("p", f"In line: {why.position.text}.") if why.position is not None else None
-    return card("Why it stands where it does", el("ol", items, class_="reasons"), place, start)
+    return card("Why it is in this state", el("ol", items, class_="reasons"), place, start)
 
 
 def _phase_table(phases: Sequence[PhaseRecord]) -> Html:
@@ -205,7 +205,7 @@ def _attempt_table(attempts: Sequence[AttemptRecord]) -> Html:
     rows = [
         row(
             number(one.attempt),
-            badge("under way", "running") if one.outcome is None else badge(one.outcome.value),
+            badge("running") if one.outcome is None else badge(one.outcome.value),
             name_text(_by(one)),
             moment(one.started_at),
             span(one.started_at, one.finished_at),
@@ -256,7 +256,7 @@ def _value(text: str, about: str) -> Html:
     rest = len(shown) - VALUE_CHARACTERS_MAX
     if rest <= 0:
         return _pre(shown, about)
-    more = el("p", f"… and {count_text(rest)} more characters: the API has all", class_="dim")
+    more = el("p", f"… and {count_text(rest)} more characters: the API has them all", class_="dim")
     return join(_pre(shown[:VALUE_CHARACTERS_MAX], about), more)
 
 
@@ -313,7 +313,7 @@ def steps_of(record: JobRecord) -> list[Step]:
 
 
 def _steps(record: JobRecord) -> Iterator[Step]:
-    yield Step(record.created_at, 0, "made", "made")
+    yield Step(record.created_at, 0, "made", "created")
     waits = record.state in (JobState.QUEUED, JobState.PENDING)
     if waits and record.run_at > record.created_at:
         yield Step(record.run_at, 1, "queued", "due")
@@ -325,7 +325,7 @@ def _steps(record: JobRecord) -> Iterator[Step]:
                 phase.finished_at, PHASE, "phase", f"phase {phase.name}: {phase.state.value}"
             )
     if record.requested_at is not None and record.request is not None:
-        yield Step(record.requested_at, 3, "asked", f"{record.request} asked for")
+        yield Step(record.requested_at, 3, "asked", f"{record.request} requested")
     if record.finished_at is not None and record.state in ENDED and not _is_in_last_attempt(record):
         reason = f": {record.reason}" if record.reason else ""
         yield Step(record.finished_at, 5, record.state.value, f"{record.state.value}{reason}")
@@ -361,8 +361,8 @@ def _attempt_steps(attempt: AttemptRecord) -> Iterator[Step]:
 
 def _afterwards(record: JobRecord) -> Iterator[Step]:
     if record.cleared_at is not None:
-        yield Step(record.cleared_at, 6, "cleared", "cleared: somebody has seen to it")
+        yield Step(record.cleared_at, 6, "cleared", "marked as dealt with")
     if record.webhook is not None and record.webhook.sent_at is not None:
-        yield Step(record.webhook.sent_at, 7, "told", "its webhook was delivered")
+        yield Step(record.webhook.sent_at, 7, "told", "webhook delivered")
     if record.stale_at is not None:
         yield Step(record.stale_at, 8, "stale", "went stale")

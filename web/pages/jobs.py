@@ -106,7 +106,7 @@ def _filter(frame: Frame, seen: JobList) -> Html:
         el("fieldset", el("legend", "State"), states, class_="chips"),
         el("div", _field("kind", "Kind", seen.which.kind, "kinds"),
             _field("target", "Target", seen.which.target), button("Filter"),
-            link(frame.at("/ui/jobs"), "No filter"), class_="inline"),
+            link(frame.at("/ui/jobs"), "Clear filter"), class_="inline"),
         el("datalist", listed, id="kinds"),
         frame.hidden_tenant(),
         method="get", action="/ui/jobs", class_="card filter",
@@ -123,14 +123,14 @@ def _list(frame: Frame, seen: JobList) -> Html:
         words = "the store does not answer, or takes too long: try again, or ask for fewer jobs"
         return notice(words, "ill")
     if not seen.records:
-        return el("p", f"no job fits: {seen.which.words}", class_="card dim")
+        return el("p", f"no job matches: {seen.which.words}", class_="card dim")
     rows = [_row(frame, record) for record in seen.records]
     heads: list[Content] = [
         "job",
         "state",
         "kind",
         "target",
-        "made (UTC)",
+        "created (UTC)",
         "ran",
         "attempt",
         "note",
@@ -150,7 +150,7 @@ def _actions() -> Html:
     choices = [
         el("label", el("input", type="radio", name="which", value=value, checked=value == "these"),
             label)
-        for value, label in (("these", "the chosen jobs"), ("all", "all jobs that fit the filter"))
+        for value, label in (("these", "the chosen jobs"), ("all", "all jobs that match the filter"))
     ]  # fmt: skip
     acts = [
         button(action.value.capitalize(), name="action", value=action.value,
@@ -181,7 +181,7 @@ def _row(frame: Frame, record: JobRecord) -> Html:
 
 
 def state_badge(record: JobRecord) -> Html:
-    asked = f" · {record.request} asked for" if record.request and record.state in LEASED else ""
+    asked = f" · {record.request} requested" if record.request and record.state in LEASED else ""
     cleared = " · cleared" if record.cleared_at else ""
     return join(badge(record.state.value), el("span", asked, cleared, class_="dim"))
 
@@ -249,15 +249,15 @@ def _how_many(asked: Question) -> str:
 
 def _affected(asked: Question) -> Html:
     wanted = " or ".join(state.value for state in states_for(asked.action))
-    law = el("p", f"Only jobs that are {wanted} can be told to {asked.action.value}; ",
-        "what changes meanwhile is left out.", class_="dim")  # fmt: skip
+    law = el("p", f"Only jobs that are {wanted} can be {PAST[asked.action]}; ",
+        "jobs that change meanwhile are left out.", class_="dim")  # fmt: skip
     if asked.found is None:
         return join(el("p", _id_list(asked.ids)), law)
     groups = asked.found.groups
     rows = [row(badge(one.state.value), name_text(one.kind), number(one.count),
         ", ".join(map(str, one.ids))) for one in groups[:GROUPS_SHOWN]]  # fmt: skip
     heads = ("state", "kind", "jobs", "the first")
-    listed = table("What fits", heads, rows, left_out(len(rows), len(groups), "group"))
+    listed = table("Matching jobs", heads, rows, left_out(len(rows), len(groups), "group"))
     return join(el("p", f"Filter: {asked.which.words}"), listed if rows else None, law)
 
 
@@ -301,7 +301,7 @@ def unfinished(frame: Frame, rest: Unfinished) -> View:
         hidden("until", asked.until_id), hidden("after", rest.after_id),
         asked.which.fields(), frame.hidden_tenant(),
         el("div", button("Go on", mood="first"),
-            link(frame.at("/ui/jobs", **asked.which.query), "Leave it there", class_="button"),
+            link(frame.at("/ui/jobs", **asked.which.query), "Stop here", class_="button"),
             class_="inline"),
         method="post", action="/ui/jobs/act", class_="card ask",
     )  # fmt: skip

@@ -200,7 +200,7 @@ def _tenant_field(frame: Frame, view: View) -> Html | None:
 def _who(frame: Frame) -> Html | None:
     if not frame.holder:
         return None
-    may = "" if frame.may_act else " (may only look)"
+    may = "" if frame.may_act else " (read-only)"
     return el(
         "form",
         el("span", f"{cut(frame.holder, NAME_WIDTH)}{may}", class_="dim"),
@@ -223,7 +223,7 @@ def _footer(frame: Frame) -> Html:
 def sign_in_view(after: str, *, wrong: bool = False) -> View:
     """`after`: where to go then, if it is a place of ours."""
     after = after_sign_in(after)
-    said = el("p", "No such token.", class_="notice ill", role="alert") if wrong else None
+    said = el("p", "Unknown token.", class_="notice ill", role="alert") if wrong else None
     form = el(
         "form",
         hidden("next", after),
@@ -240,7 +240,7 @@ def sign_in_view(after: str, *, wrong: bool = False) -> View:
         class_="card ask",
     )  # fmt: skip
     # A browser that comes by a link of another site leaves the cookie behind, once.
-    again = el("p", link(after, "I am signed in already"), class_="dim")
+    again = el("p", link(after, "I am already signed in"), class_="dim")
     return View("", "Sign in", (el("h1", "Sign in"), said, form, again))
 
 

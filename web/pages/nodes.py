@@ -68,11 +68,11 @@ def _nodes(frame: Frame, found: Sequence[NodeRecord] | None) -> Html:
     warned = [notice(cut(text, WARNING_WIDTH), "warn") for text in warnings(found)]
     rows = [_node(frame, node) for node in found[:NODES_SHOWN]]
     heads = (
-        "node", "state", "last sign of life", "busy", "workers", "at most", "load", "version",
+        "node", "state", "last seen", "busy", "workers", "at most", "load", "version",
         "configuration", "started (UTC)",
     )  # fmt: skip
     if not rows:
-        return join(warned, el("p", "no node has told of itself yet", class_="dim"))
+        return join(warned, el("p", "no node has reported yet", class_="dim"))
     more = left_out(len(rows), len(found), "node")
     return join(warned, table("Nodes of this store, the oldest first", heads, rows, more))
 
@@ -99,10 +99,10 @@ def _duties(found: Sequence[DutyRecord] | None) -> Content:
     if found is None:
         return notice(NO_ANSWER, "ill")
     if not found:
-        return el("p", "nobody has taken a duty yet", class_="dim")
+        return el("p", "no duty has been taken yet", class_="dim")
     rows = [_duty(one) for one in found]
     heads = ("duty", "node", "for", "last run", "runs", "items", "errors", "last error")
-    return table("Who does which duty for all nodes", heads, rows)
+    return table("Duties, and the node that has each", heads, rows)
 
 
 def _duty(one: DutyRecord) -> Html:

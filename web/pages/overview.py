@@ -74,7 +74,7 @@ def overview(frame: Frame, seen: OverviewData) -> View:
         el(
             "div",
             card("Jobs", regions(parts, "states")),
-            card("Why this crew", regions(parts, "decisions")),
+            card("Why this crew size", regions(parts, "decisions")),
             class_="pair",
         ),
         card("At work on this node", regions(parts, "workers")),
@@ -143,10 +143,10 @@ def _tiles(seen: OverviewData) -> Mapping[str, Html]:
         "depth-trend": _drawn(trend.depth, "jobs waiting", count_text),
         "oldest-now": _now(oldest if counts and counts.due else NOTHING, "since its due time"),
         "oldest-trend": _drawn(trend.oldest, "longest wait", duration_text),
-        "arriving-now": _now(_rate(come), "a second, enqueued"),
-        "arriving-trend": _drawn(trend.arriving, "jobs in a second", _rate),
-        "leaving-now": _now(_rate(gone), "a second, ended"),
-        "leaving-trend": _drawn(trend.leaving, "jobs out a second", _rate),
+        "arriving-now": _now(_rate(come), "per second, enqueued"),
+        "arriving-trend": _drawn(trend.arriving, "jobs in per second", _rate),
+        "leaving-now": _now(_rate(gone), "per second, finished"),
+        "leaving-trend": _drawn(trend.leaving, "jobs out per second", _rate),
         "crew-now": _crew(seen),
         "crew-trend": _drawn(trend.busy, "busy workers", count_text, trend.desired),
     }
@@ -212,7 +212,7 @@ def _share(share: float) -> Html:
 def _workers(frame: Frame, workers: Sequence[WorkerView]) -> Html:
     busy = [worker for worker in workers if worker.job_id is not None]
     if not busy:
-        return el("p", "nobody is busy", class_="dim")
+        return el("p", "no worker is busy", class_="dim")
     longest = sorted(busy, key=lambda worker: -worker.busy_seconds)[:WORKERS_SHOWN]
     rows = [
         row(

@@ -62,7 +62,7 @@ def _now(seen: ScalingData) -> Html:
 def _journal(decisions: Sequence[Decision]) -> Html:
     found = stretches(decisions)
     if not found:
-        return el("p", "nothing was decided yet", class_="dim")
+        return el("p", "no decision has been made yet", class_="dim")
     rows = [_line(one) for one in found[:LINES_SHOWN]]
     heads = ("at (UTC)", "done", "crew", "seen", "limited by")
     more = left_out(len(rows), len(found), "earlier line")
@@ -86,7 +86,7 @@ def _done(one: Stretch) -> Html:
     if one.looks == 1:
         return el("strong", words) if words != "no change" else join(words)
     lasted = duration_text(max(0.0, one.last.at - one.first.at))
-    return el("span", f"{words} for {lasted}, {plural(one.looks, 'look')}", class_="dim")
+    return el("span", f"{words} for {lasted}, {plural(one.looks, 'decision')}", class_="dim")
 
 
 LIMITS = {
@@ -96,8 +96,8 @@ LIMITS = {
     "max_running": "no more jobs may run at once",
     "up_cooldown": "it has just grown: the next step waits for its cooldown",
     "down_cooldown": "it has just shrunk: the next step waits for its cooldown",
-    "stabilization": "it was needed a moment ago: it shrinks when that has passed",
-    "busy": "workers leave when their jobs have ended",
+    "stabilization": "it was needed a moment ago: it shrinks once that is past",
+    "busy": "workers leave when their jobs end",
     "no_observation": "the queue could not be observed: it stays as it is",
 }
 
@@ -110,7 +110,7 @@ def limit_words(limited_by: str | None) -> str:
 def reason_words(decision: Decision | None) -> str:
     """Why the crew has the size it has."""
     if decision is None:
-        return "nothing was decided yet"
+        return "no decision has been made yet"
     if decision.due is None:
         return LIMITS["no_observation"]
     return _sentence(_observed(decision), limit_words(decision.limited_by))
@@ -167,7 +167,7 @@ def _observed(decision: Decision) -> str:
         words += f" ({count_text(decision.share)} of them for this node)"
     words += f", {count_text(decision.busy)} running"
     wish = decision.raw_wish
-    return words if wish is None else f"{words}: {plural(wish, 'worker')} wished for"
+    return words if wish is None else f"{words}: {plural(wish, 'worker')} wanted"
 
 
 def _sentence(*parts: str) -> str:

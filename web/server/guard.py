@@ -62,7 +62,7 @@ class Guard:
         refusal = self._refusal(scope["method"], place, headers)
         if scope["http_version"] not in HTTP_VERSIONS:
             # The server would upgrade to HTTP/2, where many requests share one connection's bounds.
-            refusal = problem(HTTPStatus.BAD_REQUEST, "speak HTTP/1.1 here")
+            refusal = problem(HTTPStatus.BAD_REQUEST, "use HTTP/1.1")
         holder = self._holder(headers)
         scope = {
             **scope, "path": path, "root_path": "", HOLDER: holder or NO_RIGHTS,
@@ -88,12 +88,12 @@ class Guard:
     def _refusal(self, method: str, place: str, headers: Headers) -> Response | None:
         if not self._knows_host(headers.get("host")):
             return problem(
-                HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost, or for the host of http.listen"
+                HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost, or the host of http.listen"
             )
         if place.partition("?")[0] not in OPEN_PATHS and self._holder(headers) is None:
             return self._unknown(method, place, headers)
         if method not in READING_METHODS and not _is_own_page(headers, self.keys):
-            return problem(HTTPStatus.FORBIDDEN, "a page of another site must not change anything")
+            return problem(HTTPStatus.FORBIDDEN, "a page of another site may not change anything")
         if int(headers.get("content-length", 0)) > (most := self.body_bytes_max()):
             return too_large(most).answer()
         return None

@@ -149,7 +149,7 @@ class WholeBudget(Invariant, name="S10", says=SAYS, needs={"claims", "clients", 
 class PhasesOnce(
     Invariant,
     name="M1",
-    says="a phase that has finished is not run again",
+    says="a finished phase is not run again",
     needs={"claims", "handlers"},
 ):
     _finished: dict[tuple[int, str], tuple[Op, int]] = field(

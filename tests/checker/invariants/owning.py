@@ -10,7 +10,7 @@ from tests.checker.invariant import Invariant
 ENDING = frozenset({"settle", "give_back"})
 
 
-class OneOwner(Invariant, name="S4", says="a job is in one hand at a time", needs={"claims"}):
+class OneOwner(Invariant, name="S4", says="one worker at a time holds a job", needs={"claims"}):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         holder = job.claim

@@ -9,7 +9,7 @@ from tests.checker.invariant import Invariant
 from tests.checker.seen import SETTLES, Seen, data_of, is_lost
 
 
-class OneOwnerSeen(Invariant, name="S4", says="a job is in one hand at a time", needs={"events"}):
+class OneOwnerSeen(Invariant, name="S4", says="one worker at a time holds a job", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.is_claim(record):
             return

@@ -61,17 +61,15 @@ def test_a_rate_needs_jobs_and_time() -> None:
 
 def test_people_read_figures_and_circumstances() -> None:
     lines = report_lines(ORDER, whole(), MACHINE)
-    assert lines[0] == (
-        "PostgreSQL 16.4, postgresql db/shop, in a schema of its own, through a pooler"
-    )
-    assert lines[1].endswith("by a measurement that was killed: schema musterd_bench_00000000")
+    assert lines[0] == ("PostgreSQL 16.4, postgresql db/shop, in its own schema, through a pooler")
+    assert lines[1].endswith("a killed measurement had left: schema musterd_bench_00000000")
     assert lines[2].startswith("LEFT BEHIND")
     assert lines[3] == "8 workers in this process, 2 cores, musterd 0.1.0, Python 3.11.7"
     shown = [" ".join(line.split()) for line in lines[6:11]]
     assert shown == [
-        "enqueued 200,000 jobs/s 10,000 jobs by one client, up to 5,000 in a call",
-        "done 25,000 jobs/s 10,000 jobs that do nothing, from the first claim to the last end",
-        "pick-up p50 20 ms 200 single jobs, from commit to begin",
+        "enqueued 200,000 jobs/s 10,000 jobs by one client, up to 5,000 per call",
+        "done 25,000 jobs/s 10,000 jobs that do nothing, from the first claim to the last result",
+        "pick-up p50 20 ms 200 single jobs, from commit to start",
         "pick-up p99 20 ms",
         "pick-up max 1.5 s",
     ]
@@ -102,7 +100,7 @@ def test_what_was_not_measured_is_said_to_be_so() -> None:
 
 def test_a_cut_says_why_and_how_far_it_came() -> None:
     found = Findings(stage="doing", enqueued=10_000, done=1_234, cut="time")
-    far = "10,000 of 10,000 enqueued, 1,234 of 10,000 done, 0 of 200 single ones picked up"
+    far = "10,000 of 10,000 enqueued, 1,234 of 10,000 done, 0 of 200 single jobs picked up"
     assert cut_text(ORDER, found) == f"cut short after 2 m, while doing: {far}"
     assert progress_text(ORDER, found) == f"doing · {far}"
     found.cut = "signal"

@@ -114,11 +114,11 @@ def test_however_much_is_wrong_it_stays_one_screen() -> None:
         ),
         (
             {"troubles": Troubles(0, (), None, None, None, 2)},
-            "LATE    2 leases have run out, and no node ends them: `musterd duties`",
+            "LATE    2 leases have expired, and no node ends them: `musterd duties`",
         ),
         (
             {"troubles": Troubles(0, (), 7, "video", 30_000.0, 0)},
-            "LONG    job 7 (video) runs for 8 h 20 m: `musterd job 7`",
+            "LONG    job 7 (video) has run for 8 h 20 m: `musterd job 7`",
         ),
         (
             {
@@ -127,12 +127,12 @@ def test_however_much_is_wrong_it_stays_one_screen() -> None:
                     attrs.evolve(NODE, id=UUID(int=2), name="south", silent_seconds=99.0),
                 ]
             },
-            "SILENT  south: died without a word; its jobs come back by themselves",
+            "SILENT  south: died without notice; its jobs are queued again by themselves",
         ),
         ({"nodes": []}, "NOBODY  4 due and no node is alive: `musterd run`"),
         (
             {"duties": [duty("reaping", None), duty("events", "north")]},
-            "DUTIES  nobody does reaping: `musterd duties`",
+            "DUTIES  no node has reaping: `musterd duties`",
         ),
     ],
 )
@@ -144,13 +144,13 @@ def test_a_configuration_that_was_refused_is_a_remark() -> None:
     faults = ("musterd.toml:3: workers.max_cuont: unknown key", "another")
     found = seen(asked(), node=node("default", reload_faults=faults))
     (told,) = [line for line in shown(found) if "REFUSED" in line]
-    assert "max_cuont: unknown key and 1 more; mend it, then `musterd reload --wait`" in told
+    assert "max_cuont: unknown key and 1 more; fix it, then `musterd reload --wait`" in told
 
 
 def test_a_full_crew_and_late_jobs_are_a_remark() -> None:
     full = {"store_trouble": None, "idle": 0, "busy": 8, "max_count": 8}
     late = asked(counts=counts(oldest_due_seconds=61.0))
-    assert remarks(late, None, full)[0].startswith("FULL    the crew is at its most")
+    assert remarks(late, None, full)[0].startswith("FULL    the crew is at its maximum")
     assert remarks(asked(), None, full) == []
 
 

@@ -116,7 +116,7 @@ def test_a_silent_daemon_and_a_paused_queue_are_said() -> None:
     lines = shown(state)
     assert lines[1] == "NOT healthy: no daemon answers at x; start one with `musterd run`"
     assert lines[2].startswith("queue  PAUSED by me · 4 due")
-    assert lines[3] == "crew   no daemon of this machine serves this queue"
+    assert lines[3] == "crew   no daemon on this machine serves this queue"
 
 
 def test_rates_count_what_came_and_what_ended() -> None:
@@ -198,8 +198,8 @@ def test_words_of_a_filter_stand_anywhere_in_a_row() -> None:
     ("typed", "said"),
     [
         ("state=faild", "there is no state 'faild': did you mean failed?"),
-        ("knd=x", "knd= is not known"),
-        ("kind=", "kind= names nothing"),
+        ("knd=x", "knd= is unknown"),
+        ("kind=", "kind= needs a value"),
         ("state=", "there is no state ''"),
     ],
 )

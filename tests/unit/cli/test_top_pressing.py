@@ -123,7 +123,7 @@ def test_a_filter_is_typed_and_looked_for_at_once() -> None:
 def test_a_wrong_filter_stays_to_be_mended() -> None:
     state, wishes = after(scene(), "/", *"knd=x", "enter")
     assert (state.mode, state.typed, wishes) == ("filter", "knd=x", [])
-    assert "knd= is not known" in state.message
+    assert "knd= is unknown" in state.message
 
 
 def test_panels_are_asked_for_scrolled_and_left() -> None:

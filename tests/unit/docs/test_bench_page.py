@@ -36,7 +36,7 @@ def test_its_bounds() -> None:
         assert rows[name].endswith(f"1 to {count_text(most)}")
     assert (verb.WITHIN_SECONDS_MIN, verb.WITHIN_SECONDS_MAX) == (1, 3600)
     assert rows["--within"].endswith("1s to 1h")
-    assert f"{count_text(BATCH)} jobs in a call" in PAGE
+    assert f"{count_text(BATCH)} jobs per call" in PAGE
     assert f"`{PREFIX}`" in PAGE
 
 

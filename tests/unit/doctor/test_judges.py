@@ -124,11 +124,11 @@ class TestMachine:
     def test_permissions(self) -> None:
         given = machine.GivenFile("/etc/musterd/token", "http.token_file", 0o600, True)
         assert worst(machine.judge_permissions([given])) == "ok"
-        assert "everybody may read" in said(
+        assert "everyone can read" in said(
             machine.judge_permissions([attrs.evolve(given, mode=0o644)])
         )
         open_to_all = attrs.evolve(given, mode=0o622, is_secret=False)
-        assert "written by everybody" in said(machine.judge_permissions([open_to_all]))
+        assert "writable by everyone" in said(machine.judge_permissions([open_to_all]))
 
 
 class TestSystemd:

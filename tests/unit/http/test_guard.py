@@ -106,7 +106,7 @@ async def test_an_upgrade_to_http_2_leads_nowhere() -> None:
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4" + b"\0" * 5  # and no settings
     async with serving() as web:
         with trio.fail_after(5):
-            answer = await until_said(web, asked + preface, b"speak HTTP/1.1 here")
+            answer = await until_said(web, asked + preface, b"use HTTP/1.1")
     assert b"healthy" not in answer
 
 

@@ -281,6 +281,6 @@ async def test_a_job_is_resumed_as_one_of_its_target() -> None:
         missing = await web.post("/targets/a%2Fb/jobs/9/resume/")
         right = await web.post("/targets/a%2Fb/jobs/1/resume/")
         twice = await web.post("/targets/a%2Fb/jobs/1/resume")
-    assert (wrong.status, detail(wrong)) == (404, "job 1 is none of the target 'other'")
+    assert (wrong.status, detail(wrong)) == (404, "job 1 does not have the target 'other'")
     assert (missing.status, twice.status) == (404, 409)
     assert (right.status, right.json["state"]) == (200, "queued")

@@ -217,9 +217,9 @@ def test_every_limit_has_its_words() -> None:
     names = {name for one in get_args(Limit) for name in (get_args(one) or (one,))}
     assert set(LIMITS) == names | set(get_args(Bound))
     assert reason_words(decision(limited_by="max")) == (
-        "9 due jobs seen, 3 running: 12 workers wished for; max_count allows no more"
+        "9 due jobs seen, 3 running: 12 workers wanted; max_count allows no more"
     )
-    assert reason_words(None) == "nothing was decided yet"
+    assert reason_words(None) == "no decision has been made yet"
 
 
 def test_looks_that_changed_nothing_are_one_line() -> None:

@@ -75,4 +75,4 @@ async def test_a_body_may_name_the_tenant_and_must_not_contradict_the_address() 
         assert (await web.post("/jobs?tenant=nowhere", body)).status == 404
         answer = await web.post("/jobs?tenant=default", body)
     assert answer.status == 422
-    assert answer.json["detail"] == "tenant: found 'nowhere', and another one in the address"
+    assert answer.json["detail"] == "tenant: found 'nowhere', and another one in the URL"

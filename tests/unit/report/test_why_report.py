@@ -61,7 +61,7 @@ def test_several_reasons_each_with_its_times_and_what_to_do() -> None:
     )
     assert text == (
         "job 7 · report · queued\n"
-        "  it is not yet due  (until 2030-01-01 14:00:00Z, in 2 h)\n"
+        "  it is not due yet  (until 2030-01-01 14:00:00Z, in 2 h)\n"
         "\n"
         "and then:\n"
         "  the queue is paused by anna  (since 2030-01-01 11:58:30Z, 1 m 30 s ago)\n"

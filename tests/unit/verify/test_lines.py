@@ -67,7 +67,7 @@ def test_the_verdict_begins_with_whether_all_holds() -> None:
     assert bad[0] == "NOT ALL HOLDS: 1 violation of 1 rule (3 events, positions 1 to 3)"
     told = bad[-3:]
     assert told[0] == "one hand: job 1, events 2 and 3"
-    assert told[1] == "  job 1 was claimed by node south while it was in hand by node north"
+    assert told[1] == "  job 1 was claimed by node south while it was held by node north"
     assert told[2].startswith("  do: stop all nodes but one")
 
 
