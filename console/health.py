@@ -289,7 +289,7 @@ def _store_remarks(asked: StoreAnswers, crew: Mapping[str, Any] | None) -> Itera
     if is_late and counts.paused_at is None and crew is not None:
         size = crew["idle"] + crew["busy"]
         if size >= crew["max_count"]:
-            yield "FULL    the crew is at its maximum: raise workers.max_count, or start another node"
+            yield "FULL    the crew is at its maximum: raise workers.max_count, or add a node"
 
 
 def _nodes_remarks(asked: StoreAnswers) -> Iterator[str]:

@@ -162,7 +162,7 @@ def _by_limit(seen: Standing) -> Iterator[Reason]:
     what["jobs"] = [one.id for one in holders[:NAMED_MAX]]
     if most is None:
         if seen.job.parked and seen.nodes:
-            text = f"it was parked for a limit of kind {name} that no longer exists, and can be claimed again soon"
+            text = f"it waits for a former limit of kind {name}, and can be claimed again soon"
             yield Reason(Code.KIND_LIMIT, text, what=what)
         return
     if len(holders) + before < most:

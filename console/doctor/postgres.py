@@ -43,7 +43,7 @@ def judge_durability(server: Server) -> list[Finding]:
             advice = f"alter system set {key} = on; select pg_reload_conf()"
             found.append(fail(name, said, f"{key} = on", advice))
     if settings.get("synchronous_commit") == "off":
-        said = "synchronous_commit = off: a crash may lose the latest results, and those jobs run again"
+        said = "synchronous_commit = off: a crash may lose the latest results; their jobs run again"
         advice = f'alter role "{server.role}" reset synchronous_commit, or set it to on'
         found.append(warn(name, said, "on, local, remote_write or remote_apply", advice))
     return found or [ok(name, f"synchronous_commit = {settings.get('synchronous_commit', '?')}")]
@@ -234,7 +234,7 @@ def judge_tables(tables: Sequence[Table]) -> list[Finding]:
             if table.vacuumed_seconds_ago is not None:
                 since = f"vacuumed {duration_text(table.vacuumed_seconds_ago)} ago"
             said = f"{table.name}: {count_text(table.dead_rows)} dead rows, {since}"
-            advice = "see `horizon`: held rows cannot be removed; if nothing holds them, vacuum the table"
+            advice = "see `horizon`: held rows cannot be removed; otherwise vacuum the table"
             found.append(warn(name, said, "fewer dead rows than live ones", advice))
         if table.frozen_age > FROZEN_AGE:
             judged = fail if table.frozen_age > FROZEN_AGE_MAX else warn

@@ -258,8 +258,8 @@ def summary_lines(advice: Advice, rules: ModelSettings) -> Iterator[str]:
     elif advice.recommended.counts.least > advice.present.counts.least:
         interval = duration_text(rules.interval_seconds)
         yield (
-            "No max_count alone reaches the aim: a job that finds no idle worker waits for the next "
-            f"decision, every {interval}. Keep more workers ready, or lower "
+            "No max_count alone reaches the aim: a job that finds no idle worker waits for the"
+            f" next decision, every {interval}. Keep more workers ready, or lower "
             "workers.scale_interval_ms."
         )
 

@@ -16,7 +16,7 @@ TOKEN = {"type": "http", "scheme": "bearer", "description": "Needed if tokens ar
 ANYBODY = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.MISDIRECTED_REQUEST: "The Host header names another machine.",
-    HTTPStatus.FORBIDDEN: "The request comes from a page of another site, or the token lacks the scope.",
+    HTTPStatus.FORBIDDEN: "The token lacks the scope, or another site's page sent the request.",
 }
 BEHIND_TOKEN = {HTTPStatus.UNAUTHORIZED: "The token is missing or wrong."}
 FOR_PROGRAMS = {

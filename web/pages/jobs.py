@@ -150,7 +150,7 @@ def _actions() -> Html:
     choices = [
         el("label", el("input", type="radio", name="which", value=value, checked=value == "these"),
             label)
-        for value, label in (("these", "the chosen jobs"), ("all", "all jobs that match the filter"))
+        for value, label in (("these", "the chosen jobs"), ("all", "all jobs that match"))
     ]  # fmt: skip
     acts = [
         button(action.value.capitalize(), name="action", value=action.value,
