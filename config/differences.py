@@ -1,15 +1,13 @@
 """What differs between two configurations, as values that can be told: secrets masked."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from attrs import Attribute, frozen
 
 from musterd.config.toml_text import plain
+from musterd.config.validators import When
 
-# When a running node goes by the new value: for what it does from now on, with its next look for
-# work, for jobs that start from now on, or only after a restart.
-When = Literal["at once", "next claim", "next job", "restart"]
 Told: TypeAlias = Mapping[str, object]  # JSON, by dotted key
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 import attrs
 from attrs import AttrsInstance, evolve, field, frozen
 
-from musterd.config.differences import Change, Named, When, named_changes, shown
+from musterd.config.differences import Change, Named, named_changes, shown
 from musterd.config.faults import Fault
 from musterd.config.rules import RULES
 from musterd.config.schedules import as_written
@@ -14,44 +14,14 @@ from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, keys,
 from musterd.config.tenant_names import schema_of
 from musterd.config.tenants import TABLE
 from musterd.config.toml_text import toml_text
-
-# When a running node goes by a new value. What stands in neither needs a restart.
-_TABLES: Mapping[str, When] = {
-    "catalog": "next job",
-    "events": "at once",
-    "executor": "next job",
-    "limits": "next job",
-    "retention": "at once",
-    "retry": "next job",
-    "scaling": "at once",
-    "shutdown": "at once",
-    "webhooks": "at once",
-}
-_KEYS: Mapping[str, When] = {
-    "workers.default_count": "at once",
-    "workers.max_count": "at once",
-    "workers.poll_interval_ms": "at once",
-    "workers.scale_interval_ms": "at once",
-    "limits.max_payload_bytes": "at once",
-    "limits.max_payload_depth": "at once",
-    "limits.max_running": "next claim",
-    "limits.claim_batch": "next claim",
-    "limits.claim_ahead_ms": "next claim",
-    "duties.lease_seconds": "at once",
-    "duties.heartbeat_seconds": "at once",
-    "leases.reap_interval_seconds": "at once",
-    "http.token": "at once",
-    "http.token_file": "at once",
-    "http.tokens": "at once",
-    "log.level": "at once",
-}
+from musterd.config.validators import When
 
 T = TypeVar("T", bound=AttrsInstance)
 
 
 def applies(key: str) -> When:
     """When a running node goes by another value of this key (`section.name`)."""
-    return _KEYS.get(key) or _TABLES.get(key.partition(".")[0], "restart")
+    return cast(When, keys()[key].metadata["applies"])
 
 
 LIVE_KEYS = frozenset(key for key in keys() if applies(key) != "restart")

@@ -2,22 +2,22 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
-from attrs import Attribute, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 from musterd.config.faults import Unfit
-from musterd.config.validators import Between
+from musterd.config.validators import Between, Check, setting
 
 ENDED = ("succeeded", "failed", "canceled")
 IN_TABLE = "table"  # the archive that is a table of the store
 
 _HOURS_MAX = 1_000_000
 _HOUR = 3_600
-_IS_TABLE = {"is_table": True}
 _URL_LENGTH_MAX = 2_000
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _HOOK = 'a URL, or "module:function"'
@@ -35,7 +35,8 @@ class Ages:
     delete_after_hours: float | None = _hours()
 
 
-def hook_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
+@partial(Check, 'URL, `"module:function"`')
+def hook_text(text: str) -> None:
     """The text is empty, a URL without secrets, or names a function."""
     if text.startswith(("http://", "https://")):
         _check_hook_url(text)
@@ -43,7 +44,8 @@ def hook_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
         raise Unfit(_HOOK)
 
 
-def archive_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
+@partial(Check, '`"table"`, absolute path, `""`')
+def archive_text(text: str) -> None:
     """The text is empty, names the table, or is the whole path of a file."""
     if text in ("", IN_TABLE):
         return
@@ -56,18 +58,40 @@ def archive_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
 
 @frozen
 class Retention:
-    """What becomes of jobs that have ended; what a state's own table says goes before."""
+    """What becomes of jobs after they end; hours count from the end of the job."""
 
-    stale_after_hours: float = field(validator=Between(0, _HOURS_MAX))
-    delete_after_hours: float = field(validator=Between(0, _HOURS_MAX))
-    succeeded: Ages = field(metadata=_IS_TABLE)
-    failed: Ages = field(metadata=_IS_TABLE)
-    canceled: Ages = field(metadata=_IS_TABLE)
-    interval_seconds: float = field(validator=Between(1, 24 * _HOUR))
-    batch: int = field(validator=Between(1, 1_000))
-    on_stale: str = field(validator=hook_text)
-    on_delete: str = field(validator=hook_text)
-    archive: str = field(validator=archive_text)
+    stale_after_hours: float = setting(
+        "at once",
+        "after this, a job is marked stale and reported; 0 = never",
+        Between(0, _HOURS_MAX),
+    )
+    delete_after_hours: float = setting(
+        "at once",
+        "after this, a job is deleted; 0 = never, and the table grows forever",
+        Between(0, _HOURS_MAX),
+    )
+    succeeded: Ages = setting("at once", "other hours for jobs that succeeded", is_table=True)
+    failed: Ages = setting("at once", "other hours for jobs that failed", is_table=True)
+    canceled: Ages = setting("at once", "other hours for jobs that were canceled", is_table=True)
+    interval_seconds: float = setting(
+        "at once",
+        "time between checks; longer while nothing is due, shorter for short hours",
+        Between(1, 24 * _HOUR),
+    )
+    batch: int = setting(
+        "at once", "most jobs marked or deleted in one transaction", Between(1, 1_000)
+    )
+    on_stale: str = setting(
+        "at once", 'receives each stale job: a URL, or "module:function"', hook_text
+    )
+    on_delete: str = setting(
+        "at once", 'receives each job before it is deleted: a URL, or "module:function"', hook_text
+    )
+    archive: str = setting(
+        "at once",
+        'where jobs are copied before they are deleted: "table", or /path/to/file.jsonl',
+        archive_text,
+    )
 
 
 @frozen

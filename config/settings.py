@@ -1,11 +1,15 @@
-"""The settings: frozen values, one class a table of `default.toml`, where every default stands."""
+"""Every setting: one class for each table of `default.toml`, one `setting` for each key.
+
+The defaults stand in `default.toml`; its comments, the reference and the manual page are made from
+what is declared here (`make reference`).
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast
 
 import attrs
-from attrs import AttrsInstance, field, frozen
+from attrs import AttrsInstance, frozen
 
 from musterd.config.retention import Retention
 from musterd.config.schedules import Schedule
@@ -14,14 +18,16 @@ from musterd.config.validators import (
     POSTGRESQL_SCHEMES,
     STORE_SCHEMES,
     Between,
-    UrlOf,
     file_name,
     listen_text,
     named_file,
     not_empty,
+    program,
     rising,
     schema_name,
+    setting,
     signing_secrets,
+    store_url,
     token_name,
     webhook_url,
 )
@@ -34,138 +40,261 @@ HttpScope = Literal["read", "enqueue", "admin"]  # what the holder of a token ma
 _HOUR = 3_600
 _DAY = 86_400
 _MIB = 1_048_576
-_SECRET_URL = {"mask": mask_url}
-_SECRET = {"mask": mask_all}
+_DERIVED = Between(0.01, _HOUR, special=0)
+_DERIVED_LONG = Between(0.05, _HOUR, special=0)
 
 
 @frozen
 class Workers:
-    """The crew: how many, how often it looks, how long a lease lasts."""
+    """The crew: how many workers, how often they look for work, how long a lease lasts."""
 
-    default_count: int = field(validator=Between(0, 10_000))
-    max_count: int = field(validator=Between(1, 10_000))
-    poll_interval_ms: int = field(validator=Between(1, 60_000))
-    lease_timeout_seconds: float = field(validator=Between(1, _DAY))
-    scale_interval_ms: int = field(validator=Between(1, 3_600_000))
+    default_count: int = setting(
+        "at once", "workers hired at start, and the floor", Between(0, 10_000)
+    )
+    max_count: int = setting("at once", "hard limit (protects the machine)", Between(1, 10_000))
+    poll_interval_ms: int = setting(
+        "at once", "how often an idle worker looks at the queue", Between(1, 60_000)
+    )
+    lease_timeout_seconds: float = setting(
+        "restart", "a lease not renewed for this long is lost", Between(1, _DAY)
+    )
+    scale_interval_ms: int = setting(
+        "at once", "how often a scaling decision is made", Between(1, 3_600_000)
+    )
 
 
 @frozen
 class Store:
-    """Where the queue lives and how long the database may take."""
+    """Where the queue lives, and how long the database may take."""
 
-    url: str = field(validator=UrlOf(STORE_SCHEMES), metadata=_SECRET_URL, repr=mask_url)
-    url_file: str = field(validator=file_name)
-    listen_url: str = field(
-        validator=UrlOf(POSTGRESQL_SCHEMES), metadata=_SECRET_URL, repr=mask_url
+    url: str = setting(
+        "restart",
+        'sqlite:///path or postgresql://...; "" = SQLite in the state directory',
+        store_url(STORE_SCHEMES),
+        mask=mask_url,
     )
-    schema: str = field(validator=schema_name)
-    migrate: bool
-    pool_size: int = field(validator=Between(1, 100))
-    connect_timeout_seconds: float = field(validator=Between(0.1, 600))
-    statement_timeout_seconds: float = field(validator=Between(0.1, _HOUR))
-    lock_timeout_seconds: float = field(validator=Between(0.01, _HOUR))
-    idle_transaction_timeout_seconds: float = field(validator=Between(0.1, _HOUR))
-    reconnect_base_seconds: float = field(validator=Between(0.01, _HOUR))
-    reconnect_max_seconds: float = field(validator=Between(0.01, _HOUR))
+    url_file: str = setting(
+        "restart", "a file that holds the URL; a bare name is a systemd credential", file_name
+    )
+    listen_url: str = setting(
+        "restart",
+        "direct connection for LISTEN, for when `url` goes through a pooler",
+        store_url(POSTGRESQL_SCHEMES),
+        mask=mask_url,
+    )
+    schema: str = setting("restart", "PostgreSQL schema that holds the queue", schema_name)
+    migrate: bool = setting("restart", "whether `run` brings the schema up to date")
+    pool_size: int = setting(
+        "restart", "connections, not counting those for claims, renewals and hints", Between(1, 100)
+    )
+    connect_timeout_seconds: float = setting(
+        "restart", "longest time to open a connection", Between(0.1, 600)
+    )
+    statement_timeout_seconds: float = setting(
+        "restart", "the database cancels a statement that takes longer", Between(0.1, _HOUR)
+    )
+    lock_timeout_seconds: float = setting(
+        "restart", "longest time a statement waits for a lock", Between(0.01, _HOUR)
+    )
+    idle_transaction_timeout_seconds: float = setting(
+        "restart", "the database ends a transaction left open this long", Between(0.1, _HOUR)
+    )
+    reconnect_base_seconds: float = setting(
+        "restart", "first pause before reconnecting; doubles each time", Between(0.01, _HOUR)
+    )
+    reconnect_max_seconds: float = setting(
+        "restart", "longest pause before reconnecting", Between(0.01, _HOUR)
+    )
 
 
 @frozen
 class Scaling:
     """When the crew grows and when it shrinks."""
 
-    policy: Literal["demand", "depth"]
-    up_cooldown_seconds: float = field(validator=Between(0, _DAY))
-    down_cooldown_seconds: float = field(validator=Between(0, _DAY))
-    stabilization_seconds: float = field(validator=Between(0, _DAY))
+    policy: Literal["demand", "depth"] = setting(
+        "at once", "demand: jobs due + running; depth: jobs waiting"
+    )
+    up_cooldown_seconds: float = setting(
+        "at once", "least time between two steps up", Between(0, _DAY)
+    )
+    down_cooldown_seconds: float = setting(
+        "at once", "least time between two steps down", Between(0, _DAY)
+    )
+    stabilization_seconds: float = setting(
+        "at once", "shrink no lower than the largest crew wanted in this window", Between(0, _DAY)
+    )
 
 
 @frozen
 class Leases:
-    """The pace of renewals and of the search for lost leases; 0 = derived (see `lease_plan`)."""
+    """How often leases are renewed and lost ones looked for; 0 = derived from the lease."""
 
-    heartbeat_seconds: float = field(validator=Between(0.05, _HOUR, special=0))
-    request_timeout_seconds: float = field(validator=Between(0.01, _HOUR, special=0))
-    margin_seconds: float = field(validator=Between(0.01, _HOUR, special=0))
-    reap_interval_seconds: float = field(validator=Between(0.05, _HOUR, special=0))
+    heartbeat_seconds: float = setting(
+        "restart", "time between renewals; 0 = 2 s, or 1/6 of a short lease", _DERIVED_LONG
+    )
+    request_timeout_seconds: float = setting(
+        "restart", "longest time for one renewal; 0 = 3/4 of the heartbeat", _DERIVED
+    )
+    margin_seconds: float = setting(
+        "restart",
+        "a worker stops this long before its lease ends; 0 = 1/10 of it, at most 2 s",
+        _DERIVED,
+    )
+    reap_interval_seconds: float = setting(
+        "at once",
+        "time between checks for lost leases; 0 = 1/4 of the lease, at most 1.5 s",
+        _DERIVED_LONG,
+    )
 
 
 @frozen
 class Retry:
-    """How often and after what delay a failed job is tried again."""
+    """How failed jobs are retried; a kind may override each key in [kinds.NAME.retry]."""
 
-    max_retries: int = field(validator=Between(0, 10_000))
-    backoff: Backoff
-    base_seconds: float = field(validator=Between(0, 30 * _DAY))
-    factor: float = field(validator=Between(1, 1_000))
-    max_seconds: float = field(validator=Between(0, 30 * _DAY))
-    jitter: Jitter
+    max_retries: int = setting("next job", "retries after the first attempt", Between(0, 10_000))
+    backoff: Backoff = setting("next job", "how the delay grows: exponential, linear or fixed")
+    base_seconds: float = setting("next job", "delay before the first retry", Between(0, 30 * _DAY))
+    factor: float = setting(
+        "next job", "exponential: each delay is this many times the one before", Between(1, 1_000)
+    )
+    max_seconds: float = setting("next job", "longest delay", Between(0, 30 * _DAY))
+    jitter: Jitter = setting("next job", "full: 0 to all of the delay; equal: half to all; none")
 
 
 @frozen
 class Limits:
-    """How large things may be."""
+    """Bounds on jobs: their size, and how many are claimed or run at a time."""
 
-    max_payload_bytes: int = field(validator=Between(2, 100 * _MIB))
-    max_payload_depth: int = field(validator=Between(1, 500))
-    max_result_bytes: int = field(validator=Between(2, 100 * _MIB))
-    max_error_bytes: int = field(validator=Between(64, _MIB))
-    max_log_bytes: int = field(validator=Between(64, 16 * _MIB))
-    max_running: int = field(validator=Between(0, 1_000_000))
-    claim_batch: int = field(validator=Between(1, 10_000))
-    claim_ahead_ms: int = field(validator=Between(0, 10_000))
+    max_payload_bytes: int = setting(
+        "at once", "largest payload, as JSON text", Between(2, 100 * _MIB)
+    )
+    max_payload_depth: int = setting("at once", "deepest nesting of a payload", Between(1, 500))
+    max_result_bytes: int = setting(
+        "next job", "largest result, as JSON text", Between(2, 100 * _MIB)
+    )
+    max_error_bytes: int = setting("next job", "longer error messages are cut", Between(64, _MIB))
+    max_log_bytes: int = setting(
+        "next job",
+        "most that an attempt may log and print; the rest is cut",
+        Between(64, 16 * _MIB),
+    )
+    max_running: int = setting(
+        "next claim",
+        "jobs that run at once, on all nodes together; 0 = no bound",
+        Between(0, 1_000_000),
+    )
+    claim_batch: int = setting("next claim", "most jobs taken by one claim", Between(1, 10_000))
+    claim_ahead_ms: int = setting(
+        "next claim",
+        "jobs claimed early for busy workers, as worker time; 0 = only for idle ones",
+        Between(0, 10_000),
+    )
 
 
 @frozen
 class Executor:
-    """The child processes that run Python kinds, and how any work is told to stop."""
+    """The child processes that run Python kinds, and how work is stopped."""
 
-    max_jobs_per_child: int = field(validator=Between(1, 10_000_000))
-    max_child_memory_mb: int = field(validator=Between(32, _MIB))
-    grace_seconds: float = field(validator=Between(0, _HOUR))
-    start_timeout_seconds: float = field(validator=Between(0.1, _HOUR))
+    max_jobs_per_child: int = setting(
+        "next job", "then a fresh child takes over, which bounds leaks", Between(1, 10_000_000)
+    )
+    max_child_memory_mb: int = setting(
+        "next job", "a child that holds more after a job is replaced", Between(32, _MIB)
+    )
+    grace_seconds: float = setting(
+        "next job", "time from TERM to KILL; a kind may set its own", Between(0, _HOUR)
+    )
+    start_timeout_seconds: float = setting(
+        "next job", "longest time for a child to start, or to import a module", Between(0.1, _HOUR)
+    )
 
 
 @frozen
 class Shutdown:
-    """What becomes of running jobs when the daemon is told to stop."""
+    """What happens to running jobs when the daemon is told to stop."""
 
-    grace_period_seconds: float = field(validator=Between(0, _DAY))
-    interrupted: Literal["requeue", "pause"]
-    dismiss_seconds: float = field(validator=Between(0.1, _HOUR))
-    abandon_seconds: float = field(validator=Between(0, _HOUR))
+    grace_period_seconds: float = setting(
+        "at once", "time for running jobs to finish before they are dismissed", Between(0, _DAY)
+    )
+    interrupted: Literal["requeue", "pause"] = setting(
+        "at once", "a dismissed job is queued again (requeue) or paused (pause)"
+    )
+    dismiss_seconds: float = setting(
+        "at once", "time to give dismissed jobs back", Between(0.1, _HOUR)
+    )
+    abandon_seconds: float = setting(
+        "at once",
+        "work that does not stop is waited for this long, then abandoned",
+        Between(0, _HOUR),
+    )
 
 
 @frozen
 class Duties:
-    """Who does the background work of all, and for how long a node that died keeps it."""
+    """Background work that one node does for all of a store."""
 
-    mode: Literal["leader", "everyone"]
-    lease_seconds: float = field(validator=Between(1, _HOUR))
-    heartbeat_seconds: float = field(validator=Between(0.1, _HOUR))
+    mode: Literal["leader", "everyone"] = setting(
+        "restart",
+        "leader: one node does each duty; everyone: all nodes do (for development)",
+    )
+    lease_seconds: float = setting(
+        "at once",
+        "after this long without a sign of life, another node takes the duty",
+        Between(1, _HOUR),
+    )
+    heartbeat_seconds: float = setting("at once", "time between renewals", Between(0.1, _HOUR))
 
 
 @frozen
 class Events:
-    """How long it is remembered what happened."""
+    """The log of events."""
 
-    keep_hours: float = field(validator=Between(0.01, 100_000))
+    keep_hours: float = setting(
+        "at once", "events older than this are deleted", Between(0.01, 100_000)
+    )
 
 
 @frozen
 class Webhooks:
-    """Who is told of the end of jobs, how patiently, and where nothing is ever sent."""
+    """Signed requests that report the end of jobs."""
 
-    url: str = field(validator=webhook_url, metadata=_SECRET_URL, repr=mask_url)
-    secret: SecretTexts = field(validator=signing_secrets, metadata=_SECRET, repr=mask_all)
-    secret_file: str = field(validator=file_name)
-    timeout_seconds: float = field(validator=Between(0.1, 600))
-    retry_base_seconds: float = field(validator=Between(0.01, _DAY))
-    retry_max_seconds: float = field(validator=Between(0.01, 7 * _DAY))
-    give_up_after_hours: float = field(validator=Between(0, 10_000))
-    concurrency: int = field(validator=Between(1, 1_000))
-    allow_private: bool
-    allow_http: bool
-    include_payload: bool
+    url: str = setting(
+        "at once",
+        "receives the end of every job; a URL of the kind or the job takes precedence",
+        webhook_url,
+        mask=mask_url,
+    )
+    secret: SecretTexts = setting(
+        "at once",
+        'signs requests: "whsec_..."; to rotate it, a list: all of them sign',
+        signing_secrets,
+        mask=mask_all,
+    )
+    secret_file: str = setting(
+        "at once", "a file with one secret a line; a bare name is a systemd credential", file_name
+    )
+    timeout_seconds: float = setting(
+        "at once", "a receiver that takes longer has not received it", Between(0.1, 600)
+    )
+    retry_base_seconds: float = setting(
+        "at once",
+        "longest pause before the first retry; doubles with each further one",
+        Between(0.01, _DAY),
+    )
+    retry_max_seconds: float = setting(
+        "at once", "longest pause of all, whatever the receiver asks for", Between(0.01, 7 * _DAY)
+    )
+    give_up_after_hours: float = setting(
+        "at once", "after this the delivery has failed for good", Between(0, 10_000)
+    )
+    concurrency: int = setting(
+        "at once", "requests in flight at once, for each tenant on a node", Between(1, 1_000)
+    )
+    allow_private: bool = setting("at once", "also call loopback and private addresses")
+    allow_http: bool = setting(
+        "at once", "also call http:// URLs, which anybody on the way can read"
+    )
+    include_payload: bool = setting("at once", "send the job's payload too")
 
     @property
     def policy(self) -> UrlPolicy:
@@ -174,68 +303,108 @@ class Webhooks:
 
 @frozen
 class HttpToken:
-    """A bearer token of its own: whose it is, where it stands, what it allows."""
+    """A bearer token of its own: a name for the log, the file that holds it, what it allows."""
 
-    name: str = field(validator=token_name)
-    token_file: str = field(validator=named_file)
-    scopes: tuple[HttpScope, ...] = field(validator=not_empty)
+    name: str = setting("at once", "whose token it is, for refusals and the log", token_name)
+    token_file: str = setting(
+        "at once", "a file that holds the token; a bare name is a systemd credential", named_file
+    )
+    scopes: tuple[HttpScope, ...] = setting(
+        "at once", "what it allows: read, enqueue, admin", not_empty
+    )
 
 
 @frozen
 class Http:
-    """Where the HTTP side listens (see `listen_address`) and who may use it."""
+    """The HTTP API and page: where it listens, who may use it."""
 
-    listen: str = field(validator=listen_text)
-    token: str = field(metadata=_SECRET, repr=mask_all)
-    token_file: str = field(validator=file_name)
-    tokens: tuple[HttpToken, ...]
-    max_event_readers: int = field(validator=Between(0, 100_000))
+    listen: str = setting("restart", 'host:port; "unix:/path" = a socket; "" = off', listen_text)
+    token: str = setting(
+        "at once",
+        "bearer token that allows everything; required to listen beyond loopback",
+        mask=mask_all,
+    )
+    token_file: str = setting(
+        "at once", "a file that holds the token; a bare name is a systemd credential", file_name
+    )
+    tokens: tuple[HttpToken, ...] = setting(
+        "at once", "more tokens, [[http.tokens]]: name, token_file, scopes (read, enqueue, admin)"
+    )
+    max_event_readers: int = setting(
+        "restart", "most readers of GET /events, beside 100 other connections", Between(0, 100_000)
+    )
 
 
 @frozen
 class Metrics:
-    """The bounds of what is measured."""
+    """Bounds on what is measured."""
 
-    wait_buckets_seconds: tuple[float, ...] = field(validator=rising)
-    run_buckets_seconds: tuple[float, ...] = field(validator=rising)
-    kinds_max: int = field(validator=Between(1, 10_000))
+    wait_buckets_seconds: tuple[float, ...] = setting(
+        "restart", "upper bounds of the histogram of how long jobs wait", rising
+    )
+    run_buckets_seconds: tuple[float, ...] = setting(
+        "restart", "upper bounds of the histogram of how long attempts run", rising
+    )
+    kinds_max: int = setting(
+        "restart", 'kinds beyond this many share the label "other"', Between(1, 10_000)
+    )
 
 
 @frozen
 class Log:
-    """What is logged, and how it looks."""
+    """What is logged, and in which format."""
 
-    level: Literal["debug", "info", "warning", "error"]
-    format: Literal["auto", "text", "logfmt", "json"]
+    level: Literal["debug", "info", "warning", "error"] = setting(
+        "at once", "the least severe level that is logged"
+    )
+    format: Literal["auto", "text", "logfmt", "json"] = setting(
+        "restart", "auto: text on a terminal, otherwise logfmt"
+    )
 
 
 @frozen
 class CatalogSettings:
-    """Where the user's catalogs and modules are, all absolute; `python` is what runs the modules.
+    """Where your catalogs and modules are, and what runs the modules."""
 
-    `python` is a path, a name to be looked up on PATH, or empty: the interpreter of the daemon.
-    """
-
-    paths: tuple[Path, ...]
-    python_path: tuple[Path, ...]
-    python: str = field(validator=file_name)
+    paths: tuple[Path, ...] = setting(
+        "next job", "your catalogs: files, or folders of *.toml; relative to this file"
+    )
+    python_path: tuple[Path, ...] = setting(
+        "next job", "folders of your modules; a catalog file's own folder comes first"
+    )
+    python: str = setting(
+        "next job",
+        'interpreter of "process" kinds: a path or a name on PATH; "" = our own',
+        program,
+    )
 
 
 @frozen
 class TenantPlace:
-    """Where a tenant keeps its jobs. No URL of its own: beside those of `[store]`."""
+    """Where a tenant keeps its jobs; without a URL of its own, in the node's database."""
 
-    url: str = field(validator=UrlOf(STORE_SCHEMES), metadata=_SECRET_URL, repr=mask_url)
-    url_file: str = field(validator=file_name)
-    schema: str = field(validator=schema_name)
+    url: str = setting(
+        "at once",
+        'a database of its own; "" = the node\'s own database, or a file beside its file',
+        store_url(STORE_SCHEMES),
+        mask=mask_url,
+    )
+    url_file: str = setting(
+        "at once", "a file that holds the URL; a bare name is a systemd credential", file_name
+    )
+    schema: str = setting("at once", "PostgreSQL schema that holds its queue", schema_name)
 
 
 @frozen
 class TenantWorkers:
     """The bounds of a tenant's crew."""
 
-    default_count: int = field(validator=Between(0, 10_000))
-    max_count: int = field(validator=Between(1, 10_000))
+    default_count: int = setting(
+        "at once", "workers that always belong to this tenant", Between(0, 10_000)
+    )
+    max_count: int = setting(
+        "at once", "hard limit; never more than workers.max_count", Between(1, 10_000)
+    )
 
 
 @frozen

@@ -1,11 +1,14 @@
-"""Rules for one value each. They run on each key as it is loaded, and on what code builds."""
+"""How a key is declared, and the checks of one value each: they run on each key as it is loaded,
+and on what code builds.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
-from attrs import Attribute, frozen
+from attrs import Attribute, field, frozen
 
 from musterd.config.faults import Unfit, either
 from musterd.config.listen import listen_address
@@ -22,6 +25,27 @@ _SESSION = re.compile(r"[?&]target_session_attrs=([^&]*)")
 _STANDBYS = ("standby", "read-only", "prefer-standby")
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
+# When a running node goes by a new value: for what it does from now on, with its next claim, for
+# jobs that start from now on, or only after a restart.
+When = Literal["at once", "next claim", "next job", "restart"]
+
+
+def setting(
+    applies: When,
+    what: str,
+    check: "Check | Between | None" = None,
+    *,
+    mask: Callable[[Any], str] | None = None,
+    is_table: bool = False,
+) -> Any:
+    """Declares a key of a settings class.
+
+    `what` is its one line in default.toml, the reference and the manual page; `mask` hides a
+    secret. The unit stands in the key's own name, the default in default.toml.
+    """
+    metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table}
+    return field(validator=check, metadata=metadata, repr=True if mask is None else mask)
+
 
 @frozen
 class Between:
@@ -33,18 +57,32 @@ class Between:
 
     def __call__(self, _owner: object, _key: "Attribute[Any]", value: float) -> None:
         if value != self.special and not self.low <= value <= self.high:
-            also = "" if self.special is None else f"{plain_number(self.special)}, or "
-            raise Unfit(f"{also}{plain_number(self.low)} to {plain_number(self.high)}")
+            raise Unfit(self._said(str))
+
+    @property
+    def allowed(self) -> str:
+        return self._said("{:,}".format)
+
+    def _said(self, text: Callable[[float], str]) -> str:
+        also = "" if self.special is None else f"{text(plain_number(self.special))}, or "
+        return f"{also}{text(plain_number(self.low))} to {text(plain_number(self.high))}"
 
 
 @frozen
-class UrlOf:
+class Check:
+    """A check of one value, which raises Unfit; `allowed` says in the reference what passes."""
+
+    allowed: str
+    run: Callable[[Any], None]
+
+    def __call__(self, _owner: object, _key: "Attribute[Any]", value: Any) -> None:
+        self.run(value)
+
+
+def store_url(schemes: tuple[str, ...]) -> Check:
     """The text is empty or a URL of one of these schemes."""
-
-    schemes: tuple[str, ...]
-
-    def __call__(self, _owner: object, _key: "Attribute[Any]", url: str) -> None:
-        check_url(url, self.schemes)
+    allowed = "URL" if "sqlite" in schemes else "PostgreSQL URL"
+    return Check(allowed, lambda url: check_url(url, schemes))
 
 
 def check_url(url: str, schemes: Sequence[str]) -> None:
@@ -72,13 +110,15 @@ def _check_session(rest: str) -> None:
         raise Unfit("target_session_attrs=read-write", hint)
 
 
-def schema_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+@partial(Check, "`a-z`, `0-9`, `_`; a letter first")
+def schema_name(name: str) -> None:
     """The name can be a PostgreSQL schema without quotes."""
     if not _SCHEMA.fullmatch(name):
         raise Unfit("a lower-case letter, then up to 62 of a-z, 0-9 and _")
 
 
-def file_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+@partial(Check, "path or credential")
+def file_name(name: str) -> None:
     """The text is empty or can be a path."""
     if "://" in name:
         raise Unfit("a path", "a URL stands in `url`, or in the file")
@@ -86,43 +126,53 @@ def file_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
         raise Unfit("a path without control characters")
 
 
-def named_file(owner: object, key: "Attribute[Any]", name: str) -> None:
+program = Check("path or name", file_name.run)
+
+
+@partial(Check, "path or credential")
+def named_file(name: str) -> None:
     """The text can be a path."""
     if not name:
         raise Unfit("a path")
-    file_name(owner, key, name)
+    file_name.run(name)
 
 
-def token_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
+@partial(Check, "1 to 50 letters, digits, `_`, `.`, `-`")
+def token_name(name: str) -> None:
     """The name tells a person whose token it is, in one line."""
     if not _TOKEN_NAME.fullmatch(name):
         raise Unfit("1 to 50 letters, digits, _, . and -")
 
 
-def webhook_url(_owner: object, _key: "Attribute[Any]", url: str) -> None:
+@partial(Check, "URL")
+def webhook_url(url: str) -> None:
     """The text is empty or the URL of somebody who is told of the end of jobs."""
     if url:
         check_webhook_url(url)
 
 
-def signing_secrets(_owner: object, _key: "Attribute[Any]", secrets: Sequence[str]) -> None:
+@partial(Check, "`whsec_` and base64, or a list")
+def signing_secrets(secrets: Sequence[str]) -> None:
     """Each can sign a webhook."""
     for secret in secrets:
         signing_key(secret)
 
 
-def not_empty(_owner: object, _key: "Attribute[Any]", values: Sequence[object]) -> None:
+@partial(Check, "at least one")
+def not_empty(values: Sequence[object]) -> None:
     """There is at least one."""
     if not values:
         raise Unfit("at least one")
 
 
-def listen_text(_owner: object, _key: "Attribute[Any]", text: str) -> None:
+@partial(Check, '`host:port`, `unix:/path`, `""`')
+def listen_text(text: str) -> None:
     """The text names a place to listen, or none."""
     listen_address(text)
 
 
-def rising(_owner: object, _key: "Attribute[Any]", bounds: Sequence[float]) -> None:
+@partial(Check, "rising numbers above 0")
+def rising(bounds: Sequence[float]) -> None:
     """The bounds of a histogram: at least one, above zero, each above the one before."""
     if not bounds or bounds[0] <= 0 or any(low >= high for low, high in pairwise(bounds)):
         raise Unfit("rising numbers above 0")

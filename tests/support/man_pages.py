@@ -163,12 +163,13 @@ def _toml_page() -> Iterator[str]:
     yield from _paragraphs(TOML_DESCRIPTION)
     yield ".SH SETTINGS"
     yield "Each with its default."
-    for section, name, default, why in shipped():
-        if not name:
-            yield f'.SS "[{escaped(section)}]"'
+    for line in shipped():
+        if not line.name:
+            yield f'.SS "[{escaped(line.section)}]"'
+            yield from _sentences(line.what)
             continue
-        yield from (".TP", f"\\fB{escaped(name)}\\fR = {escaped(default)}")
-        yield from _sentences(why[:1].upper() + why[1:] + "." if why else "See the documentation.")
+        yield from (".TP", f"\\fB{escaped(line.name)}\\fR = {escaped(line.default)}")
+        yield from _sentences(f"{line.what[:1].upper()}{line.what[1:]}.")
     yield from (".SH EXAMPLES", ".nf", *map(escaped, TOML_EXAMPLE.strip().splitlines()), ".fi")
     yield from (".SH SEE ALSO", ".BR musterd (1)")
 

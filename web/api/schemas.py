@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from musterd.config.differences import When
 from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.config.schedules import Missed, Overlap
+from musterd.config.validators import When
 from musterd.manager.node.status import NodePhase
 from musterd.store.job import AttemptOutcome, JobState
 from musterd.store.reasons import Code

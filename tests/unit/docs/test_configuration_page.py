@@ -5,13 +5,13 @@ from typing import get_args
 
 import pytest
 
-from musterd.config.differences import When
-from musterd.config.load import UnsoundSettings, load
+from musterd.config.load import SHIPPED_FILE, UnsoundSettings, load
 from musterd.config.reload import applies
 from musterd.config.rules import RULES
 from musterd.config.settings import keys
+from musterd.config.validators import When
 from tests.support.pages import Block, bare, blocks, codes, page, table
-from tests.support.settings_table import renewed
+from tests.support.settings_table import commented, renewed
 
 PAGE = page("configuration.md")
 NO_FILE = Path("no-such-file.toml")
@@ -23,7 +23,12 @@ SETTINGS = [
 
 
 def test_the_reference_is_that_of_the_shipped_settings() -> None:
-    assert renewed(PAGE) == PAGE, "run `python -m tests.support.settings_table`"
+    assert renewed(PAGE) == PAGE, "run `make reference`"
+
+
+def test_the_shipped_file_says_of_each_key_what_is_declared() -> None:
+    text = SHIPPED_FILE.read_text("utf-8")
+    assert commented(text) == text, "run `make reference`"
 
 
 def test_every_key_has_a_line_with_its_default(tmp_path: Path) -> None:
