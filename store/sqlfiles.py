@@ -10,7 +10,6 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 _BEGINNING = re.compile(r"^-- (part )?([a-z][a-z0-9_]*): ", re.MULTILINE)
-_MORE = re.compile(r"\s*/\*more\{\*/.*?/\*\}\*/", re.DOTALL)
 
 
 @cache
@@ -29,13 +28,7 @@ def load_statements(package: str) -> Mapping[str, str]:
             if name in found:
                 raise ValueError(f"{package}: two pieces of SQL are called {name}")
             found[name] = piece
-    return MappingProxyType(
-        {
-            form: text
-            for name, whole in statements.items()
-            for form, text in _forms(name, _with_parts(whole, parts))
-        }
-    )
+    return MappingProxyType({name: _whole(text, parts) for name, text in statements.items()})
 
 
 def split(text: str) -> Iterator[tuple[bool, str, str]]:
@@ -53,18 +46,14 @@ def _texts(folder: Traversable) -> list[str]:
     return [entry.read_text(encoding="utf-8") for entry in entries]
 
 
-def _with_parts(text: str, parts: Mapping[str, str]) -> str:
+def _whole(text: str, parts: Mapping[str, str]) -> str:
+    """With its parts; of the comments only the first line, by which servers show it."""
     for name, part in parts.items():
-        text = text.replace(f"{{{name}}}", part)
-    return text
+        text = text.replace(f"{{{name}}}", _without_comments(part))
+    name, _, rest = text.partition("\n")
+    return f"{name}\n{_without_comments(rest)}"
 
 
-def _forms(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """The statement, and where parts of it stand between `/*more{*/` and `/*}*/` the one without
-    them, called `NAME_plain`: what is hardly ever needed costs the server even when it does
-    nothing.
-    """
-    yield name, text
-    plain = _MORE.sub("", text)
-    if plain != text:
-        yield f"{name}_plain", plain.replace(f"-- {name}:", f"-- {name}_plain:", 1)
+def _without_comments(text: str) -> str:
+    lines = text.splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from musterd.store.job import Claim, ClaimRequest
@@ -13,6 +13,7 @@ from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.rows import Params, Row
 
 WALKED_MAX = 4_000  # a claim that comes by more entries for nothing says so: a millisecond
+REST = 10  # the column in which a claim says what it met beside the jobs
 DRAINS_FROM = 100  # jobs in one claim: then it says in any case where the first ones were
 
 
@@ -45,10 +46,10 @@ ALL = Start()
 
 
 class Rest(NamedTuple):
-    """What a claim says beside the jobs: how many were taken out of the way, how many others had in
-    hand, whether no more may be leased; and how many entries of the index it came by for nothing,
-    with the places of the first jobs if those were many. `is_limited`: it stopped at a kind whose
-    limit it was not to reckon with.
+    """What a claim says beside the jobs: how many it took out of the way, how many it left to
+    others or to another form of the claim, whether no more may be leased; and how many entries of
+    the index it walked that led to no job, with the places of the first jobs if those were many.
+    `is_limited`: it stopped at a kind with a limit that it did not count.
     """
 
     aside: int = 0
@@ -100,16 +101,15 @@ def claim_request(
 
 def claims_and_rest(rows: list[Row], token: UUID) -> tuple[list[Claim], Rest]:
     """The row without an id, if there is one, is the last."""
-    rest = _rest(rows.pop()) if rows and rows[-1][0] is None else Rest()
+    rest = _rest(json.loads(rows.pop()[REST])) if rows and rows[-1][0] is None else Rest()
     return claims(rows, token), rest
 
 
-def _rest(row: Row) -> Rest:
-    aside, busy, is_full, walked = row[3:7]
-    firsts = marks_of(row[8] or "[]")
-    return Rest(aside, busy, bool(is_full), int(walked or 0), bool(row[7]), firsts)
+def _rest(said: dict[str, Any]) -> Rest:
+    firsts = [Mark._make(first) for first in said.pop("firsts", None) or ()]
+    return Rest(**said, firsts=firsts)
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
     make = Claim._make
-    return [make((*row[:-2], token, *row[-2:])) for row in rows]
+    return [make((*row[:8], token, *row[8:REST])) for row in rows]

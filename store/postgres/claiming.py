@@ -39,8 +39,8 @@ class Asked(NamedTuple):
     def form(self, *, has_marks: bool) -> str:
         """Which statement makes it."""
         if self.with_targets:
-            return "claim_targets" if has_marks else "claim_targets_plain"
-        return "claim" if has_marks or not self.is_one_statement else "claim_plain"
+            return "claim_targets"
+        return "claim_with_limits" if has_marks or not self.is_one_statement else "claim"
 
 
 class Sent(NamedTuple):

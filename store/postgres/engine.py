@@ -114,7 +114,7 @@ class PostgresEngine:
         )
         self.duties = PostgresDuties(self._run, self._execute)
         self.schedules = PostgresSchedules(self._run, self._execute)
-        self.outlooks = PostgresOutlooks(hub.hints, self._sql["outlook_plain"], self._marks)
+        self.outlooks = PostgresOutlooks(hub.hints, self._sql["outlook"], self._marks)
         self.vitals = PostgresVitals(self._run, hub.shared, hub.gate)
 
     async def open(self) -> None:

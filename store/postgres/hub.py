@@ -15,7 +15,7 @@ from psycopg.abc import ConnDict
 from musterd.store.connections import ConnectionUse
 from musterd.store.engine import EXCHANGES_AT_ONCE
 from musterd.store.lookout import Sight
-from musterd.store.postgres import migrating, setup
+from musterd.store.postgres import claim_rows, migrating, setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.hosts import Hosts
@@ -24,7 +24,9 @@ from musterd.store.sqlfiles import load_statements
 
 AT_ONCE = 100  # tenants in one statement
 STATEMENTS_MAX = 50  # kept as text
-FOR_NOBODY = {"bound": 1, "me": None, "pauses": 0, "most": None}  # no node asks for its share
+FOR_NOBODY = {  # no node asks for its share
+    "bound": 1, "me": None, "pauses": 0, "most": None, **claim_rows.beginning(claim_rows.ALL),
+}  # fmt: skip
 LEASES_MAX = 2  # connections for renewals, however many tenants share them
 
 
@@ -132,7 +134,7 @@ class HubLookout:
 
 def _glance(schemas: Mapping[str, str]) -> bytes:
     statements = load_statements("musterd.store.postgres")
-    one = statements["glance"].replace("{observe}", statements["observe_plain"])
+    one = statements["glance"].replace("{observe}", statements["observe"])
     # Names of tenants and schemas are checked identifiers.
     parts = [
         migrating.fill(one, schema).replace("{tenant}", tenant)

@@ -24,7 +24,7 @@ class Looking:
 
     async def observe(self, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
         if self.claiming.marks.wants_look:
-            ((firsts, walked),) = await self.run("first_places_plain", {})
+            ((firsts, walked),) = await self.run("first_places", {})
             self.claiming.marks.found(claim_rows.marks_of(firsts), int(walked))
         params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
         view = rows.queue_view(await self._first("observe", params))
@@ -43,6 +43,4 @@ class Looking:
 
     async def _first(self, name: str, params: rows.Params) -> rows.Row:
         start = self.claiming.marks.for_a_look()
-        if not start.marks:
-            return (await self.run(f"{name}_plain", params))[0]
         return (await self.run(name, {**params, **claim_rows.beginning(start)}))[0]

@@ -69,6 +69,19 @@ alter table {schema}.job_rows set (
 -- Claims walk this index in their order. Parked jobs and jobs behind a target are not in it, so they cost a claim nothing.
 create index job_rows_claim on {schema}.job_rows (priority desc, run_at, id)
     where state = 'queued' and not parked and not behind;
+-- The distinct priorities of claimable jobs, highest first: one probe of that index each, so jobs that are not yet due cost
+-- nothing, however many there are. Rows are made one by one, for as long as the reader wants more.
+create view {schema}.claimable_priorities as
+with recursive ladder (priority) as (
+    select 32768
+  union all
+    select (select lower.priority::integer from {schema}.job_rows lower
+            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < ladder.priority
+            order by lower.priority desc limit 1)
+    from ladder where ladder.priority is not null
+)
+select priority from ladder where priority < 32768;
+
 create index job_rows_parked on {schema}.job_rows (kind, priority desc, run_at, id) where parked;
 -- Begins with the kind: a claim under a limit counts what is leased of that kind and meets nothing else, not even entries
 -- of deleted rows that an old snapshot keeps.

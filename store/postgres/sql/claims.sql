@@ -1,66 +1,60 @@
--- Claims: how workers get jobs. See `claim` first: it is the whole idea. The others add limits, marks and targets.
+-- Claims: how workers get jobs. `claim` is the whole idea, and the form that is sent nearly always. claim_with_limits and
+-- claim_targets do more, and are sent only while jobs are met that need it.
 
 -- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
--- `limit 2000` bounds what the planner expects; `batch` is what is taken.
--- At the first job with a target it stops, and says so: what those need is asked by claim_targets. So it does at the first of
--- a kind in `stops`, which has a limit that it does not reckon with.
--- Entries of jobs that are long gone stay in the index as long as somebody holds an old snapshot. If it came by many of
--- them it says so, and where in each priority the first job was; given these marks, it begins there.
--- What is between more{ and } is left out of claim_plain, which is for claims without marks and without limits: the
--- server takes an eighth less for a single job.
-with recursive now as materialized (
+-- 1. `due` walks the priorities downwards, in each of them the index, and locks what it meets. It skips jobs that another
+--    claim has locked, and never reads jobs that are not yet due. `limit 2000` bounds what the planner expects; `met` are
+--    the first `scan`.
+-- 2. `stopped` is the first of them that this form cannot judge: it has a target, or is of a kind in `stops`, whose limit is
+--    not counted here. `placed` are the jobs before it: first those for idle workers, then those claimed ahead.
+-- 3. `claimed` writes the claim; `counted` and `drafted` say so in the counts and in the log of events.
+-- The row without an id, always the last, has in `rest` what else the claim met: jobs that it left to another form (`busy`),
+-- and index entries that led to no job. Entries of jobs that are long gone stay in the index as long as somebody holds an
+-- old snapshot; if a claim walked many, the next ones begin where it found the first job of each priority.
+with now as materialized (
     select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
            pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
 ),
-{levels},
-bounded as (
-    select due.place_in_table, due.id, due.priority, due.run_at, due.kind, due.target
-    from levels cross join lateral (
+due as (
+    select first.place_in_table, first.id, first.priority, first.run_at, first.kind, first.target
+    from {schema}.claimable_priorities levels cross join lateral (
         select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          /*more{*/ and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id) /*}*/
-        order by job.run_at, job.id limit 2000 for no key update skip locked) due
+        where job.state = 'queued' and not job.parked and not job.behind
+          and job.priority = levels.priority and job.run_at <= (select at from now)
+        order by job.run_at, job.id limit 2000 for no key update skip locked) first
     where (select paused_at is null from {schema}.queue_state)
     limit 2000
 ),
-/*more{*/
-room as materialized (  -- for jobs of any kind, until as many are leased as may be; without any nothing is locked and nothing moved
-    select case when %(most)s::int is not null
-                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
-                                                  where job.state in ('assigned', 'running'))) end as free
-),
-/*}*/
 met as materialized (
     select *, row_number() over (order by priority desc, run_at, id) as place
-    from (select * from bounded limit /*more{*/ case (select free from room) when 0 then 0 else /*}*/ %(scan)s /*more{*/ end /*}*/) first_ones
+    from (select * from due limit %(scan)s) first_ones
 ),
-stopped as materialized (  -- where the first of them stands, how many are not before it, and which of both it is
-    select place as first_place, (select count(*) from met) - place + 1 as beyond, (target is null)::int as is_limited
-    from met where target is not null or kind = any (%(stops)s::text[]) order by place limit 1
-),
-picked as materialized (select * from met where place < coalesce((select first_place from stopped), %(scan)s + 1)),
-/*more{*/
-leased as materialized (  -- what is in hand, of kinds with a limit that are among the first
-    select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
-                                where job.kind = cap.kind and job.state in ('assigned', 'running')) as number
-    from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
-    where cap.kind in (select kind from picked)
-),
-ranked as (
-    select picked.id, leased.most - leased.number as free,
-           row_number() over (partition by picked.kind order by picked.place) as place
-    from leased join picked on picked.kind = leased.kind
-),
-excess as materialized (select id from ranked where place > free),
-parked as (
-    update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
-),
-/*}*/
+{stopped},
 placed as (
-    select place_in_table, row_number() over (order by place) as place
-    from picked /*more{*/ where id not in (select id from excess) /*}*/
-    order by picked.place limit /*more{*/ least((select free from room), /*}*/ %(batch)s /*more{*/ ) /*}*/
+    select place_in_table, place from met
+    where place < coalesce((select first_place from stopped), %(scan)s + 1)
+    order by place limit %(batch)s
 ),
+{claimed}
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target, rest from (
+    select *, null as rest from claimed
+  union all
+    select null, null, null, null, null, null, null, null, null, null, null,
+           jsonb_build_object('busy', busy, 'is_limited', coalesce(is_limited, false), 'walked', walked,
+                              'firsts', case when walked > %(walked_max)s then {firsts} end)::text
+    from (select coalesce((select beyond from stopped), 0) as busy, (select is_limited from stopped) as is_limited,
+                 {walked} as walked) met_beside
+    where busy > 0 or walked > %(walked_max)s) found
+order by place
+
+-- part stopped: the first job that the claim cannot judge: its place, how many jobs are not before it, and what it is
+stopped as materialized (
+    select place as first_place, (select count(*) from met) - place + 1 as beyond, target is null as is_limited
+    from met where target is not null or kind = any (%(stops)s::text[]) order by place limit 1
+)
+
+-- part claimed: writes the claims of the jobs in `placed`, and counts and drafts them
+-- They are locked, so they are found by their places in the table.
 claimed as (
     update {schema}.job_rows job
     set state = case when placed.place <= now.idle then 'running' else 'assigned' end,
@@ -70,35 +64,124 @@ claimed as (
         lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
         finished_at = null, last_outcome = null, result = null, log = null, progress = null, progress_note = null
     from placed, now
-    where job.ctid = placed.place_in_table  -- it is locked, so it stays where it is
+    where job.ctid = placed.place_in_table
     returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
               job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker,
-              job.spent::text as spent, null::text as target
+              job.spent::text as spent, job.target
 ),
-noted as (
+counted as (
     insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
 ),
-told as (
-    insert into {schema}.event_drafts (type, size, job_ids, kinds, attempts, workers, common)
+drafted as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
     select case when ahead then 'job.assigned' else 'job.started' end, cardinality(array_agg(id)), array_agg(id), array[kind],
+           case when targeted then array_agg(target) end,
            case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
            case when ahead then array[null::int] else array_agg(worker) end, %(common)s::jsonb
-    from (select *, worker is null as ahead from claimed) claimed group by ahead, kind
+    from (select *, worker is null as ahead, target is not null as targeted from claimed) claimed group by ahead, targeted, kind
 )
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
-    select * from claimed
-  union all  -- how many were parked, where it stopped, whether no more may be leased, what was come by, and why it stopped
-    select null, null, null, null, aside, beyond, is_full, walked, (select is_limited from stopped),
-           (select jsonb_agg(jsonb_build_array(priority, run_at, id))::text
-            from (select distinct on (priority) priority, run_at, id from met order by priority, run_at, id) firsts
-            where walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/), null
-    from (
-        select /*more{*/ (select count(*) from parked)::int + /*}*/ 0 as aside, coalesce((select beyond from stopped), 0)::int as beyond,
-               /*more{*/ coalesce((select free from room) <= (select count(*) from claimed), false)::int + /*}*/ 0 as is_full,
-               (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass)
-                - (select walked_before from now) - (select count(*) from met))::float8 as walked) rest
-    where aside > 0 or beyond > 0 or is_full > 0 or walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/) found
+
+-- part firsts: where in each priority the first job was that the claim met
+(select jsonb_agg(jsonb_build_array(priority, run_at, id))
+ from (select distinct on (priority) priority, run_at, id from met order by priority, run_at, id) first_of_each)
+
+-- part walked: how many index entries the claim walked that led to no job
+pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) - (select walked_before from now) - (select count(*) from met)
+
+-- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at marks, if there are any
+-- Jobs of a kind of which as many are leased as may be are parked: they leave the index that claims walk until `unpark`
+-- takes them back. Nothing is locked and nothing moved while no more jobs of any kind may be leased.
+-- lock_caps and unpark come before it in the same transaction.
+with recursive now as materialized (
+    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
+           pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
+),
+{levels},
+due as (
+    select first.place_in_table, first.id, first.priority, first.run_at, first.kind, first.target
+    from levels cross join lateral (
+        select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
+        where job.state = 'queued' and not job.parked and not job.behind
+          and job.priority = levels.priority and job.run_at <= (select at from now)
+          and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id)
+        order by job.run_at, job.id limit 2000 for no key update skip locked) first
+    where (select paused_at is null from {schema}.queue_state)
+    limit 2000
+),
+{room},
+met as materialized (
+    select *, row_number() over (order by priority desc, run_at, id) as place
+    from (select * from due limit case (select free from room) when 0 then 0 else %(scan)s end) first_ones
+),
+{stopped},
+fitting as materialized (select * from met where place < coalesce((select first_place from stopped), %(scan)s + 1)),
+{parked},
+placed as (
+    select place_in_table, row_number() over (order by place) as place
+    from fitting where id not in (select id from excess)
+    order by fitting.place limit least((select free from room), %(batch)s)
+),
+{claimed}
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target, rest from (
+    select *, null as rest from claimed
+  union all
+    select null, null, null, null, null, null, null, null, null, null, null,
+           jsonb_build_object('aside', aside, 'busy', busy, 'is_limited', coalesce(is_limited, false), 'is_full', is_full, 'walked', walked,
+                              'firsts', case when has_firsts then {firsts} end)::text
+    from (select (select count(*) from parked) as aside,
+                 coalesce((select beyond from stopped), 0) as busy, (select is_limited from stopped) as is_limited,
+                 coalesce((select free from room) <= (select count(*) from claimed), false) as is_full,
+                 {walked} as walked,
+                 {walked} > %(walked_max)s or exists (select from marks) as has_firsts) met_beside
+    where aside > 0 or busy > 0 or is_full or has_firsts) found
 order by place
+
+-- part levels: the distinct priorities of claimable jobs, highest first, and where in each of them a walk begins
+-- As the view claimable_priorities, which it is without marks. A priority with a mark needs no probe.
+marks as materialized (
+    select priority, run_at - make_interval(secs => %(late_seconds)s) as run_at, id
+    from unnest(%(mark_priorities)s::int[], %(mark_run_ats)s::timestamptz[], %(mark_ids)s::bigint[]) mark (priority, run_at, id)
+),
+ladder (priority) as (
+    select 32768
+  union all
+    select coalesce((select lower.priority::int from {schema}.job_rows lower
+                     where lower.state = 'queued' and not lower.parked and not lower.behind
+                       and lower.priority < ladder.priority and lower.priority > coalesce(marked.priority, -32769)
+                     order by lower.priority desc limit 1), marked.priority)
+    from ladder cross join lateral (
+        select max(priority) as priority from marks where marks.priority < ladder.priority) marked
+    where ladder.priority is not null
+),
+levels as (
+    select ladder.priority, coalesce(mark.run_at, '-infinity') as first_run_at, coalesce(mark.id, 0) as first_id
+    from ladder left join marks mark on mark.priority = ladder.priority where ladder.priority < 32768
+)
+
+-- part room: how many more jobs of any kind may be leased; null = there is no such limit
+room as materialized (
+    select case when %(most)s::int is not null
+                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
+                                                  where job.state in ('assigned', 'running'))) end as free
+)
+
+-- part parked: parks the jobs in `fitting` that are more of their kind than may be leased
+leased as materialized (  -- of the kinds with a limit that are in `fitting`
+    select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
+                                where job.kind = cap.kind and job.state in ('assigned', 'running')) as number
+    from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
+    where cap.kind in (select kind from fitting)
+),
+excess as materialized (
+    select id from (
+        select fitting.id, leased.most - leased.number as free,
+               row_number() over (partition by fitting.kind order by fitting.priority desc, fitting.run_at, fitting.id) as nth
+        from leased join fitting on fitting.kind = leased.kind) ranked
+    where nth > free
+),
+parked as (
+    update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
+)
 
 -- lock_caps: makes claims that keep to caps wait for each other until they are committed, so that each counts what the one before it took
 select pg_advisory_xact_lock(1836413798, hashtext('{schema_name}'))
@@ -148,15 +231,15 @@ with recursive walk (kind) as (
 )
 select kind from walk where kind is not null
 
--- first_places: where in each priority the first claimable job is, and how many entries of the index that came by for nothing; takes and locks none
-with recursive now as materialized (
+-- first_places: where in each priority the first claimable job is, and how many index entries were walked that lead to no job; takes and locks none
+with now as materialized (
     select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
 ),
-{levels},
 firsts as (
-    select first.priority, first.run_at, first.id from levels cross join lateral (
+    select first.priority, first.run_at, first.id from {schema}.claimable_priorities levels cross join lateral (
         select job.priority, job.run_at, job.id from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
+        where job.state = 'queued' and not job.parked and not job.behind
+          and job.priority = levels.priority and job.run_at <= (select at from now)
         order by job.run_at, job.id limit 1) first
 )
 select coalesce(jsonb_agg(jsonb_build_array(priority, run_at, id)), '[]')::text,
@@ -169,27 +252,3 @@ select id, kind, payload::text, attempt, max_attempts, forgiven,
 from {schema}.job_rows
 where state in ('assigned', 'running') and claim_token = %(token)s
 order by priority desc, run_at, id
-
--- part levels: the distinct priorities of claimable jobs downwards, and where in each of them to begin
--- The distinct priorities of claimable jobs downwards, one probe of the index each, so that jobs which are not yet due cost
--- nothing, however many there are; and where in each of them to begin. A priority with a mark needs no probe.
-ladder (priority) as (
-    select 32768
-  union all
-    select coalesce((select lower.priority::int from {schema}.job_rows lower
-                     where lower.state = 'queued' and not lower.parked and not lower.behind
-                       and lower.priority < ladder.priority /*more{*/ and lower.priority > coalesce(marked.priority, -32769) /*}*/
-                     order by lower.priority desc limit 1) /*more{*/, marked.priority /*}*/)
-    from ladder /*more{*/ cross join lateral (select max(priority) as priority from marks where marks.priority < ladder.priority) marked /*}*/
-    where ladder.priority is not null
-),
-/*more{*/
-marks as materialized (
-    select priority, run_at - make_interval(secs => %(late_seconds)s) as run_at, id
-    from unnest(%(mark_priorities)s::int[], %(mark_run_ats)s::timestamptz[], %(mark_ids)s::bigint[]) mark (priority, run_at, id)
-),
-/*}*/
-levels as (
-    select ladder.priority /*more{*/, coalesce(mark.run_at, '-infinity') as first_run_at, coalesce(mark.id, 0) as first_id /*}*/
-    from ladder /*more{*/ left join marks mark on mark.priority = ladder.priority /*}*/ where ladder.priority < 32768
-)

@@ -1,86 +1,84 @@
 -- Claims where jobs have targets, and passing a target on. schema/2_targets.sql says what a holder is.
 
--- claim_targets: as claim, where there may be jobs with a target: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
--- `limit 2000` bounds what the planner expects; `batch` is what is taken.
--- Of each target that it meets it takes at most one job, and puts the others behind whoever has the target, out of its
--- way. It waits for no lock but that of a claim which takes the same free target: those follow each other in order.
--- As for marks, and the plain form without them, see claim.
+-- claim_targets: as claim_with_limits, where there may be jobs with a target
+-- 1. `due` and `met` are as in claim. `seen` has one row for each target among them, and what else its first job must know:
+--    who holds the target, whether jobs halt it, whether an earlier job of it is in the hands of another claim.
+-- 2. `decided` chooses at most one job of each target. `fitting` are these and the jobs without a target.
+-- 3. `held_from_now_on` says who holds each target when this claim is done. The other jobs of the target are set behind the
+--    holder, out of the way of claims.
+-- It waits for no lock but that of a claim which takes the same free target: those follow each other in order.
 with recursive now as materialized (
     select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
            pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
 ),
 {levels},
-bounded as (
-    select due.id, due.priority, due.run_at, due.kind, due.target
+due as (
+    select first.place_in_table, first.id, first.priority, first.run_at, first.kind, first.target
     from levels cross join lateral (
-        select job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          /*more{*/ and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id) /*}*/
-        order by job.run_at, job.id limit 2000 for no key update skip locked) due
+        select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
+        where job.state = 'queued' and not job.parked and not job.behind
+          and job.priority = levels.priority and job.run_at <= (select at from now)
+          and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id)
+        order by job.run_at, job.id limit 2000 for no key update skip locked) first
     where (select paused_at is null from {schema}.queue_state)
     limit 2000
 ),
-room as materialized (  -- for jobs of any kind, until as many are leased as may be; without any nothing is locked and nothing moved
-    select case when %(most)s::int is not null
-                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
-                                                  where job.state in ('assigned', 'running'))) end as free
+{room},
+met as materialized (select * from due limit case (select free from room) when 0 then 0 else %(scan)s end),
+of_targets as materialized (
+    select *, row_number() over (partition by target order by priority desc, run_at, id) as nth
+    from met where target is not null
 ),
-picked as materialized (select * from bounded limit case (select free from room) when 0 then 0 else %(scan)s end),
-met as materialized (
-    select id, priority, run_at, kind, target,
-           row_number() over (partition by target order by priority desc, run_at, id) as nth
-    from picked where target is not null
-),
-looked as materialized (  -- once for each target, by the first of its jobs
-    select met.*, known.target is not null as is_known, holder.job_id as holder_id, holder.reserved,
+seen as materialized (  -- found once for each target, by the first of its jobs
+    select mine.*, known.target is not null as is_known, holder.job_id as holder_id, holder.reserved,
            overtaken.id as overtaken_id, halts.id as halts_id, halting.id as halting_id, intruder.id as intruder_id, earlier.id as earlier_id
-    from met
+    from of_targets mine
     left join lateral (
         select one.target, one.reserved from {schema}.target_holders one
-        where met.nth = 1 and one.target = met.target) known on true
-    left join lateral (  -- comes before this one, and was not met: another claim has it in hand
+        where mine.nth = 1 and one.target = mine.target) known on true
+    left join lateral (  -- comes before this job and was not met, so another claim has it in hand
         select job.id from levels cross join lateral (
             select job.id from {schema}.job_rows job
-            where job.state = 'queued' and not job.parked and not job.behind and job.target = met.target
+            where job.state = 'queued' and not job.parked and not job.behind and job.target = mine.target
               and job.priority = levels.priority and job.run_at <= (select at from now)
-              and (levels.priority > met.priority or (job.run_at, job.id) < (met.run_at, met.id))
+              and (levels.priority > mine.priority or (job.run_at, job.id) < (mine.run_at, mine.id))
             order by job.run_at, job.id limit 1) job
-        where met.nth = 1 and known.reserved is distinct from false and levels.priority >= met.priority limit 1) earlier on true
-    left join lateral (  -- left to the one who has the earlier job
+        where mine.nth = 1 and known.reserved is distinct from false and levels.priority >= mine.priority limit 1) earlier on true
+    left join lateral (  -- left to the claim that has the earlier job
         select one.job_id, one.reserved from {schema}.target_holders one
-        where met.nth = 1 and one.target = met.target and (earlier.id is null or not known.reserved)
+        where mine.nth = 1 and one.target = mine.target and (earlier.id is null or not known.reserved)
         for update skip locked) holder on true
-    left join lateral (  -- comes after this one, and has not been claimed
+    left join lateral (  -- reserved the target, but comes after this job and is not yet claimed
         select job.id from {schema}.job_rows job
         where holder.reserved and job.id = holder.job_id and job.state = 'queued'
-          and (-job.priority::int, job.run_at, job.id) > (-met.priority::int, met.run_at, met.id)
+          and (-job.priority::int, job.run_at, job.id) > (-mine.priority::int, mine.run_at, mine.id)
         for no key update skip locked) overtaken on true
     left join lateral (
         select job.id from {schema}.job_rows job
-        where met.nth = 1 and known.target is null and job.target = met.target
+        where mine.nth = 1 and known.target is null and job.target = mine.target
           and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
         order by job.id limit 1) halts on true
-    left join lateral (  -- as it is now, and to stay so
+    left join lateral (  -- locked, so that it goes on halting
         select job.id from {schema}.job_rows job
-        where halts.id is not null and job.target = met.target
+        where halts.id is not null and job.target = mine.target
           and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
         order by job.id limit 1 for no key update skip locked) halting on true
-    left join lateral (  -- is leased although another has the target: somebody has changed rows by hand
+    left join lateral (  -- is leased although another job has the target: somebody changed rows by hand
         select job.id from {schema}.job_rows job
-        where met.nth = 1 and (known.target is null or holder.job_id is not null)
-          and job.target = met.target and job.state in ('assigned', 'running') and job.id is distinct from holder.job_id
+        where mine.nth = 1 and (known.target is null or holder.job_id is not null)
+          and job.target = mine.target and job.state in ('assigned', 'running') and job.id is distinct from holder.job_id
         limit 1 for no key update skip locked) intruder on true
 ),
-gathered as (
-    select id, priority, run_at, kind, target, nth,
+gathered as (  -- the same for all jobs of the target
+    select place_in_table, id, priority, run_at, kind, target, nth,
            count(*) over its_target as number, max(id) filter (where nth = 1) over its_target as first_id,
            bool_or(is_known) over its_target as is_known, max(holder_id) over its_target as holder_id,
            bool_or(reserved) over its_target as reserved, max(overtaken_id) over its_target as overtaken_id,
            max(halts_id) over its_target as halts_id, max(halting_id) over its_target as halting_id,
            max(intruder_id) over its_target as intruder_id, max(earlier_id) over its_target as earlier_id
-    from looked window its_target as (partition by target)
+    from seen window its_target as (partition by target)
 ),
-decided as materialized (  -- null = none of its jobs
+decided as materialized (  -- chosen_id null = no job of the target
     select *, case when intruder_id is not null or halts_id is not null or is_known and holder_id is null then null
                    when (holder_id is null or reserved) and earlier_id is not null then null
                    when holder_id is null or overtaken_id is not null then first_id
@@ -88,30 +86,16 @@ decided as materialized (  -- null = none of its jobs
     from gathered
 ),
 fitting as materialized (
-    select id, priority, run_at, kind, target, null::bigint as holder_id from picked where target is null
+    select place_in_table, id, priority, run_at, kind, target, null::bigint as holder_id from met where target is null
   union all
-    select id, priority, run_at, kind, target, holder_id from decided where id = chosen_id
+    select place_in_table, id, priority, run_at, kind, target, holder_id from decided where id = chosen_id
 ),
-leased as materialized (  -- what is in hand, of kinds with a limit that are among the first
-    select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
-                                where job.kind = cap.kind and job.state in ('assigned', 'running')) as number
-    from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
-    where cap.kind in (select kind from fitting)
-),
-ranked as (
-    select fitting.id, leased.most - leased.number as free,
-           row_number() over (partition by fitting.kind order by fitting.priority desc, fitting.run_at, fitting.id) as place
-    from leased join fitting on fitting.kind = leased.kind
-),
-excess as materialized (select id from ranked where place > free),
-parked as (
-    update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
-),
+{parked},
 chosen as materialized (
     select * from fitting where id not in (select id from excess)
     order by priority desc, run_at, id limit least(%(batch)s, (select free from room))
 ),
-had as materialized (  -- who has each target from now on
+held_from_now_on as materialized (
     select target, first_id, number, holder_id as before_id, reserved as was_reserved,
            case when intruder_id is not null or halts_id is not null then coalesce(intruder_id, halting_id)
                 when chosen_id in (select id from chosen) or chosen_id in (select id from excess) then chosen_id
@@ -121,23 +105,23 @@ had as materialized (  -- who has each target from now on
                 else reserved end as reserved
     from decided where nth = 1
 ),
-taken as (
+newly_held as (
     insert into {schema}.target_holders (target, job_id, reserved)
-    select target, job_id, reserved from had where before_id is null and job_id is not null order by target
+    select target, job_id, reserved from held_from_now_on where before_id is null and job_id is not null order by target
     on conflict (target) do nothing returning target
 ),
-moved as (  -- also where jobs are only put behind: a transaction that sees an older moment is to notice
-    update {schema}.target_holders holder set job_id = had.job_id, reserved = had.reserved
-    from had
-    where holder.target = had.target and had.before_id is not null
-      and ((had.job_id, had.reserved) <> (had.before_id, had.was_reserved)
-           or had.number > 1 or had.first_id <> had.job_id)
+moved as (  -- also where jobs are only set behind, so that a transaction with an older snapshot notices
+    update {schema}.target_holders holder set job_id = held.job_id, reserved = held.reserved
+    from held_from_now_on held
+    where holder.target = held.target and held.before_id is not null
+      and ((held.job_id, held.reserved) <> (held.before_id, held.was_reserved)
+           or held.number > 1 or held.first_id <> held.job_id)
 ),
-stood as (
+set_behind as (
     update {schema}.job_rows job set behind = true, parked = false
     from (
         select id from decided
-        where (holder_id is not null or target in (select target from taken))
+        where (holder_id is not null or target in (select target from newly_held))
           and id is distinct from chosen_id and id is distinct from holder_id
       union
         select overtaken_id from decided
@@ -146,48 +130,24 @@ stood as (
     where job.id = late.id returning job.id
 ),
 placed as materialized (
-    select id, run_at, row_number() over (order by priority desc, run_at, id) as place
-    from chosen where target is null or holder_id is not null or target in (select target from taken)
+    select place_in_table, row_number() over (order by priority desc, run_at, id) as place
+    from chosen where target is null or holder_id is not null or target in (select target from newly_held)
 ),
-claimed as (
-    update {schema}.job_rows job
-    set state = case when placed.place <= now.idle then 'running' else 'assigned' end,
-        worker = now.workers[placed.place],
-        started_at = case when placed.place <= now.idle then now.at end,
-        attempt = job.attempt + 1, claim_token = %(token)s, node = %(node)s,
-        lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
-        finished_at = null, last_outcome = null, result = null, log = null, progress = null, progress_note = null
-    from placed, now
-    where job.id = placed.id
-    returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
-              job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker,
-              job.spent::text as spent, job.target
-),
-noted as (
-    insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
-),
-told as (
-    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select case when ahead then 'job.assigned' else 'job.started' end, cardinality(array_agg(id)), array_agg(id), array[kind],
-           case when targeted then array_agg(target) end, array_agg(attempt), array_agg(worker), %(common)s::jsonb
-    from (select *, worker is null as ahead, target is not null as targeted from claimed) claimed group by ahead, targeted, kind
-)
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target from (
-    select * from claimed
-  union all  -- how many were taken out of the way, how many are in other hands, whether no more may be leased, and what was come by
-    select null, null, null, null, aside, busy, is_full, walked, null,
-           (select jsonb_agg(jsonb_build_array(priority, run_at, id))::text
-            from (select distinct on (priority) priority, run_at, id from picked order by priority, run_at, id) firsts
-            where walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/), null
-    from (
-        select ((select count(*) from parked) + (select count(*) from stood))::int as aside,
-               ((select count(*) from chosen) - (select count(*) from placed)
-                + (select count(*) from decided where chosen_id is null and holder_id is null
-                   and target not in (select target from taken)))::int as busy,
-               coalesce((select free from room) <= (select count(*) from claimed), false)::int as is_full,
-               (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass)
-                - (select walked_before from now) - (select count(*) from picked))::float8 as walked) met
-    where aside > 0 or busy > 0 or is_full > 0 or walked > %(walked_max)s /*more{*/ or exists (select from marks) /*}*/) found
+{claimed}
+select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target, rest from (
+    select *, null as rest from claimed
+  union all
+    select null, null, null, null, null, null, null, null, null, null, null,
+           jsonb_build_object('aside', aside, 'busy', busy, 'is_full', is_full, 'walked', walked,
+                              'firsts', case when has_firsts then {firsts} end)::text
+    from (select (select count(*) from parked) + (select count(*) from set_behind) as aside,
+                 (select count(*) from chosen) - (select count(*) from placed)
+                 + (select count(*) from decided where chosen_id is null and holder_id is null
+                    and target not in (select target from newly_held)) as busy,
+                 coalesce((select free from room) <= (select count(*) from claimed), false) as is_full,
+                 {walked} as walked,
+                 {walked} > %(walked_max)s or exists (select from marks) as has_firsts) met_beside
+    where aside > 0 or busy > 0 or is_full or has_firsts) found
 order by place
 
 -- lock_targets: takes the rows of those who have these targets, in order, before any of their jobs is settled

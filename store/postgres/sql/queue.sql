@@ -8,7 +8,7 @@ due as materialized (
     from levels cross join lateral (
         select job.run_at from {schema}.job_rows job
         where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          /*more{*/ and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id) /*}*/
+          and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id)
         order by job.run_at, job.id limit %(bound)s) first
     limit %(bound)s
 )
@@ -58,8 +58,8 @@ from (
 -- outlook: whether nothing becomes claimable here without a hint but by the passing of time; whether jobs are due; seconds until the next one is. No row where the node `me` is not known
 -- Who has jobs in hand may put them off, or pass their targets on, without a hint. Who is writing jobs may have found the
 -- bell being rung by somebody else, who is done before: it is known by the lock that every writer of the table holds.
-with recursive now as materialized (select clock_timestamp() as at),
-{levels},
+with now as materialized (select clock_timestamp() as at),
+levels as (select priority from {schema}.claimable_priorities),
 seen as materialized (
     select (select paused_at is null from {schema}.queue_state) and exists (
                select from levels cross join lateral (

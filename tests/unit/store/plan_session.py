@@ -46,7 +46,7 @@ class Session:
         self._statements = load_statements("musterd.store.postgres")
 
     def claim(self) -> list[Claim]:
-        return self._claim("claim_plain")[0]
+        return self._claim("claim")[0]
 
     def look(self, form: str) -> claim_rows.Rest:
         """What a claim came by."""

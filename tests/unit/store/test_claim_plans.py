@@ -53,7 +53,7 @@ async def rig(fresh_database: Callable[[], str]) -> AsyncGenerator[PostgresRig]:
 
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("analyzed", [True, False], ids=["fresh statistics", "no statistics"])
-@pytest.mark.parametrize("form", ["claim", "claim_plain", "claim_targets_plain"])
+@pytest.mark.parametrize("form", ["claim", "claim_with_limits", "claim_targets"])
 async def test_a_claim_touches_what_it_takes(
     rig: PostgresRig, scene: str, analyzed: bool, form: str
 ) -> None:
@@ -82,10 +82,10 @@ async def test_both_forms_take_the_same(rig: PostgresRig, scene: str) -> None:
     session = Session(rig)
     with session.conn:
         for batch in (BATCH, 3 * BATCH):  # the second one comes to the target
-            taken, busy = session.undone("claim", batch)
+            taken, busy = session.undone("claim_with_limits", batch)
             assert len(taken) == min(batch, 2 * BATCH)
             assert busy == (batch > BATCH)
-            assert session.undone("claim_plain", batch) == (taken, busy)
+            assert session.undone("claim", batch) == (taken, busy)
 
 
 async def test_claims_do_not_read_past_those_that_came_before(rig: PostgresRig) -> None:
@@ -98,7 +98,7 @@ async def test_claims_do_not_read_past_those_that_came_before(rig: PostgresRig) 
         for _ in range(30):
             session.settle(session.claim())
             session.claim()  # and stays in hand
-        touched, pages = session.watched("claim_plain")
+        touched, pages = session.watched("claim")
     assert BATCH <= touched <= BATCHES_TOUCHED * BATCH
     assert pages <= PAGES_A_JOB * BATCH
 

@@ -35,7 +35,7 @@ from tests.unit.store.plan_session import (
 
 MANY = 10_000
 TOUCHED_MAX = MANY // 50  # with what was done in the last quarter of a second
-WALKS = ("claim", "claim_targets", "observe", "next_due", "not_yet_due")
+WALKS = ("claim_with_limits", "claim_targets", "observe", "next_due", "not_yet_due")
 CAPS = (("capped", 1),)
 REAP = ReapRequest({}, ReapRule("requeue", 9), 10)
 
@@ -56,11 +56,11 @@ async def test_what_walks_begins_behind_what_nobody_can_remove_yet(
     await trio.lowlevel.checkpoint()
     session = Session(rig)
     with session.conn:
-        claiming = f"{form}_plain" if form.startswith("claim") else "claim_plain"
+        claiming = form if form.startswith("claim") else "claim"
         looks = [session.look(claiming) for _ in range(3)]  # the third one takes from both
         assert all(look.walked > claim_rows.WALKED_MAX for look in looks)
         assert sorted(mark.priority for mark in looks[2].firsts) == [0, 1]
-        assert session.watched(f"{form}_plain")[1] > MANY // 3
+        assert session.watched(form)[1] > MANY // 3
         touched, pages = session.watched(form, looks[2].firsts)
     assert touched <= TOUCHED_MAX
     assert pages <= PAGES_A_JOB * BATCH
@@ -73,8 +73,8 @@ async def test_a_claim_under_a_limit_comes_by_what_was_in_hand_of_its_kind_only(
     rig.raw("insert into job_rows (kind, priority) select 'capped', 1 from generate_series(1, 5)")
     session = Session(rig)
     with session.conn:
-        marks = session.look("claim_plain").firsts
-        touched, pages = session.watched("claim", marks, CAPS)
+        marks = session.look("claim").firsts
+        touched, pages = session.watched("claim_with_limits", marks, CAPS)
     assert touched <= TOUCHED_MAX
     assert pages <= PAGES_A_JOB * BATCH
 

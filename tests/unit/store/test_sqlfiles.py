@@ -43,31 +43,27 @@ def test_a_statement_says_what_it_promises_and_is_sent(engine: str) -> None:
             promise = text.partition("\n")[0].partition(": ")[2]
             assert len(promise) > 8, name
             last = name.rpartition("_")[2]  # pause_schedule is sent as f"{verb}_schedule"
-            uses = (f'"{name}"', f'"{name}_plain"', f'}}_{last}"')
+            uses = (f'"{name}"', f'}}_{last}"')
             assert is_part or any(use in modules for use in uses), name
 
 
-def test_a_plain_form_is_the_statement_without_what_stands_apart() -> None:
-    statements = load_statements("musterd.store.postgres")
-    plain, whole = statements["claim_plain"], statements["claim"]
-    assert plain.startswith("-- claim_plain: takes the first due jobs")
-    assert whole.count("/*more{*/") == whole.count("/*}*/") > 0
-    assert "{*/" not in plain
-    for name in ("%(most)s", "%(caps)s", "%(mark_ids)s"):
-        assert name in whole
-        assert name not in plain
-
-
-def test_what_several_have_in_common_stands_in_each() -> None:
+def test_what_several_have_in_common_is_in_each() -> None:
     statements = load_statements("musterd.store.postgres")
     assert "levels" not in statements
-    for name in ("claim", "claim_targets", "observe", "next_due", "not_yet_due", "outlook"):
-        for form in (name, f"{name}_plain"):
-            assert statements[form].count("ladder (priority) as (") == 1
-            assert "{levels}" not in statements[form]
+    for name in ("claim_with_limits", "claim_targets", "observe", "next_due", "not_yet_due"):
+        assert statements[name].count("ladder (priority) as (") == 1
+        assert "{levels}" not in statements[name]
 
 
-def test_a_statement_without_such_parts_has_one_form() -> None:
+def test_a_statement_is_sent_with_its_name_and_without_comments() -> None:
+    for text in load_statements("musterd.store.postgres").values():
+        first, *lines = text.splitlines()
+        assert first.startswith("-- ")
+        assert not [line for line in lines if line.lstrip().startswith("--")]
+
+
+def test_a_claim_pays_for_no_limits_that_it_has_not() -> None:
     statements = load_statements("musterd.store.postgres")
-    assert "settle" in statements
-    assert "settle_plain" not in statements
+    for name in ("%(most)s", "%(caps)s", "%(mark_ids)s"):
+        assert name in statements["claim_with_limits"]
+        assert name not in statements["claim"]
