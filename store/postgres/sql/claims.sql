@@ -75,10 +75,10 @@ counted as (
 drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
     select case when ahead then 'job.assigned' else 'job.started' end, cardinality(array_agg(id)), array_agg(id), array[kind],
-           case when targeted then array_agg(target) end,
+           array_agg(target) filter (where target is not null),
            case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
            case when ahead then array[null::int] else array_agg(worker) end, %(common)s::jsonb
-    from (select *, worker is null as ahead, target is not null as targeted from claimed) claimed group by ahead, targeted, kind
+    from (select *, worker is null as ahead from claimed) claimed group by ahead, kind, target is not null
 )
 
 -- part firsts: where in each priority the first job was that the claim met
