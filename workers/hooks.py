@@ -15,6 +15,7 @@ import trio
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.job import Claim
+from musterd.store.waiting import Bell
 from musterd.workers.runners.process import ProcessRunner
 from musterd.workers.running import Assignment, Note, Traces
 from musterd.workers.tools import Tools
@@ -38,14 +39,14 @@ class PythonHooks:
         self._tools = tools()
         self._runner = ProcessRunner(self._tools)
         self._turn = trio.Lock()
-        self._called = trio.Event()
+        self._called = Bell()
 
     async def call(self, target: str, event: Mapping[str, Any]) -> str | None:
         """Calls `module:function` with a JobContext whose payload is the event, and whose kind its
         type. Gives what went wrong; None = nothing.
         """
         async with self._turn:
-            self._called.set()
+            self._called.ring()
             await self._renew()
             with trio.move_on_after(CALL_SECONDS):
                 outcome = await self._runner.run(self._assignment(target, event))
@@ -59,9 +60,8 @@ class PythonHooks:
         try:
             while True:
                 await self._called.wait()
-                self._called = trio.Event()
-                with trio.move_on_after(IDLE_SECONDS):
-                    await self._called.wait()
+                self._called.clear()
+                if await self._called.wait(IDLE_SECONDS):
                     continue
                 async with self._turn:
                     await self._runner.close()

@@ -16,6 +16,7 @@ from musterd.config.live import LiveSettings
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.outlook import Outlook
+from musterd.store.waiting import Backoff
 from musterd.workers.claiming.desk import Desk
 
 POLLS_SPARED = 20  # an outlook takes the place of so many polls
@@ -40,17 +41,15 @@ class IdleMode:
     at_rest: Callable[[bool], None]
 
     async def run(self) -> None:
-        restless = 0  # outlooks in a row that showed no rest
+        backoff = Backoff(AGAIN_SECONDS, AGAIN_SECONDS_MAX, self.rng)
         while True:
             await self.desk.pacing.lull()
             news = self.desk.pacing.news
             outlook = await self._look()
             if outlook is None or not outlook.at_rest or news.is_set():
-                pause = min(AGAIN_SECONDS_MAX, AGAIN_SECONDS * 2.0 ** min(restless, 10))
-                restless += 1
-                await trio.sleep(pause * self.rng.uniform(0.5, 1.0))
+                await backoff.sleep()
                 continue
-            restless = 0
+            backoff.succeeded()
             self.desk.pacing.trust_hints()
             self.at_rest(True)
             try:

@@ -13,6 +13,7 @@ import trio
 from musterd.config.leasing import LeasePlan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
+from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from musterd.workers.ignoring import ignored_by
@@ -41,7 +42,7 @@ class LeaseKeeper:
     unrenewed_since_local: float | None = attrs.field(default=None, init=False)
     _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
     _told: set[UUID] = attrs.field(factory=set[UUID], init=False)  # claims that ignore a request
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -57,12 +58,12 @@ class LeaseKeeper:
         here = self.desk.held.keys() & job_ids
         if here:
             self._asked |= here
-            self._bell.set()
+            self._bell.ring()
 
     async def _hear_requests(self) -> None:
         while True:
             await self._bell.wait()
-            self._bell = trio.Event()
+            self._bell.clear()
             asked, self._asked = self._asked, set()
             await self._renew([held for held in map(self.desk.held.get, asked) if held is not None])
 

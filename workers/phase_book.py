@@ -15,6 +15,7 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreError
 from musterd.store.phases import PhaseStart, PhaseStep, Results
+from musterd.store.waiting import Backoff, Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 
@@ -40,9 +41,14 @@ class PhaseBook:
     engine: Engine
     rng: random.Random
     _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one
-    _failures: int = attrs.field(default=0, init=False)
+    _backoff: Backoff = attrs.field(
+        default=attrs.Factory(
+            lambda self: Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, self.rng), takes_self=True
+        ),
+        init=False,
+    )
 
     async def begin(self, held: Held, names: tuple[str, ...]) -> Results:
         """An attempt begins; gives what earlier ones have finished. Where the lease turns out to be
@@ -68,11 +74,11 @@ class PhaseBook:
             await trio.lowlevel.checkpoint()  # whoever can run now may add to this write
             await self._write()
             if not self._entries:
-                self._bell = trio.Event()
+                self._bell.clear()
 
     async def _ask(self, entry: _Entry) -> Results:
         self._entries.append(entry)
-        self._bell.set()
+        self._bell.ring()
         try:
             await entry.written.wait()
         finally:
@@ -97,7 +103,7 @@ class PhaseBook:
             else:  # the culprit is to be found among them
                 self._alone = len(batch)
         except StoreError:
-            await self._pause()
+            await self._backoff.sleep()
         else:
             self._book(batch)
 
@@ -117,13 +123,8 @@ class PhaseBook:
                 entry.results = {}
 
     def _book(self, batch: Sequence[_Entry]) -> None:
-        self._failures = 0
+        self._backoff.succeeded()
         self._alone = max(0, self._alone - len(batch))
         for entry in batch:
             entry.written.set()
         self._entries = [entry for entry in self._entries if not entry.written.is_set()]
-
-    async def _pause(self) -> None:
-        seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
-        self._failures += 1
-        await trio.sleep(seconds * self.rng.uniform(0.5, 1.0))

@@ -12,6 +12,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
+from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.leases import LeaseKeeper
 
@@ -47,22 +48,21 @@ class Alarm:
 
     engine: Engine
     desk: Desk
-    _set: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _set: Bell = attrs.field(factory=Bell, init=False)
 
     def set(self) -> None:
-        self._set.set()
+        self._set.ring()
 
     async def run(self) -> None:
         while True:
             await self._set.wait()
-            self._set = trio.Event()
+            self._set.clear()
             try:
                 seconds = await self.engine.next_due_seconds()
             except StoreError:
                 continue  # polling finds the job
             if seconds is None:
                 continue
-            with trio.move_on_after(min(seconds, ALARM_SECONDS_MAX)):
-                await self._set.wait()
+            if await self._set.wait(min(seconds, ALARM_SECONDS_MAX)):
                 continue
             self.desk.hint()

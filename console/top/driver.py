@@ -41,6 +41,7 @@ from musterd.console.top.terminal import Keys
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.report import control_refusal, report_text
+from musterd.store.waiting import Bell
 from musterd.store.why import why
 from musterd.store.why_report import why_text
 from musterd.store.words import one_line
@@ -89,7 +90,7 @@ class Driver:
         self.state = state
         self._plan, self._screen, self._painter = plan, screen, painter
         self._engine: Engine | None = None  # of the present tenant, while it is reached
-        self._changed, self._hurry = trio.Event(), trio.Event()
+        self._changed, self._hurry = Bell(), Bell()
         self._tenant_scope = trio.CancelScope()
         self.has_ended = False
 
@@ -104,7 +105,7 @@ class Driver:
 
     def _show(self, state: State) -> None:
         self.state = state
-        self._changed.set()
+        self._changed.ring()
 
     def _say(self, message: str) -> None:
         self._show(attrs.evolve(self.state, message=message))
@@ -115,7 +116,7 @@ class Driver:
     async def _draw_forever(self) -> None:
         try:
             while True:
-                self._changed = trio.Event()
+                self._changed.clear()
                 await self._screen.write(self._painter.paint(draw(self.state)))
                 await self._changed.wait()
         except OSError:
@@ -161,7 +162,7 @@ class Driver:
             case ScreenCommand(what="redraw"):
                 self._redraw()
             case ScreenCommand():
-                self._hurry.set()
+                self._hurry.ring()
             case SwitchTenant(tenant):
                 settings = self._plan.settings_of(tenant)
                 self._show(switched(self.state, tenant, self._plan.engine_of(settings).where))
@@ -197,14 +198,13 @@ class Driver:
     async def _look_at_store(self, settings: Settings) -> None:
         async with reached(self._plan.engine_of(settings)) as self._engine:
             while True:
-                self._hurry = trio.Event()
+                self._hurry.clear()
                 try:
                     seen = await read_store(self._engine, self.state.filter)
                     self._show(with_store(self.state, seen))  # the state as it is by now
                 except AWAY as error:
                     self._away(error)
-                with trio.move_on_after(self._plan.interval_seconds):
-                    await self._hurry.wait()
+                await self._hurry.wait(self._plan.interval_seconds)
 
     def _away(self, error: Exception) -> None:
         self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
@@ -229,7 +229,7 @@ class Driver:
         except StoreError as error:
             self._say(f"not done: {one_line(str(error))}")
         if tenant == self.state.tenant:
-            self._hurry.set()
+            self._hurry.ring()
 
     async def _carry_out(self, engine: Engine, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
         match wish:

@@ -12,11 +12,12 @@ import trio
 
 from musterd.manager.log import extra
 from musterd.store.errors import StoreError, StoreUnavailable
+from musterd.store.waiting import Backoff
 
 NEXT_BATCH_SECONDS = 0.02  # where there is more to do: others get their turn
 RESTS = 10.0  # times as long as a run took: one that has become dear is done less often,
 REST_SECONDS_MAX = 5.0  # but not much less
-BACKOFF_SECONDS = 1.0
+BACKOFF_SECONDS = 2.0
 BACKOFF_SECONDS_MAX = 60.0
 MESSAGE_LENGTH_MAX = 500
 
@@ -78,19 +79,19 @@ async def serve(
     """Runs a duty until cancelled, or until it would begin a run of one that is no longer held. One
     that fails is tried again, later each time.
     """
-    failures = 0
+    backoff = Backoff(BACKOFF_SECONDS, BACKOFF_SECONDS_MAX, rng)
     while is_held():
         began = trio.current_time()
         run = await _run_once(duty, log)
         rest_seconds = rest_after(trio.current_time() - began)
         tally.note(run.items, run.error)
         observer.ran(duty.name, run.items, run.error)
-        failures = 0 if run.error is None else failures + 1
-        if failures:
-            seconds = BACKOFF_SECONDS_MAX if not run.away else max(1.0, duty.interval_seconds())
-            most = min(seconds, BACKOFF_SECONDS * 2.0 ** min(failures, 16))
-            await trio.sleep(most * rng.uniform(0.5, 1.0))
-        elif duty.batch is not None and run.items >= duty.batch:
+        if run.error is not None:
+            seconds_max = max(1.0, duty.interval_seconds()) if run.away else BACKOFF_SECONDS_MAX
+            await trio.sleep(backoff.failed(seconds_max))
+            continue
+        backoff.succeeded()
+        if duty.batch is not None and run.items >= duty.batch:
             await trio.sleep(NEXT_BATCH_SECONDS)
         else:
             await duty.wait(max(rest_seconds, duty.interval_seconds() * rng.uniform(0.8, 1.0)))

@@ -12,6 +12,7 @@ from musterd.config.live import LiveSettings
 from musterd.manager.duties.duty import rest_after
 from musterd.store.errors import StoreError
 from musterd.store.events import ORDERED_AT_ONCE, EventLog
+from musterd.store.waiting import Bell
 
 ORDER_SECONDS = 3.0  # after something has happened
 ORDER_SECONDS_OTHERS = 30.0  # after something has happened here, while another has the duty
@@ -32,13 +33,13 @@ class EventKeeper:
     settings: LiveSettings
     rng: random.Random
     is_on_duty: Callable[[], bool] = lambda: True
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
     _has_grown: bool = attrs.field(default=True, init=False)  # since the last look for old ones
     _newest: int = attrs.field(default=0, init=False)
 
     def news(self) -> None:
         """This node has done something."""
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         rest_seconds = 0.0
@@ -46,12 +47,13 @@ class EventKeeper:
             await self._bell.wait()
             pause_seconds = ORDER_SECONDS if self.is_on_duty() else ORDER_SECONDS_OTHERS
             await trio.sleep(max(pause_seconds, rest_seconds))
-            self._bell, self._has_grown = trio.Event(), True
+            self._bell.clear()
+            self._has_grown = True
             began = trio.current_time()
             try:
                 await self._order()
             except StoreError:  # the store's watcher has told the log
-                self._bell.set()
+                self._bell.ring()
             rest_seconds = rest_after(trio.current_time() - began)
 
     async def trim(self) -> int:

@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
+from musterd.store.waiting import Bell
 
 
 @attrs.define(eq=False)
@@ -23,7 +24,7 @@ class Everyone:
     _running: dict[str, trio.CancelScope] = attrs.field(
         factory=dict[str, trio.CancelScope], init=False
     )
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     @property
     def held(self) -> frozenset[str]:
@@ -31,7 +32,7 @@ class Everyone:
 
     def wake(self) -> None:
         """There may be others to be done."""
-        self._bell.set()
+        self._bell.ring()
 
     def change_pace(self) -> None:
         """Nothing is held for a time."""
@@ -41,7 +42,7 @@ class Everyone:
         try:
             async with trio.open_nursery() as nursery:
                 while True:
-                    self._bell = trio.Event()
+                    self._bell.clear()
                     self._begin_and_end(nursery)
                     await self._bell.wait()
         finally:

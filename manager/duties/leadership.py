@@ -16,6 +16,7 @@ from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
 from musterd.manager.node.beat import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
+from musterd.store.waiting import Bell
 
 RELEASE_SECONDS = 1.0
 RETRY_SECONDS = 2.0  # after the store was away
@@ -87,9 +88,9 @@ class Leadership:
     # Terms that may still stand in the store, though nobody goes by them: the store was away.
     _left_behind: dict[str, UUID] = attrs.field(factory=dict[str, UUID], init=False)
     _free_since: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _renewal: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _taken: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+    _renewal: Bell = attrs.field(factory=Bell, init=False)
+    _taken: Bell = attrs.field(factory=Bell, init=False)
     _gave_up_local: float = attrs.field(default=float("-inf"), init=False)
 
     @property
@@ -98,12 +99,12 @@ class Leadership:
 
     def wake(self) -> None:
         """Somebody has given a duty up, or there are others to be done here."""
-        self._bell.set()
+        self._bell.ring()
 
     def change_pace(self) -> None:
         """Another pace holds from now on, also for what is held."""
-        self._renewal.set()
-        self._bell.set()
+        self._renewal.ring()
+        self._bell.ring()
 
     async def run(self) -> None:
         """Until cancelled; then what is held is given up, its work having ended."""
@@ -124,9 +125,8 @@ class Leadership:
 
     async def _seek(self, nursery: trio.Nursery) -> None:
         while True:
-            self._bell = trio.Event()
-            with trio.move_on_after(await self._look_and_take(nursery)):
-                await self._bell.wait()
+            self._bell.clear()
+            if await self._bell.wait(await self._look_and_take(nursery)):
                 await trio.sleep(turns.HESITATE_SECONDS * self.rng.random())
 
     async def _look_and_take(self, nursery: trio.Nursery) -> float:
@@ -181,7 +181,7 @@ class Leadership:
             if len(self._held) > share:
                 self._gave_up_local = now  # nobody else wanted them: not yet
             self.observer.acquired(taken)
-            self._taken.set()
+            self._taken.ring()
 
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
         now = trio.current_time()
@@ -205,9 +205,8 @@ class Leadership:
     async def _renew(self) -> None:
         while True:
             await self._wait_until_held()
-            self._renewal = trio.Event()
-            with trio.move_on_after(self.pace().heartbeat_seconds):
-                await self._renewal.wait()
+            self._renewal.clear()
+            await self._renewal.wait(self.pace().heartbeat_seconds)
             if self._held:
                 await self._renew_once()
 
@@ -243,8 +242,7 @@ class Leadership:
 
     async def _wait_until_held(self) -> None:
         while not self._held:
-            if self._taken.is_set():
-                self._taken = trio.Event()
+            self._taken.clear()
             await self._taken.wait()
 
     def _step_down(self, leaving: Sequence[_Held], why: str) -> None:
@@ -253,7 +251,7 @@ class Leadership:
             self._held.pop(name).scope.cancel()
         if names:
             self.observer.released(names, why)
-            self._bell.set()
+            self._bell.ring()
 
     async def _give_up(self, names: Sequence[str], why: str) -> None:
         leaving = [self._held[name] for name in names]

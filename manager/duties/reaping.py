@@ -14,6 +14,7 @@ from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
 from musterd.store.engine import Engine, ReapRequest
 from musterd.store.job import JobState, Reaped, ReapRule
+from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.observer import JobObserver
 
@@ -34,7 +35,7 @@ class Reaper:
     settings: LiveSettings
     rests: bool = attrs.field(default=False, init=False)
     _held_local: float = attrs.field(default=float("-inf"), init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     async def run(self) -> int:
         """One batch; gives how many leases were ended."""
@@ -48,11 +49,11 @@ class Reaper:
         await trio.sleep(seconds)
         if self.rests and not self._may_have_lost_some():
             await self._bell.wait()
-        self._bell = trio.Event()
+        self._bell.clear()
 
     def wake(self) -> None:
         """Time to look, if it rests."""
-        self._bell.set()
+        self._bell.ring()
 
     def _may_have_lost_some(self) -> bool:
         now = trio.current_time()

@@ -24,6 +24,7 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.job import JobState
 from musterd.store.lifecycle import ENDED
 from musterd.store.retention import Ages, Errand, Place, Retention, Strides
+from musterd.store.waiting import Bell
 
 PAUSE_SECONDS = 0.02  # between two batches, at least
 REST = 2.0  # times as long as a batch took, so that others have the store too
@@ -54,16 +55,15 @@ class Retiring:
 
     def __init__(self, plan: RetentionDeps) -> None:
         self._plan = plan
-        self._bell = trio.Event()
+        self._bell = Bell()
         self._quiet = 0  # looks in a row that found nothing
         self._halved = 0  # so often: a batch that is too large for the store as it is
         self.trouble: str | None = None
 
     async def wait(self, seconds: float) -> None:
         """Until it is time to look again."""
-        with trio.move_on_after(seconds):
-            await self._bell.wait()
-        self._bell = trio.Event()
+        await self._bell.wait(seconds)
+        self._bell.clear()
 
     def look_seconds(self) -> float:
         """How long the next look may wait."""
@@ -73,7 +73,7 @@ class Retiring:
 
     def wake(self) -> None:
         """Other rules hold now."""
-        self._bell.set()
+        self._bell.ring()
 
     async def look(self) -> int:
         """Marks and deletes all that is due; gives how many jobs that was about. After a batch that

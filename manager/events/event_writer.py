@@ -12,6 +12,7 @@ import trio
 from musterd.manager.log import event
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog, NewEvent
+from musterd.store.waiting import Backoff, Bell
 
 WAITING_MAX = 10_000  # a large crew is hired, and retires, at one blow
 BATCH = 200
@@ -32,7 +33,7 @@ class EventWriter:
     on_told: Callable[[], None]
     _waiting: deque[NewEvent] = attrs.field(factory=deque[NewEvent], init=False)
     _dropped: int = attrs.field(default=0, init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     def announce(self, what: str, **data: object) -> None:
@@ -41,18 +42,20 @@ class EventWriter:
             self._waiting.popleft()
             self._dropped += 1
         self._waiting.append(NewEvent(what, {"node": self.node, **data}))
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> None:
-        failures = 0
+        backoff = Backoff(GATHER_SECONDS, AWAY_SECONDS_MAX)
         while True:
             await self._bell.wait()
-            pause = min(AWAY_SECONDS_MAX, GATHER_SECONDS * 2.0 ** min(failures, 10))
-            await trio.sleep(pause)
-            self._bell = trio.Event()
-            failures = 0 if await self._write() else failures + 1
+            await trio.sleep(GATHER_SECONDS)
+            self._bell.clear()
+            if await self._write():
+                backoff.succeeded()
+            else:
+                await backoff.sleep()
             if self._waiting:
-                self._bell.set()
+                self._bell.ring()
 
     async def finish(self) -> None:
         """Writes what waits, if that can be done in time; nothing is announced after it."""

@@ -14,6 +14,7 @@ from musterd.manager.scaling.service_times import ServiceTimes
 from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.store.errors import StoreError
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
+from musterd.store.waiting import Bell
 
 FIRST_SECONDS = 0.1  # the crew has been hired by then
 WAIT_SECONDS_MIN = 0.1
@@ -36,7 +37,7 @@ class Heartbeat:
     status: Callable[[], TenantStatus]
     times: ServiceTimes
     rests: bool = False  # somebody else looks whether there is work: without any, few signs do
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
     _told: Beat | None = attrs.field(default=None, init=False)
     _told_local: float = attrs.field(default=float("-inf"), init=False)
@@ -45,7 +46,7 @@ class Heartbeat:
 
     def wake(self) -> None:
         """Others should know of this soon: another phase, another size of the crew."""
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         try:
@@ -63,11 +64,10 @@ class Heartbeat:
         told = self._told
         due_local = self._told_local + self._pause_seconds(self._beat())
         left_seconds = min(LOOK_SECONDS, due_local - trio.current_time())
-        with trio.move_on_after(max(WAIT_SECONDS_MIN, left_seconds)):
-            await self._bell.wait()
-        if self._bell.is_set() and told is not None and told.phase == self.status().phase:
+        await self._bell.wait(max(WAIT_SECONDS_MIN, left_seconds))
+        if self._bell.is_rung and told is not None and told.phase == self.status().phase:
             await trio.sleep(SETTLING_SECONDS)
-        self._bell = trio.Event()
+        self._bell.clear()
 
     async def _beat_if_due(self) -> None:
         now, beat = trio.current_time(), self._beat()

@@ -29,6 +29,7 @@ from musterd.manager.scaling.decision import (
 from musterd.manager.scaling.observing import Observation, QueueObserver
 from musterd.manager.scaling.shares import others_of
 from musterd.store.engine import Engine
+from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 
 JOURNAL_MAX = 1000  # decisions kept in memory
@@ -79,7 +80,7 @@ class Supervisor:
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
     _is_resting: bool = attrs.field(default=False, init=False)
     _queue_observer: QueueObserver = attrs.field(init=False)
 
@@ -104,12 +105,12 @@ class Supervisor:
 
     def wake(self) -> None:
         """Time to decide: earlier than planned, or at the end of a rest."""
-        self._bell.set()
+        self._bell.ring()
 
     def end_rest(self) -> None:
         """There may be work."""
         if self._is_resting:
-            self._bell.set()
+            self._bell.ring()
 
     async def run(self) -> None:
         next_tick = trio.current_time()
@@ -119,7 +120,8 @@ class Supervisor:
             self.observer.rest(self._is_resting)
             with trio.move_on_at(math.inf if self._is_resting else next_tick):
                 await self._bell.wait()
-            self._bell, self._is_resting = trio.Event(), False
+            self._bell.clear()
+            self._is_resting = False
             next_tick = min(next_tick, trio.current_time())
             self.tick(await self._queue_observer.look(self.policy, self._interval_seconds))
 

@@ -15,6 +15,7 @@ from musterd.manager.node.status import NodeStatus
 from musterd.manager.systemd.messages import Seen, Told, next_message
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.systemd.vitals import Vitals, why_unwell
+from musterd.store.waiting import Bell
 
 LOOK_SECONDS = 1.0
 WAITING_MAX = 16  # messages of reloads that could not be sent yet
@@ -42,7 +43,7 @@ class Notifier:
     _unwell: str | None = attrs.field(default=None, init=False)
     _is_deaf: bool = attrs.field(default=False, init=False)
     _waiting: deque[list[str]] = attrs.field(factory=lambda: deque(maxlen=WAITING_MAX), init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     async def run(self) -> None:
         if self.manager is None:
@@ -55,18 +56,18 @@ class Notifier:
             wanted = trio.current_time() + look
             with trio.move_on_at(wanted):
                 await self._bell.wait()
-            self._bell = trio.Event()
+            self._bell.clear()
             late_seconds = max(0.0, trio.current_time() - wanted)
 
     def look_soon(self) -> None:
         """Something has changed that should be told at once."""
-        self._bell.set()
+        self._bell.ring()
 
     def stop(self) -> None:
         """The daemon begins to leave."""
         if self._stop_by_local is None:
             self._stop_by_local = trio.current_time() + self.drain_seconds_max()
-        self._bell.set()
+        self._bell.ring()
 
     def reload_begins(self) -> None:
         self._generation_before = self.generation()
@@ -77,7 +78,7 @@ class Notifier:
     def reload_ends(self) -> None:
         self._refused = self.generation() == self._generation_before
         self._tell_in_turn(["READY=1"])
-        self._bell.set()
+        self._bell.ring()
 
     def _look(self, manager: ServiceManager, late_seconds: float) -> None:
         if not self._flush(manager):

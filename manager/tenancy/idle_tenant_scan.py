@@ -14,6 +14,7 @@ from musterd.config.live import LiveSettings
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError, StoreUnavailable
 from musterd.store.lookout import EVERYTHING, Lookout
+from musterd.store.waiting import Bell
 
 
 @attrs.define(eq=False)
@@ -26,7 +27,7 @@ class IdleTenantScan:
     lookouts: Callable[[], Collection[Lookout]]
     settings: LiveSettings  # of the node
     rng: random.Random
-    _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _changed: Bell = attrs.field(factory=Bell, init=False)
     _watched: dict[str, Tenancy] = attrs.field(factory=dict[str, Tenancy], init=False)
     _under_way: set[int] = attrs.field(factory=set[int], init=False)
 
@@ -35,7 +36,7 @@ class IdleTenantScan:
             while True:
                 if len(self.tenancies) == 1 and not self._watched:
                     await self._changed.wait()
-                self._changed = trio.Event()
+                self._changed.clear()
                 self._look_everywhere(looks)
                 poll_seconds = self.settings.now.workers.poll_interval_ms / 1000
                 await trio.sleep(poll_seconds * self.rng.uniform(0.9, 1.1))
@@ -50,7 +51,7 @@ class IdleTenantScan:
                 looks.start_soon(self._look, lookout)
 
     def tenants_changed(self) -> None:
-        self._changed.set()
+        self._changed.ring()
 
     async def _look(self, lookout: Lookout) -> None:
         try:

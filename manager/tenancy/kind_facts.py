@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
-import trio
 
 from musterd.catalog.kinds import Catalog, Pipeline, WorkKind
 from musterd.config.settings import Settings
 from musterd.store.errors import StoreError
 from musterd.store.phases import KindRule
+from musterd.store.waiting import Backoff, Bell
 
 if TYPE_CHECKING:
     from musterd.manager.tenancy.plans import TenancyDeps
@@ -37,23 +37,23 @@ class KindPublisher:
     """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
 
     plan: TenancyDeps
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     def wake(self) -> None:
         """The catalog has changed."""
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         while True:
-            self._bell = trio.Event()
+            self._bell.clear()
             await self._tell()
             await self._bell.wait()
 
     async def _tell(self) -> None:
-        plan, pause = self.plan, PAUSE_SECONDS
+        plan = self.plan
+        backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, plan.rng)
         while True:
             try:
                 return await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings.now))
             except StoreError:  # the store's own watcher has told the log
-                await trio.sleep(pause * plan.rng.uniform(0.5, 1.0))
-                pause = min(PAUSE_SECONDS_MAX, 2 * pause)
+                await backoff.sleep()

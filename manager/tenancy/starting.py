@@ -11,6 +11,7 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
 from musterd.manager.tenancy.kind_facts import kind_rules
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.waiting import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ async def open_store(plan: TenancyDeps, on_failure: Callable[[], None]) -> None:
     Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the
     like.
     """
-    failures = 0
+    backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, plan.rng)
     while True:
         try:
             await plan.engine.open()
@@ -56,12 +57,11 @@ async def open_store(plan: TenancyDeps, on_failure: Callable[[], None]) -> None:
             await plan.engine.start_node(plan.node)
             await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings.now))
         except StoreUnavailable as error:
-            seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(failures, 20))
+            seconds = backoff.failed()
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}
             event(plan.log, logging.WARNING, "waiting for the store", **fields, **_named(plan))
-            failures += 1
             on_failure()
-            await trio.sleep(seconds * plan.rng.uniform(0.5, 1.0))
+            await trio.sleep(seconds)
         else:
             return
 

@@ -24,6 +24,7 @@ from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.judging import given_back
 from musterd.store.errors import StoreError
 from musterd.store.outbox import Delivery, Message, Outbox
+from musterd.store.waiting import Bell
 
 LOOK_SECONDS = 5.0  # between looks of the duty
 LOOK_SECONDS_RESTING = 30.0  # where nothing happens
@@ -61,15 +62,15 @@ class Postman:
     _closing: bool = attrs.field(default=False, init=False)
     _dismissed: bool = attrs.field(default=False, init=False)
     _troubled: bool = attrs.field(default=False, init=False)  # the secrets cannot be read
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     async def run(self) -> None:
         """Until it was closed and nothing is in flight any more."""
         async with trio.open_nursery() as tries:
             while not self._is_done():
-                bell = self._bell = trio.Event()
+                self._bell.clear()
                 with trio.move_on_at(await self._round(tries)):
-                    await bell.wait()
+                    await self._bell.wait()
         self.finished.set()
 
     def job_ended(self, *, surely: bool = False) -> None:
@@ -78,12 +79,12 @@ class Postman:
         look_local = trio.current_time() + (SOON_SECONDS if surely else PERHAPS_SECONDS)
         if look_local < self._look_local:
             self._look_local = look_local
-            self._bell.set()
+            self._bell.ring()
 
     async def look(self) -> int:
         """Has all looked at that waits; gives how many tries have been made since the last time."""
         self._looks_ahead, self._look_local = True, -math.inf
-        self._bell.set()
+        self._bell.ring()
         delivered, self._delivered = self._delivered, 0
         await trio.lowlevel.checkpoint()
         return delivered
@@ -94,14 +95,14 @@ class Postman:
         """
         self._closing = True
         self._look_local = -math.inf
-        self._bell.set()
+        self._bell.ring()
 
     def dismiss(self) -> None:
         """Gives back what is under way."""
         self._closing = self._dismissed = True
         for scope in self._in_flight:
             scope.cancel()
-        self._bell.set()
+        self._bell.ring()
 
     def _is_done(self) -> bool:
         idle = not self._in_flight and not self._tried
@@ -195,7 +196,7 @@ class Postman:
             delivery = await self.courier.deliver(message, keys, self._webhooks)
         del self._in_flight[scope]
         self._tried.append((delivery, message))
-        self._bell.set()
+        self._bell.ring()
 
     async def _write(self) -> None:
         """Writes what has been tried. What the store does not take has been somebody else's since:

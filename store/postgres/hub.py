@@ -21,6 +21,7 @@ from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.hosts import Hosts
 from musterd.store.postgres.pool import Gate, Pool
 from musterd.store.sqlfiles import load_statements
+from musterd.store.waiting import Backoff
 
 AT_ONCE = 100  # tenants in one statement
 STATEMENTS_MAX = 50  # kept as text
@@ -86,7 +87,7 @@ class Hub:
 
         options = self.options
         pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
-        return Gate(dial, setup.address(params), *pause, self._rng)
+        return Gate(dial, setup.address(params), Backoff(*pause, self._rng))
 
 
 class HubLookout:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -14,6 +13,7 @@ from musterd.store.connections import ConnectionUse
 from musterd.store.errors import InputRefused, StoreError, StoreUnavailable
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.troubles import READ_ONLY, sort_connect_error, sort_error
+from musterd.store.waiting import Backoff
 
 Dial = Callable[[], Awaitable[TrioConnection]]
 
@@ -33,13 +33,10 @@ class Gate:
 
     dial: Dial
     where: str
-    base_seconds: float
-    max_seconds: float
-    rng: random.Random
+    backoff: Backoff
     on_doubt: Callable[[], None] = lambda: None
     epoch: int = attrs.field(default=0, init=False)
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
-    _failures: int = attrs.field(default=0, init=False)
     _shut_until: float = attrs.field(default=float("-inf"), init=False)
     _last: StoreError | None = attrs.field(default=None, init=False)
 
@@ -62,7 +59,8 @@ class Gate:
                 self._note_failure(sort_connect_error(problem, self.where))
                 assert self._last is not None
                 raise self._last from None  # psycopg's own text may show the password
-            self._failures, self._last = 0, None
+            self.backoff.succeeded()
+            self._last = None
             conn.epoch = epoch
             return conn
 
@@ -72,12 +70,11 @@ class Gate:
         self.on_doubt()
 
     def _note_failure(self, problem: StoreError) -> None:
-        pause = min(self.max_seconds, self.base_seconds * 2.0 ** min(self._failures, 30))
-        if getattr(problem, "trouble", None) in SOON:
-            pause = min(pause, SOON_SECONDS)
-        self._failures += 1
+        is_soon_over = getattr(problem, "trouble", None) in SOON
         self._last = problem
-        self._shut_until = trio.current_time() + pause * self.rng.uniform(0.5, 1.0)
+        self._shut_until = trio.current_time() + self.backoff.failed(
+            SOON_SECONDS if is_soon_over else float("inf")
+        )
 
 
 class Pool:

@@ -21,6 +21,7 @@ from musterd.store.engine import EXCHANGES_AT_ONCE, Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState, Settlement
 from musterd.store.phases import PhaseEnd, PhaseState
+from musterd.store.waiting import Backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Ended
 from musterd.workers.outcome import error_json
@@ -56,7 +57,12 @@ class ExchangeLoop:
     _under_way: int = attrs.field(default=0, init=False)  # visits
     _attending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
-    _failures: int = attrs.field(default=0, init=False)
+    _backoff: Backoff = attrs.field(
+        default=attrs.Factory(
+            lambda self: Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, self.rng), takes_self=True
+        ),
+        init=False,
+    )
     _closing: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
@@ -109,16 +115,16 @@ class ExchangeLoop:
         except InputRefused as error:
             self._put_refused_back(ended, error)
             if not ended:  # a row that cannot be claimed as it stands
-                await self._pause()
+                await self._backoff.sleep()
         except OutcomeUnknown:
             self._uncertain.update((one.id, one.token) for one in settlements)
             self.desk.put_back(ended)
             await self._read_back(request, sent_boottime)
         except StoreError:
             self.desk.put_back(ended)
-            await self._pause()
+            await self._backoff.sleep()
         else:
-            self._failures = 0
+            self._backoff.succeeded()
             if request is not None:  # first: the leases of what was claimed are running already
                 self._book_claims(exchange, request, sent_boottime)
             await self._book(_as_turned(ended, exchange.turned), exchange.rejected)
@@ -182,7 +188,7 @@ class ExchangeLoop:
 
     async def _read_back(self, request: ClaimRequest | None, sent_boottime: float) -> None:
         """After a lost reply: what has been claimed is ours, and is worked on."""
-        await self._pause()
+        await self._backoff.sleep()
         if request is not None:
             token = request.token
             claims = await self._insist(lambda: self.engine.claims_under(token))
@@ -206,12 +212,7 @@ class ExchangeLoop:
             try:
                 return await ask()
             except StoreError:
-                await self._pause()
-
-    async def _pause(self) -> None:
-        seconds = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2.0 ** min(self._failures, 20))
-        self._failures += 1
-        await trio.sleep(seconds * self.rng.uniform(0.5, 1.0))
+                await self._backoff.sleep()
 
 
 def _as_turned(ended: list[Ended], turned: Mapping[int, JobState]) -> list[Ended]:

@@ -14,6 +14,7 @@ from musterd.config.schedules import Schedule, of_tenant
 from musterd.manager.duties.schedules.slots import Seeing, in_turns, let_all_go, seeing
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.schedules import Firing, ScheduleRecord, Schedules
+from musterd.store.waiting import Bell
 
 SLOTS_A_ROUND = 100  # a whole batch of the duty
 LOOK_SECONDS = 20.0  # somebody may have resumed a schedule, or moved the clock
@@ -45,26 +46,26 @@ class ScheduleKeeper:
     _look_local: float = attrs.field(default=SOON, init=False)  # when to look at all
     _held_back: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
     _failed: dict[str, Exception] = attrs.field(factory=dict[str, Exception], init=False)
-    _bell: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
 
     def wake(self) -> None:
         """The configuration has changed."""
         self._look_local = SOON
         self._held_back.clear()
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> int:
         """One round; gives how many slots were seen to, at most SLOTS_A_ROUND. When all have had
         their turn it raises for those that could not be seen to, and leaves them alone for a while.
         """
-        self._bell = trio.Event()
+        self._bell.clear()
         self._failed.clear()
         now = self.settings.now
         schedules = of_tenant(now.schedules, now.tenant)
         names = self._to_look_at(schedules)
         next_look_local, self._look_local = self._look_local, SOON  # unless all of it is done
         seen, is_done = await self._see_to(schedules, names) if names else (0, True)
-        if is_done and not self._bell.is_set():
+        if is_done and not self._bell.is_rung:
             self._look_local = next_look_local
         self._complain()
         return seen
@@ -73,8 +74,7 @@ class ScheduleKeeper:
         """Until the next slot of any schedule."""
         next_local = min([self._look_local, *self._due_local.values(), *self._held_back.values()])
         seconds = max(SOONEST_SECONDS, next_local - trio.current_time())
-        with trio.move_on_after(seconds):
-            await self._bell.wait()
+        await self._bell.wait(seconds)
 
     def _to_look_at(self, schedules: Mapping[str, Schedule]) -> list[str]:
         """Those whose slot has come; every now and then all, but those that are left alone."""

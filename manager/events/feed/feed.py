@@ -14,6 +14,7 @@ from musterd.manager.events.feed.source import Forgotten, SetBack, Source
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog
 from musterd.store.job import Counts
+from musterd.store.waiting import Backoff, Bell
 
 PING_SECONDS = 15.0
 POLL_SECONDS = 0.2  # between two looks at the log
@@ -41,13 +42,13 @@ class Feed:
         self._ring = self._source.ring
         self._entrance = Entrance(self._source, counts)
         self._is_closing = False
-        self._came = trio.Event()  # there is a reader
-        self._news = trio.Event()  # something has happened, as far as this node knows
-        self._grew = trio.Event()  # there is something to tell a reader
+        self._came = Bell()  # there is a reader
+        self._news = Bell()  # something has happened, as far as this node knows
+        self._grew = Bell()  # there is something to tell a reader
 
     def news(self) -> None:
         """This node has done something: the log may have grown."""
-        self._news.set()
+        self._news.ring()
 
     async def begin(self, last_id: int | None) -> Start:
         """Where somebody begins who has got all up to `last_id`; None = who comes for the first
@@ -63,7 +64,7 @@ class Feed:
             reader.end("closed")
             return
         self.readers[reader] = None
-        self._came.set()
+        self._came.ring()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._catch_up, reader)
@@ -72,7 +73,7 @@ class Feed:
         finally:
             del self.readers[reader]
             if not self.readers:
-                self._came = trio.Event()
+                self._came.clear()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -103,18 +104,17 @@ class Feed:
     # -- from the log into the ring
 
     async def _read(self) -> None:
-        failures = 0
+        backoff = Backoff(2 * POLL_SECONDS, AWAY_SECONDS_MAX)
         while True:
             if not self.readers:
                 self._source.forget()
                 await self._came.wait()
-            self._news = trio.Event()
-            failures = 0 if await self._look() else failures + 1
-            if failures:
-                await trio.sleep(min(AWAY_SECONDS_MAX, POLL_SECONDS * 2.0 ** min(failures, 10)))
+            self._news.clear()
+            if not await self._look():
+                await backoff.sleep()
                 continue
-            with trio.move_on_after(POLL_SECONDS):
-                await self._news.wait()
+            backoff.succeeded()
+            await self._news.wait(POLL_SECONDS)
             await trio.sleep(self._spacing_seconds)
 
     async def _look(self) -> bool:
@@ -128,7 +128,7 @@ class Feed:
             self._end_all()
         finally:
             if before != (self._source.has_begun, self._ring.end):
-                self._grew.set()
+                self._grew.ring()
         return True
 
     # -- from the ring to the readers
@@ -138,8 +138,7 @@ class Feed:
             await self._came.wait()
             with trio.move_on_at(self._next_round_local()):
                 await self._grew.wait()
-            if self._grew.is_set():
-                self._grew = trio.Event()
+            self._grew.clear()
             await self._serve_all()
             await trio.sleep(self._spacing_seconds)
 
@@ -197,7 +196,7 @@ class Feed:
             if not self._source.has_begun:
                 await self._grew.wait()
             elif self._source.holds(reader.position):
-                self._grew.set()
+                self._grew.ring()
                 await reader.live_until_behind()
             elif not await self._read_for(reader):
                 await trio.sleep(POLL_SECONDS)

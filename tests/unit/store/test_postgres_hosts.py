@@ -19,6 +19,7 @@ from musterd.store.postgres.hosts import HEAD_START_SECONDS, Hosts, places
 from musterd.store.postgres.pool import SOON_SECONDS, Gate
 from musterd.store.postgres.setup import address, connection_params
 from musterd.store.postgres.troubles import NoHostServes, sort_connect_error
+from musterd.store.waiting import Backoff
 
 TIMEOUT_SECONDS = 5.0
 URL = "postgresql://u:p@10.0.0.1:5432,10.0.0.2:5433,10.0.0.3:5434/jobs"
@@ -176,7 +177,7 @@ async def longest_pause(error: psycopg.Error) -> float:
         await trio.lowlevel.checkpoint()
         raise error
 
-    gate = Gate(dial, "here", 0.2, 3.0, Random(1))
+    gate = Gate(dial, "here", Backoff(0.2, 3.0, Random(1)))
     while len(asked) < 8:
         with pytest.raises(StoreUnavailable):
             await gate.connect()

@@ -1,0 +1,64 @@
+"""Two small things that tasks wait by: a bell that others ring, and pauses that grow."""
+
+from __future__ import annotations
+
+import random
+
+import attrs
+import trio
+
+FAILURES_COUNTED = 30  # 2.0 ** 30 times the base is beyond every bound
+
+
+@attrs.define(eq=False)
+class Bell:
+    """Wakes a task that waits for something to do. It stays rung until it is cleared, so nothing
+    is missed between two waits; many rings are one.
+    """
+
+    _rung: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    @property
+    def is_rung(self) -> bool:
+        return self._rung.is_set()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def clear(self) -> None:
+        """What was rung for is being done from now on."""
+        if self._rung.is_set():
+            self._rung = trio.Event()
+
+    async def wait(self, seconds_max: float = float("inf")) -> bool:
+        """Returns when the bell is rung; says whether it is, `seconds_max` later at the latest."""
+        with trio.move_on_after(max(0.0, seconds_max)):
+            await self._rung.wait()
+        return self._rung.is_set()
+
+
+@attrs.define(eq=False)
+class Backoff:
+    """Pauses between tries: each longer than the one before, up to `max_seconds`, until something
+    has succeeded. `rng` cuts each by up to half, so that nodes do not come back all at once.
+    """
+
+    base_seconds: float
+    max_seconds: float
+    rng: random.Random | None = None
+    factor: float = 2.0
+    _failures: int = attrs.field(default=0, init=False)
+
+    def failed(self, seconds_max: float = float("inf")) -> float:
+        """Gives the pause before the next try, `seconds_max` at most."""
+        full_seconds = self.base_seconds * self.factor ** min(self._failures, FAILURES_COUNTED)
+        self._failures += 1
+        full_seconds = min(self.max_seconds, seconds_max, full_seconds)
+        return full_seconds * (1.0 if self.rng is None else self.rng.uniform(0.5, 1.0))
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    async def sleep(self) -> None:
+        """Sleeps through the pause before the next try."""
+        await trio.sleep(self.failed())
