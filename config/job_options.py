@@ -155,7 +155,7 @@ OPTIONS = (
         ("--priority",),
         in_schedules=True,
     ),
-    JobOption("run_at", MOMENT, "Do not start before this time.", "", ("--at",), metavar="TIME"),
+    JobOption("run_at", MOMENT, "Do not start before this time.", "now", ("--at",), metavar="TIME"),
     JobOption(
         "delay_seconds",
         SECONDS,

@@ -1,5 +1,5 @@
-"""The door for other programs: put jobs into the queue, look at them, act on them. Synchronous, for
-any number of threads; needs no daemon and no configuration file.
+"""The client for other programs: enqueues jobs, reads them, acts on them. Synchronous, for any
+number of threads; needs no daemon and no configuration file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAUSE_SECONDS_MAX = 0.5
 
 
 class Backend(Protocol):
-    """How a client reaches its store. All methods may be called from several threads at once."""
+    """The store as a client reaches it. All methods may be called from several threads at once."""
 
     def enqueue(self, job: NewJob) -> int: ...
 
@@ -41,9 +41,9 @@ class Backend(Protocol):
 class Client:
     """One store, by its URL: `postgresql://…` or `sqlite:///file`. Connects when it is first used.
 
-    `tenant`: the one whose jobs they are, by the naming of a node's own tenants: in PostgreSQL its
-    schema is `schema` and the name, embedded its file is NAME.db beside the given one.
-    `answer_seconds`: a server that keeps silent for longer is given up, as if the line had broken.
+    `tenant`: whose jobs they are, named as a node names its tenants: on PostgreSQL its schema is
+    `schema` and the name, embedded its file is NAME.db beside the given one.
+    `answer_seconds`: a server that stays silent for longer counts as a broken connection.
 
     Every method raises `StoreUnavailable` if the store is away (nothing was written),
     `StoreMisconfigured` where waiting will not help, `InputRefused` for values no job can have.
@@ -67,16 +67,15 @@ class Client:
     def enqueue(
         self, kind: str, payload: Any = None, *, connection: Any = None, **options: Any
     ) -> int:
-        """Makes one job and returns its id; where a job holds its `dedup_key`, the id of that one.
+        """Creates a job and returns its id; if a job holds its `dedup_key`, returns that job's id.
 
         Options: `priority`, `run_at` (a datetime with a time zone) or `delay_seconds`, `dedup_key`
-        with `dedup_scope` ("until_finished", "forever" or seconds), `hold`, `max_attempts`,
-        `target`, `webhook` (a URL that is told of its end).
+        with `dedup_scope`, `hold`, `max_attempts`, `target`, `webhook`.
 
-        `connection`: the caller's own psycopg connection: the job is made in its transaction, with
-        its commit and not without it. Without one the job is in the store when this returns, once,
-        also if the store's reply was lost on the way; `OutcomeUnknown` is raised where even the
-        store cannot tell.
+        They are described in `config/job_options.py`. With `connection`, the caller's own psycopg
+        connection, the job is created in its transaction: with its commit and not without it.
+        Otherwise the job is in the store when this returns, once, even if the store's reply was
+        lost on the way. Raises `OutcomeUnknown` when even the store cannot tell.
         """
         job = new_job(kind, payload, options)
         if connection is None:
@@ -84,9 +83,9 @@ class Client:
         return _through(connection, self._schema, [job])[0]
 
     def enqueue_many(self, jobs: Iterable[JobWanted], *, connection: Any = None) -> list[int]:
-        """Makes all of the jobs or none, and returns their ids in order. Each is a pair (kind,
-        payload) or a mapping with `kind`, `payload` and options. Of very many, give some thousand
-        at a time.
+        """Creates all of the jobs or none, and returns their ids in order. Each is a pair (kind,
+        payload) or a mapping with `kind`, `payload` and options. Give very many jobs in batches of
+        some thousand.
         """
         wanted = list(jobs)
         if not wanted:
@@ -118,15 +117,15 @@ class Client:
         return job_object(record, self._tenant, None)
 
     def cancel(self, job_id: int) -> str:
-        """Ends a job: one that waits at once, a running one as soon as its worker hears.
+        """Cancels a job: a waiting one at once, a running one as soon as its worker hears.
 
-        This and the four below return the state that the job is in now, and raise `NoSuchJob`, or
+        This and the four below return the state of the job now, and raise `NoSuchJob`, or
         `NotAllowed` where the job's state does not allow it.
         """
         return self._control(Action.CANCEL, job_id)
 
     def pause(self, job_id: int) -> str:
-        """Halts a job until it is resumed; a running one as soon as its worker hears."""
+        """Pauses a job until it is resumed; a running one as soon as its worker hears."""
         return self._control(Action.PAUSE, job_id)
 
     def resume(self, job_id: int) -> str:
@@ -134,17 +133,15 @@ class Client:
         return self._control(Action.RESUME, job_id)
 
     def release(self, job_id: int) -> str:
-        """Lets a job go that was enqueued with `hold`."""
+        """Releases a job that was enqueued with `hold`."""
         return self._control(Action.RELEASE, job_id)
 
     def clear(self, job_id: int) -> str:
-        """Notes that somebody has seen to a failed job; a paused one is canceled."""
+        """Marks a failed job as dealt with; a paused one is canceled."""
         return self._control(Action.CLEAR, job_id)
 
     def close(self) -> None:
-        """Gives every connection back. Safe to call twice; whoever uses the client again connects
-        again.
-        """
+        """Closes all connections. Safe to call twice; a client used again connects again."""
         self._backend.close()
 
     def __enter__(self) -> Self:

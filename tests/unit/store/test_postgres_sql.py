@@ -1,12 +1,15 @@
 """The SQL functions that other programs call, and the roles that may call them."""
 
+import json
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import psycopg
 import pytest
 
+from musterd.config.job_options import NAMES, OPTIONS, JobOption
 from musterd.store.job import Action, JobState
 from musterd.store.lifecycle import EFFECTS
 from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
@@ -35,6 +38,41 @@ async def test_a_job_with_all_options(rig: PostgresRig) -> None:
     assert (record.state, record.max_attempts, record.dedup_key) == (JobState.PENDING, 4, "k")
     assert (record.run_at - record.created_at).total_seconds() == 2.5
     assert rig.raw("select musterd.enqueue('b', dedup_key => 'k')") == [(job_id,)]
+
+
+async def test_the_function_has_the_declared_options(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
+    ((arguments,),) = rig.raw(
+        """select string_agg(name || ' ' || format_type(type, null), ', ' order by place)
+           from pg_proc, unnest(proargnames, proargtypes::oid[]) with ordinality
+               as argument (name, type, place)
+           where pronamespace = 'musterd'::regnamespace and proname = 'enqueue'"""
+    )
+    names = {"float8": "double precision", "timestamptz": "timestamp with time zone"}
+    declared = [f"{one.name} {names.get(one.type.sql, one.type.sql)}" for one in OPTIONS]
+    assert arguments == ", ".join(["kind text", *declared])
+
+
+async def test_many_jobs_take_the_declared_options(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
+        rig.raw("""select musterd.enqueue_many('[{"kind": "a", "prio": 1}]')""")
+    assert refused.value.diag.message_hint == f"options are {', '.join(NAMES)}"
+    every = json.dumps([{"kind": "a", **dict.fromkeys(NAMES)}])
+    assert rig.raw(f"select musterd.enqueue_many('{every}')") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "option", [one for one in OPTIONS if one.type.bounds], ids=attrgetter("name")
+)
+async def test_bounds_are_those_declared(rig: PostgresRig, option: JobOption) -> None:  # noqa: ASYNC124 - its fixture waits
+    assert option.type.bounds is not None
+    smallest, largest = option.type.bounds
+    for value in (smallest, largest):
+        rig.raw(f"select musterd.enqueue('a', {option.name} => {value})")
+    for value in (smallest - 1, largest + 1):
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
+            rig.raw(f"select musterd.enqueue('a', {option.name} => {value})")
+        said = f"{option.name}: found {value}, wanted {option.type.wanted}"
+        assert refused.value.diag.message_primary == said
 
 
 async def test_the_least_that_is_needed(rig: PostgresRig) -> None:

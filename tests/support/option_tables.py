@@ -1,0 +1,80 @@
+"""What the pages under docs/ say of a job's options, made from the one table that declares them.
+
+`python -m tests.support.option_tables` brings them up to date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from musterd.config.job_options import OPTIONS, PRIORITY_MAX, PRIORITY_MIN, JobOption
+from musterd.store.job import JOB_COLUMNS
+from tests.support.pages import DOCS, page
+
+CLIENT, FUNCTIONS, VIEW = "clients.md", "sql-functions.md", "sql.md"
+_TABLE = re.compile(
+    r"(?<=\| option \| value \| default \| what it does \| command line \|\n)(\|.*\n)+"
+)
+_SIGNATURE = re.compile(r"`enqueue\(kind text, [^`]*`")
+LITERAL = ("{}", "until_finished")
+_COLUMNS = [option for option in OPTIONS if option.name in JOB_COLUMNS]
+
+
+def pages() -> dict[str, str]:
+    """Each page by its name, as it should be."""
+    return {
+        CLIENT: _TABLE.sub(lambda _: "".join(_client_table()), page(CLIENT)),
+        FUNCTIONS: _SIGNATURE.sub(lambda _: f"`{_signature()}`", page(FUNCTIONS)),
+        VIEW: _view_page(page(VIEW)),
+    }
+
+
+def _client_table() -> Iterator[str]:
+    yield "|---|---|---|---|---|\n"
+    for one in OPTIONS:
+        value = one.type.name
+        if one.type.bounds is not None:
+            value += f", {one.type.bounds[0]} to {one.type.bounds[1]}"
+        elif "maxLength" in one.type.schema:
+            value += f", 1 to {one.type.schema['maxLength']} characters"
+        flags = ", ".join(f"`{flag}`" for flag in one.flags)
+        default = f"`{one.default}`" if one.default in LITERAL else one.default
+        yield f"| `{one.name}` | {value} | {default} | {_about(one)} | {flags} |\n"
+
+
+def _about(option: JobOption) -> str:
+    notes = [option.about]
+    if option.excludes:
+        notes.append(f"Excludes `{option.excludes}`.")
+    if option.needs:
+        notes.append(f"Needs `{option.needs}`.")
+    return " ".join(notes)
+
+
+def _signature() -> str:
+    arguments = ", ".join(f"{one.name} {one.type.sql}" for one in OPTIONS)
+    return f"enqueue(kind text, {arguments}) returns bigint"
+
+
+def _view_page(text: str) -> str:
+    """The rows of options; a new one comes after the last of them."""
+    last = ""
+    for one in _COLUMNS:
+        row = f"| `{one.name}` | {_column_type(one)} | yes | {one.about} |\n"
+        head = f"| `{one.name}` | "
+        if head in text:
+            text = re.sub(f"{re.escape(head)}.*\n", row, text)
+        else:
+            text = text.replace(last, last + row)
+        last = row
+    return text
+
+
+def _column_type(option: JobOption) -> str:
+    return "smallint" if option.type.bounds == (PRIORITY_MIN, PRIORITY_MAX) else option.type.sql
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, "utf-8")
