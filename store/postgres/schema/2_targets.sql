@@ -44,7 +44,7 @@ begin
     if held.id is not null and not (holder.reserved and held.state in ('queued', 'paused', 'failed')) then
         return false;
     end if;
-    -- A row that was changed while it was waited for is left out of the answer: then it is asked again.
+    -- A row that changed while it was waited for is missing from the answer: then the question is asked again.
     loop
         select j.id into next_id from {schema}.job_rows j
             where j.target = wanted and (j.state = 'paused' or j.state = 'failed' and j.cleared_at is null)
@@ -109,7 +109,7 @@ begin
                 where j.id = wanted for no key update;
             exit when taken or target is null
                 or not exists (select from {schema}.target_holders h where h.target = lock_job.target);
-            -- Somebody took the target while the job was waited for: let the job go, and begin with the target again.
+            -- Another job took the target while this one was waited for: unlock this one and begin with the target again.
             raise exception using errcode = 'MU001';
         exception when sqlstate 'MU001' then
             null;

@@ -147,8 +147,8 @@ begin
                    case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
             from new_rows group by id / 1000, state order by min(id);
         end if;
-        -- One hint at a time is enough: whoever finds the bell being rung leaves it to the ringer, so that
-        -- concurrent commits do not queue up behind each other's notifications.
+        -- One hint at a time is enough: a transaction that finds another one about to hint leaves it to that one,
+        -- so that concurrent commits do not queue up behind each other's notifications.
         if pg_try_advisory_xact_lock(1836413797, hashtext('{schema_name}')) then
             perform pg_notify('{channel}', '');
         end if;

@@ -32,7 +32,7 @@ create table {schema}.webhooks_gone (
 );
 
 -- A receiver that answered 410 gets nothing more.
-create function {schema}.spare_the_gone() returns trigger
+create function {schema}.fail_if_receiver_is_gone() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     if new.state = 'waiting' and exists (select from {schema}.webhooks_gone gone where gone.url = new.url) then
@@ -47,17 +47,17 @@ begin
     return new;
 end $$;
 
-create trigger webhooks_spare_the_gone before insert on {schema}.webhooks for each row
-    execute function {schema}.spare_the_gone();
+create trigger webhooks_fail_if_receiver_is_gone before insert on {schema}.webhooks for each row
+    execute function {schema}.fail_if_receiver_is_gone();
 
 -- Makes the message of a job's end, if the job, its kind or the catch-all names a URL.
-create function {schema}.call_out(job bigint, kind text, event text, attempt integer, own text) returns void
+create function {schema}.make_end_message(job bigint, kind text, event text, attempt integer, own text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     insert into {schema}.webhooks (job_id, url, type, attempt)
-    select call_out.job, wanted.url, call_out.event, call_out.attempt
-    from (select coalesce(call_out.own,
-                     (select rule.webhook from {schema}.kind_rules rule where rule.kind = call_out.kind),
+    select make_end_message.job, wanted.url, make_end_message.event, make_end_message.attempt
+    from (select coalesce(make_end_message.own,
+                     (select rule.webhook from {schema}.kind_rules rule where rule.kind = make_end_message.kind),
                      (select rule.webhook from {schema}.kind_rules rule where rule.kind = '')) as url) wanted
     where wanted.url is not null;
 end $$;

@@ -22,7 +22,7 @@ create function {schema}.control_effect(action text, state text) returns text
 $$;
 
 -- Acts on one job. Returns whether there is such a job, its state before and after, whether its holder has been asked,
--- and whether the action was allowed. It waits for whoever has the row locked, and decides on the newest version.
+-- and whether the action was allowed. It waits for any lock on the row, and decides on the newest version.
 create function {schema}.control_job(action text, wanted bigint,
     out known boolean, out state_before text, out state_after text, out requested boolean, out allowed boolean)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -53,12 +53,12 @@ begin
     if action = 'clear' and effect = 'failed' then
         update {schema}.job_rows j set cleared_at = moment where j.id = wanted and j.cleared_at is null;
         if found then
-            perform {schema}.tell_control('job.cleared', wanted);
+            perform {schema}.draft_control_event('job.cleared', wanted);
         end if;
         perform {schema}.hand_over(array[job.target], true) where job.target is not null;
         return;
     end if;
-    -- The attempt that ended last goes into the history: the job's own row tells of its next, or of its end.
+    -- The attempt that ended last goes into the history: the job's own row is for its next attempt, or its end.
     insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
         select j.id, j.attempt, j.node, j.worker, j.started_at, j.finished_at, j.last_outcome,
                j.error, j.log
@@ -82,7 +82,7 @@ begin
         select (effect = 'pending')::int - (job.state = 'pending')::int, (effect = 'queued')::int - (job.state = 'queued')::int,
                (effect = 'paused')::int - (job.state = 'paused')::int, (effect = 'failed')::int - (job.state = 'failed')::int,
                (effect = 'canceled')::int - (job.state = 'canceled')::int;
-    perform {schema}.tell_control(case when effect in ('canceled', 'paused') then 'job.' || effect
+    perform {schema}.draft_control_event(case when effect in ('canceled', 'paused') then 'job.' || effect
                                        when action = 'resume' then 'job.resumed' else 'job.released' end, wanted);
     if effect = 'queued' then
         perform pg_notify('{channel}', '');
@@ -91,7 +91,7 @@ begin
 end $$;
 
 -- Drafts the event of an action on a job that nobody holds, and makes the message of its end.
-create function {schema}.tell_control(event text, wanted bigint) returns void
+create function {schema}.draft_control_event(event text, wanted bigint) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     insert into {schema}.event_drafts (type, job_ids, kinds, targets, attempts, common)
@@ -99,7 +99,7 @@ begin
            case when event in ('job.canceled', 'job.paused') and j.attempt > 0 then array[j.attempt] end,
            case when event in ('job.canceled', 'job.paused') then jsonb_build_object('reason', j.reason) end
     from {schema}.job_rows j where j.id = wanted;
-    perform {schema}.call_out(j.id, j.kind, event, j.attempt, j.webhook) from {schema}.job_rows j
+    perform {schema}.make_end_message(j.id, j.kind, event, j.attempt, j.webhook) from {schema}.job_rows j
         where j.id = wanted and event = 'job.canceled';
 end $$;
 

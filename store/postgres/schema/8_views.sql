@@ -1,7 +1,27 @@
 -- Views for people and other programs; and nobody may call a function unless a role is granted it.
 
--- How a phase is shown follows from what is stored of it and the state of its job, as in store/phase_states.py. A job that
--- never started has the phases that the nodes say its kind has.
+-- The phases of jobs as people see them. How one is shown follows from what is stored of it and the state of its job, as in
+-- store/phase_states.py. A job that never started has the phases that the nodes say its kind has.
+create view {schema}.shown_phases as
+select job.id as job_id, phase.place, phase.name, phase.was_begun, shown.state,
+       case shown.state when 'succeeded' then 100 when 'pending' then 0
+            else floor(coalesce(phase.progress, 0) + 0.5)::int end as progress,
+       case phase.stored when 'succeeded' then phase.result end as result
+from {schema}.job_rows job
+cross join lateral (
+    select begun.place, begun.name, begun.state as stored, begun.progress, begun.result, true as was_begun
+    from {schema}.job_phases begun where begun.job_id = job.id
+    union all
+    select said.place, said.name, 'pending', null, null, false
+    from {schema}.kind_rules rule cross join lateral unnest(rule.phases) with ordinality as said (name, place)
+    where rule.kind = job.kind and not exists (select from {schema}.job_phases begun where begun.job_id = job.id)) phase
+cross join lateral (
+    select case when phase.stored = 'succeeded' or job.state = 'succeeded' then 'succeeded'
+                when job.state = 'canceled' then 'canceled'
+                when job.state = 'failed' then case phase.stored when 'pending' then 'pending' else 'failed' end
+                when job.state in ('assigned', 'running') and phase.stored = 'running' then 'running'
+                else 'pending' end as state) shown;
+
 create view {schema}.jobs as
 select id, kind, state, payload, result, error, reason, priority, attempt, max_attempts,
        created_at, run_at, started_at, finished_at,
@@ -11,38 +31,23 @@ select id, kind, state, payload, result, error, reason, priority, attempt, max_a
        request is not distinct from 'cancel' as cancel_requested,
        (select jsonb_build_object(
                    'overall', case when job.state = 'succeeded' then 100 else floor(0.5 + greatest(coalesce(job.progress, 0),
-                       coalesce(100.0 * count(*) filter (where phase.shown = 'succeeded') / nullif(count(*), 0), 0)))::int end,
-                   'phase', (array_agg(phase.name order by phase.place) filter (where phase.was_begun and phase.shown <> 'succeeded'))[1],
+                       coalesce(100.0 * count(*) filter (where phase.state = 'succeeded') / nullif(count(*), 0), 0)))::int end,
+                   'phase', (array_agg(phase.name order by phase.place) filter (where phase.was_begun and phase.state <> 'succeeded'))[1],
                    'phases', coalesce(jsonb_agg(jsonb_build_object(
-                       'name', phase.name, 'state', phase.shown,
-                       'progress', case phase.shown when 'succeeded' then 100 when 'pending' then 0
-                                   else floor(coalesce(phase.progress, 0) + 0.5)::int end,
-                       'result', phase.result) order by phase.place), '[]'),
+                       'name', phase.name, 'state', phase.state, 'progress', phase.progress, 'result', phase.result)
+                       order by phase.place), '[]'),
                    'note', job.progress_note)
-        from (select known.place, known.name, known.progress, known.was_begun,
-                     case when known.stored = 'succeeded' or job.state = 'succeeded' then 'succeeded'
-                          when job.state = 'canceled' then 'canceled'
-                          when job.state = 'failed' then case known.stored when 'pending' then 'pending' else 'failed' end
-                          when job.state in ('assigned', 'running') and known.stored = 'running' then 'running'
-                          else 'pending' end as shown,
-                     case known.stored when 'succeeded' then known.result end as result
-              from (select begun.place, begun.name, begun.state as stored, begun.progress, begun.result, true as was_begun
-                    from {schema}.job_phases begun where begun.job_id = job.id
-                    union all
-                    select said.place, said.name, 'pending', null, null, false
-                    from {schema}.kind_rules rule cross join lateral unnest(rule.phases) with ordinality as said (name, place)
-                    where rule.kind = job.kind
-                      and not exists (select from {schema}.job_phases begun where begun.job_id = job.id)) known) phase) as progress,
+        from {schema}.shown_phases phase where phase.job_id = job.id) as progress,
        cleared_at, target,
        (select jsonb_build_object(
-                   'url', coalesce(sent.url, wished.url),
+                   'url', coalesce(sent.url, wanted.url),
                    'sent_at', case sent.state when 'delivered' then sent.ended_at end, 'attempts', coalesce(sent.tries, 0))
         from (select coalesce(job.webhook, (select rule.webhook from {schema}.kind_rules rule where rule.kind = job.kind),
-                              (select rule.webhook from {schema}.kind_rules rule where rule.kind = '')) as url) wished
+                              (select rule.webhook from {schema}.kind_rules rule where rule.kind = '')) as url) wanted
         left join lateral (select hook.url, hook.state, hook.ended_at, hook.tries from {schema}.webhooks hook
                            where hook.job_id = job.id and hook.type in ('job.succeeded', 'job.failed', 'job.canceled')
                            order by hook.id desc limit 1) sent on true
-        where coalesce(sent.url, wished.url) is not null) as webhook,
+        where coalesce(sent.url, wanted.url) is not null) as webhook,
        stale_at
 from {schema}.job_rows job;
 
@@ -60,22 +65,8 @@ select id, kind, state, error ->> 'type' as error_type, reason, priority, attemp
         where phase.job_id = job.id and phase.state <> 'succeeded' and job.state <> 'succeeded'
         order by phase.place limit 1) as phase,
        (select coalesce(jsonb_agg(jsonb_build_object(
-                   'name', phase.name, 'state', phase.shown,
-                   'progress', case phase.shown when 'succeeded' then 100 when 'pending' then 0
-                               else floor(coalesce(phase.progress, 0) + 0.5)::int end) order by phase.place), '[]')
-        from (select known.place, known.name, known.progress,
-                     case when known.stored = 'succeeded' or job.state = 'succeeded' then 'succeeded'
-                          when job.state = 'canceled' then 'canceled'
-                          when job.state = 'failed' then case known.stored when 'pending' then 'pending' else 'failed' end
-                          when job.state in ('assigned', 'running') and known.stored = 'running' then 'running'
-                          else 'pending' end as shown
-              from (select begun.place, begun.name, begun.state as stored, begun.progress
-                    from {schema}.job_phases begun where begun.job_id = job.id
-                    union all
-                    select said.place, said.name, 'pending', null
-                    from {schema}.kind_rules rule cross join lateral unnest(rule.phases) with ordinality as said (name, place)
-                    where rule.kind = job.kind
-                      and not exists (select from {schema}.job_phases begun where begun.job_id = job.id)) known) phase) as phases,
+                   'name', phase.name, 'state', phase.state, 'progress', phase.progress) order by phase.place), '[]')
+        from {schema}.shown_phases phase where phase.job_id = job.id) as phases,
        (select jsonb_build_object('sent_at', case hook.state when 'delivered' then hook.ended_at end, 'attempts', hook.tries)
         from {schema}.webhooks hook
         where hook.job_id = job.id and hook.type in ('job.succeeded', 'job.failed', 'job.canceled')

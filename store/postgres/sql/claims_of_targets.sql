@@ -150,24 +150,24 @@ select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worke
     where aside > 0 or busy > 0 or is_full or has_firsts) found
 order by place
 
--- lock_targets: takes the rows of those who have these targets, in order, before any of their jobs is settled
+-- lock_targets: locks the rows of these targets' holders, in order, before any of their jobs is settled
 select target from {schema}.target_holders where target = any (%(targets)s::text[]) order by target for update
 
--- lock_targets_of: takes the rows of those who have the targets of these jobs, in order, before any of the jobs is acted on
+-- lock_targets_of: locks the holders' rows of these jobs' targets, in order, before any of the jobs is acted on
 select target from {schema}.target_holders
 where target in (select job.target from {schema}.job_rows job where job.id = any (%(ids)s::bigint[]) and job.target is not null)
 order by target for update
 
--- hand_over: passes on those of these targets whose holder has ended; a statement of its own, that sees what was committed before it
+-- hand_over: passes on those of these targets whose holder has ended; a statement of its own, so that it sees what was committed before it
 select {schema}.hand_over(%(targets)s::text[], %(ring)s)
 
--- turns_of: the place of the job of each of these targets whose turn it is
+-- turns_of: the place of the job of each target whose turn it is
 select job.priority, job.run_at, job.id from unnest(%(targets)s::text[]) as wanted (target) cross join lateral (
     select job.priority, job.run_at, job.id from {schema}.job_rows job
     where job.target = wanted.target and job.state = 'queued' and not job.parked and not job.behind
     order by job.priority desc, job.run_at, job.id limit 1) job
 
--- halted_targets: how many targets a paused or failed job halts, looking at `bound` such jobs, and the first of them
+-- halted_targets: how many targets paused and failed jobs halt, of the first `bound` such jobs, and the first targets
 with halted as materialized (
     select distinct target from (
         select target from {schema}.job_rows
@@ -176,7 +176,7 @@ with halted as materialized (
 )
 select count(*), coalesce((array_agg(target order by target))[:%(named)s], '{}'::text[]) from halted
 
--- target: who has a target, or halts it while nobody has it, and who waits: how many, up to `bound`, and the first of them
+-- target: the job that holds a target, or halts it while none holds it, and the waiting jobs: how many, up to `bound`, and the first
 select holder.job_id, coalesce(holder.reserved, true),
        (select count(*) from (
             select from {schema}.job_rows job where job.behind and job.target = %(target)s limit %(bound)s) behind)::int,

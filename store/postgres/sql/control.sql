@@ -12,7 +12,7 @@ from unnest(%(kind)s::text[], %(payload)s::text[], %(priority)s::smallint[], %(d
 order by job.place
 returning id
 
--- enqueue_keyed: makes all of these jobs but those whose key is held; says of each which job it is, and whether it is new
+-- enqueue_keyed: makes these jobs, except those whose key is held; returns for each which job it is, and whether it is new
 select id, is_new from {schema}.enqueue_keyed(
     %(kind)s::text[], %(payload)s::text[], %(priority)s::smallint[], %(delay_seconds)s::float8[],
     %(run_at)s::timestamptz[], %(max_attempts)s::int[], %(hold)s::bool[], %(dedup_key)s::text[], %(dedup_scope)s::text[],
@@ -21,7 +21,7 @@ select id, is_new from {schema}.enqueue_keyed(
 -- control: acts on one job, or asks its holder to: cancel, pause, resume, release or clear
 select known, state_before, state_after, requested, allowed from {schema}.control_job(%(action)s, %(id)s)
 
--- select_jobs: looks through the next `span` jobs by id; returns those that fit, and the last one whether it fits or not
+-- select_jobs: reads the next `span` jobs by id; returns those that fit, and the last one whether it fits or not
 with scanned as materialized (
     (select id, state, kind, target, priority, created_at, finished_at, cleared_at
      from {schema}.job_rows
@@ -40,7 +40,7 @@ with scanned as materialized (
      where %(leased)s and state in ('assigned', 'running') and id > %(after)s and id <= %(until)s
      order by id limit %(span)s)
 ),
-looked as materialized (select * from scanned order by id limit %(span)s),
+read_jobs as materialized (select * from scanned order by id limit %(span)s),
 judged as (
     select id, kind, state,
            state = any (%(states)s::text[])
@@ -51,16 +51,15 @@ judged as (
            and (%(older)s::float8 is null
                 or case when state in ('succeeded', 'failed', 'canceled') then finished_at else created_at end
                    < clock_timestamp() - make_interval(secs => %(older)s::float8)) as fits
-    from looked
+    from read_jobs
 )
 select id, kind, state, fits from judged
-where fits or id = (select max(id) from looked)
+where fits or id = (select max(id) from read_jobs)
 order by id
 
--- control_many: acts on those of these jobs that still fit, as control does on one; skips rows that somebody else writes to
--- All are locked before the first is acted on: to act on one may write to the next of its target, which a lock that is
--- taken after that would pass by.
--- It waits for no row while it holds others, so that it cannot get into a deadlock with claims and settlements.
+-- control_many: acts on those of these jobs that still fit, as control does on one; skips rows that another transaction writes to
+-- All are locked before the first action: acting on one may write to the next of its target, which a later lock would skip.
+-- It waits for no row while it holds others, so it cannot deadlock with claims and settlements.
 -- Returns the ids done, of those the ones whose holders were asked, the ids refused, and those that fit but were locked.
 with picked as materialized (
     select id from {schema}.job_rows
@@ -80,10 +79,10 @@ select array(select id from acted where allowed), array(select id from acted whe
              where id = any (%(ids)s::bigint[]) and state = any (%(states)s::text[]) and cleared_at is null
                and id <> all (array(select id from acted)))
 
--- pause_queue: no claim that starts after this takes a job; changes nothing if it is paused
+-- pause_queue: no claim that starts after this takes a job; changes nothing if the queue is paused
 update {schema}.queue_state set paused_at = clock_timestamp(), paused_by = %(by)s where paused_at is null
 
--- resume_queue: claims go on; changes nothing if it was not paused; wakes idle workers
+-- resume_queue: claims go on; changes nothing if the queue is not paused; wakes idle workers
 with resumed as (
     update {schema}.queue_state set paused_at = null, paused_by = null where paused_at is not null returning only_row
 )

@@ -1,6 +1,6 @@
 -- Nodes, duties and schedules.
 
--- beat: a node says that it lives, and how it is; without kinds those it named last stay; forgets nodes that died long ago, at most 100
+-- beat: writes a node's sign of life and its state; without kinds the last ones stay; forgets nodes that died long ago, at most 100
 with forgotten as (
     delete from {schema}.nodes
     where id = any (array(select id from {schema}.nodes
@@ -20,10 +20,10 @@ set heartbeat_at = excluded.heartbeat_at, phase = excluded.phase, idle = exclude
     pause_seconds = excluded.pause_seconds, config_generation = excluded.config_generation,
     config_hash = excluded.config_hash, load = excluded.load, kinds = coalesce(excluded.kinds, node.kinds)
 
--- leave: a node ends as it should, and is forgotten
+-- leave: forgets a node that stops cleanly
 delete from {schema}.nodes where id = %(id)s
 
--- nodes: what the nodes have said of themselves, the oldest first, each with the age of its last sign of life; at most `bound`
+-- nodes: the nodes, the oldest first, each with the age of its last sign of life; at most `bound`
 select id, name, version, started_at, heartbeat_at, phase, idle, busy, retiring, default_count, max_count, kinds::text,
        extract(epoch from clock_timestamp() - heartbeat_at)::float8, pause_seconds, config_generation, config_hash, load
 from {schema}.nodes
@@ -31,7 +31,7 @@ where %(young_seconds)s::float8 is null
    or heartbeat_at > clock_timestamp() - make_interval(secs => %(young_seconds)s::float8)
 order by started_at, id limit %(bound)s
 
--- look_at_duties: which of these duties are free, when the next of the others runs out, how many nodes live
+-- look_at_duties: which of these duties are free, when the next of the others expires, how many nodes are alive
 with now as materialized (select clock_timestamp() as at)
 select array(select wanted from unnest(%(duties)s::text[]) wanted
              where not exists (select from {schema}.duties held
@@ -43,8 +43,8 @@ select array(select wanted from unnest(%(duties)s::text[]) wanted
         where node.phase = 'running' and node.heartbeat_at > now.at - make_interval(secs => %(pauses)s * node.pause_seconds))
 from now
 
--- take_duties: takes those of these duties that nobody has, or whose lease has run out; returns them
--- One that is taken at this moment by somebody else is waited for, and then found to be taken.
+-- take_duties: takes those of these duties that no node has, or whose lease has run out; returns them
+-- If another node takes one at this moment, it waits for that node, and then finds the duty taken.
 insert into {schema}.duties as duty (duty, tenant, node, node_id, term, acquired_at, heartbeat_at, expires_at)
 select wanted, %(tenant)s, %(node)s, %(node_id)s, %(term)s, clock_timestamp(), clock_timestamp(),
        clock_timestamp() + make_interval(secs => %(lease_seconds)s)
@@ -57,7 +57,7 @@ set tenant = excluded.tenant, node = excluded.node, node_id = excluded.node_id, 
 where duty.term is null or duty.expires_at <= clock_timestamp()
 returning duty.duty
 
--- renew_duties: extends the leases of duties whose terms still stand, and notes what was done; returns them
+-- renew_duties: extends the leases of duties whose terms still stand, and writes what was done; returns them
 update {schema}.duties duty
 set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => %(lease_seconds)s),
     last_run_at = case when report.runs > 0 then clock_timestamp() else duty.last_run_at end,
@@ -83,7 +83,7 @@ with released as (
 )
 select pg_notify('{channel}', 'duties') from released limit 1
 
--- duties: all of them, as people see them
+-- duties: all duties, as people see them
 select duty, case when term is not null and expires_at > clock_timestamp() then node end,
        case when term is not null and expires_at > clock_timestamp() then node_id end,
        acquired_at, heartbeat_at,
@@ -92,7 +92,7 @@ select duty, case when term is not null and expires_at > clock_timestamp() then 
        last_run_at, runs, items, errors, last_error, hand_overs, clock_timestamp()
 from {schema}.duties order by duty
 
--- know_schedules: where these schedules stand; one that is new begins now
+-- know_schedules: the last slots of these schedules; a new one begins now
 with begun as (
     insert into {schema}.schedules (name)
     select name from unnest(%(names)s::text[]) name
@@ -111,11 +111,11 @@ select known.name, known.last_slot, known.last_fired_at, known.last_job_id, job.
 from known left join {schema}.job_rows job on job.id = known.last_job_id
 order by known.name
 
--- fire_schedule: sees to a slot, once
+-- fire_schedule: handles a slot, once
 select taken, job_id from {schema}.fire_schedule(
     %(schedule)s, %(slot)s::timestamptz, %(kind)s, %(payload)s::jsonb, %(priority)s::smallint, %(target)s, %(skip_if_busy)s)
 
--- pause_schedule: its slots are nobody's until it is resumed
+-- pause_schedule: no node takes its slots until it is resumed
 insert into {schema}.schedules as known (name, paused_at) values (%(name)s, clock_timestamp())
 on conflict (name) do update set paused_at = clock_timestamp() where known.paused_at is null
 
@@ -123,10 +123,10 @@ on conflict (name) do update set paused_at = clock_timestamp() where known.pause
 update {schema}.schedules set paused_at = null, last_slot = greatest(last_slot, clock_timestamp())
 where name = %(name)s and paused_at is not null
 
--- rewind_schedule: begins anew where the clock was once further ahead than that
+-- rewind_schedule: begins anew at this slot if the clock was once further ahead
 update {schema}.schedules set last_slot = clock_timestamp()
 where name = %(name)s and last_slot > clock_timestamp() + %(ahead)s::interval
 
--- let_slots_go: sees to slots by leaving them out
+-- let_slots_go: handles slots by skipping them
 update {schema}.schedules set last_slot = %(up_to)s, missed = missed + %(count)s
 where name = %(name)s and last_slot < %(up_to)s

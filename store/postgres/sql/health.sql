@@ -9,10 +9,10 @@ select current_setting('server_version_num')::int, current_setting('server_versi
            'default_transaction_read_only', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout',
            'idle_session_timeout', 'transaction_timeout', 'autovacuum_max_workers', 'autovacuum_naptime'))
 
--- vital_now: the clock that all of the queue goes by
+-- vital_now: the store's clock, which the whole queue uses
 select extract(epoch from clock_timestamp())::float8
 
--- vital_connections: how many connections the server, our role and our database may have, and have
+-- vital_connections: how many connections the server, our role and our database may have, and how many they have
 select current_setting('max_connections')::int,
        current_setting('superuser_reserved_connections')::int
            + coalesce(current_setting('reserved_connections', true), '0')::int,
@@ -23,8 +23,8 @@ select current_setting('max_connections')::int,
        (select datconnlimit from pg_database where datname = current_database()),
        (select count(*)::int from pg_stat_activity where datname = current_database())
 
--- vital_signs: the age of the oldest snapshot of this database, who holds one of unknown age, dead rows, bytes
--- Vacuums hold no horizon. What other roles do since when, only a member of pg_read_all_stats sees.
+-- vital_signs: the age of the oldest snapshot of this database, holders of snapshots of unknown age, dead rows, bytes
+-- Vacuums hold back nothing. Only a member of pg_read_all_stats sees since when other roles have been busy.
 with held as (
     select 'session ' || activity.pid || ' ' || coalesce(activity.backend_xmin, activity.backend_xid)::text as holder,
            extract(epoch from clock_timestamp() - activity.xact_start)::float8 as seconds
@@ -50,7 +50,7 @@ select (select coalesce(max(seconds), 0) from held),
        (select coalesce(sum(pg_stat_get_dead_tuples(oid)), 0)::bigint from ours),
        (select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from ours)
 
--- vital_holders: who keeps dead rows of this database from being removed, the one that reaches furthest back first
+-- vital_holders: what keeps dead rows of this database from being removed, the holder that reaches furthest back first
 select 'session' as sort, activity.pid::text as id, coalesce(activity.usename::text, '') as role,
        coalesce(activity.application_name, '') as application, coalesce(activity.state, '') as state,
        extract(epoch from clock_timestamp() - activity.xact_start)::float8 as age_seconds,
@@ -91,13 +91,13 @@ from pg_replication_slots
 order by slot_name
 limit 100
 
--- vital_standbys: which standbys commits wait for, and how many of them are there; null = we may not see it
+-- vital_standbys: the standbys that commits wait for, and how many are connected; null = we may not see it
 select current_setting('synchronous_standby_names'),
        case when pg_has_role('pg_read_all_stats', 'usage')
             then (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) end
 
--- vital_rights: what a daemon needs in this schema and our role may not do; nothing where there is no schema
--- Whoever plans this may ask for a right before it looks at the sort of a thing: hence the cases.
+-- vital_rights: the rights that a daemon needs in this schema and our role lacks; nothing where there is no schema
+-- The cases are there because the planner may ask for a right before it checks the sort of an object.
 with space as (select oid from pg_namespace where nspname = '{schema_name}'),
 wanted as (
     select 'schema {schema_name}' as thing, 'USAGE' as privilege, has_schema_privilege(oid, 'USAGE') as granted, 1 as place

@@ -1,7 +1,7 @@
 -- Reading jobs. {job_columns} are those of a `JobRecord`.
 
 -- jobs: one job by id, or jobs newest first, filtered, at most `bound`
--- Ids are bounded in a way that a plan for any values can look up: else one old job would be found by a walk from the newest.
+-- Ids are bounded so that a generic plan can look them up: else it would find an old job by a walk from the newest one.
 select {job_columns}
 from {schema}.job_rows
 where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
@@ -11,7 +11,7 @@ where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(i
   and (%(target)s::text is null or target = %(target)s)
 order by id desc limit %(bound)s
 
--- jobs_of: these jobs
+-- jobs_of: the jobs with these ids
 select {job_columns}
 from {schema}.job_rows
 where id = any (%(ids)s::bigint[])
@@ -21,7 +21,7 @@ order by id
 select job_id, attempt, node, worker, started_at, finished_at, outcome, error::text, log
 from {schema}.attempts where job_id = any (%(ids)s::bigint[]) order by job_id, attempt
 
--- webhooks_of: where the ends of these jobs are told, and how that went at the last one
+-- webhooks_of: the URLs that get the outcomes of these jobs, and how the last delivery went
 select job.id, coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook),
        case message.state when 'delivered' then message.ended_at end, coalesce(message.tries, 0)
 from {schema}.job_rows job
@@ -34,8 +34,8 @@ left join {schema}.kind_rules of_all on of_all.kind = ''
 where job.id = any (%(ids)s::bigint[])
   and coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook) is not null
 
--- board: jobs for a screen; of each sort the first `bound` that fit among the first `span` of its own index
-with looked as materialized (
+-- board: jobs for a screen: of each sort the first `bound` that fit, among the first `span` of its index
+with scanned as materialized (
     (select 'leased' as sort, row_number() over () as place, id, kind, target from (
         select id, kind, target from {schema}.job_rows
         where %(leased)s and state in ('assigned', 'running') order by id limit %(span)s) one)
@@ -65,7 +65,7 @@ with looked as materialized (
      where state = 'succeeded')
 ),
 ranked as (
-    select id, sort, place, row_number() over (partition by sort order by place) as number from looked
+    select id, sort, place, row_number() over (partition by sort order by place) as number from scanned
     where (%(kind)s::text is null or kind = %(kind)s) and (%(target)s::text is null or target = %(target)s)
 ),
 found as (

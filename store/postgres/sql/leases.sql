@@ -1,9 +1,9 @@
 -- What happens under a lease: it is renewed, the job's progress is noted, its attempt is settled, or the lease is lost.
--- Every write names the job and its claim token.
+-- Every write names the job and its claim token, and asks for the lease as `coalesce(lease_expires_at, '-infinity') > '-infinity'`.
+-- A lease stands exactly in the states assigned and running, but that condition would make the planner believe that hardly
+-- any row fits: it would begin with all leased jobs and look for these few among them.
 
--- renew: extends the leases that still stand and marks what has started; returns the ids extended, each with what its holder is asked for
--- A lease stands exactly in the states assigned and running. It is asked for in a way that tells the planner nothing:
--- believing that hardly any job is leased, it would begin with all jobs and look for these few among them.
+-- renew: extends the leases that still stand and marks the jobs that have started; returns the ids extended, each with the request to its holder
 with now as materialized (select clock_timestamp() as at),
 kept as (
     update {schema}.job_rows job
@@ -17,7 +17,7 @@ kept as (
     where job.id = hold.id and job.claim_token = hold.token and coalesce(job.lease_expires_at, '-infinity') > '-infinity'
     returning job.id, job.request, job.kind, job.target, job.attempt, job.node, job.worker, job.late_start
 ),
-told as (
+drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
     select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
            array_agg(attempt), array_agg(worker), jsonb_build_object('node', node)
@@ -26,7 +26,7 @@ told as (
 select id, request from kept
 
 -- note_progress: writes progress and what was spent, each fenced by its claim token; returns the ids that took it
--- A lease is asked for as in settle.sql. A note that was overtaken by the end of its phase changes nothing.
+-- A note that was overtaken by the end of its phase changes nothing.
 with noted as (
     update {schema}.job_rows job
     set progress = coalesce(note.percent, job.progress),
@@ -43,7 +43,7 @@ phased as (
     update {schema}.job_phases phase set progress = noted.phase_percent
     from noted where phase.job_id = noted.id and phase.name = noted.phase and phase.state = 'running'
 ),
-told as (
+drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, details)
     select 'job.progress', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
            array_agg(jsonb_build_object('overall', floor(percent + 0.5)::int, 'phase', phase,
@@ -52,14 +52,11 @@ told as (
 )
 select id from noted
 
--- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing, since their lease was lost,
--- and those that a request has canceled or paused
--- A job that would go on, but for a request to cancel or to pause it, ends or pauses instead: no request is ever lost.
--- A lease stands exactly in the states assigned and running. It is asked for in a way that tells the planner nothing:
--- believing that hardly any job is leased, it would begin with all jobs and look for these few among them.
--- What has happened is summed up once; whatever the sums say has not happened is not looked for.
+-- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing because their lease was lost, and those that a request canceled or paused
+-- A job that would go on, but has a request to cancel or pause it, ends or pauses instead: no request is ever lost.
+-- What happened is summed up once; the rest of the statement skips whatever the sums say did not happen.
 with now as materialized (select clock_timestamp() as at),
-ended as materialized (  -- the shorter arrays are padded with nulls: what is null is as for a success
+ended as materialized (  -- shorter arrays are padded with nulls, which stand for a plain success
     select id, token, worker, coalesce(state, 'succeeded') as state, coalesce(outcome, 'succeeded') as outcome,
            started_age, ended_age, delay_seconds, result, error, reason, coalesce(forgive, false) as forgive, log, spent,
            percent, note, phase, phase_percent, coalesce(state in ('queued', 'paused'), false) as goes_on
@@ -105,7 +102,7 @@ sums as materialized (
     select count(*) as all_of_them, count(*) filter (where state = 'succeeded') as succeeded,
            count(*) filter (where state = 'queued') as queued, count(*) filter (where state = 'paused') as paused,
            count(*) filter (where state = 'failed') as failed, count(*) filter (where state = 'canceled') as canceled,
-           count(*) filter (where late_start) as late, count(percent) as noted, count(webhook) as own_webhooks,
+           count(*) filter (where late_start) as late, count(percent) as progressed, count(webhook) as own_webhooks,
            count(*) filter (where goes_on and state <> wished) as turned
     from settled
 ),
@@ -118,7 +115,7 @@ counted as (
     insert into {schema}.count_changes (queued, paused, succeeded, failed, canceled)
     select queued, paused, succeeded, failed, canceled from sums where all_of_them > 0
 ),
-told as (  -- to each job in this order; how a phase ended was told by settle_phases.sql. One value stands for all that are equal.
+drafted as (  -- in this order for each job, after the drafts of settle_phases; a single value stands for all that are equal
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common, details)
     select 'job.started', count(*), array_agg(id), array[kind], case when target is not null then array_agg(target) end,
            case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, array_agg(worker),
@@ -130,7 +127,7 @@ told as (  -- to each job in this order; how a phase ended was told by settle_ph
            null, null, null,
            array_agg(jsonb_build_object('overall', floor(percent + 0.5)::int, 'phase', phase,
                                         'progress', coalesce(phase_percent, percent), 'note', note))
-    from settled where (select noted from sums) > 0 and percent is not null
+    from settled where (select progressed from sums) > 0 and percent is not null
     group by kind, target is not null
   union all
     select 'job.succeeded', count(*), array_agg(id), array[kind], case when target is not null then array_agg(target) end,
@@ -155,28 +152,28 @@ select case when (select all_of_them from sums) = cardinality(%(ids)s::bigint[])
             else array(select id from ended except select id from settled) end,
        array(select id from settled where (select turned from sums) > 0 and goes_on and state <> wished and state = 'canceled'),
        array(select id from settled where (select turned from sums) > 0 and goes_on and state <> wished and state = 'paused')
-where (  -- after it was told: a message that nobody will get tells so itself
-    select count({schema}.call_out(id, kind, 'job.' || state, attempt, webhook)) from settled
-    where state in ('succeeded', 'failed', 'canceled') and (select count(*) from told) > 0
+where (  -- after the drafts, because a message that fails at once drafts an event too
+    select count({schema}.make_end_message(id, kind, 'job.' || state, attempt, webhook)) from settled
+    where state in ('succeeded', 'failed', 'canceled') and (select count(*) from drafted) > 0
       and (select own_webhooks > 0 or exists (select from {schema}.kind_rules rule where rule.webhook is not null) from sums)) >= 0
 
--- settled_already: which of these rejected settlements had been written, their own reply being lost
+-- settled_already: which of these rejected settlements had been written before, with their reply lost
 select ended.id
 from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(attempts)s::int[], %(states)s::text[], %(outcomes)s::text[])
      as ended (id, token, attempt, state, outcome)
 where exists (select from {schema}.job_rows job
               where job.id = ended.id and job.claim_token = ended.token and job.attempt = ended.attempt
                 and (job.state = ended.state and ended.state <> 'queued' and job.last_outcome = ended.outcome
-                     -- a request had made it end, or pause
+                     -- a request had ended or paused it
                      or job.state in ('canceled', 'paused') and ended.state in ('queued', 'paused')
                         and job.last_outcome <> 'lost'))
    or exists (select from {schema}.attempts past
               where past.job_id = ended.id and past.attempt = ended.attempt
                 and (past.outcome = ended.outcome or past.outcome = 'failed' and ended.outcome = 'retrying'))
 
--- reap: ends leases that have run out by the rules of their kinds, at most `batch`; skips rows that are locked
--- Those with a target are ended by a call of their own, since others hear of it; a call for the rest says, by a row
--- without id, whether there are such. A request to cancel or to pause goes before the rules.
+-- reap: ends leases that have run out as their kinds ask for, at most `batch`; skips rows that are locked
+-- Jobs with a target are reaped by a call of their own, because the target is then passed on; a call for the others says by
+-- a row without id whether there are any. A request to cancel or pause goes before what the kind asks for.
 with now as materialized (select clock_timestamp() as at),
 expired as materialized (
     select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at, job.request, job.target
@@ -222,13 +219,13 @@ kept as (
     insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
     select id, attempt, node, worker, started_at, finished_at, 'lost', error from reaped where state = 'queued'
 ),
-noted as (
+counted as (
     insert into {schema}.count_changes (queued, paused, failed, canceled)
     select count(*) filter (where state = 'queued'), count(*) filter (where state = 'paused'),
            count(*) filter (where state = 'failed'), count(*) filter (where state = 'canceled')
     from reaped having count(*) > 0
 ),
-told as (
+drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
     select type, count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
            array_agg(attempt), array_agg(details)
@@ -241,16 +238,16 @@ told as (
     ) happened group by type returning 1
 )
 select id, kind, attempt, node, state, target from reaped
-where (  -- as in settle.sql
-    select count({schema}.call_out(id, kind, 'job.' || state, attempt, webhook)) from reaped
-    where state in ('failed', 'canceled') and (select count(*) from told) > 0) >= 0
+where (  -- as in settle
+    select count({schema}.make_end_message(id, kind, 'job.' || state, attempt, webhook)) from reaped
+    where state in ('failed', 'canceled') and (select count(*) from drafted) > 0) >= 0
 union all
 select null, null, null, null, null, null
 where not %(targeted)s and exists (
     select from {schema}.job_rows job
     where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now) and job.target is not null)
 
--- oldest_in_hand: of the first `bound` jobs in hand the one that has run the longest, and how many leases have run out
+-- oldest_in_hand: of the first `bound` leased jobs the one that has run longest, and how many leases have run out
 with held as materialized (
     select id, kind, started_at, lease_expires_at from {schema}.job_rows
     where state in ('assigned', 'running') order by id limit %(bound)s

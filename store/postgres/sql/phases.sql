@@ -1,8 +1,8 @@
 -- Phases of jobs, written under the lease of their job; and what nodes say about kinds.
 
--- begin_phases: attempts begin, each fenced by its claim token: they run, and of each the first phase that is not finished; returns their jobs, each with what is finished
--- Safe to be sent again: what was begun in this attempt is not begun a second time, and a call that comes late, after its
--- attempt has gone on, takes nothing back. A lease is asked for as in settle.sql.
+-- begin_phases: starts attempts, each fenced by its claim token, with the first phase that is not finished; returns their jobs, each with the results of finished phases
+-- Safe to send again: a phase that this attempt began is not begun twice, and a call that arrives late, after its attempt
+-- has gone on, takes nothing back. The lease is asked for as in leases.sql.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
     select job.id, job.attempt, job.state, job.kind, job.target, job.node, coalesce(start.worker, job.worker) as worker,
@@ -62,7 +62,7 @@ started as (
     from held join share on share.job_id = held.id, now
     where job.id = held.id and (held.state <> 'running' or job.started_at is null or share.percent > coalesce(job.progress, 0))
 ),
-told as (
+drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
     select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
            array_agg(attempt), array_agg(worker), jsonb_build_object('node', node)
@@ -71,9 +71,9 @@ told as (
 select held.id, known.name, known.result::text
 from held left join known on known.job_id = held.id and known.is_finished
 
--- advance_phases: phases are finished and the next ones run, each fenced by its claim token, told in the log of events; returns the jobs that took it
--- Safe to be sent again: what is finished is not finished a second time, nor told. A lease is asked for as in settle.sql.
--- A standby that took over may have lost that they began: then they are made known again.
+-- advance_phases: finishes phases, starts the next ones, each fenced by its claim token, and drafts events; returns the jobs that took it
+-- Safe to send again: a finished phase is not finished twice, and no second event is drafted. If a standby took over that
+-- has lost the beginning of the phases, their rows are restored. The lease is asked for as in leases.sql.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
     select job.id, job.attempt, job.kind, job.target, step.finished, step.result, step.next, step.spent
@@ -129,7 +129,7 @@ moved as (
     from held join share using (id)
     where job.id = held.id and held.id in (select job_id from finished)
 ),
-told as (
+drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
     select 'job.phase_completed', count(*), array_agg(held.id), array_agg(held.kind),
            case when count(held.target) > 0 then array_agg(held.target) end, array_agg(held.attempt),
@@ -139,10 +139,10 @@ told as (
 )
 select id from held
 
--- settle_phases: how the phases ended in which attempts end with the statement that follows, each fenced by its claim token; told in the log of events
--- Of those that succeeded, what the store has lost of their beginning is made known again, as by advance_phases.sql.
--- So is a job that was never told to have started: that comes first.
--- All jobs of the batch are locked here, in the order of their ids, as by settle.sql: two batches never wait for each other.
+-- settle_phases: ends the phases of attempts that the following `settle` ends, each fenced by its claim token, and drafts events
+-- If the store has lost the beginning of a phase that succeeded, its row is restored, as in advance_phases. A job whose start
+-- was not yet drafted gets that event first. All jobs of the batch are locked here in the order of their ids, as settle
+-- does, so two batches never wait for each other.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
     select job.id, job.attempt, job.kind, job.target, job.node, coalesce(ended.worker, job.worker) as worker,
@@ -180,7 +180,7 @@ restored as (
     returning job_id
 ),
 begun as (
-    update {schema}.job_rows job set state = 'running', worker = held.worker  -- since when, settle.sql says
+    update {schema}.job_rows job set state = 'running', worker = held.worker  -- settle writes since when
     from held where job.id = held.id and held.is_late
 ),
 completed as (
@@ -201,7 +201,7 @@ select 'job.phase_completed', count(*), array_agg(id), array_agg(kind), case whe
        array_agg(jsonb_build_object('phase', name, 'progress', 100, 'overall', floor(percent + 0.5)::int))
 from completed having count(*) > 0
 
--- phases: the phases of these jobs, in order; of those that never started, what is said of their kinds
+-- phases: the phases of these jobs, in order; for jobs that never started, those of their kinds
 select job_id, name, state, progress, result::text, attempts, started_at, finished_at
 from (
     select job_id, place, name, state, progress, result, attempts, started_at, finished_at
@@ -216,17 +216,17 @@ from (
 ) phases
 order by job_id, place
 
--- tell_kinds: what nodes say of kinds to those who have no catalog; a kind without a rule to speak of is forgotten
-with told as (
+-- tell_kinds: declares phases and webhooks of kinds, for readers without a catalog; forgets kinds that have neither
+with declared as (
     select rule.kind, rule.phases, rule.webhook
     from jsonb_to_recordset(%(rules)s::jsonb) as rule (kind text, phases text[], webhook text)
 ),
 forgotten as (
-    delete from {schema}.kind_rules known using told
-    where known.kind = told.kind and told.phases = '{}' and told.webhook is null
+    delete from {schema}.kind_rules known using declared
+    where known.kind = declared.kind and declared.phases = '{}' and declared.webhook is null
 )
 insert into {schema}.kind_rules as known (kind, phases, webhook)
-select kind, phases, webhook from told where phases <> '{}' or webhook is not null
+select kind, phases, webhook from declared where phases <> '{}' or webhook is not null
 order by kind
 on conflict (kind) do update set phases = excluded.phases, webhook = excluded.webhook
 where (known.phases, known.webhook) is distinct from (excluded.phases, excluded.webhook)

@@ -1,6 +1,6 @@
 -- The queue as a whole: what is due, when the next job will be, and counts.
 
--- observe: counts due and claimable jobs up to `bound`, how long the first of them waits, whether any are parked; what room the other nodes have, and those of them before this one by id; the lot of what is due; and how many more jobs may be leased
+-- observe: what a scaling decision is made of: due and claimable jobs up to `bound`, how long the first of them has waited, whether any are parked, the room of the other nodes (and of those before this one by id), a number that changes with the first due job, and how many more jobs may be leased
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
 due as materialized (
@@ -40,7 +40,7 @@ from levels cross join lateral (
     where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at > (select at from now)
     order by job.run_at, job.id limit 1) later
 
--- not_yet_due: counts queued jobs that are not yet due, up to `bound`, and those that are parked or stand behind, each up to `bound`
+-- not_yet_due: counts queued jobs that are not yet due, those that are parked and those behind a target, each up to `bound`
 with recursive now as materialized (select clock_timestamp() as at),
 {levels}
 select count(*)::int + (
@@ -55,9 +55,9 @@ from (
         order by job.run_at, job.id limit %(bound)s) later
     limit %(bound)s) counted
 
--- outlook: whether nothing becomes claimable here without a hint but by the passing of time; whether jobs are due; seconds until the next one is. No row where the node `me` is not known
--- Who has jobs in hand may put them off, or pass their targets on, without a hint. Who is writing jobs may have found the
--- bell being rung by somebody else, who is done before: it is known by the lock that every writer of the table holds.
+-- outlook: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
+-- A node with leased jobs may retry them later, or pass their targets on, without a hint. A transaction that is writing jobs
+-- may have left the hint to another one, which commits before it: it shows by the lock that every writer of the table holds.
 with now as materialized (select clock_timestamp() as at),
 levels as (select priority from {schema}.claimable_priorities),
 seen as materialized (
@@ -84,14 +84,14 @@ select not (due
        due, next_due_seconds
 from seen where exists (select from {schema}.nodes node where node.id = %(me)s)
 
--- glance: whether there is anything to do for a tenant: due jobs that may be claimed or parked ones; leases that ran out
--- One of these a tenant, all in one statement. `observe` is that statement, with a bound of one job.
+-- glance: whether there is anything to do for a tenant: due jobs that may be claimed, or parked ones; leases that ran out
+-- One of these for each tenant, all in one statement. `observe` is the statement above, with a bound of one job.
 select '{tenant}'::text, (seen.due > 0 or seen.parked) and not seen.paused,
        seen.parked or exists (select from {schema}.job_rows leased
                               where leased.state in ('assigned', 'running') and leased.lease_expires_at <= clock_timestamp())
 from ({observe}) seen (due, oldest, paused, parked)
 
--- counts: jobs by state, exact, the queue's switch, and halted targets up to 1,000; what is leased is counted, the rest is kept count of
+-- counts: jobs by state, exact, whether the queue is paused, and halted targets up to 1,000; leased jobs are counted, the others come from the kept counts
 with recursive changes as (
     select coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending, coalesce(sum(queued), 0) as queued,
            coalesce(sum(paused), 0) as paused, coalesce(sum(succeeded), 0) as succeeded,
@@ -102,7 +102,7 @@ leased as (
     select count(*) filter (where state = 'assigned') as assigned, count(*) filter (where state = 'running') as running
     from {schema}.job_rows where state in ('assigned', 'running')
 ),
--- From one target to the next along job_rows_halting, however many jobs halt each.
+-- Halted targets are walked from one to the next along job_rows_halting, however many jobs halt each.
 halted (target, number) as (
     (select job.target, 1 from {schema}.job_rows job
      where job.target is not null and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
@@ -122,7 +122,7 @@ select (c.enqueued + d.enqueued)::bigint, (c.pending + d.pending)::bigint, (c.qu
        q.paused_at, q.paused_by, (select count(*) from halted)::int
 from {schema}.job_counts c, changes d, leased, {schema}.queue_state q
 
--- fold_counts: adds the noted changes, at most `rows` of them; returns how many, to the counts; skips what another node is folding
+-- fold_counts: adds at most `rows` changes to the kept counts; returns how many; skips what another node is folding
 with folded as (
     delete from {schema}.count_changes
     where ctid = any (array(select ctid from {schema}.count_changes limit %(rows)s for update skip locked))

@@ -1,7 +1,7 @@
 -- Messages to receivers.
 
--- take_webhooks: takes messages that are due, the longest due first, under a token and for so long; skips locked ones
--- A message that is held is due again when its time is over: so whoever takes walks only over what is due.
+-- take_webhooks: takes due messages, the longest due first, under a token and for a time; skips locked ones
+-- A message that is taken becomes due again when its time is over, so takers walk over due messages only.
 with now as materialized (select clock_timestamp() as at),
 due as materialized (
     select id from {schema}.webhooks
@@ -21,8 +21,8 @@ taken as (
 )
 select * from taken order by id
 
--- settle_webhooks: writes what came of tries, each fenced by its token, and tells of those that ended; returns their ids
--- What else waits for a receiver that is gone fails with it, but for what others hold: they will hear it themselves.
+-- settle_webhooks: writes the results of deliveries, each fenced by its token, and drafts events for those that ended; returns their ids
+-- When a receiver is gone, its other waiting messages fail too, except those that another node is delivering.
 with now as materialized (select clock_timestamp() as at),
 tried as materialized (
     select * from unnest(
@@ -64,7 +64,7 @@ ended as (
   union all
     select id, job_id, url, state, tries, status, error from spared
 ),
-told as (
+drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, details)
     select 'job.webhook_' || ended.state, count(*), array_agg(ended.job_id order by ended.id),
            array_agg(job.kind order by ended.id), array_agg(job.target order by ended.id),
@@ -77,7 +77,7 @@ told as (
 )
 select id from settled
 
--- next_webhook: how many seconds until a message is due that nobody holds; below 0 = since then; null = there is none
+-- next_webhook: seconds until the next message is due that nobody has taken; below 0 = overdue; null = there is none
 select extract(epoch from min(due_at) - clock_timestamp())::float8 from {schema}.webhooks where state = 'waiting'
 
 -- webhooks: messages newest first, filtered, at most `bound`
@@ -90,7 +90,7 @@ where id < coalesce(%(before_id)s::bigint, 9223372036854775807)
 order by id desc limit %(bound)s
 
 -- resend_webhooks: makes these messages due now, with a fresh start; returns those that are waiting now
--- One that somebody is sending just now is left to him, one that waits for its next try comes now.
+-- A message that is being delivered is left alone; one that waits for its next try is due at once.
 with now as materialized (select clock_timestamp() as at),
 named as materialized (
     select id, url, claim_token is not null and claimed_until > (select at from now) as held

@@ -1,6 +1,6 @@
 -- The facts behind `musterd why`, read in one transaction. Nothing here grows with the queue.
 
--- why_job: what the job's own row says of where it stands, how its last ended attempt ended, the queue's switch, and the time
+-- why_job: what the job's own row says, the outcome of its last ended attempt, whether the queue is paused, and the time
 select job.id, job.kind, job.state, job.priority, job.run_at, job.started_at, job.finished_at, job.attempt,
        job.node, job.worker, job.lease_expires_at, job.request, job.requested_at, job.reason, job.error::text,
        job.target, job.parked, job.cleared_at, past.outcome, clock_timestamp(), queue.paused_at, queue.paused_by
@@ -10,8 +10,8 @@ left join lateral (
     order by ended.attempt desc limit 1) past on true
 where job.id = %(id)s
 
--- why_before: how many jobs stand behind before this one in its target, and how many of its kind are parked before it, each up to `bound`
--- Two ranges of the index each: what stands after the job is not read. Lateral, so that the index is always searched.
+-- why_before: how many jobs of its target wait before this one, and how many of its kind are parked before it, each up to `bound`
+-- Two ranges of the index each, so jobs after this one are not read. Lateral, so that the index is always searched.
 with mine as materialized (
     select job.id, job.kind, job.target, job.priority, job.run_at from {schema}.job_rows job where job.id = %(id)s
 ),
@@ -42,8 +42,8 @@ of_kind as (
 select (select count(*) from (select from in_target limit %(bound)s) counted)::int,
        (select count(*) from (select from of_kind limit %(bound)s) counted)::int
 
--- why_line: of the first `bound` jobs in claim order, by kind: how many will be claimed before this one, how many in all, how many of its target go first, how many were looked at, and whether it is among them
--- Of jobs with a target only that one counts whose turn it is: the others will stand behind it.
+-- why_line: of the first `bound` jobs in claim order, by kind: how many will be claimed before this one, how many in all, how many of its target go first, how many were read, and whether it is among them
+-- Of the jobs of a target only the one whose turn it is counts: the others will wait behind it.
 with recursive now as materialized (select clock_timestamp() as at),
 mine as materialized (
     select job.id, job.priority, job.run_at, job.target from {schema}.job_rows job where job.id = %(id)s
@@ -80,7 +80,7 @@ turns as (
     from placed left join {schema}.target_holders holder on holder.target = placed.target
     where placed.target is not null
 ),
-told as (
+judged as (
     select kind, is_before, is_mine, true as has_turn, false as goes_first from placed where target is null
   union all
     select kind, is_before, is_mine, id = holder or holder is null and turn = 1,
@@ -89,9 +89,9 @@ told as (
 )
 select kind, count(*) filter (where is_before and has_turn)::int, count(*) filter (where has_turn)::int,
        count(*) filter (where goes_first)::int, count(*)::int, bool_or(is_mine)
-from told group by kind
+from judged group by kind
 
--- why_target: who keeps the job's target from it: its holder, and the first five jobs that halt it
+-- why_target: the jobs that keep this one from its target: the holder, and the first five that halt it
 with mine as materialized (
     select job.id, job.target from {schema}.job_rows job where job.id = %(id)s and job.target is not null
 ),
@@ -112,6 +112,6 @@ left join {schema}.target_holders holder on holder.target = mine.target and hold
 where job.id <> mine.id
 order by job.id
 
--- why_leased: the jobs in hand, at most `bound`, each with how long it has been running, and how many there are
+-- why_leased: the leased jobs, at most `bound`, each with how long it has been running, and how many there are
 select id, kind, node, worker, extract(epoch from clock_timestamp() - started_at)::float8, count(*) over ()
 from {schema}.job_rows where state in ('assigned', 'running') order by id limit %(bound)s
