@@ -36,7 +36,7 @@ def test_the_numbers_are_those_that_are_shipped() -> None:
     assert "seven days" in PAGE
     assert "at most `webhooks.timeout_seconds`" in PAGE
     assert SHIPPED.webhooks.timeout_seconds <= hooks.CALL_SECONDS
-    assert f"up to {2**retention.DOUBLED_MAX} times" in PAGE
+    assert f"up to {2**retention.DOUBLED_MAX} times as rarely" in PAGE
     assert (retention.LOOKS, retention.REST, retention.LOOK_SECONDS_MIN) == (10, 2, 1)
 
 

@@ -39,7 +39,7 @@ def test_an_example_loads(block: Block, tmp_path: Path) -> None:
 
 
 def test_every_key_is_told_with_its_default() -> None:
-    rows = table(PAGE, "key", "left out", "meaning")
+    rows = table(PAGE, "key", "default", "meaning")
     keys = attrs.fields_dict(ScheduleTable)
     assert [bare(key) for key, *_ in rows] == list(keys)
     for name, said, _ in rows:
@@ -97,7 +97,7 @@ def test_every_key_of_the_object_is_told() -> None:
     (nightly,) = load(None, {}, NIGHTLY, ABSENT).settings.schedules.values()
     record = ScheduleRecord("nightly", NOON, None, None, None, 0, 0, 0, None, NOON)
     found = schedule_object(nightly, record)
-    assert [key for keys, _ in table(PAGE, "key", "is") for key in codes(keys)] == list(found)
+    assert [key for keys, _ in table(PAGE, "key", "meaning") for key in codes(keys)] == list(found)
     assert len(found["next"]) == SLOTS_SHOWN  # type: ignore[arg-type]  # a list
     assert f"the next {SLOTS_SHOWN} slots" in PAGE
 
