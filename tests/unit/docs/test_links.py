@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import DOCS, ROOT, anchors, codes, inline, links
+from tests.support.pages import DOCS, ROOT, anchors, blocks, codes, inline, links
 
 PAGES = sorted([ROOT / "README.md", ROOT / "tests" / "README.md", *DOCS.rglob("*.md")])
 SOURCE_FILE = re.compile(
     r"(config|catalog|store|workers|manager|web|console|musterd|tests|deploy)/[\w./-]*"
 )
+
+IN_A_PICTURE = re.compile(r"[a-z]+/[\w/]+\.(?:py|sql)")
 
 each_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -26,6 +28,13 @@ def test_source_files_that_are_named_are_there(path: Path) -> None:
     named = {code for code in codes(inline(path.read_text("utf-8"))) if SOURCE_FILE.fullmatch(code)}
     home = {ROOT, path.parent}
     assert not [name for name in named if not any((folder / name).exists() for folder in home)]
+
+
+def test_source_files_in_a_picture_are_there() -> None:
+    for path in PAGES:
+        pictures = blocks(path.read_text("utf-8"), "mermaid")
+        named = {name for picture in pictures for name in IN_A_PICTURE.findall(picture.text)}
+        assert not [name for name in named if not (ROOT / name).exists()], path
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
