@@ -20,11 +20,14 @@ from tests.test_house import SHIPPED, SQL, name_of, tree_of
 RETIRED = {
     "announcer": "event writer",
     "announcing": "event writer",
+    "appetite": "claim pacing",
     "census": "tenant counts",
     "chronicle": "node events",
     "dice": "rng",
     "headcount": "tenant limits",
+    "retune": "read settings live",
     "tallies": "job counters",
+    "vigil": "idle mode",
 }
 
 # Names that hold a retired word in another sense: (name, why).
