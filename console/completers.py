@@ -72,8 +72,8 @@ def _settings(_given: CommandLine, _context: click.Context) -> Iterable[Offer]:
 
 def _jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
     """Those that the verb can do something about."""
-    from musterd.store.job import Action
-    from musterd.store.selection import states_for
+    from musterd.store.control import states_for
+    from musterd.store.lifecycle import Action
 
     verb = context.command.name
     states = states_for(Action(verb)) if verb in list(Action) else ()
@@ -118,7 +118,7 @@ def _look(settings: Settings) -> tuple[BoardJob, ...]:
         schema = await engine.schema()
         if schema.found != schema.wanted:
             return ()
-        return (await engine.board.jobs(BoardFilter())).jobs
+        return (await engine.overview.jobs(BoardFilter())).jobs
 
     return in_bare_store(settings, work)
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from musterd.store.board import Troubles
     from musterd.store.duties import DutyRecord
     from musterd.store.engine import Engine
-    from musterd.store.job import Counts
     from musterd.store.nodes import NodeRecord
     from musterd.store.opening import Stores
+    from musterd.store.queue import Counts
 
 
 STORES_AT_ONCE = 8
@@ -154,9 +154,9 @@ async def _answers(engine: Engine, settings: Settings) -> StoreAnswers:
     return StoreAnswers(
         settings,
         engine.where,
-        counts=await engine.counts(),
-        nodes=await engine.nodes(),
-        troubles=await engine.board.troubles(),
+        counts=await engine.queue.counts(),
+        nodes=await engine.nodes.all(),
+        troubles=await engine.overview.troubles(),
         duties=await engine.duties.duties(),
     )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from musterd.config.faults import ConfigError
-    from musterd.store.job import JobRecord
+    from musterd.store.jobs import JobRecord
 
 
 STATE_COLOURS = {

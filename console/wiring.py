@@ -22,8 +22,8 @@ from musterd.config.schedules import of_tenant
 from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
+from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.manager.reload.reloading import tell_bounds
 from musterd.manager.tenancy.tenant_counts import TenantCounts
@@ -50,7 +50,7 @@ class Node:
     """A daemon that is wired but does not run yet, and what its surroundings need of it."""
 
     daemon: Daemon
-    engine: WatchedEngine
+    engine: InstrumentedEngine
     metrics: Metrics
     keys: Keys  # of its web side, once there is one
 
@@ -74,10 +74,10 @@ def make_node(
     stores = Stores(time.time, random.Random())
     metrics.watch_connections(stores.use_now)
 
-    def engine_of(settings: Settings) -> WatchedEngine:
+    def engine_of(settings: Settings) -> InstrumentedEngine:
         named = "" if settings.tenant == DEFAULT_TENANT else settings.tenant
         engine = stores.engine(resolve_store_url(settings, os.environ), settings)
-        return WatchedEngine(engine, metrics, log, trio.current_time, named)
+        return InstrumentedEngine(engine, metrics, log, trio.current_time, named)
 
     keys = Keys()
     engine = engine_of(settings_of(settings, DEFAULT_TENANT))

@@ -23,7 +23,9 @@ from musterd.catalog.load import catalog_of
 from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.settings import Settings
-from musterd.store.job import Claim, JobFilter, JobRecord, JobState, NewJob, Reaped, Settlement
+from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.leases import Claim, Reaped, Settlement
+from musterd.store.lifecycle import JobState
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
@@ -138,9 +140,9 @@ async def _run_due(settings: Settings, catalog: Catalog, jobs: list[NewJob]) -> 
     await engine.open()
     try:
         await engine.migrate()
-        ids = await engine.enqueue(jobs)
+        ids = await engine.jobs.enqueue(jobs)
         await _work_until_dry(engine, settings, catalog)
-        found = await engine.jobs(JobFilter(limit=len(ids)))
+        found = await engine.jobs.find(JobFilter(limit=len(ids)))
         return [_due_result(record) for record in sorted(found, key=lambda record: record.id)]
     finally:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
@@ -161,7 +163,7 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
         nursery.start_soon(book.run)
         nursery.start_soon(loop.run)
         nursery.start_soon(work, seat, desk, deps)
-        while (await engine.observe(1)).due or desk.held:  # noqa: ASYNC110 - no event says so
+        while (await engine.queue.observe(1)).due or desk.held:  # noqa: ASYNC110 - no event says so
             await trio.sleep(0.001)
         seat.retiring = True
         seat.ring()

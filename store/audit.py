@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 
 ROWS_AT_ONCE = 5_000
 

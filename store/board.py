@@ -11,10 +11,9 @@ from typing import NamedTuple, Protocol
 
 import attrs
 
-from musterd.store.job import JobState
-from musterd.store.lifecycle import LEASED
+from musterd.store.control import RESTING
+from musterd.store.lifecycle import LEASED, JobState
 from musterd.store.report import error_line
-from musterd.store.selection import RESTING
 
 TEXT_LENGTH_MAX = 2_000  # of an error
 NOTE_LENGTH_MAX = 200
@@ -98,7 +97,7 @@ class Troubles:
     leases_overdue: int  # have run out, and nobody has ended them
 
 
-class Board(Protocol):
+class Overview(Protocol):
     """Errors as for `Engine`."""
 
     async def jobs(self, which: BoardFilter) -> BoardView: ...

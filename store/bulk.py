@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import attrs
 import trio
 
+from musterd.store.control import Candidate, Selection, Step, states_for
 from musterd.store.engine import Engine
-from musterd.store.job import Action, JobFilter, JobState
-from musterd.store.selection import Candidate, Selection, Step, states_for
+from musterd.store.jobs import JobFilter
+from musterd.store.lifecycle import Action, JobState
 
 COUNT_MAX = 10_000  # jobs are counted one by one up to here
 SHOWN_IDS = 5  # of each state and kind
@@ -73,7 +74,7 @@ class Tally:
 
 async def pin(engine: Engine, which: Selection) -> Selection:
     """The same selection, of the jobs that are there now: what comes later is not meant."""
-    newest = await engine.jobs(JobFilter(limit=1))
+    newest = await engine.jobs.find(JobFilter(limit=1))
     return attrs.evolve(which, until_id=newest[0].id if newest else 0)
 
 
@@ -90,7 +91,7 @@ async def survey(
     most = COUNT_MAX if limit is None else min(limit, COUNT_MAX)
     after: int | None = 0
     while after is not None and found.whole and found.matched != limit:
-        look = await engine.select_jobs(which, after, LOOK_ROWS)
+        look = await engine.control.select(which, after, LOOK_ROWS)
         room = most - found.matched
         for one in look.fitting[:room]:
             found.add(one)
@@ -124,7 +125,7 @@ async def act(engine: Engine, order: Order) -> Tally:
     tally = Tally(through_id=order.after_id)
     after: int | None = order.after_id
     while after is not None and not tally.stopped:
-        look = await engine.select_jobs(order.which, after, LOOK_ROWS)
+        look = await engine.control.select(order.which, after, LOOK_ROWS)
         for first in range(0, len(look.fitting), BATCH):
             left = None if order.limit is None else order.limit - tally.done
             if left == 0:
@@ -154,7 +155,7 @@ async def _act_on(engine: Engine, order: Order, ids: Sequence[int], tally: Tally
     for attempt in range(TRIES):
         if attempt:
             await trio.sleep(PAUSE_SECONDS)
-        step = await engine.control_many(order.action, ids, order.which)
+        step = await engine.control.apply_many(order.action, ids, order.which)
         _add(tally, step, len(ids))
         ids = sorted(step.busy)
         if not ids:

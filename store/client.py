@@ -11,8 +11,8 @@ from typing import Any, Protocol, Self
 
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
 from musterd.store.errors import NoSuchJob
-from musterd.store.job import Action, JobRecord, NewJob
-from musterd.store.lifecycle import ENDED
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.lifecycle import ENDED, Action
 from musterd.store.new_job import JobWanted, new_job, new_jobs
 from musterd.store.report import job_object
 

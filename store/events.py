@@ -73,7 +73,7 @@ class EventBounds:
 class EventLog(Protocol):
     """The log of one store. Errors as for `Engine`."""
 
-    async def tell(self, events: Sequence[NewEvent]) -> None:
+    async def record(self, events: Sequence[NewEvent]) -> None:
         """Writes events that belong to no job."""
         ...
 

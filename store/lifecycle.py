@@ -8,7 +8,47 @@ straight from `assigned`.
 
 from __future__ import annotations
 
-from musterd.store.job import Action, JobState
+from enum import StrEnum
+from typing import Literal
+
+
+class JobState(StrEnum):
+    """Where a job stands. Which state may follow which: `TRANSITIONS`."""
+
+    PENDING = "pending"  # made, not yet released
+    QUEUED = "queued"  # waits for a worker, or for its due time
+    ASSIGNED = "assigned"  # claimed by a node, not yet started
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class AttemptOutcome(StrEnum):
+    """How one attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETRYING = "retrying"
+    CANCELED = "canceled"
+    PAUSED = "paused"
+    SNOOZED = "snoozed"
+    LOST = "lost"  # its lease ran out
+    RELEASED = "released"  # given back by its node; burns no attempt
+
+
+class Action(StrEnum):
+    """What may be asked of one job. What each does in which state: `EFFECTS`."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RELEASE = "release"
+    CLEAR = "clear"
+
+
+Request = Literal["cancel", "pause"]  # what the holder of a leased job may be asked for
 
 P, Q, A, R = JobState.PENDING, JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING
 Z, S, F, C = JobState.PAUSED, JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED

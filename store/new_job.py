@@ -12,7 +12,7 @@ from musterd.config.faults import Unfit
 from musterd.config.job_options import BY_NAME, KIND_LENGTH_MAX, NAMES, SECONDS, URL, JobOption
 from musterd.config.webhook_urls import check_webhook_url
 from musterd.store.errors import InputRefused
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.payload import SUSPECT, PayloadLimits, check_payload
 
 # A pair of kind and payload, or a mapping with `kind` and options.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 import attrs
 
+from musterd.store.phases import KindRule
 from musterd.store.shown import time_text
 
 HEARTBEAT_SECONDS = 5.0  # a node says at least this often that it lives
@@ -118,6 +119,30 @@ class NodeRecord:
     def lacks(self, kind: str) -> bool:
         """Whether it surely does not know this kind."""
         return self.kinds is not None and self.kinds.whole and kind not in self.kinds.by_name
+
+
+class Nodes(Protocol):
+    """Which nodes there are, and what their kinds are. Errors as for `Engine`."""
+
+    async def beat(self, beat: Beat) -> None:
+        """Notes that a node lives, and how it is. Forgets nodes that have been silent for long."""
+        ...
+
+    async def leave(self, node_id: UUID) -> None:
+        """Forgets a node that ends as it should."""
+        ...
+
+    async def all(self) -> list[NodeRecord]:
+        """The nodes that live, and those that died without leaving, until they are forgotten; the
+        oldest first, at most 1,000.
+        """
+        ...
+
+    async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
+        """Says what these kinds are, in place of what was said of them before; one that has no rule
+        to speak of is forgotten. The kind "" is all kinds. Writes nothing where that is known.
+        """
+        ...
 
 
 def kinds_text(standings: Mapping[str, KindStanding], max_running: int | None = None) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from musterd.store.job import JobRecord, JobState
-from musterd.store.lifecycle import LEASED
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import LEASED, JobState
 from musterd.store.phases import PhaseRecord, PhaseState
 
 ALL_PERCENT = 100

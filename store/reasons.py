@@ -9,7 +9,7 @@ from enum import StrEnum
 import attrs
 
 from musterd.store.estimate import caps_of
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.report import error_line
 from musterd.store.standing import LINE_BOUND, Standing, TargetJob

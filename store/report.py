@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import attrs
 
-from musterd.store.job import AttemptRecord, JobRecord, JobState
-from musterd.store.lifecycle import EFFECTS, LEASED
+from musterd.store.jobs import AttemptRecord, JobRecord
+from musterd.store.lifecycle import EFFECTS, LEASED, JobState
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phase_report import phase_object, phases_table
 from musterd.store.phase_states import current, overall

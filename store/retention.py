@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol
 
 import attrs
 
-from musterd.store.job import JobRecord, JobState
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
 
 STALE, DELETED = "job.stale", "job.deleted"
 MESSAGES_KEPT_SECONDS = 7 * 86_400.0  # messages of deleted jobs, after they were sent or given up

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import attrs
 
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import NodeRecord
 
 LINE_BOUND = 10_000  # jobs before a job are counted up to here

@@ -123,8 +123,8 @@ class File:
     is_held: bool | None  # None = the system does not say
 
 
-class Vitals(Protocol):
-    """The vitals of one open store. What an engine does not have is None, or empty. Errors as for
+class Health(Protocol):
+    """The health of one open store. What an engine does not have is None, or empty. Errors as for
     `Engine`.
     """
 

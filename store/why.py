@@ -6,8 +6,7 @@ import attrs
 
 from musterd.store.estimate import Estimate, estimate, free_workers
 from musterd.store.full import room_of, store_limit
-from musterd.store.job import AttemptOutcome, JobState
-from musterd.store.lifecycle import ENDED, LEASED
+from musterd.store.lifecycle import ENDED, LEASED, AttemptOutcome, JobState
 from musterd.store.reasons import (
     Code,
     Reason,

@@ -19,8 +19,8 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import Outcome
 from musterd.store.engine import Engine
-from musterd.store.job import Counts
 from musterd.store.payload import PayloadLimits
+from musterd.store.queue import Counts
 
 ENVELOPE_BYTES = 16_384  # what may stand around a payload: the other options, and white space
 

@@ -13,8 +13,8 @@ import trio
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.node.status import Decision, NodeStatus, TenantStatus
-from musterd.store.job import Counts
 from musterd.store.lifecycle import ENDED
+from musterd.store.queue import Counts
 from musterd.web.deps import HttpDeps, TenantAccess
 
 SAMPLES_MAX = 120  # ten minutes

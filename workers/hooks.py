@@ -14,7 +14,7 @@ import trio
 
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.settings import Retry
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.store.waiting import Bell
 from musterd.workers.runners.process import ProcessRunner
 from musterd.workers.running import Assignment, Note, Traces

@@ -15,7 +15,7 @@ from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.outlook import Outlook
+from musterd.store.outlook import IdleCheck
 from musterd.store.waiting import Backoff
 from musterd.workers.claiming.desk import Desk
 
@@ -59,7 +59,7 @@ class IdleMode:
             if not came:
                 await trio.sleep(DISTRUST_SECONDS * self.rng.uniform(0.8, 1.2))
 
-    async def _keep(self, outlook: Outlook, news: trio.Event) -> bool:
+    async def _keep(self, outlook: IdleCheck, news: trio.Event) -> bool:
         """Until something happens. Says whether a hint came of it, as it should."""
         while True:
             pause, due = self._pause_seconds(), outlook.next_due_seconds
@@ -74,7 +74,7 @@ class IdleMode:
                 return await self._wake_up(seen, news)
             outlook = seen
 
-    async def _wake_up(self, seen: Outlook | None, news: trio.Event) -> bool:
+    async def _wake_up(self, seen: IdleCheck | None, news: trio.Event) -> bool:
         if seen is not None and seen.due:
             with trio.move_on_after(GRACE_SECONDS):
                 await news.wait()
@@ -82,9 +82,9 @@ class IdleMode:
         self.desk.poll()
         return came
 
-    async def _look(self) -> Outlook | None:
+    async def _look(self) -> IdleCheck | None:
         try:
-            return await self.engine.outlooks.look(self.me)
+            return await self.engine.idle.check(self.me)
         except StoreError:
             return None
 

@@ -134,7 +134,7 @@ class LeaseKeeper:
             self.unrenewed_since_local = trio.current_time()
         try:
             with trio.fail_after(self.plan.request_timeout_seconds):
-                renewal = await self.engine.renew(
+                renewal = await self.engine.leases.renew(
                     [held.hold() for held in holds], self.plan.lease_seconds, trio.current_time()
                 )
         except (StoreError, trio.TooSlowError):

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from musterd.store.job import Reaped, Request, Settlement
+from musterd.store.leases import Reaped, Settlement
+from musterd.store.lifecycle import Request
 
 
 class Ignored(NamedTuple):

@@ -7,8 +7,14 @@ from typing import Literal, NamedTuple
 
 from musterd.catalog.kinds import WorkKind
 from musterd.catalog.retry import delay_seconds
-from musterd.store.job import AttemptOutcome, Claim, JobState, Request, Verdict
-from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
+from musterd.store.leases import Claim, Verdict
+from musterd.store.lifecycle import (
+    CANCELED_ON_REQUEST,
+    PAUSED_ON_REQUEST,
+    AttemptOutcome,
+    JobState,
+    Request,
+)
 
 UNKNOWN_KIND_SECONDS = 5.0
 UNKNOWN_KIND_SECONDS_MAX = 300.0

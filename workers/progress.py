@@ -7,7 +7,8 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.job import JobState, ProgressNote, Verdict
+from musterd.store.leases import ProgressNote, Verdict
+from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
@@ -61,7 +62,7 @@ class ProgressTeller:
             if note is not None
         ]
         try:
-            await self.engine.note_progress(sent)
+            await self.engine.leases.note_progress(sent)
         except StoreError:
             return  # the store's own watcher has told the log
         for held, note in notes.values():

@@ -9,7 +9,7 @@ import attrs
 
 from musterd.catalog.behaviour import JSON
 from musterd.catalog.kinds import WorkKind
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.workers.context import PhaseFacts
 from musterd.workers.outcome import Outcome
 

@@ -30,7 +30,7 @@ async def listen(
     """Passes the store's hints on, for ever."""
     while True:
         try:
-            hint = await engine.wait_for_hint()
+            hint = await engine.queue.wait_for_hint()
         except StoreError:  # the store's own watcher has told the log
             desk.poll()  # until hints come again
             await trio.sleep(DEAF_SECONDS * rng.uniform(0.5, 1.5))
@@ -58,7 +58,7 @@ class Alarm:
             await self._set.wait()
             self._set.clear()
             try:
-                seconds = await self.engine.next_due_seconds()
+                seconds = await self.engine.queue.next_due_seconds()
             except StoreError:
                 continue  # polling finds the job
             if seconds is None:

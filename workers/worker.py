@@ -9,7 +9,7 @@ import trio
 
 from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.config.live import LiveSettings
-from musterd.store.job import Verdict
+from musterd.store.leases import Verdict
 from musterd.workers.attempt import attempt
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held

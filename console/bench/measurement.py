@@ -28,7 +28,7 @@ from musterd.manager.node.collecting import collect_seldom
 from musterd.store.client import Client
 from musterd.store.engine import Engine
 from musterd.store.errors import NoSuchJob, StoreError
-from musterd.store.job import Settlement
+from musterd.store.leases import Settlement
 from musterd.store.lifecycle import ENDED
 from musterd.store.opening import make_scratch
 from musterd.store.scratch import Scratch

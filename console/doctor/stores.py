@@ -16,8 +16,9 @@ from musterd.config.tenants import settings_of
 from musterd.console.doctor import embedded, postgres
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
 from musterd.store.disagreement import warnings
-from musterd.store.engine import EXCHANGES_AT_ONCE, Engine, SchemaState
+from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import NodeRecord
 from musterd.store.opening import Stores
 from musterd.store.vitals import Connections
@@ -122,7 +123,7 @@ def _file_checks(one: Store, patient: Setup) -> list[Check]:
     path = str(sqlite_path(one.url).resolve())
 
     async def file() -> Iterable[Finding]:
-        found = await one.engine.vitals.file(patient.monotonic, FILE_SECONDS)
+        found = await one.engine.health.file(patient.monotonic, FILE_SECONDS)
         return [] if found is None else embedded.judge_file(found)
 
     async def file_system() -> Iterable[Finding]:
@@ -156,54 +157,54 @@ def _server_checks(one: Store, patient: Setup) -> list[Check]:
 
 
 async def _check_server(one: Store) -> Iterable[Finding]:
-    found = await one.engine.vitals.server()
+    found = await one.engine.health.server()
     if found is None:
         return []
     return [*postgres.judge_server(found), *postgres.judge_durability(found)]
 
 
 async def _check_session(one: Store) -> Iterable[Finding]:
-    vitals = one.engine.vitals
+    vitals = one.engine.health
     mode, found = await vitals.pool_mode(), await vitals.server()
     told = postgres.judge_pooler(mode, one.settings)
     return told if found is None else [*told, *postgres.judge_session(found, mode, one.settings)]
 
 
 async def _check_clock(one: Store, patient: Setup) -> Iterable[Finding]:
-    await one.engine.vitals.now()  # the connection is made, so that the next question is quick
+    await one.engine.health.now()  # the connection is made, so that the next question is quick
     before = patient.wall_clock()
-    theirs = await one.engine.vitals.now()
+    theirs = await one.engine.health.now()
     after = patient.wall_clock()
     return postgres.judge_clock((before + after) / 2 - theirs, (after - before) / 2)
 
 
 async def _check_horizon(one: Store) -> Iterable[Finding]:
-    return postgres.judge_horizon(await one.engine.vitals.holders())
+    return postgres.judge_horizon(await one.engine.health.holders())
 
 
 async def _check_replication(one: Store) -> Iterable[Finding]:
-    found = await one.engine.vitals.replication()
+    found = await one.engine.health.replication()
     return [] if found is None else postgres.judge_replication(found)
 
 
 async def _check_connections(one: Store) -> Iterable[Finding]:
-    found = await one.engine.vitals.connections()
+    found = await one.engine.health.connections()
     if found is None:
         return []
     live = 0
     if one.has_schema:
-        live = sum(node.is_live for node in await one.engine.nodes())
+        live = sum(node.is_live for node in await one.engine.nodes.all())
     return judge_connections(found, live, one.sharing, one.settings)
 
 
 async def _check_rights(one: Store) -> Iterable[Finding]:
-    vitals = one.engine.vitals
+    vitals = one.engine.health
     found, missing = await vitals.server(), await vitals.missing_rights()
     return [] if found is None else postgres.judge_rights(missing, found)
 
 
 async def _check_tables(one: Store) -> Iterable[Finding]:
-    vitals = one.engine.vitals
+    vitals = one.engine.health
     found, ours = await vitals.server(), await vitals.tables()
     if found is None:
         return []
@@ -212,7 +213,7 @@ async def _check_tables(one: Store) -> Iterable[Finding]:
 
 
 async def _check_nodes(one: Store) -> Iterable[Finding]:
-    return judge_nodes(await one.engine.nodes())
+    return judge_nodes(await one.engine.nodes.all())
 
 
 WIDTH = 200

@@ -10,8 +10,7 @@ import attrs
 from musterd.config.faults import did_you_mean
 from musterd.console.top.cells import width
 from musterd.store.board import SHOWN_FIRST, BoardFilter, BoardJob
-from musterd.store.job import JobState
-from musterd.store.lifecycle import ENDED, LEASED
+from musterd.store.lifecycle import ENDED, LEASED, JobState
 from musterd.store.words import duration_text, one_line
 
 Cell = Callable[[BoardJob, datetime], str]

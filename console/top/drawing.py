@@ -14,8 +14,9 @@ from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown
 from musterd.console.top.state import Panel, Size, State, layout, resized
 from musterd.manager.node.objects import counts_object
 from musterd.store.board import BoardJob
-from musterd.store.job import Counts, JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
+from musterd.store.queue import Counts
 from musterd.store.shown import time_text
 from musterd.store.words import count_text, duration_text, one_line, plural
 

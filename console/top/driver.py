@@ -234,7 +234,7 @@ class Driver:
     async def _carry_out(self, engine: Engine, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
         match wish:
             case ActOnJob(action, job_id):
-                done = await engine.control(action, job_id)
+                done = await engine.control.apply(action, job_id)
                 self._say(
                     control_refusal(job_id, action, done.state_before)
                     if not done.allowed
@@ -244,10 +244,10 @@ class Driver:
                 panel = await self._panel(engine, what, job_id)
                 self._show(attrs.evolve(self.state, mode="panel", panel=panel))
             case SwitchQueue(pause=True):
-                changed = await engine.pause_queue(self._plan.by)
+                changed = await engine.queue.pause(self._plan.by)
                 self._say("the queue is paused" if changed else "the queue was paused already")
             case SwitchQueue():
-                changed = await engine.resume_queue()
+                changed = await engine.queue.resume()
                 self._say("the queue is resumed" if changed else "the queue was not paused")
 
     async def _panel(self, engine: Engine, what: str, job_id: int) -> Panel:
@@ -273,9 +273,9 @@ AWAY = (StoreUnavailable, StoreMisconfigured, Complaint)  # what the screen says
 
 async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
     """One look at all that the screen shows of the store; nothing of it grows with the queue."""
-    board = await engine.board.jobs(which.wanted)
-    counts = await engine.counts()
-    nodes = await engine.nodes()
+    board = await engine.overview.jobs(which.wanted)
+    counts = await engine.queue.counts()
+    nodes = await engine.nodes.all()
     return StoreSnapshot(trio.current_time(), board.now, counts, board.jobs, tuple(nodes))
 
 
@@ -285,7 +285,7 @@ async def read_daemon(settings: Settings) -> NodeAnswer:
 
 
 async def why_panel(engine: Engine, job_id: int) -> Panel:
-    seen = await engine.standing(job_id)
+    seen = await engine.jobs.why_facts(job_id)
     if seen is None:
         return _gone_panel(job_id)
     return Panel(f"why {job_id}", tuple(why_text(why(seen)).splitlines()))
@@ -294,7 +294,7 @@ async def why_panel(engine: Engine, job_id: int) -> Panel:
 async def details_panel(
     engine: Engine, job_id: int, now: datetime, catalog: Catalog | None
 ) -> Panel:
-    record = await engine.job(job_id)
+    record = await engine.jobs.get(job_id)
     if record is None:
         return _gone_panel(job_id)
     budget = None if catalog is None else budget_of(catalog, record.kind)

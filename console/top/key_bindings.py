@@ -20,7 +20,7 @@ from musterd.console.top.state import (
     layout,
     settled,
 )
-from musterd.store.job import Action
+from musterd.store.lifecycle import Action
 from musterd.store.words import one_line
 
 Step = tuple[State, tuple[Command, ...]]

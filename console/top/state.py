@@ -11,8 +11,9 @@ import attrs
 from musterd.console.top.columns import Filter, matches, sorted_jobs
 from musterd.manager.node.status import Decision
 from musterd.store.board import BoardJob
-from musterd.store.job import Action, Counts, JobState
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.nodes import NodeRecord
+from musterd.store.queue import Counts
 
 SAMPLES_MAX = 120
 RATE_SECONDS = 10.0

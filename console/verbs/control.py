@@ -18,9 +18,9 @@ from musterd.console.output import Complaint, Exit, LiveLine, coloured, complain
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.bulk import Survey, Tally
+    from musterd.store.control import ControlResult, Selection
     from musterd.store.engine import Engine
-    from musterd.store.job import ControlResult, JobState
-    from musterd.store.selection import Selection
+    from musterd.store.lifecycle import JobState
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,10 +105,10 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
     """Does it to each, in their order, and says of each what came of it; the first fault is the
     exit code.
     """
-    from musterd.store.job import Action
+    from musterd.store.lifecycle import Action
 
     async def work(engine: Engine) -> list[ControlResult]:
-        return [await engine.control(Action(action), job_id) for job_id in job_ids]
+        return [await engine.control.apply(Action(action), job_id) for job_id in job_ids]
 
     codes: list[Exit] = []
     for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
@@ -198,8 +198,8 @@ def act_on_all(settings: Settings, wish: BulkRequest) -> Exit:
 
 def read_selection(wish: BulkRequest) -> Selection:
     """Reads `state=failed,kind=x`; values of one key are alternatives. Raises click.UsageError."""
-    from musterd.store.job import Action, JobState
-    from musterd.store.selection import Selection, states_for
+    from musterd.store.control import Selection, states_for
+    from musterd.store.lifecycle import Action, JobState
 
     given: dict[str, list[str]] = {key: [] for key in KEYS}
     for text in wish.where:
@@ -257,7 +257,7 @@ def _act_on_all(settings: Settings, wish: BulkRequest, which: Selection, found: 
     import trio
 
     from musterd.store import bulk
-    from musterd.store.job import Action
+    from musterd.store.lifecycle import Action
 
     action = Action(wish.action)
     live = LiveLine() if sys.stdout.isatty() and not wish.json else None

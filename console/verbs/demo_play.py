@@ -13,8 +13,9 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.output import LiveLine, say
 from musterd.console.wiring import Node, crew_bar, status_line
 from musterd.manager.metrics.metrics import Metrics
-from musterd.store.job import AttemptOutcome, NewJob, Settlement
-from musterd.store.lifecycle import ENDED
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import ENDED, AttemptOutcome
 from musterd.store.words import count_text, duration_text, plural
 
 if TYPE_CHECKING:
@@ -102,12 +103,12 @@ class Demo:
             for kind, count in wave.items()
             for number in range(count)
         ]
-        await node.engine.enqueue(jobs)
+        await node.engine.jobs.enqueue(jobs)
         self.enqueued += len(jobs)
 
     async def _all_ended(self, node: Node) -> None:
         while True:
-            by_state = (await node.engine.counts()).by_state
+            by_state = (await node.engine.queue.counts()).by_state
             if not any(count for state, count in by_state.items() if state not in ENDED):
                 return
             await trio.sleep(LOOK_SECONDS)

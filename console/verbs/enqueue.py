@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog, WorkKind
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
-    from musterd.store.job import JobRecord, NewJob
+    from musterd.store.jobs import JobRecord, NewJob
 
 BATCH = 1000
 COUNT_MAX = 10_000_000
@@ -92,7 +92,7 @@ def enqueue(
         if job.dedup_key is None:
             ids, is_new = await _enqueue_all(engine, job, count or 1), True
         else:
-            ((made, is_new),) = await engine.enqueue_keyed([job])
+            ((made, is_new),) = await engine.jobs.enqueue_keyed([job])
             ids = [made]
         if not cli.json:
             say(
@@ -101,7 +101,7 @@ def enqueue(
                 else f"job {ids[0]} already has this key: none was enqueued"
             )
         waited = await wait_for(engine, ids, quiet=cli.json) if wait else Waited(ids)
-        waited.last = await engine.job(ids[-1])
+        waited.last = await engine.jobs.get(ids[-1])
         return waited
 
     waited = in_store(settings, work, creates=True)
@@ -175,7 +175,7 @@ async def _store_phases(
     if isinstance(kind.behaviour, Pipeline):
         from musterd.manager.tenancy.kind_facts import kind_rules
 
-        await engine.tell_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
+        await engine.nodes.declare_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 
 
 async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
@@ -193,7 +193,7 @@ async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
 
 async def _enqueue_batch(engine: Engine, batch: list[NewJob], before: int) -> list[int]:
     try:
-        return await engine.enqueue(batch)
+        return await engine.jobs.enqueue(batch)
     except BaseException:
         if before:
             click.echo(f"{before} jobs were enqueued before this:", err=True)
@@ -266,13 +266,12 @@ async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord 
     import trio
 
     from musterd.store.errors import StoreUnavailable
-    from musterd.store.job import JobState
-    from musterd.store.lifecycle import ENDED
+    from musterd.store.lifecycle import ENDED, JobState
 
     pause_seconds = LOOK_SECONDS_MIN
     while True:
         try:
-            record = await engine.job(job_id)
+            record = await engine.jobs.get(job_id)
         except StoreUnavailable as error:
             show.store_away(str(error))
             await trio.sleep(STORE_PAUSE_SECONDS)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
     from musterd.store.events import Event
-    from musterd.store.job import JobRecord
+    from musterd.store.jobs import JobRecord
     from musterd.store.standing import Standing
 
 
@@ -62,7 +62,8 @@ def jobs(
     cli: CommandLine, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
 ) -> None:
     """List jobs, newest first."""
-    from musterd.store.job import JobFilter, JobState
+    from musterd.store.jobs import JobFilter
+    from musterd.store.lifecycle import JobState
     from musterd.store.report import job_object
 
     settings = cli.settings()
@@ -70,7 +71,7 @@ def jobs(
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
 
     async def work(engine: Engine) -> list[JobRecord]:
-        return await engine.jobs(which)
+        return await engine.jobs.find(which)
 
     found = in_store(settings, work)
     if cli.json:
@@ -96,7 +97,7 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     catalog = cli.catalog(settings)
 
     async def work(engine: Engine) -> JobRecord | None:
-        return await engine.job(job_id)
+        return await engine.jobs.get(job_id)
 
     record = in_store(settings, work)
     if record is None:
@@ -149,8 +150,7 @@ def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...
 
 
 def _remark(record: JobRecord, now: datetime) -> str:
-    from musterd.store.job import JobState
-    from musterd.store.lifecycle import LEASED
+    from musterd.store.lifecycle import LEASED, JobState
     from musterd.store.report import error_line
     from musterd.store.words import cut, duration_text, one_line
 
@@ -172,7 +172,7 @@ def why(cli: CommandLine, job_id: int) -> None:
     from musterd.store.why_report import why_object, why_text
 
     async def work(engine: Engine) -> Standing | None:
-        return await engine.standing(job_id)
+        return await engine.jobs.why_facts(job_id)
 
     settings = cli.settings()
     seen = in_store(settings, work)
@@ -199,7 +199,7 @@ async def follow_job(
     from musterd.console.log_reading import events_to_come, order_all, position_at
     from musterd.store.events import EventFilter
 
-    record = await engine.job(job_id)
+    record = await engine.jobs.get(job_id)
     if record is None:
         return None
     newest = await order_all(engine.events)
@@ -222,15 +222,14 @@ async def _read_again(engine: Engine, before: JobRecord, away: Away) -> JobRecor
     from musterd.store.errors import StoreUnavailable
 
     try:
-        return await engine.job(before.id)
+        return await engine.jobs.get(before.id)
     except StoreUnavailable as error:
         away.say(str(error))
         return before
 
 
 def _stands_still(record: JobRecord) -> bool:
-    from musterd.store.job import JobState
-    from musterd.store.lifecycle import ENDED
+    from musterd.store.lifecycle import ENDED, JobState
 
     return record.state in ENDED or record.state is JobState.PAUSED
 

@@ -26,7 +26,7 @@ def nodes(cli: CommandLine) -> None:
     from musterd.store.nodes import node_object
 
     async def work(engine: Engine) -> list[NodeRecord]:
-        return await engine.nodes()
+        return await engine.nodes.all()
 
     found = in_store(cli.settings(), work)
     if cli.json:

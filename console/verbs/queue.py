@@ -14,7 +14,7 @@ from musterd.console.output import print_json, say
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
-    from musterd.store.job import Counts
+    from musterd.store.queue import Counts
 
 
 @click.group(cls=Verbs)
@@ -29,7 +29,7 @@ def pause(cli: CommandLine) -> None:
     by = whoami()
 
     async def work(engine: Engine) -> tuple[bool, Counts]:
-        return await engine.pause_queue(by), await engine.counts()
+        return await engine.queue.pause(by), await engine.queue.counts()
 
     changed, counts = in_store(cli.settings(), work, creates=True)
     if cli.json:
@@ -46,7 +46,7 @@ def resume(cli: CommandLine) -> None:
     """Resume the queue."""
 
     async def work(engine: Engine) -> bool:
-        return await engine.resume_queue()
+        return await engine.queue.resume()
 
     changed = in_store(cli.settings(), work, creates=True)
     if cli.json:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from musterd.console.health import HealthReport, StoreAnswers
-    from musterd.store.job import Counts
     from musterd.store.nodes import NodeRecord
+    from musterd.store.queue import Counts
 
 LINES_MAX = 23  # and the prompt: one screen
 REMARKS_MAX = 8
@@ -110,7 +110,7 @@ def _due(asked: StoreAnswers) -> int:
 
 
 def _row(asked: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
-    from musterd.store.job import JobState
+    from musterd.store.lifecycle import JobState
     from musterd.store.words import count_text, cut, duration_text, one_line
 
     name, counts = asked.settings.tenant, asked.counts
@@ -130,7 +130,7 @@ def _row(asked: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, .
 
 
 def _queue_lines(counts: Counts) -> list[str]:
-    from musterd.store.job import JobState
+    from musterd.store.lifecycle import JobState
     from musterd.store.words import count_text, duration_text
 
     states = [(state.value, counts.by_state.get(state, 0)) for state in JobState]

@@ -12,7 +12,7 @@ from musterd.console.verify.rules import Rule
 from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Draft, Tally
 from musterd.store.engine import Engine
 from musterd.store.events import ORDERED_AT_ONCE
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 
 GONE: StateAndAttempt = (None, 0)
 ID_MAX = 2**63 - 1

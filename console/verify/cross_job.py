@@ -9,7 +9,7 @@ import attrs
 from musterd.console.verify.life import Life
 from musterd.console.verify.rules import Findings, Rule
 from musterd.store.events import Event
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 
 # A halt is told before the target is locked, so a claim that was on its way may come behind it in
 # the log. Whatever waits so long for a lock is given up.

@@ -18,7 +18,7 @@ from musterd.console.verify.life import (
 )
 from musterd.console.verify.rules import TEXTS, Findings, Rule, Violation
 from musterd.store.events import Event
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.words import count_text, one_line, plural
 
 

@@ -13,8 +13,7 @@ import attrs
 
 from musterd.console.verify.rules import Findings, Rule
 from musterd.store.events import Event
-from musterd.store.job import JobState
-from musterd.store.lifecycle import ENDED, LEASED
+from musterd.store.lifecycle import ENDED, LEASED, JobState
 
 STATES = tuple(JobState)
 _PLACE = {state: place for place, state in enumerate(STATES)}

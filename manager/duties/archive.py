@@ -13,7 +13,7 @@ import attrs
 
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.lookup import budget_of
-from musterd.store.job import JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.store.report import job_object
 from musterd.store.retention import Kept
 

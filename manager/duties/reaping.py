@@ -12,8 +12,9 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
-from musterd.store.engine import Engine, ReapRequest
-from musterd.store.job import JobState, Reaped, ReapRule
+from musterd.store.engine import Engine
+from musterd.store.leases import Reaped, ReapRequest, ReapRule
+from musterd.store.lifecycle import JobState
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.observer import JobObserver
@@ -39,7 +40,7 @@ class Reaper:
 
     async def run(self) -> int:
         """One batch; gives how many leases were ended."""
-        reaped = await self.engine.reap(self._request())
+        reaped = await self.engine.leases.reap(self._request())
         if reaped:
             self._tell(reaped)
         return len(reaped)

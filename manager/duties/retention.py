@@ -21,8 +21,7 @@ from musterd.config.retention import Retention as RetentionSettings
 from musterd.manager.duties.archive import ArchiveFailed, Archivist
 from musterd.manager.log import event
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import JobState
-from musterd.store.lifecycle import ENDED
+from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.retention import Ages, Errand, Place, Retention, Strides
 from musterd.store.waiting import Bell
 

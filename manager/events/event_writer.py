@@ -76,7 +76,7 @@ class EventWriter:
             if not batch:
                 return True
             try:
-                await self.events.tell(batch)
+                await self.events.record(batch)
             except StoreError:
                 return False  # the store's watcher has told the log
             for one in batch:

@@ -11,7 +11,8 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.scaling.service_times import ServiceTimes
-from musterd.store.job import JobState, Reaped, Settlement
+from musterd.store.leases import Reaped, Settlement
+from musterd.store.lifecycle import JobState
 from musterd.store.report import error_line
 from musterd.workers.observer import Ignored
 

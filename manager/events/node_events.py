@@ -18,7 +18,7 @@ class NodeEvents:
 
     def __init__(self, plan: TenancyDeps) -> None:
         engine = plan.engine
-        self.feed = Feed(plan.tenant, engine.events, engine.counts)
+        self.feed = Feed(plan.tenant, engine.events, engine.queue.counts)
         self.event_writer = EventWriter(engine.events, plan.log, plan.node, self.news)
         self.keeper = EventKeeper(engine.events, plan.settings, plan.rng)
 

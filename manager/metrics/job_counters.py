@@ -12,7 +12,7 @@ from attrs import define, field
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 
 OTHER = "other"
 OUTCOMES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED)

@@ -35,8 +35,9 @@ from musterd.manager.metrics.store_metrics import StoreMetrics
 from musterd.manager.metrics.vital_metrics import VitalMetrics
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
-from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped, Settlement
-from musterd.store.lifecycle import ENDED
+from musterd.store.leases import Reaped, Settlement
+from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
+from musterd.store.queue import Counts
 from musterd.workers.observer import Ignored
 
 LAGS_KEPT = 30

@@ -8,7 +8,8 @@ from attrs import define, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from musterd.store.job import Counts, JobState
+from musterd.store.lifecycle import JobState
+from musterd.store.queue import Counts
 
 
 @define(eq=False)

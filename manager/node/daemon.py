@@ -20,8 +20,8 @@ from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.log import event
+from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.abandoning import abandon_late
 from musterd.manager.node.cancelling import cancel_when
 from musterd.manager.node.looplag import measure_loop_lag
@@ -52,14 +52,14 @@ class DaemonDeps:
 
     settings: Settings
     catalog: Catalog
-    engine: WatchedEngine
+    engine: InstrumentedEngine
     node: str
     rng: random.Random
     metrics: Metrics
     log: logging.Logger
     boottime: Callable[[], float] = boottime
     wall_clock: Callable[[], float] = time.time
-    engine_of: Callable[[Settings], WatchedEngine] | None = None
+    engine_of: Callable[[Settings], InstrumentedEngine] | None = None
     lookouts: Callable[[], Collection[Lookout]] = tuple
     # These two raise ConfigError, and may block.
     reread: Callable[[], tuple[Settings, Catalog]] | None = None

@@ -58,7 +58,7 @@ class Heartbeat:
             if self.status().phase in ("draining", "stopped"):
                 # If the store is away, the node counts as dead soon.
                 with trio.move_on_after(LEAVE_SECONDS, shield=True), suppress(StoreError):
-                    await self.plan.engine.leave(self.plan.node_id)
+                    await self.plan.engine.nodes.leave(self.plan.node_id)
 
     async def _wait(self) -> None:
         told = self._told
@@ -78,7 +78,7 @@ class Heartbeat:
         self._told_local = now
         try:
             load = self.plan.load()
-            await self.plan.engine.beat(attrs.evolve(beat, kinds=kinds, load=load))
+            await self.plan.engine.nodes.beat(attrs.evolve(beat, kinds=kinds, load=load))
         except StoreError:
             self._told = self._kinds = None  # the store's watcher has told the log
             return

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 import attrs
 
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
-from musterd.store.job import Counts, JobState
+from musterd.store.lifecycle import JobState
+from musterd.store.queue import Counts
 from musterd.store.shown import time_text
 from musterd.store.words import duration_text, one_line, plural
 

@@ -12,7 +12,7 @@ import trio
 from musterd.manager.scaling.decision import ScalingPolicy
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.queue_view import QueueView, Room
+from musterd.store.queue import QueueView, Room
 from musterd.workers.claiming.desk import Desk
 
 OVERDUE_INTERVALS = 2  # whoever was to take a job has decided by then
@@ -77,11 +77,11 @@ class QueueObserver:
     async def _ask(self, policy: ScalingPolicy) -> QueueView:
         most = policy.max_running
         bound = 2 * (policy.max_count + self._others.free) + 1
-        view = await self.engine.observe(bound, self.me, most)
+        view = await self.engine.queue.observe(bound, self.me, most)
         if view.due < bound or view.others.free <= self._others.free:
             return view
         bound = 2 * (policy.max_count + view.others.free) + 1
-        return await self.engine.observe(bound, self.me, most)
+        return await self.engine.queue.observe(bound, self.me, most)
 
     def _seen(self, room: Room) -> Room:
         """Where the store was away nobody could give a sign of life: for a moment the others are

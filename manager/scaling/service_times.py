@@ -11,7 +11,8 @@ from operator import attrgetter
 
 from attrs import define, field, frozen
 
-from musterd.store.job import AttemptOutcome, Settlement
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import AttemptOutcome
 from musterd.store.nodes import KindStanding
 
 WEIGHT = 0.05  # of the latest run, once there are many

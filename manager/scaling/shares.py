@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import attrs
 
-from musterd.store.queue_view import Room
+from musterd.store.queue import Room
 
 WHOLE = 1 << 64
 STRIDE = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart

@@ -28,7 +28,7 @@ from musterd.manager.tenancy.counting import CountsCache
 from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 from musterd.store.vitals import Signs
 from musterd.workers.claiming.desk import Desk
 
@@ -58,8 +58,8 @@ class Background:
         self._idle_since_local: float | None = None
         self._is_watched = self.is_at_rest = False
         plan, self._settings = place.plan, place.plan.settings
-        self.counts = CountsCache(plan.engine.counts, self._tell_counts)
-        self.vitals = VitalsCache(plan.engine.vitals.signs, self._tell_vitals)
+        self.counts = CountsCache(plan.engine.queue.counts, self._tell_counts)
+        self.vitals = VitalsCache(plan.engine.health.signs, self._tell_vitals)
         self._reaper = Reaper(plan.engine, place.desk, place.reporter, plan.catalog, plan.settings)
         self._retiring = Retiring(_retention_deps(plan))
         self._keeper = ScheduleKeeper(plan.engine.schedules, plan.settings, plan.catalog)

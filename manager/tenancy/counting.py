@@ -8,7 +8,7 @@ from contextlib import suppress
 import trio
 
 from musterd.store.errors import StoreError
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 
 FRESH_SECONDS = 1.0
 LIMIT_SECONDS = 2.0

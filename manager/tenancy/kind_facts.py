@@ -54,6 +54,8 @@ class KindPublisher:
         backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, plan.rng)
         while True:
             try:
-                return await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings.now))
+                return await plan.engine.nodes.declare_kinds(
+                    kind_rules(plan.catalog(), plan.settings.now)
+                )
             except StoreError:  # the store's own watcher has told the log
                 await backoff.sleep()

@@ -13,8 +13,8 @@ import attrs
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.live import LiveSettings
+from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.status import Configured
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
@@ -47,7 +47,7 @@ class TenancyDeps:
     """
 
     settings: LiveSettings
-    engine: WatchedEngine
+    engine: InstrumentedEngine
     catalog: Callable[[], Catalog]
     tenant_limits: TenantLimits
     node: str

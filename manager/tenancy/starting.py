@@ -55,7 +55,7 @@ async def open_store(plan: TenancyDeps, on_failure: Callable[[], None]) -> None:
             await plan.engine.open()
             await _prepare_schema(plan)
             await plan.engine.start_node(plan.node)
-            await plan.engine.tell_kinds(kind_rules(plan.catalog(), plan.settings.now))
+            await plan.engine.nodes.declare_kinds(kind_rules(plan.catalog(), plan.settings.now))
         except StoreUnavailable as error:
             seconds = backoff.failed()
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}

@@ -10,7 +10,7 @@ import trio
 from musterd.manager.duties.names import METRICS
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.tenancy.tenancy import Tenancy
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 
 AT_ONCE = 4  # tenants asked at the same time: their stores have other things to do
 REFRESH_SECONDS = 5.0

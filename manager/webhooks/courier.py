@@ -19,7 +19,7 @@ from musterd.manager.webhooks.sending import Denied, Unresolved
 from musterd.manager.webhooks.signing import signed_headers
 from musterd.manager.webhooks.telling import Shown, body_of, event_of
 from musterd.store.errors import StoreError
-from musterd.store.job import JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.store.outbox import Delivery, Message
 from musterd.workers.runners.http_messages import Answer, HttpTrouble, NotSendable
 

@@ -6,8 +6,8 @@ import json
 
 import attrs
 
-from musterd.store.job import JobRecord, JobState
-from musterd.store.lifecycle import ENDED
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.outbox import Message
 from musterd.store.report import job_object
 from musterd.store.shown import time_text

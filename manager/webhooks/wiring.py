@@ -18,7 +18,7 @@ from musterd.manager.tenancy.plans import TenancyDeps
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.postman import Postman
 from musterd.manager.webhooks.sending import Sender
-from musterd.store.job import Settlement
+from musterd.store.leases import Settlement
 from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Delivery, Message
 from musterd.workers.hooks import PythonHooks
@@ -71,7 +71,7 @@ def make_mail(
     tenant, settings = plan.tenant, plan.settings
     hooks = PythonHooks(tools, lambda: settings.now.catalog.python_path)
     courier = Courier(
-        read_job=plan.engine.job,
+        read_job=plan.engine.jobs.get,
         budget_of=lambda kind: budget_of(plan.catalog(), kind),
         tenant=tenant,
         keys=lambda: resolve_signing_keys(settings.now, plan.environ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Draft, Tally
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres.parts import Run
 
 

@@ -13,7 +13,7 @@ from musterd.store.board import (
     Troubles,
     in_order,
 )
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import words
 from musterd.store.postgres.parts import Run
 from musterd.store.postgres.rows import Row
@@ -22,7 +22,7 @@ FIELDS = len(BoardJob._fields)
 STATE = BoardJob._fields.index("state")
 
 
-class PostgresBoard:
+class PostgresOverview:
     """See `store.board` for what each method promises."""
 
     def __init__(self, run: Run) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from musterd.store.job import Claim, ClaimRequest
+from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.rows import Params, Row
 

@@ -9,7 +9,7 @@ import attrs
 import psycopg
 
 from musterd.store.errors import OutcomeUnknown
-from musterd.store.job import Claim, ClaimRequest
+from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres import claim_rows
 from musterd.store.postgres.claim_rows import Rest, Start
 from musterd.store.postgres.connection import TrioConnection

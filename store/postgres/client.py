@@ -24,7 +24,8 @@ from musterd.store.errors import (
     OutcomeUnknown,
     StoreUnavailable,
 )
-from musterd.store.job import Action, JobRecord, NewJob
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.lifecycle import Action
 from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.postgres import migrating, rows, setup
 from musterd.store.postgres.fate import STATUS, Transaction

@@ -7,7 +7,8 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
-from musterd.store.job import AttemptOutcome, JobState, Settlement
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.arrays import ages, numbers, texts_if_any, tokens, words
 from musterd.store.postgres.telling import Columns, how_far
 

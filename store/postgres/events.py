@@ -29,7 +29,7 @@ class PostgresEvents:
     def __init__(self, run: Run, execute: Execute) -> None:
         self._run, self._execute = run, execute
 
-    async def tell(self, events: Sequence[NewEvent]) -> None:
+    async def record(self, events: Sequence[NewEvent]) -> None:
         told = {
             "types": texts(event.type for event in events),
             "datas": texts(json.dumps(dict(event.data)) for event in events),

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 import attrs
 
 from musterd.store.errors import OutcomeUnknown, StoreError
-from musterd.store.job import ClaimRequest, Exchange, Settlement
+from musterd.store.leases import ClaimRequest, Exchange, Settlement
 from musterd.store.postgres import ends, rows
 from musterd.store.postgres.claiming import Asked, Claiming, Cursor, Send
 from musterd.store.postgres.connection import TrioConnection
@@ -39,7 +39,7 @@ class Exchanging:
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
     ) -> Exchange:
-        """See `store.engine.Engine.exchange`."""
+        """See `store.leases.Leases.exchange`."""
         visit = _Visit(settlements, claim, now_local)
         try:
             with TimeLimit(self._limit_seconds, "exchange"):

@@ -12,12 +12,12 @@ import psycopg
 import trio
 from psycopg import sql
 
-from musterd.store.job import Hint
 from musterd.store.postgres import numbered
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.pool import Gate
 from musterd.store.postgres.rows import Params, Row
 from musterd.store.postgres.troubles import sort_error
+from musterd.store.queue import Hint
 
 DUTIES = "duties"  # what is said when somebody gives one up
 GATHER_SECONDS = 0.001  # between two hints: those that arrive meanwhile are one

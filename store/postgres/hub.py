@@ -13,7 +13,7 @@ import trio
 from psycopg.abc import ConnDict
 
 from musterd.store.connections import ConnectionUse
-from musterd.store.engine import EXCHANGES_AT_ONCE
+from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.lookout import Sight
 from musterd.store.postgres import claim_rows, migrating, setup
 from musterd.store.postgres.connection import TrioConnection

@@ -10,7 +10,7 @@ from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.postgres import claim_rows, rows
 from musterd.store.postgres.claiming import Claiming
 from musterd.store.postgres.parts import Run
-from musterd.store.queue_view import QueueView
+from musterd.store.queue import QueueView
 
 DEPTH_BOUND = 10_000  # jobs are counted one by one up to here
 

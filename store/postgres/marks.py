@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 import trio
 
-from musterd.store.job import ClaimRequest
+from musterd.store.leases import ClaimRequest
 from musterd.store.postgres.claim_rows import ALL, DRAINS_FROM, WALKED_MAX, Mark, Rest, Start
 
 ALL_SECONDS = 0.5  # as often all is looked at, or

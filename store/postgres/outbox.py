@@ -8,7 +8,7 @@ from uuid import UUID
 
 import attrs
 
-from musterd.store.job import JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord, WebhookRecord
 from musterd.store.postgres.arrays import numbers, texts, words
 from musterd.store.postgres.parts import Execute, Run

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from musterd.store.job import JobState, Settlement
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import JobState
 from musterd.store.phase_states import made_whole
 from musterd.store.phases import PhaseRecord, PhaseStart, PhaseState, PhaseStep, Results
 from musterd.store.postgres.arrays import numbers, texts, words

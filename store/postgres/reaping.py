@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import JobState, Reaped
+from musterd.store.leases import Reaped, ReapRequest
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres import rows
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.claiming import Send
@@ -27,7 +27,7 @@ class Reaping:
     timeout_seconds: float
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
-        """See `store.engine.Engine.reap`."""
+        """See `store.leases.Leases.reap`."""
         if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
             unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
             await self.execute("unpark_uncapped", unparking)

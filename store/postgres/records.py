@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from musterd.store.job import JOB_COLUMNS, JobRecord, job_record
+from musterd.store.jobs import JOB_COLUMNS, JobRecord, job_record
 from musterd.store.postgres.phases import phases_by_job
 from musterd.store.postgres.rows import Row, attempt_record
 

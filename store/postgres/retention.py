@@ -9,7 +9,7 @@ import attrs
 import psycopg
 import trio
 
-from musterd.store.job import JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.parts import Run

@@ -9,26 +9,21 @@ from typing import Any
 import attrs
 
 from musterd.config.job_options import OPTIONS
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    JOB_COLUMNS,
+from musterd.store.control import ControlResult
+from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobFilter, NewJob
+from musterd.store.leases import (
     NONE_TURNED,
-    AttemptOutcome,
-    AttemptRecord,
-    ControlResult,
-    Counts,
     Hold,
-    JobFilter,
-    JobState,
-    NewJob,
     ProgressNote,
     Reaped,
+    ReapRequest,
     Renewal,
     Settlement,
 )
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.arrays import ages, numbers, texts, tokens, words
 from musterd.store.postgres.telling import phases_of
-from musterd.store.queue_view import QueueView, Room
+from musterd.store.queue import Counts, QueueView, Room
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]

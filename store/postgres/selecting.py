@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from musterd.store.job import Action, JobState
+from musterd.store.control import Candidate, Look, Selection
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.arrays import numbers, texts, words
 from musterd.store.postgres.rows import Params, Row
-from musterd.store.selection import Candidate, Look, Selection
 
 ID_MAX = 2**63 - 1
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import (
     FORGET_SECONDS,
     YOUNG_SECONDS,
@@ -38,7 +38,7 @@ Row = tuple[Any, ...]
 
 
 async def read_standing(
-    conn: TrioConnection, sql: dict[str, Numbered], job_id: int
+    conn: TrioConnection, sql: Mapping[str, Numbered], job_id: int
 ) -> Standing | None:
     """None = there is no such job."""
     if not 0 < job_id <= ID_MAX:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from musterd.store.job import ProgressNote
+from musterd.store.leases import ProgressNote
 from musterd.store.postgres.arrays import numbers, texts
 
 Arrays = dict[str, str]

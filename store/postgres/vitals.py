@@ -42,7 +42,7 @@ class _Memory:
         return now_local - min(self._since_local.values(), default=now_local)
 
 
-class PostgresVitals:
+class PostgresHealth:
     """See `store.vitals.Vitals` for what each method promises."""
 
     def __init__(self, run: Run, shared: Pool, gate: Gate) -> None:

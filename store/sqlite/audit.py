@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Tally
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.runner import Call
 

@@ -15,7 +15,7 @@ from musterd.store.board import (
     Troubles,
     in_order,
 )
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.runner import Call
@@ -30,7 +30,7 @@ QUEUED = (
 )
 
 
-class SqliteBoard:
+class SqliteOverview:
     """See `store.board` for what each method promises."""
 
     def __init__(self, call: Call) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Set as AbstractSet
 
-from musterd.store.job import Caps, Claim, ClaimRequest
+from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.targeting import Place, take_turn

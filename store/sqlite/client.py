@@ -13,7 +13,8 @@ import attrs
 
 from musterd.config.store_url import sqlite_path
 from musterd.store.errors import NoSuchJob, NotAllowed
-from musterd.store.job import Action, JobRecord, NewJob
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.lifecycle import Action
 from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.report import control_refusal
 from musterd.store.sqlite import controlling, migrating, reading, writing

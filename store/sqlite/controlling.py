@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from musterd.store.job import Action, ControlResult, JobState
-from musterd.store.lifecycle import EFFECTS, LEASED, REASONS
+from musterd.store.control import ControlResult
+from musterd.store.lifecycle import EFFECTS, LEASED, REASONS, Action, JobState
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.targeting import hand_over

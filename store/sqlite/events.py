@@ -30,7 +30,7 @@ class SqliteEvents:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def tell(self, events: Sequence[NewEvent]) -> None:
+    async def record(self, events: Sequence[NewEvent]) -> None:
         await self._call(tell, events)
 
     async def order(self) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 import trio
 
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
-from musterd.store.job import Hint
+from musterd.store.queue import Hint
 from musterd.store.sqlite.troubles import sort_file_error
 
 BYTES_AT_ONCE = 65536  # a pipe holds no more: one read takes all hints that have gathered

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import trio
 
-from musterd.store.outlook import Outlook
+from musterd.store.outlook import IdleCheck
 
 
-class SqliteOutlooks:
+class SqliteIdleChecks:
     """See `store.outlook`. Whoever writes to the file rings after its commit, or not at all."""
 
-    async def look(self, me: UUID) -> Outlook | None:
+    async def check(self, me: UUID) -> IdleCheck | None:
         del me
         await trio.lowlevel.checkpoint()
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from musterd.store.job import JobState, Settlement
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import JobState
 from musterd.store.phase_states import rounded, share_percent
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep, Results
 from musterd.store.sqlite import rows

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from musterd.store.job import AttemptOutcome, JobState, Settlement
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.telling import About, Held, Teller, call_out, tell_start
 

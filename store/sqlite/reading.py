@@ -7,26 +7,17 @@ from uuid import UUID
 
 import attrs
 
-from musterd.store.job import (
-    JOB_COLUMNS,
-    AttemptRecord,
-    Claim,
-    Counts,
-    JobFilter,
-    JobRecord,
-    JobState,
-    Settlement,
-    job_record,
-)
+from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobFilter, JobRecord, job_record
+from musterd.store.leases import Claim, Settlement
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.phase_states import made_whole
 from musterd.store.phases import PhaseRecord
-from musterd.store.queue_view import QueueView, Room
+from musterd.store.queue import BEHIND_BOUND, FIRST_BEHIND, Counts, QueueView, Room, TargetView
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.outbox import webhook_of
 from musterd.store.sqlite.rows import ID_MAX
-from musterd.store.target import BEHIND_BOUND, FIRST_BEHIND, TargetView
 
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
 HALTED_BOUND = 1_000  # and so are halted targets

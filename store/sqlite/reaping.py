@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import Action, AttemptOutcome, JobState, Reaped, ReapRule
-from musterd.store.lifecycle import REASONS
+from musterd.store.leases import Reaped, ReapRequest, ReapRule
+from musterd.store.lifecycle import REASONS, Action, AttemptOutcome, JobState
 from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import unpark_uncapped

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from musterd.store.job import JobRecord, JobState
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
 from musterd.store.retention import (
     DELETED,
     MESSAGES_KEPT_SECONDS,

@@ -11,18 +11,9 @@ from uuid import UUID
 import attrs
 
 from musterd.store.errors import InputRefused
-from musterd.store.job import (
-    JOB_COLUMNS,
-    AttemptOutcome,
-    AttemptRecord,
-    Claim,
-    ClaimRequest,
-    JobRecord,
-    JobState,
-    NewJob,
-    ProgressNote,
-    Settlement,
-)
+from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord, NewJob
+from musterd.store.leases import Claim, ClaimRequest, ProgressNote, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseRecord, PhaseState
 
 Params = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Wish
 from musterd.store.sqlite import rows, writing
 from musterd.store.sqlite.database import Database

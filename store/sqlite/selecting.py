@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from musterd.store.job import Action, JobState
-from musterd.store.selection import Candidate, Facts, Look, Selection, Step, fits
+from musterd.store.control import Candidate, Facts, Look, Selection, Step, fits
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.controlling import act
 from musterd.store.sqlite.database import Database

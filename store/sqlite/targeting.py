@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from musterd.store.job import JobState
-from musterd.store.lifecycle import LEASED
+from musterd.store.lifecycle import LEASED, JobState
 from musterd.store.sqlite.database import Database
 
 

@@ -11,17 +11,9 @@ from typing import Any, NamedTuple
 import attrs
 
 from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
-from musterd.store.job import (
-    AttemptOutcome,
-    Claim,
-    Enqueued,
-    JobState,
-    NewJob,
-    ProgressNote,
-    Request,
-    Settlement,
-)
-from musterd.store.lifecycle import ENDED
+from musterd.store.jobs import Enqueued, NewJob
+from musterd.store.leases import Claim, ProgressNote, Settlement
+from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState, Request
 from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database

@@ -27,7 +27,7 @@ from musterd.store.vitals import (
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
 
 
-class SqliteVitals:
+class SqliteHealth:
     """See `store.vitals.Vitals` for what each method promises. What deleted rows held is used
     again, so there are no dead rows to speak of.
     """

@@ -7,20 +7,15 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from musterd.store.errors import InputRefused
-from musterd.store.job import (
+from musterd.store.jobs import Enqueued, NewJob
+from musterd.store.leases import ClaimRequest, Exchange, Hold, ProgressNote, Renewal, Settlement
+from musterd.store.lifecycle import (
+    CANCELED_ON_REQUEST,
+    PAUSED_ON_REQUEST,
     AttemptOutcome,
-    ClaimRequest,
-    Enqueued,
-    Exchange,
-    Hold,
     JobState,
-    NewJob,
-    ProgressNote,
-    Renewal,
     Request,
-    Settlement,
 )
-from musterd.store.lifecycle import CANCELED_ON_REQUEST, PAUSED_ON_REQUEST
 from musterd.store.phases import KindRule
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import take

@@ -8,7 +8,8 @@ import trio
 
 from musterd.catalog.retry import delay_seconds
 from musterd.config.settings import Jitter, Retry
-from musterd.store.job import AttemptOutcome, JobRecord, JobState
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.support.history import settlements_of
 from tests.support.stage import Stage, kind, until
 

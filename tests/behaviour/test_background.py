@@ -5,7 +5,7 @@ import trio
 
 from musterd.manager.duties import names
 from musterd.manager.duties.events import ORDER_SECONDS_OTHERS
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.stage import Node, Stage, settings_with, until
 
 ALWAYS = sorted(set(names.DUTIES) - {names.SCHEDULES})

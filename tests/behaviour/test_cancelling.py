@@ -5,7 +5,7 @@ import trio
 from trio.abc import Instrument
 from trio.lowlevel import Task
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.stage import Node, Stage
 

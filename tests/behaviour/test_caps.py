@@ -2,7 +2,7 @@
 
 import trio
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.stage import Stage, kind, until
 
 KIND = kind("narrow", 200, max_running=2)

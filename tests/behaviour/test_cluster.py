@@ -70,11 +70,11 @@ async def test_where_there_is_no_floor_one_job_is_one_worker(cluster: Cluster) -
 
 async def test_what_waited_in_a_paused_queue_is_shared_as_if_it_were_new(cluster: Cluster) -> None:
     await cluster.join(2)
-    await cluster.store.engine.pause_queue("me")
+    await cluster.store.engine.queue.pause("me")
     await cluster.put("long", 5)
     await trio.sleep(60)
     cluster.lag(LAG_SECONDS)
-    await cluster.store.engine.resume_queue()
+    await cluster.store.engine.queue.resume()
     await all_running(cluster, 5, 3)
     await trio.sleep(5)
     assert sorted(cluster.sizes) == [2, 3]

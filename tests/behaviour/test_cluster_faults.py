@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import LIVE_SECONDS
 from tests.support.cluster import (
     FLOOR,
@@ -104,7 +104,7 @@ async def test_what_is_due_while_a_dead_node_still_counts_is_done_all_the_same(
     await all_running(cluster, 32, 5)
     await cluster.put("long", 1)
     await trio.sleep(LIVE_SECONDS)
-    observed = await cluster.store.engine.observe(1, None)
+    observed = await cluster.store.engine.queue.observe(1, None)
     assert observed.due == 1
 
 

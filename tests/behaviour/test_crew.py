@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from musterd.manager.scaling.observing import Observation
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.stage import Stage, until
 
 

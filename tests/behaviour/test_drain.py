@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from tests.support.faulty_engine import Fault
 from tests.support.stage import Node, Stage, until
 
@@ -66,7 +66,7 @@ async def test_a_cancel_is_obeyed_while_the_node_drains(stage: Stage) -> None:
     await until(stage.running_now)
     node.daemon.drain()
     await trio.sleep(10)
-    await stage.store.control(Action.CANCEL, job_id)
+    await stage.store.control.apply(Action.CANCEL, job_id)
     with trio.fail_after(3):
         await node.ended.wait()
     assert await stage.state(job_id) is JobState.CANCELED
@@ -81,7 +81,7 @@ async def test_a_request_that_nobody_heard_survives_the_end_of_the_node(stage: S
     job_id = await stage.put_one("long")
     await until(stage.running_now)
     node.daemon.drain()
-    await stage.store.control(Action.CANCEL, job_id)
+    await stage.store.control.apply(Action.CANCEL, job_id)
     await node.ended.wait()
     job = await stage.job(job_id)
     assert (job.state, [one.outcome for one in job.attempts]) == (JobState.CANCELED, ["released"])

@@ -170,7 +170,7 @@ async def test_what_a_draining_node_did_others_do_soon(
         first, second = await scene.node(1), await scene.node(2)
         await trio.sleep(10)
         first.scope.cancel()
-        await scene.engine.leave(UUID(int=1))
+        await scene.engine.nodes.leave(UUID(int=1))
         second.leadership.wake()  # as the hint does
         await trio.sleep(1)
         assert all_held(second) == sorted(NAMES)

@@ -9,7 +9,7 @@ SOON_SECONDS = 0.2
 
 
 async def told(stage: Stage) -> NodeRecord:
-    (record,) = await stage.store.engine.nodes()
+    (record,) = await stage.store.engine.nodes.all()
     return record
 
 

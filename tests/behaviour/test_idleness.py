@@ -10,8 +10,8 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.facets import facet
-from musterd.store.outlook import Outlook
+from musterd.store.outlook import IdleCheck
+from musterd.store.wrapped import wrapped
 from musterd.workers.idleness import LOOK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.outlooks import outlook_of
@@ -23,13 +23,13 @@ SOON_SECONDS = 0.05
 
 
 @attrs.define
-class Outlooks:
+class IdleChecks:
     """`mute`: nothing comes back."""
 
     store: FaultyEngine
     mute: bool = False
 
-    async def look(self, me: UUID) -> Outlook | None:
+    async def check(self, me: UUID) -> IdleCheck | None:
         await trio.lowlevel.checkpoint()
         return None if self.mute else await outlook_of(self.store.engine, me)
 
@@ -39,9 +39,9 @@ class Hearing(Stage):
 
     def __init__(self, store: FaultyEngine, nursery: trio.Nursery) -> None:
         super().__init__(store, nursery)
-        self.outlooks = Outlooks(store)
-        through = store._through  # pyright: ignore[reportPrivateUsage] - where calls are counted
-        store.outlooks = cast(Any, facet)(self.outlooks, "outlook", through)
+        self.outlooks = IdleChecks(store)
+        through = store._pass_on  # pyright: ignore[reportPrivateUsage] - where calls are counted
+        store.idle = cast(Any, wrapped)(self.outlooks, "idle", through)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Python, WorkKind
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from tests.support.stage import Node, Stage, kind, until
 
 HANDLERS = """
@@ -63,7 +63,7 @@ async def test_work_that_ignores_it_is_told_of_and_ends_as_was_asked(
 ) -> None:
     node = await users.start(workers__lease_timeout_seconds=10)
     job_id = await started(users, "stubborn")
-    await users.store.control(action, job_id)
+    await users.store.control.apply(action, job_id)
     await trio.sleep(6.9)
     assert (node.daemon.status().ignored, node.events.named("request ignored")) == ([], [])
     await trio.sleep(60)
@@ -87,7 +87,7 @@ async def test_work_that_ignores_it_is_told_of_and_ends_as_was_asked(
 async def test_success_in_the_time_that_it_has_to_stop_is_success(users: Stage) -> None:
     await users.start()
     job_id = await started(users, "careful")
-    await users.store.control(Action.CANCEL, job_id)
+    await users.store.control.apply(Action.CANCEL, job_id)
     await users.all_ended()
     job = await users.job(job_id)
     assert (job.state, job.result) == (JobState.SUCCEEDED, '"saved"')
@@ -99,7 +99,7 @@ async def test_an_error_of_disturbed_work_is_no_failure(
 ) -> None:
     await users.start()
     job_id = await started(users, "breaks")
-    await users.store.control(action, job_id)
+    await users.store.control.apply(action, job_id)
     await until(lambda: not users.running_now())
     await trio.sleep(0.1)
     job = await users.job(job_id)
@@ -116,7 +116,7 @@ async def test_without_hints_the_holder_hears_with_its_next_renewal(
     job_id = await started(stage, "long")
     await trio.sleep(7.3)
     before = trio.current_time()
-    await stage.store.control(action, job_id)
+    await stage.store.control.apply(action, job_id)
     await until(lambda: not stage.running_now())
     assert trio.current_time() - before <= 2.05
     await trio.sleep(0.1)
@@ -128,9 +128,9 @@ async def test_without_hints_the_holder_hears_with_its_next_renewal(
 async def test_a_pause_and_then_a_cancel_cancels(users: Stage) -> None:
     await users.start()
     job_id = await started(users, "stubborn")
-    await users.store.control(Action.PAUSE, job_id)
+    await users.store.control.apply(Action.PAUSE, job_id)
     await trio.sleep(1)
-    await users.store.control(Action.CANCEL, job_id)
+    await users.store.control.apply(Action.CANCEL, job_id)
     await until(lambda: not users.running_now(), 120)
     await trio.sleep(0.1)
     assert await users.state(job_id) is JobState.CANCELED
@@ -144,7 +144,7 @@ async def test_the_node_tells_what_the_store_made_of_a_retry(
     stage.store.deaf = True
     node = await stage.start()
     job_id = await started(stage, "flaky")
-    await stage.store.control(action, job_id)
+    await stage.store.control.apply(action, job_id)
     await until(lambda: not stage.running_now())
     await trio.sleep(0.1)
     job = await stage.job(job_id)

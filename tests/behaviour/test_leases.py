@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.history import settlements_of
 from tests.support.stage import Stage, until
@@ -105,12 +105,12 @@ async def test_a_settlement_that_comes_after_its_lease_was_lost_is_refused_and_c
     job_id = await stage.put_one("report")
     await until(stage.running_now)
     stage.store.broken |= {"settle", "renew"}
-    await stage.store.engine.pause_queue("a test")
+    await stage.store.engine.queue.pause("a test")
     await until(lambda: any(one.what == "reap" for one in stage.store.history))
     stage.store.broken.clear()
     await until(lambda: north.metric("stale_writes_rejected_total") == 1)
     assert settlements_of(stage.store.history, job_id) == []
-    await stage.store.engine.resume_queue()
+    await stage.store.engine.queue.resume()
     await stage.all_ended()
     assert (await stage.job(job_id)).attempt == 2
 
@@ -163,7 +163,7 @@ async def test_the_kind_says_what_becomes_of_a_lost_job(
     job_id = await stage.put_one(kind_name)
     await until(stage.running_now)
     north.kill()
-    await stage.store.engine.pause_queue("a test")
+    await stage.store.engine.queue.pause("a test")
     await stage.start("south", workers__lease_timeout_seconds=2)
     await until(lambda: any(one.what == "reap" for one in stage.store.history))
     assert await stage.state(job_id) == state

@@ -8,7 +8,7 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.manager.node.heartbeat import NEWS_SECONDS
 from musterd.store.disagreement import warnings
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import LIVE_SECONDS, NodeRecord
 from tests.support.history import claims_in_order
 from tests.support.reloading import standing_clock
@@ -49,7 +49,7 @@ async def test_a_late_node_takes_part_at_once(stage: Stage) -> None:
 async def told(stage: Stage) -> list[NodeRecord]:
     """What the nodes have said of themselves, once each that runs has."""
     await trio.sleep(1)
-    return await stage.store.engine.nodes()
+    return await stage.store.engine.nodes.all()
 
 
 async def reload(node: Node, *extra: str) -> None:
@@ -82,14 +82,14 @@ async def test_a_node_has_another_id_at_each_start(stage: Stage) -> None:
         await node.ended.wait()
     assert len(seen) == 3
     await trio.sleep(LIVE_SECONDS)
-    assert [one.is_live for one in await stage.store.engine.nodes()] == [False] * 3
+    assert [one.is_live for one in await stage.store.engine.nodes.all()] == [False] * 3
 
 
 async def test_a_node_has_one_id_in_the_stores_of_all_its_tenants(stage: Stage) -> None:
     await stage.add_tenants("acme")
     await stage.start("north", tenants__acme__workers__max_count=2)
     (at_home,) = await told(stage)
-    (at_acme,) = await stage.stores["acme"].engine.nodes()
+    (at_acme,) = await stage.stores["acme"].engine.nodes.all()
     assert (at_home.id, at_home.config_hash) == (at_acme.id, at_acme.config_hash)
 
 
@@ -107,14 +107,14 @@ async def test_a_reload_is_told_soon_and_those_that_lag_behind_are_seen(stage: S
     before, _ = await told(stage)
     await reload(nodes[0], "fresh")
     await trio.sleep(NEWS_SECONDS + 1)
-    north, south = await stage.store.engine.nodes()
+    north, south = await stage.store.engine.nodes.all()
     assert (north.config_generation, south.config_generation) == (2, 1)
     assert north.config_hash != before.config_hash == south.config_hash
     (line,) = warnings([north, south])
     assert line.startswith("the nodes have different configurations: ")
     await reload(nodes[1], "fresh")
     await trio.sleep(NEWS_SECONDS + 1)
-    assert warnings(await stage.store.engine.nodes()) == []
+    assert warnings(await stage.store.engine.nodes.all()) == []
 
 
 async def test_what_needs_a_restart_does_not_count_before_it(stage: Stage) -> None:
@@ -127,5 +127,5 @@ async def test_what_needs_a_restart_does_not_count_before_it(stage: Stage) -> No
     )
     await reloader.reload(lambda: (changed, reloader.catalog))
     await trio.sleep(NEWS_SECONDS + 1)
-    (after,) = await stage.store.engine.nodes()
+    (after,) = await stage.store.engine.nodes.all()
     assert (after.config_generation, after.config_hash) == (2, before.config_hash)

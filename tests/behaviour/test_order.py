@@ -3,7 +3,7 @@
 import trio
 
 from musterd.manager.webhooks.postman import LOOK_SECONDS
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.history import claims_in_order
 from tests.support.stage import Stage, until
 
@@ -33,10 +33,10 @@ async def test_jobs_claimed_ahead_run_in_order_too(stage: Stage) -> None:
     await stage.start(workers__default_count=3, workers__max_count=3)
     await stage.put("noop", 500)  # teaches the desk that jobs are short
     await stage.all_ended()
-    await stage.store.engine.pause_queue("a test")
+    await stage.store.engine.queue.pause("a test")
     low = await stage.put("brief", 60, priority=1)
     high = await stage.put("brief", 60, priority=2)
-    await stage.store.engine.resume_queue()
+    await stage.store.engine.queue.resume()
     claimed_ahead = 0
     while await stage.jobs(JobState.QUEUED, JobState.ASSIGNED):
         claimed_ahead = max(claimed_ahead, len(await stage.jobs(JobState.ASSIGNED)))
@@ -110,13 +110,13 @@ async def test_each_of_many_delayed_jobs_starts_at_its_due_time(stage: Stage) ->
 
 async def test_a_paused_queue_gives_no_job_until_it_is_resumed(stage: Stage) -> None:
     node = await stage.start(workers__poll_interval_ms=60_000)
-    await stage.store.engine.pause_queue("a test")
+    await stage.store.engine.queue.pause("a test")
     await stage.put("noop", 20)
     await trio.sleep(30)
     assert not claims_in_order(stage.store.history)
     assert node.size == 2
     assert node.journal[-1].due == 0
-    await stage.store.engine.resume_queue()
+    await stage.store.engine.queue.resume()
     await trio.sleep(0.01)
     assert len(await stage.jobs(JobState.SUCCEEDED)) == 20
 

@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from musterd.config.settings import Settings
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.stage import Node, Stage, kind, until
 
 POLL_SECONDS = 0.25
@@ -66,7 +66,7 @@ async def test_each_tenant_has_its_own_bound(stage: Stage) -> None:
     with trio.fail_after(10):
         while await stage.jobs(JobState.QUEUED):
             for name, engine in (("default", stage.store.engine), ("acme", acme)):
-                by_state = (await engine.counts()).by_state
+                by_state = (await engine.queue.counts()).by_state
                 leased = by_state[JobState.ASSIGNED] + by_state[JobState.RUNNING]
                 most[name] = max(most[name], leased)
             await trio.sleep(0.005)

@@ -5,7 +5,7 @@ import json
 import pytest
 import trio
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.phase_states import overall
 from musterd.workers.context import Cancel, Fatal, JobContext, Retry, Snooze
 from tests.support.pipelines import (

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from musterd.store.events import EventFilter
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.behaviour.test_cancelling import Steps
 from tests.support import pipelines
 from tests.support.faulty_engine import Fault

@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from musterd.workers.context import JobContext
 from tests.support.faulty_engine import Fault, What
 from tests.support.pipelines import DOES, NAMES, RUNS, error_of, events_of, ran, states
@@ -27,12 +27,12 @@ async def test_a_request_in_a_phase_keeps_what_is_finished(video: Stage, action:
     job_id = await video.put_one("video")
     await until(lambda: len(RUNS) == 2)
     await trio.sleep(0.3)
-    await video.store.engine.control(action, job_id)
+    await video.store.engine.control.apply(action, job_id)
     await video.all_ended()
     rest = "canceled canceled" if action is Action.CANCEL else "pending pending"
     assert states(await video.job(job_id)) == f"succeeded {rest}"
     if action is Action.PAUSE:
-        await video.store.engine.control(Action.RESUME, job_id)
+        await video.store.engine.control.apply(Action.RESUME, job_id)
         await video.all_ended()
         assert ran() == ["download", "process", "process", "upload"]
 
@@ -44,11 +44,11 @@ async def test_a_phase_that_ends_while_its_job_is_paused_is_kept(video: Stage) -
     await until(lambda: len(RUNS) == 1)
     video.store.broken.add("phases_advance")
     await trio.sleep(1)
-    await video.store.engine.control(Action.PAUSE, job_id)
+    await video.store.engine.control.apply(Action.PAUSE, job_id)
     await video.all_ended()
     video.store.broken.clear()
     assert states(await video.job(job_id)) == "succeeded pending pending"
-    await video.store.engine.control(Action.RESUME, job_id)
+    await video.store.engine.control.apply(Action.RESUME, job_id)
     await video.all_ended()
     assert ran() == NAMES
     types = [type_ for type_, _ in await events_of(video, job_id)]

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from musterd.catalog.kinds import Python, WorkKind
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.stage import Stage, kind, until
 
 HANDLERS = """

@@ -5,7 +5,7 @@ from typing import Any
 import trio
 
 from musterd.manager.reload.outcome import Taken
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.reloading import reload, reloader_of, running
 from tests.support.stage import Stage, kind, until
 

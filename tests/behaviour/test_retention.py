@@ -9,7 +9,7 @@ import trio
 
 from musterd.config.retention import Ages
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.retention import Errand, Place, Strides
 from tests.support.stage import Stage, kind, settings_with, until
 
@@ -40,7 +40,7 @@ async def test_a_job_goes_stale_and_is_gone_in_the_end(stage: Stage) -> None:
     assert left(stage) == ids
     await trio.sleep(5 * STEP)
     assert left(stage) == []
-    assert (await stage.store.counts()).by_state[JobState.SUCCEEDED] == 0
+    assert (await stage.store.queue.counts()).by_state[JobState.SUCCEEDED] == 0
 
 
 async def test_a_kind_has_ages_of_its_own(stage: Stage) -> None:
@@ -99,7 +99,7 @@ async def test_a_halted_target_is_not_freed_by_time(stage: Stage) -> None:
     behind = await stage.put_one("noop", target="t")
     await trio.sleep(100 * STEP)
     assert left(stage) == [broken, behind]
-    await stage.store.control(Action.CLEAR, broken)
+    await stage.store.control.apply(Action.CLEAR, broken)
     await stage.all_ended()
     await trio.sleep(3 * STEP)
     assert left(stage) == [behind]

@@ -10,7 +10,7 @@ import trio
 
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS
 from musterd.manager.duties.schedules.slots import MISSED_MAX, ON_TIME
-from musterd.store.job import Action
+from musterd.store.lifecycle import Action
 from musterd.store.schedules import Firing
 from tests.support.faulty_engine import Fault
 from tests.support.schedule_scene import QUIET, SECOND, scene_of, schedules_of
@@ -130,7 +130,7 @@ async def test_a_slot_is_skipped_while_the_job_before_it_runs() -> None:
         await trio.sleep(10 * 60)
         assert len(await scene.jobs()) == 1
         assert (await scene.record("pulse")).skipped == 9
-        await scene.engine.control(Action.CANCEL, (await scene.jobs())[0].id)
+        await scene.engine.control.apply(Action.CANCEL, (await scene.jobs())[0].id)
         await trio.sleep(60)
         record = await scene.record("pulse")
         assert (record.fired, record.skipped) == (2, 9)

@@ -11,7 +11,7 @@ import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Python
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.receiver import SIGNED, URL, received
 from tests.support.stage import Node, Stage, kind, until

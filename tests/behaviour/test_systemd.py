@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from musterd.manager.systemd.service_manager import ServiceManager
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.notify_socket import NotifySocket
 from tests.support.stage import Node, Stage, until

@@ -8,7 +8,8 @@ import trio
 
 from musterd.manager.tenancy.background import RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS_RESTING
-from musterd.store.job import JobFilter, JobState
+from musterd.store.jobs import JobFilter
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import RESTING_SECONDS
 from tests.support.faulty_engine import Fault
 from tests.support.stage import Node, Stage, until
@@ -27,7 +28,7 @@ def total(node: Node) -> int:
 
 
 async def succeeded(stage: Stage, tenant: str) -> int:
-    counts = await stage.stores[tenant].engine.counts()
+    counts = await stage.stores[tenant].engine.queue.counts()
     return counts.by_state[JobState.SUCCEEDED]
 
 
@@ -55,7 +56,7 @@ async def test_a_flood_does_not_delay_a_tenant_at_its_floor(stage: Stage) -> Non
     await until(lambda: head(node, "acme")[1] == 1)
     assert trio.current_time() - at <= 0.02
     await trio.sleep(JOB_SECONDS + 0.1)
-    record = await stage.stores["acme"].engine.job(job_id)
+    record = await stage.stores["acme"].engine.jobs.get(job_id)
     assert record is not None
     assert record.state is JobState.SUCCEEDED
 
@@ -102,7 +103,7 @@ async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Sta
     await until(lambda: head(node, "red")[1] == 9)
     await stage.put("slow", 1_000, tenant="blue")
     await until(lambda: (head(node, "red")[1], head(node, "blue")[1]) == (5, 5))
-    records = await stage.stores["red"].engine.jobs(JobFilter(limit=2_000))
+    records = await stage.stores["red"].engine.jobs.find(JobFilter(limit=2_000))
     assert {record.attempt for record in records} <= {0, 1}
     reasons = {decision.limited_by for decision in node.tenancy("red").decisions()}
     assert "shared" in reasons
@@ -176,7 +177,7 @@ async def test_a_second_stop_dismisses_the_crews_of_all(stage: Stage) -> None:
     at = trio.current_time()
     await node.stop()
     assert trio.current_time() - at < 1
-    record = await stage.stores["acme"].engine.job(job_id)
+    record = await stage.stores["acme"].engine.jobs.get(job_id)
     assert record is not None
     assert record.state is JobState.QUEUED
 

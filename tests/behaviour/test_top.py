@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -17,10 +18,21 @@ from musterd.console.top.driver import Driver, DriverDeps
 from musterd.console.top.state import NodeAnswer, Size, State
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import Counts, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import JobState
+from musterd.store.queue import Counts
 from musterd.store.sqlite.engine import SqliteEngine
+from tests.support.faulty_engine import PartOverlay
 
 GIVEN = ("http.listen=", "tenants.acme.workers.max_count=1")
+
+
+class ShakyQueue(PartOverlay):
+    async def counts(self) -> Counts:
+        if Shaky.weather:
+            raise StoreUnavailable(Shaky.weather, "unreachable")
+        counts: Counts = await self.part.counts()
+        return counts
 
 
 class Shaky(SqliteEngine):
@@ -28,10 +40,9 @@ class Shaky(SqliteEngine):
 
     weather: str = ""
 
-    async def counts(self) -> Counts:
-        if type(self).weather:
-            raise StoreUnavailable(type(self).weather, "unreachable")
-        return await super().counts()
+    async def open(self) -> None:
+        self.queue = cast(Any, ShakyQueue(self.queue))
+        await super().open()
 
 
 @attrs.define(eq=False)
@@ -123,11 +134,11 @@ async def driver(desk: Desk, nursery: trio.Nursery) -> Driver:
 async def test_it_shows_jobs_cancels_one_and_filters(
     engine: Engine, driver: Driver, desk: Desk
 ) -> None:
-    first, second = await engine.enqueue([NewJob("report"), NewJob("thumb")])
+    first, second = await engine.jobs.enqueue([NewJob("report"), NewJob("thumb")])
     await trio.sleep(2)
     assert [job.id for job in driver.state.jobs] == [first, second]
     await desk.type("c", "y")
-    found = await engine.job(first)
+    found = await engine.jobs.get(first)
     assert found is not None
     assert found.state is JobState.CANCELED
     assert driver.state.message == f"job {first} is canceled"
@@ -139,22 +150,22 @@ async def test_it_shows_jobs_cancels_one_and_filters(
 
 
 async def test_it_pauses_a_job_and_the_queue(engine: Engine, driver: Driver, desk: Desk) -> None:
-    (job_id,) = await engine.enqueue([NewJob("report")])
+    (job_id,) = await engine.jobs.enqueue([NewJob("report")])
     await trio.sleep(2)
     await desk.type("p")
-    found = await engine.job(job_id)
+    found = await engine.jobs.get(job_id)
     assert found is not None
     assert found.state is JobState.PAUSED
     await desk.type("u", "P", "y")
-    assert (await engine.counts()).paused_by == "me@here"
+    assert (await engine.queue.counts()).paused_by == "me@here"
     await desk.type("P", "y")
-    assert (await engine.counts()).paused_at is None
+    assert (await engine.queue.counts()).paused_at is None
     assert driver.state.message == "the queue is resumed"
     await desk.type("q")
 
 
 async def test_panels_tell_of_the_chosen_job(engine: Engine, driver: Driver, desk: Desk) -> None:
-    (job_id,) = await engine.enqueue([NewJob("report")])
+    (job_id,) = await engine.jobs.enqueue([NewJob("report")])
     await trio.sleep(2)
     await desk.type("w")
     assert driver.state.panel is not None
@@ -169,7 +180,7 @@ async def test_panels_tell_of_the_chosen_job(engine: Engine, driver: Driver, des
 async def test_a_store_that_is_away_is_said_and_tried_again(
     engine: Engine, driver: Driver, desk: Desk
 ) -> None:
-    await engine.enqueue([NewJob("report")])
+    await engine.jobs.enqueue([NewJob("report")])
     await trio.sleep(2)
     Shaky.weather = "gone \x1b[2J fishing"
     await trio.sleep(2)
@@ -182,7 +193,7 @@ async def test_a_store_that_is_away_is_said_and_tried_again(
 
 
 async def test_tenants_are_gone_through(engine: Engine, driver: Driver, desk: Desk) -> None:
-    await engine.enqueue([NewJob("report")])
+    await engine.jobs.enqueue([NewJob("report")])
     await desk.type("t")
     assert driver.state.where.endswith("/acme.db")
     assert (driver.state.tenant, driver.state.jobs) == ("acme", [])

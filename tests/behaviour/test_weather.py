@@ -5,7 +5,7 @@ import random
 import pytest
 import trio
 
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.support.faulty_engine import Fault, What
 from tests.support.history import claims_in_order, settlements_of
 from tests.support.stage import Stage, until

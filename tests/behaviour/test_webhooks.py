@@ -12,7 +12,7 @@ from musterd.config.signing import signing_key
 from musterd.manager.tenancy.background import REST_AFTER_SECONDS
 from musterd.manager.webhooks.courier import Courier, Post
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
-from musterd.store.job import Action
+from musterd.store.lifecycle import Action
 from musterd.store.outbox import Delivery
 from musterd.workers.runners.http_messages import Answer
 from tests.contract.rigs import ending, settle, take_one
@@ -79,7 +79,7 @@ async def test_what_nobody_of_this_node_ended_is_told_too(stage: Stage) -> None:
     receiver = received(stage)
     await stage.start(**SIGNED)
     job_id = await stage.put_one("noop", webhook=URL, hold=True)
-    await stage.store.engine.control(Action.CANCEL, job_id)
+    await stage.store.engine.control.apply(Action.CANCEL, job_id)
     assert await until(lambda: receiver.got) <= LOOK_SECONDS + 0.1
     assert receiver.got[0].said["data"]["reason"] == "canceled on request"
 
@@ -114,7 +114,7 @@ def postman(stage: Stage, post: Post, told: Callable[[Delivery], None]) -> Postm
     """One alone, without a node: for what takes days."""
     engine, log = stage.store.engine, logging.getLogger("musterd.stage.postman")
     keys = (signing_key(SECRET),)
-    courier = Courier(engine.job, lambda _: None, "default", lambda: keys, post, log)
+    courier = Courier(engine.jobs.get, lambda _: None, "default", lambda: keys, post, log)
     return Postman(
         engine.outbox, courier, live_settings(), lambda one, _: told(one), log, random.Random(1)
     )

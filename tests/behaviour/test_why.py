@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from musterd.store.job import Action
+from musterd.store.lifecycle import Action
 from musterd.store.nodes import HEARTBEAT_SECONDS, LIVE_SECONDS
 from musterd.store.reasons import Code
 from musterd.store.why import Why, why
@@ -14,7 +14,7 @@ from tests.support.stage import Stage, kind, until
 
 
 async def ask(stage: Stage, job_id: int) -> Why:
-    seen = await stage.store.engine.standing(job_id)
+    seen = await stage.store.engine.jobs.why_facts(job_id)
     assert seen is not None
     return why(seen)
 
@@ -37,15 +37,15 @@ async def starts_in_its_band(stage: Stage, job_id: int) -> None:
 async def test_a_node_says_that_it_lives_and_takes_its_leave(stage: Stage) -> None:
     node = await stage.start(workers__default_count=3)
     await trio.sleep(1)
-    (seen,) = await stage.store.engine.nodes()
+    (seen,) = await stage.store.engine.nodes.all()
     assert (seen.name, seen.phase, seen.crew, seen.default_count) == ("north", "running", 3, 3)
     assert seen.named.keys() == stage.kinds.keys()
     before = stage.store.calls["beat"]
     await trio.sleep(100)
-    assert (await stage.store.engine.nodes())[0].silent_seconds <= HEARTBEAT_SECONDS
+    assert (await stage.store.engine.nodes.all())[0].silent_seconds <= HEARTBEAT_SECONDS
     assert 18 <= stage.store.calls["beat"] - before <= 25
     await node.stop()
-    assert await stage.store.engine.nodes() == []
+    assert await stage.store.engine.nodes.all() == []
 
 
 async def test_a_node_that_drains_says_so_at_once(stage: Stage) -> None:
@@ -77,7 +77,7 @@ async def test_beats_go_on_after_bad_weather(stage: Stage) -> None:
     await trio.sleep(100)
     stage.store.away = False
     await trio.sleep(5)
-    (seen,) = await stage.store.engine.nodes()
+    (seen,) = await stage.store.engine.nodes.all()
     assert seen.is_live
     await node.stop()
 
@@ -86,7 +86,7 @@ async def test_a_crew_that_grew_is_known_soon(stage: Stage) -> None:
     await stage.start()
     await stage.put("long", 8)
     await trio.sleep(5)
-    (seen,) = await stage.store.engine.nodes()
+    (seen,) = await stage.store.engine.nodes.all()
     assert seen.crew == 8
     job_id = await stage.put_one("noop")
     assert await codes(stage, job_id) == [Code.WORKERS_BUSY]
@@ -176,14 +176,14 @@ async def test_each_cause_that_is_removed_shows_the_next_and_then_it_runs(stage:
     held = await stage.put_one("narrow")
     await until(lambda: stage.running_now() == [held])
     job_id = await stage.put_one("narrow", hold=True, delay_seconds=0.2)
-    await engine.pause_queue("anna")
+    await engine.queue.pause("anna")
     seen = [Code.NOT_RELEASED, Code.NOT_DUE, Code.QUEUE_PAUSED, Code.KIND_LIMIT]
     assert await codes(stage, job_id) == seen
-    await engine.control(Action.RELEASE, job_id)
+    await engine.control.apply(Action.RELEASE, job_id)
     assert await codes(stage, job_id) == seen[1:]
     await trio.sleep(0.3)
     assert await codes(stage, job_id) == seen[2:]
-    await engine.resume_queue()
+    await engine.queue.resume()
     assert await codes(stage, job_id) == seen[3:]
     await trio.sleep(1)
     assert await codes(stage, job_id) == [Code.RUNNING]

@@ -17,15 +17,9 @@ import trio
 
 from musterd.config.load import load
 from musterd.store.engine import Engine
-from musterd.store.job import (
-    AttemptOutcome,
-    Caps,
-    Claim,
-    ClaimRequest,
-    JobState,
-    NewJob,
-    Settlement,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Caps, Claim, ClaimRequest, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.opening import make_engine
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.setup import StoreOptions
@@ -89,10 +83,10 @@ async def _measured(engine: Engine, jobs: int) -> dict[str, float]:
 async def _drain(engine: Engine, scene: Scene, jobs: int) -> float:
     """From a queue of so many jobs, each visit settling what the one before it claimed."""
     beside = await _lease_others(engine, scene.beside)
-    await engine.enqueue([NewJob("capped")] * jobs)
+    await engine.jobs.enqueue([NewJob("capped")] * jobs)
     held = await _visit(engine, scene, ())
     if scene.parked:
-        while (await engine.exchange((), _request(scene), 0.0)).parked:
+        while (await engine.leases.exchange((), _request(scene), 0.0)).parked:
             pass
     count, started = 0, time.perf_counter()
     while held:
@@ -100,20 +94,20 @@ async def _drain(engine: Engine, scene: Scene, jobs: int) -> float:
         held = await _visit(engine, scene, held)
     seconds = time.perf_counter() - started
     assert count == jobs
-    await engine.exchange([_end(one) for one in beside], None, 0.0)
+    await engine.leases.exchange([_end(one) for one in beside], None, 0.0)
     return jobs / seconds
 
 
 async def _lease_others(engine: Engine, count: int) -> list[Claim]:
     if not count:
         return []
-    await engine.enqueue([NewJob("other")] * count)
+    await engine.jobs.enqueue([NewJob("other")] * count)
     request = attrs.evolve(_request(WITHOUT), workers=tuple(range(count)))
-    return (await engine.exchange((), request, 0.0)).claims
+    return (await engine.leases.exchange((), request, 0.0)).claims
 
 
 async def _visit(engine: Engine, scene: Scene, held: Sequence[Claim]) -> list[Claim]:
-    exchange = await engine.exchange([_end(one) for one in held], _request(scene), 0.0)
+    exchange = await engine.leases.exchange([_end(one) for one in held], _request(scene), 0.0)
     assert not exchange.rejected
     return exchange.claims
 

@@ -8,7 +8,7 @@ import tempfile
 import trio
 
 from musterd.config.load import load
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.opening import make_engine
 from tests.bench.running import daemon, wait_until
 
@@ -34,7 +34,7 @@ async def _fill(url: str, rows: int) -> None:
     await engine.open()
     await engine.migrate()
     for first in range(0, rows, BATCH):
-        await engine.enqueue([NewJob("noop") for _ in range(min(BATCH, rows - first))])
+        await engine.jobs.enqueue([NewJob("noop") for _ in range(min(BATCH, rows - first))])
     await engine.close()
 
 

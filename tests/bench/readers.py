@@ -18,7 +18,7 @@ import trio
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
 from musterd.console.wiring import Node, http_deps, make_node
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.web.server.serving import serve
 from tests.bench.running import ROOT
 
@@ -91,7 +91,7 @@ async def _work(node: Node, jobs_a_second: int) -> None:
     while True:
         next_local = trio.current_time() + ROUND_SECONDS
         if batch:
-            await node.engine.enqueue(batch)
+            await node.engine.jobs.enqueue(batch)
         await trio.sleep_until(next_local)
 
 

@@ -19,13 +19,9 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.manager.duties.retention import RetentionDeps, Retiring
-from musterd.store.job import (
-    AttemptOutcome,
-    ClaimRequest,
-    JobState,
-    NewJob,
-    Settlement,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.engine import PostgresEngine
 from tests.bench.targets import OPTIONS
 from tests.support.postgres_server import PostgresServer
@@ -91,10 +87,10 @@ async def _work(engine: PostgresEngine, jobs_a_second: int) -> None:
     jobs = [NewJob("noop", '{"number": 1}')] * count
     due = trio.current_time()
     while True:
-        await engine.enqueue(jobs)
+        await engine.jobs.enqueue(jobs)
         request = ClaimRequest(uuid.uuid4(), "bench", tuple(range(count)), 0, 30.0)
         now = trio.current_time()
-        claims = (await engine.exchange([], request, now)).claims
+        claims = (await engine.leases.exchange([], request, now)).claims
         ended = [
             Settlement(
                 one.id, one.token, one.attempt, one.worker, now, now,
@@ -102,7 +98,7 @@ async def _work(engine: PostgresEngine, jobs_a_second: int) -> None:
             )
             for one in claims
         ]  # fmt: skip
-        await engine.exchange(ended, None, now)
+        await engine.leases.exchange(ended, None, now)
         due += TICK_SECONDS
         await trio.sleep_until(due)
 

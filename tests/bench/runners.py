@@ -20,7 +20,7 @@ import psycopg
 import trio
 
 from musterd.config.load import load
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.opening import make_engine
 from musterd.workers.runners import executor
 from tests.bench import postgres
@@ -192,7 +192,7 @@ async def _fill(url: str, kind: str, rows: int) -> None:
     await engine.open()
     await engine.migrate()
     for first in range(0, rows, BATCH):
-        await engine.enqueue([NewJob(kind) for _ in range(min(BATCH, rows - first))])
+        await engine.jobs.enqueue([NewJob(kind) for _ in range(min(BATCH, rows - first))])
     await engine.close()
 
 

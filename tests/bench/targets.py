@@ -16,7 +16,8 @@ import trio
 
 from musterd.config.load import load
 from musterd.store.engine import Engine
-from musterd.store.job import ClaimRequest, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest
 from musterd.store.opening import make_engine
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.setup import StoreOptions
@@ -111,12 +112,12 @@ async def _measured(engine: Engine, prepare: Callable[[], None] | None) -> float
     await engine.migrate()
     if prepare is not None:
         await trio.to_thread.run_sync(prepare)
-    await engine.enqueue([NewJob("noop")] * (CLAIMS * BATCH))
+    await engine.jobs.enqueue([NewJob("noop")] * (CLAIMS * BATCH))
     seconds: list[float] = []
     for _ in range(CLAIMS):
         request = ClaimRequest(uuid.uuid4(), "bench", tuple(range(BATCH)), 0, 3600.0)
         started = time.perf_counter()
-        exchange = await engine.exchange([], request, 0.0)
+        exchange = await engine.leases.exchange([], request, 0.0)
         seconds.append(time.perf_counter() - started)
         assert len(exchange.claims) == BATCH
     await engine.close()

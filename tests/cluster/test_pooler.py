@@ -19,7 +19,8 @@ import trio
 
 from musterd.store.duties import Holder
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.job import ClaimRequest, JobState
+from musterd.store.leases import ClaimRequest
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.schedules import Firing
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, OPTIONS, SCHEMA, closing_engine, ending, put
@@ -75,21 +76,21 @@ async def test_a_cap_holds_and_work_is_shared_once(scene: Scene, engine: Postgre
         async with closing_engine(scene.engine()) as own:
             while len(taken) < JOBS:
                 request = ClaimRequest(uuid4(), f"n{node}", (1, 2), 0, LEASE_SECONDS, (), MOST)
-                claims = (await own.exchange([], request, LOCAL)).claims
+                claims = (await own.leases.exchange([], request, LOCAL)).claims
                 taken.extend(claim.id for claim in claims)
                 held.extend(claim.id for claim in claims)
                 assert len(held) <= MOST
                 await trio.sleep(0.01)
                 for claim in claims:
                     held.remove(claim.id)
-                await own.exchange([ending(claim) for claim in claims], None, LOCAL)
+                await own.leases.exchange([ending(claim) for claim in claims], None, LOCAL)
 
     with trio.fail_after(ENOUGH_SECONDS):
         async with trio.open_nursery() as nursery:
             for node in range(NODES):
                 nursery.start_soon(work, node)
     assert sorted(taken) == made
-    assert (await engine.counts()).by_state[JobState.SUCCEEDED] == JOBS
+    assert (await engine.queue.counts()).by_state[JobState.SUCCEEDED] == JOBS
 
 
 async def test_a_duty_and_a_slot_are_taken_by_one(scene: Scene, engine: PostgresEngine) -> None:
@@ -121,12 +122,12 @@ async def test_hints_come_past_the_pooler_or_not_at_all(
     hearing = scene.engine(listen_url=scene.direct)
     async with closing_engine(hearing), trio.open_nursery() as nursery:
         with trio.fail_after(ENOUGH_SECONDS):
-            while not (await hearing.wait_for_hint()).new_work:  # the first says: listening
+            while not (await hearing.queue.wait_for_hint()).new_work:  # the first says: listening
                 pass
             nursery.start_soon(partial(put, engine, 0))
-            assert (await hearing.wait_for_hint()).new_work
+            assert (await hearing.queue.wait_for_hint()).new_work
     with trio.move_on_after(QUIET_SECONDS) as deaf:
-        await engine.wait_for_hint()
+        await engine.queue.wait_for_hint()
     assert deaf.cancelled_caught
 
 

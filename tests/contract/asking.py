@@ -3,14 +3,14 @@
 from typing import Any
 
 from musterd.store.engine import Engine
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.reasons import Reason
 from musterd.store.why import Why, why
 from tests.contract.rigs import Rig
 
 
 async def ask(rig: Rig, job_id: int) -> Why:
-    seen = await rig.engine.standing(job_id)
+    seen = await rig.engine.jobs.why_facts(job_id)
     assert seen is not None
     return why(seen)
 
@@ -24,5 +24,5 @@ async def first(rig: Rig, job_id: int) -> Reason:
 
 
 async def put_one(engine: Engine, kind: str = "report", **options: Any) -> int:
-    (job_id,) = await engine.enqueue([NewJob(kind, **options)])
+    (job_id,) = await engine.jobs.enqueue([NewJob(kind, **options)])
     return job_id

@@ -6,7 +6,7 @@ from typing import Any
 from musterd.store.engine import Engine
 from musterd.store.event_types import EVENTS
 from musterd.store.events import ALL_EVENTS, Event, EventFilter
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 
 Told = tuple[str, dict[str, Any]]
 

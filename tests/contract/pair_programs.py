@@ -8,19 +8,18 @@ from uuid import uuid4
 
 import attrs
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
+from musterd.store.control import Selection, states_for
+from musterd.store.jobs import NewJob
+from musterd.store.leases import (
     Caps,
     Claim,
     ClaimRequest,
     Hold,
-    JobState,
-    NewJob,
     ProgressNote,
+    ReapRequest,
     ReapRule,
 )
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.postgres import claim_rows, retention, rows, selecting
 from musterd.store.postgres.arrays import numbers, texts, words
@@ -28,7 +27,6 @@ from musterd.store.postgres.claiming import Asked
 from musterd.store.postgres.ends import settlements
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.retention import Errand
-from musterd.store.selection import Selection, states_for
 from tests.contract.retention_tools import HOUR, all_after
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
 from tests.contract.sessions import Connection, Row, Statement, statement_of

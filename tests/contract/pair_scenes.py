@@ -11,7 +11,8 @@ from uuid import uuid4
 import attrs
 import psycopg
 
-from musterd.store.job import Claim, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim
 from musterd.store.postgres import claim_rows, rows
 from tests.contract import target_tools
 from tests.contract.pair_programs import IN_PHASES, NARROW, VERBS, Actor, Step, claiming

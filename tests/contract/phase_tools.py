@@ -3,9 +3,10 @@
 from typing import Any
 from uuid import uuid4
 
-from musterd.store.engine import Engine, ReapRequest
+from musterd.store.engine import Engine
 from musterd.store.events import Event, EventFilter
-from musterd.store.job import Claim, JobRecord, NewJob, ReapRule
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.leases import Claim, ReapRequest, ReapRule
 from musterd.store.phases import KindRule, PhaseStart, PhaseStep
 from tests.contract.rigs import LOCAL, take
 
@@ -29,14 +30,14 @@ def stolen(what: Any) -> Any:
 
 async def begun(engine: Engine, names: tuple[str, ...] = NAMES) -> Claim:
     """A job of the kind `video` whose first attempt has begun its phases."""
-    await engine.enqueue([NewJob("video")])
+    await engine.jobs.enqueue([NewJob("video")])
     (claim,) = await take(engine)
     assert await engine.phases.begin([start_of(claim, names)], LOCAL) == {claim.id: {}}
     return claim
 
 
 async def look(engine: Engine, job_id: int) -> JobRecord:
-    record = await engine.job(job_id)
+    record = await engine.jobs.get(job_id)
     assert record is not None
     return record
 
@@ -58,8 +59,8 @@ async def types_told(engine: Engine, job_id: int) -> list[str]:
 
 
 async def reap(engine: Engine, rule: ReapRule = RULE) -> None:
-    await engine.reap(ReapRequest({}, rule, 100))
+    await engine.leases.reap(ReapRequest({}, rule, 100))
 
 
 async def tell_names(engine: Engine, names: tuple[str, ...] = NAMES) -> None:
-    await engine.tell_kinds({"video": KindRule(phases=names)})
+    await engine.nodes.declare_kinds({"video": KindRule(phases=names)})

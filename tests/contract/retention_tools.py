@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from musterd.store.engine import Engine
-from musterd.store.job import JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import JobState
 from musterd.store.retention import Ages, Errand, Place, Strides
 from tests.contract.rigs import Rig, SqliteRig, ending, settle, take_one
 
@@ -27,7 +28,7 @@ def errand(seconds: float | None = HOUR, batch: int = 100, **more: Any) -> Erran
 
 async def end(engine: Engine, state: JobState = S, *, attempts: int = 1, **options: Any) -> int:
     """A job that has ended, a second ago."""
-    (job_id,) = await engine.enqueue([NewJob(options.pop("kind", "report"), **options)])
+    (job_id,) = await engine.jobs.enqueue([NewJob(options.pop("kind", "report"), **options)])
     for _ in range(attempts - 1):
         claim = await take_one(engine)
         await settle(engine, ending(claim, JobState.QUEUED, delay_seconds=0))

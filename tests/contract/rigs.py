@@ -14,15 +14,9 @@ import psycopg
 import trio
 
 from musterd.store.engine import Engine
-from musterd.store.job import (
-    AttemptOutcome,
-    Claim,
-    ClaimRequest,
-    Exchange,
-    JobState,
-    NewJob,
-    Settlement,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, ClaimRequest, Exchange, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.setup import StoreOptions
 from musterd.store.sqlite.engine import SqliteEngine
@@ -163,7 +157,7 @@ async def take(
     """Claims for workers 1, 2, 3, …"""
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(token or uuid4(), node, idle, ahead, LEASE_SECONDS)
-    return (await engine.exchange([], request, LOCAL)).claims
+    return (await engine.leases.exchange([], request, LOCAL)).claims
 
 
 async def take_one(engine: Engine, node: str = "north") -> Claim:
@@ -172,7 +166,7 @@ async def take_one(engine: Engine, node: str = "north") -> Claim:
 
 
 async def settle(engine: Engine, *settlements: Settlement) -> Exchange:
-    return await engine.exchange(settlements, None, LOCAL)
+    return await engine.leases.exchange(settlements, None, LOCAL)
 
 
 def ending(
@@ -207,11 +201,11 @@ OUTCOMES = {
 
 async def put(engine: Engine, *priorities: int, kind: str = "report") -> list[int]:
     """One job a priority."""
-    return await engine.enqueue([NewJob(kind, priority=priority) for priority in priorities])
+    return await engine.jobs.enqueue([NewJob(kind, priority=priority) for priority in priorities])
 
 
 async def state_of(engine: Engine, job_id: int) -> JobState:
-    record = await engine.job(job_id)
+    record = await engine.jobs.get(job_id)
     assert record is not None
     return record.state
 

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
-from musterd.store.engine import Engine, ReapRequest
-from musterd.store.job import (
+from musterd.store.engine import Engine
+from musterd.store.jobs import NewJob
+from musterd.store.leases import (
     Caps,
     Claim,
     ClaimRequest,
     Exchange,
-    JobState,
-    NewJob,
+    ReapRequest,
     ReapRule,
     Settlement,
 )
+from musterd.store.lifecycle import JobState
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids
 
 ROWS = """
@@ -52,7 +53,7 @@ class Row(NamedTuple):
 
 async def put_target(engine: Engine, *priorities: int, target: str = "t", **more: Any) -> list[int]:
     """One job a priority."""
-    return await engine.enqueue(
+    return await engine.jobs.enqueue(
         [NewJob("report", priority=one, target=target, **more) for one in priorities]
     )
 
@@ -62,7 +63,7 @@ async def visit(
 ) -> Exchange:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
-    return await engine.exchange(settlements, request, LOCAL)
+    return await engine.leases.exchange(settlements, request, LOCAL)
 
 
 async def take_all(

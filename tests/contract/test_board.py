@@ -3,7 +3,8 @@
 import pytest
 
 from musterd.store.board import BoardFilter
-from musterd.store.job import Action, AttemptOutcome, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 ERROR = '{"type": "Boom", "message": "no \\u001b[2J luck"}'
@@ -11,25 +12,25 @@ ALL = tuple(JobState)
 
 
 async def ids(rig: Rig, which: BoardFilter | None = None) -> list[int]:
-    return [job.id for job in (await rig.engine.board.jobs(which or BoardFilter())).jobs]
+    return [job.id for job in (await rig.engine.overview.jobs(which or BoardFilter())).jobs]
 
 
 async def test_an_empty_store_has_an_empty_board(rig: Rig) -> None:
-    view = await rig.engine.board.jobs(BoardFilter(states=ALL))
+    view = await rig.engine.overview.jobs(BoardFilter(states=ALL))
     assert view.jobs == ()
     assert view.now.utcoffset() is not None
 
 
 async def test_in_hand_comes_first_then_the_line_in_the_order_of_claims(rig: Rig) -> None:
     first, low, high = await put(rig.engine, 5, 0, 9)
-    (late,) = await rig.engine.enqueue([NewJob("report", priority=9, delay_seconds=60)])
+    (late,) = await rig.engine.jobs.enqueue([NewJob("report", priority=9, delay_seconds=60)])
     claim = await take_one(rig.engine)
     assert claim.id == high
     await settle(rig.engine, ending(claim, JobState.FAILED, error=ERROR))
     held = await take_one(rig.engine)
     assert held.id == first
     assert await ids(rig) == [first, late, low, high]
-    view = await rig.engine.board.jobs(BoardFilter())
+    view = await rig.engine.overview.jobs(BoardFilter())
     assert [job.state.value for job in view.jobs] == ["running", "queued", "queued", "failed"]
     assert (view.jobs[0].node, view.jobs[0].worker) == ("north", 1)
     assert view.jobs[-1].remark == "Boom: no \\x1b[2J luck"
@@ -37,7 +38,7 @@ async def test_in_hand_comes_first_then_the_line_in_the_order_of_claims(rig: Rig
 
 
 async def test_each_sort_is_bounded_and_the_newest_of_those_at_rest_come_first(rig: Rig) -> None:
-    made = await rig.engine.enqueue([NewJob("a", hold=True) for _ in range(6)])
+    made = await rig.engine.jobs.enqueue([NewJob("a", hold=True) for _ in range(6)])
     waiting = await put(rig.engine, *[0] * 6)
     found = await ids(rig, BoardFilter((JobState.QUEUED, JobState.PENDING), bound=2, span=2))
     assert found == [*waiting[:2], *reversed(made[-2:])]
@@ -52,8 +53,10 @@ async def test_a_filter_looks_through_a_span_of_each_sort_and_no_further(rig: Ri
 
 
 async def test_states_and_targets_are_filtered(rig: Rig) -> None:
-    one, two, three = await rig.engine.enqueue([NewJob("a", target=t) for t in ("x", "x", "y")])
-    await rig.engine.control(Action.CANCEL, three)
+    one, two, three = await rig.engine.jobs.enqueue(
+        [NewJob("a", target=t) for t in ("x", "x", "y")]
+    )
+    await rig.engine.control.apply(Action.CANCEL, three)
     assert await ids(rig, BoardFilter((JobState.CANCELED,))) == [three]
     assert await ids(rig, BoardFilter(target="x")) == [one, two]
     claim = await take_one(rig.engine)
@@ -63,36 +66,38 @@ async def test_states_and_targets_are_filtered(rig: Rig) -> None:
 
 
 async def test_who_waits_behind_another_says_so(rig: Rig) -> None:
-    first, second = await rig.engine.enqueue([NewJob("a", target="x"), NewJob("a", target="x")])
+    first, second = await rig.engine.jobs.enqueue(
+        [NewJob("a", target="x"), NewJob("a", target="x")]
+    )
     claims = await take(rig.engine, workers=2)
     assert [claim.id for claim in claims] == [first]
-    found = {job.id: job for job in (await rig.engine.board.jobs(BoardFilter())).jobs}
+    found = {job.id: job for job in (await rig.engine.overview.jobs(BoardFilter())).jobs}
     assert (found[first].behind, found[second].behind) == (False, True)
 
 
 async def test_no_payload_is_read(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("a", '{"secret": 1}')])
-    (job,) = (await rig.engine.board.jobs(BoardFilter())).jobs
+    await rig.engine.jobs.enqueue([NewJob("a", '{"secret": 1}')])
+    (job,) = (await rig.engine.overview.jobs(BoardFilter())).jobs
     assert "secret" not in repr(job)
 
 
 async def test_troubles_of_a_quiet_store_are_none(rig: Rig) -> None:
-    found = await rig.engine.board.troubles()
+    found = await rig.engine.overview.troubles()
     assert (found.halted_targets, found.halted_first, found.oldest_id) == (0, (), None)
     assert found.leases_overdue == 0
 
 
 async def test_halted_targets_the_oldest_job_and_late_leases_are_troubles(rig: Rig) -> None:
     targets = ("d", "c", "b", "a", None)
-    await rig.engine.enqueue([NewJob("a", target=target) for target in targets])
+    await rig.engine.jobs.enqueue([NewJob("a", target=target) for target in targets])
     claims = await take(rig.engine, workers=5)
     for claim in claims[:4]:
         await settle(rig.engine, ending(claim, JobState.FAILED, AttemptOutcome.FAILED, error=ERROR))
     rig.pass_time(100)
-    found = await rig.engine.board.troubles()
+    found = await rig.engine.overview.troubles()
     assert (found.halted_targets, found.halted_first) == (4, ("a", "b", "c"))
     assert (found.oldest_id, found.oldest_kind) == (claims[4].id, "a")
     assert found.oldest_seconds == pytest.approx(100, abs=5)
     assert found.leases_overdue == 1
-    await rig.engine.control(Action.CLEAR, claims[0].id)
-    assert (await rig.engine.board.troubles()).halted_targets == 3
+    await rig.engine.control.apply(Action.CLEAR, claims[0].id)
+    assert (await rig.engine.overview.troubles()).halted_targets == 3

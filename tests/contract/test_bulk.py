@@ -5,8 +5,9 @@ import pytest
 import trio
 
 from musterd.store import bulk
-from musterd.store.job import Action, JobState, NewJob
-from musterd.store.selection import Selection, states_for
+from musterd.store.control import Selection, states_for
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, JobState
 from tests.contract.rigs import (
     PostgresRig,
     Rig,
@@ -33,14 +34,14 @@ async def matched(rig: Rig, which: Selection) -> list[int]:
     found: list[int] = []
     after: int | None = 0
     while after is not None:
-        look = await rig.engine.select_jobs(which, after, 2)
+        look = await rig.engine.control.select(which, after, 2)
         found += [one.id for one in look.fitting]
         after = look.through_id
     return found
 
 
 async def failed(rig: Rig, count: int, kind: str = "a") -> list[int]:
-    ids = await rig.engine.enqueue([NewJob(kind)] * count)
+    ids = await rig.engine.jobs.enqueue([NewJob(kind)] * count)
     claims = await take(rig.engine, workers=count)
     await settle(rig.engine, *(ending(claim, F) for claim in claims))
     return ids
@@ -67,7 +68,7 @@ async def test_each_state_is_found_alone_and_among_all(rig: Rig, state: JobState
 
 
 async def test_what_is_looked_for_must_fit_in_every_respect(rig: Rig) -> None:
-    ids = await rig.engine.enqueue(
+    ids = await rig.engine.jobs.enqueue(
         [NewJob("a", priority=1), NewJob("b, \\ \"{c}'"), NewJob("b, \\ \"{c}'", priority=1)]
     )
     rig.raw(f"update job_rows set target = 'x,\"y' where id = {ids[2]}")
@@ -96,7 +97,7 @@ async def test_age_counts_from_the_end_or_from_the_creation(rig: Rig) -> None:
 
 async def test_cleared_jobs_are_never_meant(rig: Rig) -> None:
     first, second = await failed(rig, 2)
-    await rig.engine.control(Action.CLEAR, first)
+    await rig.engine.control.apply(Action.CLEAR, first)
     assert await matched(rig, Selection((F,))) == [second]
     assert (await do(rig, Action.CLEAR, Selection((F,)))).done == 1
     assert await matched(rig, Selection((F,))) == []
@@ -119,7 +120,7 @@ async def test_all_that_fit_are_done_and_counted(rig: Rig, monkeypatch: pytest.M
     assert (tally.done, tally.skipped, tally.stopped) == (7, 0, False)
     assert {await state_of(rig.engine, one) for one in ids} == {Q}
     assert {await state_of(rig.engine, one) for one in others} == {F}
-    counts = (await rig.engine.counts()).by_state
+    counts = (await rig.engine.queue.counts()).by_state
     assert (counts[Q], counts[F]) == (11, 2)
 
 
@@ -145,17 +146,19 @@ async def test_jobs_that_come_later_are_not_meant(rig: Rig) -> None:
 async def test_holders_are_asked_and_a_pause_takes_back_no_cancel(rig: Rig) -> None:
     ids = await put(rig.engine, 0, 0)
     await take(rig.engine, workers=2)
-    await rig.engine.control(Action.CANCEL, ids[0])
+    await rig.engine.control.apply(Action.CANCEL, ids[0])
     tally = await do(rig, Action.PAUSE, Selection(states_for(Action.PAUSE)))
     assert (tally.done, tally.requested, tally.refused) == (1, 1, 1)
-    requests = [(await rig.engine.job(one)) for one in ids]
+    requests = [(await rig.engine.jobs.get(one)) for one in ids]
     assert [one.request for one in requests if one] == ["cancel", "pause"]
 
 
 async def test_a_job_that_changed_meanwhile_is_left_out(rig: Rig) -> None:
     first, second = await failed(rig, 2)
-    await rig.engine.control(Action.RESUME, first)
-    step = await rig.engine.control_many(Action.CANCEL, [first, second, 999], Selection((F, Z)))
+    await rig.engine.control.apply(Action.RESUME, first)
+    step = await rig.engine.control.apply_many(
+        Action.CANCEL, [first, second, 999], Selection((F, Z))
+    )
     assert (list(step.done), list(step.refused), list(step.busy)) == ([], [second], [])
     assert await state_of(rig.engine, first) is Q  # a cancel would be allowed, but it has changed
 
@@ -167,7 +170,7 @@ async def test_it_stops_between_two_batches(rig: Rig, monkeypatch: pytest.Monkey
         rig.engine, bulk.Order(Action.CANCEL, Selection((Q,)), None, lambda t: t.done < 6)
     )
     assert (tally.done, tally.stopped) == (6, True)
-    assert (await rig.engine.counts()).by_state[C] == 6
+    assert (await rig.engine.queue.counts()).by_state[C] == 6
 
 
 async def test_many_of_a_target_are_done_at_once(rig: Rig) -> None:
@@ -176,7 +179,7 @@ async def test_many_of_a_target_are_done_at_once(rig: Rig) -> None:
     (claim,) = await take_all(rig.engine)
     await settle(rig.engine, ending(claim, Q))
     which = Selection(states_for(Action.CANCEL))
-    step = await rig.engine.control_many(Action.CANCEL, ids, which)
+    step = await rig.engine.control.apply_many(Action.CANCEL, ids, which)
     assert (step.done, step.busy) == (frozenset(ids), frozenset())
 
 
@@ -203,7 +206,9 @@ async def test_it_holds_no_job_while_it_waits_for_a_target(postgres_rig: Postgre
     with psycopg.connect(rig.url) as passing_on:
         passing_on.execute("select from musterd.target_holders for update")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(rig.engine.control_many, Action.CANCEL, [behind], Selection((Q,)))
+            nursery.start_soon(
+                rig.engine.control.apply_many, Action.CANCEL, [behind], Selection((Q,))
+            )
             await until_somebody_waits(rig)
             take_it = "select from musterd.job_rows where id = %s for update nowait"
             passing_on.execute(take_it, (behind,))

@@ -9,18 +9,18 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.engine import Engine, ReapRequest
-from musterd.store.job import (
-    Action,
+from musterd.store.engine import Engine
+from musterd.store.jobs import NewJob
+from musterd.store.leases import (
     Caps,
     Claim,
     ClaimRequest,
     Exchange,
-    JobState,
-    NewJob,
+    ReapRequest,
     ReapRule,
     Settlement,
 )
+from musterd.store.lifecycle import Action, JobState
 from tests.contract.rigs import (
     LEASE_SECONDS,
     LOCAL,
@@ -55,7 +55,7 @@ async def visit(
 ) -> Exchange:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
-    return await engine.exchange(settlements, request, LOCAL)
+    return await engine.leases.exchange(settlements, request, LOCAL)
 
 
 async def take_all(engine: Engine, workers: int, caps: Caps = CAPS) -> tuple[list[Claim], int]:
@@ -92,7 +92,7 @@ async def test_a_claim_that_parks_nothing_says_so(rig: Rig) -> None:
 async def test_what_was_claimed_ahead_counts_too(rig: Rig) -> None:
     await put(rig.engine, *[0] * 6, kind="narrow")
     request = ClaimRequest(uuid4(), "north", (1,), 5, LEASE_SECONDS, CAPS)
-    assert len((await rig.engine.exchange([], request, LOCAL)).claims) == 4
+    assert len((await rig.engine.leases.exchange([], request, LOCAL)).claims) == 4
 
 
 async def test_a_kind_without_a_cap_is_not_held_up(rig: Rig) -> None:
@@ -103,7 +103,7 @@ async def test_a_kind_without_a_cap_is_not_held_up(rig: Rig) -> None:
 
 
 async def test_two_caps_are_kept_beside_each_other(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob(kind) for kind in ("narrow", "tight", "wide")] * 5)
+    await rig.engine.jobs.enqueue([NewJob(kind) for kind in ("narrow", "tight", "wide")] * 5)
     caps = (("narrow", 2), ("tight", 1), ("absent", 3))
     found, _ = await take_all(rig.engine, 15, caps)
     kinds = [one.kind for one in found]
@@ -111,7 +111,7 @@ async def test_two_caps_are_kept_beside_each_other(rig: Rig) -> None:
 
 
 async def test_the_order_holds_for_all_that_may_run(rig: Rig) -> None:
-    low, wide_low, high = await rig.engine.enqueue(
+    low, wide_low, high = await rig.engine.jobs.enqueue(
         [NewJob("narrow"), NewJob("wide"), NewJob("narrow", priority=3)]
     )
     first, _ = await take_all(rig.engine, 3, ONE)
@@ -140,7 +140,7 @@ async def test_room_that_is_made_is_used_by_the_claim_of_the_same_visit(rig: Rig
 
 
 async def test_many_jobs_at_their_cap_are_soon_out_of_the_way(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("narrow", priority=1)] * 20_000)
+    await rig.engine.jobs.enqueue([NewJob("narrow", priority=1)] * 20_000)
     wide = await put(rig.engine, *[0] * 3, kind="wide")
     found, looks = await take_all(rig.engine, 7)
     assert ids(found)[4:] == wide
@@ -151,14 +151,14 @@ async def test_many_jobs_at_their_cap_are_soon_out_of_the_way(rig: Rig) -> None:
 
 async def test_parked_jobs_are_queued_but_not_due(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 10, kind="narrow")
-    assert (await rig.engine.observe(100)).parked is False
+    assert (await rig.engine.queue.observe(100)).parked is False
     await take_all(rig.engine, 10)
-    view = await rig.engine.observe(100)
+    view = await rig.engine.queue.observe(100)
     assert (view.due, view.oldest_due_seconds, view.parked) == (0, 0, True)
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     assert (counts.by_state[JobState.QUEUED], counts.by_state[JobState.RUNNING]) == (6, 4)
     assert counts.due == 0
-    assert await rig.engine.next_due_seconds() is None
+    assert await rig.engine.queue.next_due_seconds() is None
     assert await state_of(rig.engine, made[-1]) is JobState.QUEUED
 
 
@@ -167,7 +167,7 @@ async def test_a_lost_lease_makes_room(rig: Rig) -> None:
     assert ids((await take_all(rig.engine, 3, ONE))[0]) == made[:1]
     rig.pass_time(60)
     rules = {"narrow": ReapRule("fail", 9, capped=True)}
-    assert len(await rig.engine.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))) == 1
+    assert len(await rig.engine.leases.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))) == 1
     assert ids((await visit(rig.engine, 3, ONE)).claims) == made[1:2]
 
 
@@ -176,10 +176,10 @@ async def test_what_was_parked_for_a_cap_that_is_gone_comes_back(rig: Rig) -> No
     await take_all(rig.engine, 3, ONE)
     assert await take(rig.engine, workers=3) == []
     rules = {"narrow": ReapRule("requeue", 9, capped=True), "wide": ReapRule("requeue", 9)}
-    await rig.engine.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))
+    await rig.engine.leases.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))
     assert parked(rig) == made[1:]
     rules["narrow"] = ReapRule("requeue", 9)
-    await rig.engine.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))
+    await rig.engine.leases.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))
     assert ids(await take(rig.engine, workers=3)) == made[1:]
 
 
@@ -188,7 +188,7 @@ async def test_a_parked_job_can_be_stopped(rig: Rig, action: Action) -> None:
     first, second, third = await put(rig.engine, 0, 0, 0, kind="narrow")
     (held,), _ = await take_all(rig.engine, 3, ONE)
     assert held.id == first
-    assert (await rig.engine.control(action, second)).allowed
+    assert (await rig.engine.control.apply(action, second)).allowed
     assert parked(rig) == [third]
     assert ids((await visit(rig.engine, 3, ONE, [ending(held)])).claims) == [third]
 
@@ -196,8 +196,8 @@ async def test_a_parked_job_can_be_stopped(rig: Rig, action: Action) -> None:
 async def test_a_paused_job_that_was_parked_waits_in_its_order_when_resumed(rig: Rig) -> None:
     first, second = await put(rig.engine, 0, 0, kind="narrow")
     (held,), _ = await take_all(rig.engine, 2, ONE)
-    await rig.engine.control(Action.PAUSE, second)
-    await rig.engine.control(Action.RESUME, second)
+    await rig.engine.control.apply(Action.PAUSE, second)
+    await rig.engine.control.apply(Action.RESUME, second)
     assert (await take_all(rig.engine, 2, ONE))[0] == []
     assert parked(rig) == [second]
     assert ids((await visit(rig.engine, 2, ONE, [ending(held)])).claims) == [second]
@@ -220,16 +220,16 @@ async def test_a_job_that_is_tried_again_leaves_its_room_to_the_next(rig: Rig) -
 async def test_a_paused_queue_gives_back_no_parked_job(rig: Rig) -> None:
     made = await put(rig.engine, 0, 0, kind="narrow")
     (held,), _ = await take_all(rig.engine, 2, ONE)
-    await rig.engine.pause_queue("anna")
+    await rig.engine.queue.pause("anna")
     exchange = await visit(rig.engine, 2, ONE, [ending(held)])
     assert (exchange.claims, exchange.parked) == ([], 0)
-    await rig.engine.resume_queue()
+    await rig.engine.queue.resume()
     assert ids((await visit(rig.engine, 2, ONE)).claims) == made[1:]
 
 
 async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
-    made = await shared.engine.enqueue([NewJob("narrow")] * 150)
-    wide = await shared.engine.enqueue([NewJob("wide")] * 50)
+    made = await shared.engine.jobs.enqueue([NewJob("narrow")] * 150)
+    wide = await shared.engine.jobs.enqueue([NewJob("wide")] * 50)
     seen: list[list[tuple[Any, ...]]] = []
     taken: list[int] = []
     held: set[int] = set()  # as the nodes know it
@@ -251,7 +251,7 @@ async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
             seen.append(await trio.to_thread.run_sync(shared.raw, LEASED))
     assert 0 < max(count for ((count,),) in seen) <= 4
     assert sorted(taken) == made + wide
-    assert (await shared.engine.counts()).by_state[JobState.SUCCEEDED] == 200
+    assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200
 
 
 @asynccontextmanager

@@ -10,8 +10,9 @@ from uuid import uuid4
 import attrs
 import pytest
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import Action, Claim, ClaimRequest, Hold, JobState, NewJob, ReapRule
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, ClaimRequest, Hold, ReapRequest, ReapRule
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres import claim_rows, ends, rows
 from musterd.store.postgres.arrays import texts
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending

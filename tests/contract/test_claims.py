@@ -5,12 +5,14 @@ from uuid import uuid4
 
 import pytest
 
-from musterd.store.job import AttemptOutcome, ClaimRequest, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.contract.rigs import LOCAL, Rig, ending, ids, put, settle, state_of, take, take_one
 
 
 async def test_higher_priority_comes_first_then_due_time_then_id(rig: Rig) -> None:
-    late, first, high, second = await rig.engine.enqueue(
+    late, first, high, second = await rig.engine.jobs.enqueue(
         [
             NewJob("a", delay_seconds=10),
             NewJob("a"),
@@ -28,7 +30,7 @@ async def test_the_order_is_exact_however_many_are_taken_at_once(rig: Rig) -> No
         NewJob("a", priority=rng.randint(-3, 3), delay_seconds=rng.randint(0, 5))
         for _ in range(150)
     ]
-    made = await rig.engine.enqueue(jobs)
+    made = await rig.engine.jobs.enqueue(jobs)
     rig.pass_time(60)
     wanted = sorted(
         zip(made, jobs, strict=True),
@@ -46,7 +48,7 @@ async def test_the_extremes_of_priority_are_in_order(rig: Rig) -> None:
 
 
 async def test_a_job_is_not_claimed_before_its_due_time(rig: Rig) -> None:
-    (job_id,) = await rig.engine.enqueue([NewJob("a", delay_seconds=30)])
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=30)])
     assert await take(rig.engine) == []
     rig.pass_time(29)
     assert await take(rig.engine) == []
@@ -55,7 +57,7 @@ async def test_a_job_is_not_claimed_before_its_due_time(rig: Rig) -> None:
 
 
 async def test_jobs_that_are_not_yet_due_stand_in_nobodys_way(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("a", priority=9, delay_seconds=999)] * 3)
+    await rig.engine.jobs.enqueue([NewJob("a", priority=9, delay_seconds=999)] * 3)
     (low,) = await put(rig.engine, -9)
     assert ids(await take(rig.engine, workers=3)) == [low]
 
@@ -64,7 +66,7 @@ async def test_the_first_jobs_are_the_workers_and_run_the_rest_is_assigned(rig: 
     await put(rig.engine, 0, 0, 0)
     claims = await take(rig.engine, workers=2, ahead=1)
     assert [claim.worker for claim in claims] == [1, 2, None]
-    records = [await rig.engine.job(claim.id) for claim in claims]
+    records = [await rig.engine.jobs.get(claim.id) for claim in claims]
     assert [r.state for r in records if r] == [
         JobState.RUNNING,
         JobState.RUNNING,
@@ -83,7 +85,7 @@ async def test_a_claim_takes_no_more_than_was_asked_for(rig: Rig) -> None:
 
 async def test_a_claim_says_all_that_its_worker_needs(rig: Rig) -> None:
     payload = '{"a": [1, "ü"]}'
-    (job_id,) = await rig.engine.enqueue([NewJob("report", payload, max_attempts=4)])
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("report", payload, max_attempts=4)])
     rig.pass_time(12)
     token = uuid4()
     (claim,) = await take(rig.engine, token=token)
@@ -97,7 +99,7 @@ async def test_a_claim_says_all_that_its_worker_needs(rig: Rig) -> None:
 async def test_a_claim_leases_its_job_to_the_node(rig: Rig) -> None:
     (job_id,) = await put(rig.engine, 0)
     await take(rig.engine, node="south")
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.lease_expires_at is not None
     assert record.heartbeat_at is not None
@@ -112,7 +114,7 @@ async def test_each_claim_counts_an_attempt_and_forgets_the_last_one(rig: Rig) -
         assert (claim.id, claim.attempt) == (job_id, attempt)
         await settle(rig.engine, ending(claim, JobState.QUEUED, result="1"))
     claim = await take_one(rig.engine)
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (record.result, record.finished_at, record.attempt) == (None, None, 4)
 
@@ -134,23 +136,23 @@ async def test_a_pending_job_is_not_claimed(rig: Rig) -> None:
 
 async def test_nothing_is_claimed_while_the_queue_is_paused(rig: Rig) -> None:
     (job_id,) = await put(rig.engine, 0)
-    assert await rig.engine.pause_queue("anna") is True
-    assert await rig.engine.pause_queue("bert") is False
-    counts = await rig.engine.counts()
+    assert await rig.engine.queue.pause("anna") is True
+    assert await rig.engine.queue.pause("bert") is False
+    counts = await rig.engine.queue.counts()
     assert counts.paused_by == "anna"
     assert counts.paused_at is not None
-    assert (await rig.engine.observe(10)).paused is True
+    assert (await rig.engine.queue.observe(10)).paused is True
     assert await take(rig.engine) == []
-    assert await rig.engine.resume_queue() is True
-    assert await rig.engine.resume_queue() is False
-    assert (await rig.engine.observe(10)).paused is False
+    assert await rig.engine.queue.resume() is True
+    assert await rig.engine.queue.resume() is False
+    assert (await rig.engine.queue.observe(10)).paused is False
     assert ids(await take(rig.engine)) == [job_id]
 
 
 async def test_a_paused_queue_still_settles(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
-    await rig.engine.pause_queue("anna")
+    await rig.engine.queue.pause("anna")
     assert (await settle(rig.engine, ending(claim))).rejected == frozenset()
     assert await state_of(rig.engine, claim.id) is JobState.SUCCEEDED
 
@@ -159,11 +161,11 @@ async def test_a_claim_whose_reply_was_lost_is_read_back_in_order(rig: Rig) -> N
     await put(rig.engine, 0, 5, -5)
     token = uuid4()
     claims = await take(rig.engine, workers=2, ahead=1, token=token)
-    again = await rig.engine.claims_under(token)
+    again = await rig.engine.leases.claims_under(token)
     assert [one._replace(waited_seconds=0) for one in again] == [
         one._replace(waited_seconds=0) for one in claims
     ]
-    assert await rig.engine.claims_under(uuid4()) == []
+    assert await rig.engine.leases.claims_under(uuid4()) == []
 
 
 async def test_what_was_settled_or_lost_is_not_read_back_as_a_claim(rig: Rig) -> None:
@@ -171,15 +173,15 @@ async def test_what_was_settled_or_lost_is_not_read_back_as_a_claim(rig: Rig) ->
     token = uuid4()
     first, second = await take(rig.engine, workers=2, token=token)
     await settle(rig.engine, ending(first))
-    assert ids(await rig.engine.claims_under(token)) == [second.id]
+    assert ids(await rig.engine.leases.claims_under(token)) == [second.id]
     await settle(rig.engine, ending(second, JobState.QUEUED, AttemptOutcome.RELEASED))
-    assert await rig.engine.claims_under(token) == []
+    assert await rig.engine.leases.claims_under(token) == []
 
 
 async def test_settling_and_claiming_happen_together(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     claim = await take_one(rig.engine)
-    visit = await rig.engine.exchange([ending(claim)], _request(), LOCAL)
+    visit = await rig.engine.leases.exchange([ending(claim)], _request(), LOCAL)
     assert visit.rejected == frozenset()
     assert len(visit.claims) == 1
     assert await state_of(rig.engine, claim.id) is JobState.SUCCEEDED

@@ -18,7 +18,7 @@ from musterd import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres.roles import apply_roles, role_names
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
 
@@ -44,7 +44,7 @@ async def test_a_job_and_its_options(shared: Rig, client: Client) -> None:
     assert (found["run_at"], found["max_attempts"]) == ("2099-01-02T00:00:00.000000Z", 2)
     plain = client.job(client.enqueue("b"))
     assert (plain["payload"], plain["state"]) == ({}, "queued")
-    record = await shared.engine.job(job_id)
+    record = await shared.engine.jobs.get(job_id)
     assert record is not None
 
 
@@ -54,7 +54,7 @@ async def test_many_keep_their_order(shared: Rig, client: Client) -> None:
     assert made == sorted(made)
     assert [client.job(job_id)["kind"] for job_id in made[:3]] == ["a", "b", "c"]
     assert client.enqueue_many([]) == []
-    assert (await shared.engine.counts()).enqueued_total == 300
+    assert (await shared.engine.queue.counts()).enqueued_total == 300
 
 
 async def test_many_pairs_are_all_made_or_none(shared: Rig, client: Client) -> None:
@@ -66,7 +66,7 @@ async def test_many_pairs_are_all_made_or_none(shared: Rig, client: Client) -> N
     ]
     with pytest.raises(InputRefused, match=r"^job 1101: payload: .*set is not JSON"):
         client.enqueue_many([*pairs[:1_100], ("a", {1, 2}), ("a", 1)])
-    assert (await shared.engine.counts()).enqueued_total == 1_200
+    assert (await shared.engine.queue.counts()).enqueued_total == 1_200
     assert client.enqueue_many([("b", 1), ("b", 2)])[0] > made[-1]
 
 
@@ -95,7 +95,7 @@ async def test_a_target_arrives_whichever_way_it_goes(shared: Rig, client: Clien
         with pytest.raises(psycopg.DataError, match="target: wanted a text of 1 to 200"):
             shared.raw("select musterd.enqueue('a', target => '')")
         assert shared.raw("select count(*) from jobs where target = 'u'") == [(2,)]
-    assert (await shared.engine.counts()).by_state[JobState.QUEUED] >= len(made)
+    assert (await shared.engine.queue.counts()).by_state[JobState.QUEUED] >= len(made)
 
 
 async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
@@ -201,7 +201,7 @@ async def test_a_job_in_the_callers_transaction(server: PostgresRig) -> None:
         kept = client.enqueue("c", connection=connection)
         connection.commit()
         assert client.job(kept)["kind"] == "c"
-    assert (await server.engine.counts()).enqueued_total == 1
+    assert (await server.engine.queue.counts()).enqueued_total == 1
 
 
 async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:
@@ -217,7 +217,7 @@ async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:
                 client.job(one)
     finally:
         server.raw("drop role app")
-    assert (await server.engine.counts()).by_state[JobState.QUEUED] == 1
+    assert (await server.engine.queue.counts()).by_state[JobState.QUEUED] == 1
 
 
 def test_a_store_that_is_away_is_said_to_be_away() -> None:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from musterd.store.job import Action, AttemptOutcome, JobRecord, JobState, NewJob
-from musterd.store.lifecycle import EFFECTS, LEASED, TRANSITIONS
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.lifecycle import EFFECTS, LEASED, TRANSITIONS, Action, AttemptOutcome, JobState
 from tests.contract.rigs import Rig, ending, ids, put, settle, state_of, take, take_one
 from tests.contract.test_laws import bring_to
 
@@ -13,13 +13,13 @@ ERROR = '{"type": "Boom", "message": "it broke"}'
 
 
 async def look(rig: Rig, job_id: int) -> JobRecord:
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     return record
 
 
 async def counted(rig: Rig) -> dict[JobState, int]:
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     return {state: number for state, number in counts.by_state.items() if number}
 
 
@@ -37,7 +37,7 @@ async def test_an_action_does_what_the_table_says(
     if state is JobState.PENDING:
         rig.raw(f"delete from job_rows where id = {job_id - 1}")
     effect = EFFECTS.get((action, state))
-    done = await rig.engine.control(action, job_id)
+    done = await rig.engine.control.apply(action, job_id)
     assert (done.found, done.allowed) == (True, effect is not None)
     assert done.requested is (effect is not None and state in LEASED)
     assert done.state_before is state
@@ -52,16 +52,16 @@ async def test_an_action_does_what_the_table_says(
 @pytest.mark.parametrize("action", Action)
 @pytest.mark.parametrize("job_id", [1, 0, -1, 2**63 - 1])
 async def test_a_job_that_is_not_there_is_not_found(rig: Rig, action: Action, job_id: int) -> None:
-    done = await rig.engine.control(action, job_id)
+    done = await rig.engine.control.apply(action, job_id)
     assert (done.found, done.allowed, done.state_before) == (False, False, None)
 
 
 async def test_a_held_job_waits_for_its_release(rig: Rig) -> None:
-    (job_id,) = await rig.engine.enqueue([NewJob("a", hold=True)])
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("a", hold=True)])
     assert await state_of(rig.engine, job_id) is JobState.PENDING
     assert await take(rig.engine) == []
     created = (await look(rig, job_id)).created_at
-    await rig.engine.control(Action.RELEASE, job_id)
+    await rig.engine.control.apply(Action.RELEASE, job_id)
     assert (await look(rig, job_id)).run_at == created
     assert ids(await take(rig.engine)) == [job_id]
     assert (await counted(rig)) == {JobState.RUNNING: 1}
@@ -69,14 +69,14 @@ async def test_a_held_job_waits_for_its_release(rig: Rig) -> None:
 
 @pytest.mark.parametrize("own_budget", [None, 3])
 async def test_a_resumed_job_has_its_whole_budget_again(rig: Rig, own_budget: int | None) -> None:
-    (job_id,) = await rig.engine.enqueue([NewJob("a", max_attempts=own_budget)])
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("a", max_attempts=own_budget)])
     for state in (JobState.QUEUED, JobState.QUEUED, JobState.FAILED):
         claim = await take_one(rig.engine)
         await settle(rig.engine, ending(claim, state, error=ERROR, log=f"log {claim.attempt}"))
     before = await look(rig, job_id)
-    await rig.engine.control(Action.CLEAR, job_id)
+    await rig.engine.control.apply(Action.CLEAR, job_id)
     rig.pass_time(100)
-    await rig.engine.control(Action.RESUME, job_id)
+    await rig.engine.control.apply(Action.RESUME, job_id)
     record = await look(rig, job_id)
     assert record.run_at > before.run_at
     assert (record.attempt, record.forgiven, record.cleared_at) == (3, 3, None)
@@ -96,7 +96,7 @@ async def test_a_cancel_does_not_lengthen_the_attempt_that_was_paused(rig: Rig) 
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim, JobState.PAUSED, error=ERROR))
     (paused,) = (await look(rig, claim.id)).attempts
-    await rig.engine.control(Action.CANCEL, claim.id)
+    await rig.engine.control.apply(Action.CANCEL, claim.id)
     record = await look(rig, claim.id)
     assert record.attempts == (paused,)
     assert json.loads(paused.error or "") == json.loads(ERROR)
@@ -108,10 +108,10 @@ async def test_a_cancel_does_not_lengthen_the_attempt_that_was_paused(rig: Rig) 
 
 async def test_a_paused_job_is_claimed_by_nobody_until_it_is_resumed(rig: Rig) -> None:
     first, second = await put(rig.engine, 0, 0)
-    await rig.engine.control(Action.PAUSE, first)
+    await rig.engine.control.apply(Action.PAUSE, first)
     assert (await look(rig, first)).reason == "Job was interrupted by user"
     assert ids(await take(rig.engine, workers=2)) == [second]
-    await rig.engine.control(Action.RESUME, first)
+    await rig.engine.control.apply(Action.RESUME, first)
     assert (await look(rig, first)).reason is None
     (claim,) = await take(rig.engine, workers=2)
     assert (claim.id, claim.attempt, claim.forgiven) == (first, 1, 0)
@@ -119,7 +119,7 @@ async def test_a_paused_job_is_claimed_by_nobody_until_it_is_resumed(rig: Rig) -
 
 async def test_clearing_twice_keeps_the_first_time(rig: Rig) -> None:
     job_id = await bring_to(rig, JobState.FAILED)
-    await rig.engine.control(Action.CLEAR, job_id)
+    await rig.engine.control.apply(Action.CLEAR, job_id)
     before = (await look(rig, job_id)).cleared_at
-    assert (await rig.engine.control(Action.CLEAR, job_id)).allowed
+    assert (await rig.engine.control.apply(Action.CLEAR, job_id)).allowed
     assert (await look(rig, job_id)).cleared_at == before

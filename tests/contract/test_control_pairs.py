@@ -16,18 +16,10 @@ import pytest
 import trio
 from psycopg.conninfo import make_conninfo
 
-from musterd.store.engine import Engine, ReapRequest
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
-    Claim,
-    ClaimRequest,
-    Hold,
-    JobRecord,
-    JobState,
-    NewJob,
-    ReapRule,
-)
+from musterd.store.engine import Engine
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.leases import Claim, ClaimRequest, Hold, ReapRequest, ReapRule
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
     LEASE_SECONDS,
     LOCAL,
@@ -63,12 +55,12 @@ async def _claim(engine: Engine, job: Job) -> bool:
 
 async def _taken(engine: Engine, lease_seconds: float, ahead: int = 0) -> list[Claim]:
     request = ClaimRequest(uuid4(), "n", () if ahead else (1,), ahead, lease_seconds)
-    return (await engine.exchange([], request, LOCAL)).claims
+    return (await engine.leases.exchange([], request, LOCAL)).claims
 
 
 async def _start(engine: Engine, job: Job) -> bool:
     hold = Hold(job.id, job.claims[0].token, 1, LOCAL - 1)
-    return job.id in (await engine.renew([hold], LEASE_SECONDS, LOCAL)).kept
+    return job.id in (await engine.leases.renew([hold], LEASE_SECONDS, LOCAL)).kept
 
 
 def _settles(state: JobState, outcome: AttemptOutcome, *, forgive: bool = False) -> Happening:
@@ -80,12 +72,12 @@ def _settles(state: JobState, outcome: AttemptOutcome, *, forgive: bool = False)
 
 
 async def _reap(engine: Engine, job: Job) -> bool:
-    return job.id in [one.id for one in await engine.reap(REQUEUE)]
+    return job.id in [one.id for one in await engine.leases.reap(REQUEUE)]
 
 
 def _acts(action: Action) -> Happening:
     async def happen(engine: Engine, job: Job) -> bool:
-        return (await engine.control(action, job.id)).allowed
+        return (await engine.control.apply(action, job.id)).allowed
 
     return happen
 
@@ -112,7 +104,7 @@ PASSING_BY = {"claim", "reap"}  # these never wait for a job that somebody else 
 
 async def make(engine: Engine, where: str) -> Job:
     """A job that stands there."""
-    (job_id,) = await engine.enqueue([NewJob("a", hold=where == P)])
+    (job_id,) = await engine.jobs.enqueue([NewJob("a", hold=where == P)])
     if where == P:
         return Job(job_id, [Claim(job_id, "a", "{}", 1, None, 0, 0.0, 1, uuid4())])
     lease_seconds = 0.0 if where == X else LEASE_SECONDS
@@ -134,7 +126,7 @@ class Stand(NamedTuple):
 
 
 async def look(engine: Engine, job: Job) -> JobRecord:
-    record = await engine.job(job.id)
+    record = await engine.jobs.get(job.id)
     assert record is not None
     return record
 
@@ -189,7 +181,7 @@ def check_end(pair: Pair, done: tuple[bool, bool], record: JobRecord) -> None:
 
 
 async def check_counts(rig: Rig) -> None:
-    counted = (await rig.engine.counts()).by_state
+    counted = (await rig.engine.queue.counts()).by_state
     there = dict(rig.raw("select state, count(*) from job_rows group by state"))
     assert {state.value: number for state, number in counted.items() if number} == there
 

@@ -151,8 +151,8 @@ async def test_giving_up_wakes_those_who_wait(postgres_rig: PostgresRig) -> None
     another = rig.another()
     async with closing_engine(another):
         await another.open()
-        await another.wait_for_hint()  # what may have been missed before
+        await another.queue.wait_for_hint()  # what may have been missed before
         with trio.fail_after(5):
             await rig.engine.duties.release([DutyReport(BOTH[0], me.term)])
-            while not (await another.wait_for_hint()).duties:
+            while not (await another.queue.wait_for_hint()).duties:
                 pass

@@ -6,16 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
-    Claim,
-    ClaimRequest,
-    Hold,
-    JobState,
-    NewJob,
-    ProgressNote,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, ClaimRequest, Hold, ProgressNote
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState
 from tests.contract.asking import put_one
 from tests.contract.event_tools import everything, since, told, types_told
@@ -35,7 +28,7 @@ async def test_the_way_of_a_job(rig: Rig) -> None:
     assert (succeeded.type, succeeded.data) == ("job.succeeded", {"attempt": 1})
     for event in (enqueued, started, succeeded):
         assert (event.job_id, event.kind, event.target) == (job_id, "report", "shelf")
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert abs((enqueued.at - record.created_at).total_seconds()) < 5
     assert enqueued.at.tzinfo is not None
@@ -48,21 +41,21 @@ async def claim_of_target(rig: Rig) -> Claim:
 
 async def test_a_job_that_is_held_says_so_and_is_released(rig: Rig) -> None:
     job_id = await put_one(rig.engine, hold=True)
-    await rig.engine.control(Action.RELEASE, job_id)
+    await rig.engine.control.apply(Action.RELEASE, job_id)
     assert await told(rig.engine, job_id) == [("enqueued", {"state": "pending"}), ("released", {})]
 
 
 async def test_one_call_may_make_held_jobs_and_others(rig: Rig) -> None:
     jobs = [NewJob("a", hold=number % 2 == 0, target=f"t{number}") for number in range(6)]
-    made = await rig.engine.enqueue(jobs)
+    made = await rig.engine.jobs.enqueue(jobs)
     found = {event.job_id: event for event in await everything(rig.engine)}
     assert [found[one].data.get("state") for one in made] == ["pending", None] * 3
     assert [found[one].target for one in made] == [job.target for job in jobs]
 
 
 async def test_a_key_that_is_held_makes_no_job_and_tells_nothing(rig: Rig) -> None:
-    first = await rig.engine.enqueue_keyed([NewJob("a", dedup_key="k"), NewJob("b")])
-    await rig.engine.enqueue_keyed([NewJob("a", dedup_key="k")])
+    first = await rig.engine.jobs.enqueue_keyed([NewJob("a", dedup_key="k"), NewJob("b")])
+    await rig.engine.jobs.enqueue_keyed([NewJob("a", dedup_key="k")])
     assert [event.job_id for event in await everything(rig.engine)] == [one.id for one in first]
 
 
@@ -70,13 +63,13 @@ async def test_a_start_is_told_once_by_the_renewal_that_writes_it(rig: Rig) -> N
     job_id = await put_one(rig.engine)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
     hold = hold_of(claim, worker=None, started=None)
-    await rig.engine.renew([hold], 30, LOCAL)
+    await rig.engine.leases.renew([hold], 30, LOCAL)
     assert await since(rig.engine, job_id, 1) == [
         ("assigned", {"attempt": 1, "node": "north", "worker": None})
     ]
     started = hold_of(claim, worker=4, started=LOCAL - 2)
     for _ in range(3):  # the first reply may have been lost
-        await rig.engine.renew([started], 30, LOCAL)
+        await rig.engine.leases.renew([started], 30, LOCAL)
     await settle(rig.engine, ending(claim))
     assert await since(rig.engine, job_id, 2) == [
         ("started", {"attempt": 1, "node": "north", "worker": 4}),
@@ -136,7 +129,7 @@ async def test_a_retry_is_told_with_its_error_and_its_time(rig: Rig) -> None:
     job_id = await put_one(rig.engine)
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim, JobState.QUEUED, delay_seconds=90, error=ERROR))
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     ((type_, data),) = await since(rig.engine, job_id, 2)
     run_at = record.run_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -152,7 +145,7 @@ async def test_what_is_settled_and_claimed_in_one_visit_is_told_in_order(rig: Ri
     job_id = await put_one(rig.engine)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
     end = ending(claim, JobState.QUEUED, delay_seconds=0, error=ERROR)
-    await rig.engine.exchange([end], ClaimRequest(uuid4(), "north", (1,), 0, 30), LOCAL)
+    await rig.engine.leases.exchange([end], ClaimRequest(uuid4(), "north", (1,), 0, 30), LOCAL)
     assert await types_told(rig.engine, job_id) == [
         "enqueued", "assigned", "started", "retrying", "started",
     ]  # fmt: skip
@@ -164,11 +157,11 @@ async def test_a_request_is_told_when_it_has_been_obeyed_and_once(
 ) -> None:
     job_id = await put_one(rig.engine)
     claim = await take_one(rig.engine)
-    await rig.engine.control(request_, job_id)
-    await rig.engine.control(request_, job_id)
+    await rig.engine.control.apply(request_, job_id)
+    await rig.engine.control.apply(request_, job_id)
     assert len(await told(rig.engine, job_id)) == 2
     await settle(rig.engine, ending(claim, JobState.QUEUED, error=ERROR))
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert await since(rig.engine, job_id, 2) == [
         (record.state.value, {"attempt": 1, "reason": record.reason})
@@ -183,7 +176,7 @@ async def test_progress_is_told_as_people_read_it(rig: Rig) -> None:
     in_phase = ProgressNote(job_id, claim.token, 41.25, None, None, "load", 82.5)
     stale = plain._replace(token=type(claim.token)(int=7))
     for note in (plain, spent, stale, in_phase):
-        await rig.engine.note_progress([note])
+        await rig.engine.leases.note_progress([note])
     assert await since(rig.engine, job_id, 2) == [
         ("progress", {"overall": 13, "phase": None, "progress": 12.5, "note": "on its way"}),
         ("progress", {"overall": 41, "phase": "load", "progress": 82.5, "note": None}),
@@ -196,7 +189,7 @@ async def test_how_far_an_attempt_came_is_written_and_told_before_its_end(rig: R
     await settle(
         rig.engine, ending(claim, JobState.FAILED, error=ERROR, percent=62.5, note="nearly")
     )
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (record.progress, record.progress_note) == (62.5, "nearly")
     assert await since(rig.engine, job_id, 2) == [
@@ -231,13 +224,13 @@ async def test_long_words_are_told_in_short_and_kept_whole(rig: Rig) -> None:
     assert failed["error"] == {"type": "Boom", "message": "é" * 1000}
     ((_, paused),) = await since(rig.engine, pausing, 2)
     assert paused["reason"] == "é" * 1000
-    record = await rig.engine.job(failing)
+    record = await rig.engine.jobs.get(failing)
     assert record is not None
     assert len(record.error or "") > 5000
 
 
 async def test_the_view_for_people_shows_what_readers_get(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("a", hold=number == 1) for number in range(3)])
+    await rig.engine.jobs.enqueue([NewJob("a", hold=number == 1) for number in range(3)])
     claims = await take(rig.engine, workers=1, ahead=1)
     await settle(rig.engine, *[ending(one, JobState.FAILED, error=ERROR) for one in claims])
     read = await everything(rig.engine)

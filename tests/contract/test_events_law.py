@@ -5,8 +5,7 @@ import random
 import attrs
 
 from musterd.store.events import Event
-from musterd.store.job import JobState
-from musterd.store.lifecycle import INITIAL, may_follow
+from musterd.store.lifecycle import INITIAL, JobState, may_follow
 from tests.contract import target_tools as tools
 from tests.contract.event_tools import follow, ordered, state_told
 from tests.contract.rigs import Rig

@@ -3,7 +3,8 @@
 import pytest
 
 from musterd.store.events import PAGE_EVENTS_MAX, READ_AT_ONCE, EventBounds, EventFilter, NewEvent
-from musterd.store.job import Action, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action
 from tests.contract.event_tools import everything, follow, ordered
 from tests.contract.rigs import Rig, put, take
 
@@ -20,13 +21,13 @@ async def test_an_empty_log(rig: Rig) -> None:
 
 
 async def test_what_nodes_tell(rig: Rig) -> None:
-    await rig.engine.events.tell(
+    await rig.engine.events.record(
         [
             NewEvent("node.started", {"node": 'n"1', "version": "ü"}),
             NewEvent("worker.hired", {"node": "n", "worker": 3}),
         ]
     )
-    await rig.engine.events.tell([])
+    await rig.engine.events.record([])
     found = await everything(rig.engine)
     assert [(one.id, one.type, one.job_id, one.kind, one.target) for one in found] == [
         (1, "node.started", None, None, None),
@@ -39,7 +40,7 @@ async def test_what_nodes_tell(rig: Rig) -> None:
 
 
 async def test_many_jobs_of_one_statement_are_read_in_bounded_pages(rig: Rig) -> None:
-    made = await rig.engine.enqueue([NewJob("a")] * 10_000)
+    made = await rig.engine.jobs.enqueue([NewJob("a")] * 10_000)
     assert await ordered(rig.engine) == 10_000
     seen: list[int | None] = []
     position, pages = 0, 0
@@ -55,7 +56,7 @@ async def test_many_jobs_of_one_statement_are_read_in_bounded_pages(rig: Rig) ->
 
 
 async def test_a_page_has_so_many_rows_at_most(rig: Rig) -> None:
-    await rig.engine.events.tell([NewEvent("worker.hired", {"worker": 1})] * (READ_AT_ONCE + 5))
+    await rig.engine.events.record([NewEvent("worker.hired", {"worker": 1})] * (READ_AT_ONCE + 5))
     await ordered(rig.engine)
     first = await rig.engine.events.read(0)
     assert (len(first.events), first.position, first.more) == (READ_AT_ONCE, READ_AT_ONCE, True)
@@ -67,7 +68,7 @@ async def test_a_page_has_so_many_rows_at_most(rig: Rig) -> None:
 
 
 async def test_a_reader_may_begin_in_the_middle_of_a_row(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("a")] * 7)
+    await rig.engine.jobs.enqueue([NewJob("a")] * 7)
     await take(rig.engine, workers=7)
     whole = await everything(rig.engine)
     assert len(whole) == 14
@@ -86,10 +87,10 @@ async def test_a_position_that_is_not_yet_there_waits(rig: Rig) -> None:
 
 async def test_readers_get_what_they_want(rig: Rig) -> None:
     jobs = [NewJob("a", target="t"), NewJob("b"), NewJob("b", target="u", hold=True)]
-    first, second, third = await rig.engine.enqueue(jobs)
-    await rig.engine.control(Action.CANCEL, second)
-    await rig.engine.control(Action.RELEASE, third)
-    await rig.engine.events.tell([NewEvent("node.started", {"node": "n"})])
+    first, second, third = await rig.engine.jobs.enqueue(jobs)
+    await rig.engine.control.apply(Action.CANCEL, second)
+    await rig.engine.control.apply(Action.RELEASE, third)
+    await rig.engine.events.record([NewEvent("node.started", {"node": "n"})])
 
     async def wanted(**which: object) -> list[tuple[str, int | None]]:
         found = await everything(rig.engine, EventFilter(**which))  # type: ignore[arg-type]  # named below

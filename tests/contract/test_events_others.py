@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from musterd.store.job import Action, JobState
-from musterd.store.lifecycle import EFFECTS, LEASED
-from musterd.store.selection import Selection
+from musterd.store.control import Selection
+from musterd.store.lifecycle import EFFECTS, LEASED, Action, JobState
 from tests.contract.asking import put_one
 from tests.contract.event_tools import since, told
 from tests.contract.rigs import Rig, ending, settle, take, take_one
@@ -35,7 +34,7 @@ async def test_a_lost_lease_is_told(
     await take(rig.engine, workers=2)
     await take(rig.engine, workers=2)
     await reap_all(rig, by(on_lost))
-    assert await rig.engine.reap(by(on_lost)) == []
+    assert await rig.engine.leases.reap(by(on_lost)) == []
     for job_id in (plain, with_target):
         ((found, given),) = await since(rig.engine, job_id, 2)
         error = given.pop("error", {"type": "lease_lost"})
@@ -46,7 +45,7 @@ async def test_a_lost_lease_is_told(
 async def test_a_lost_lease_does_what_was_asked_and_tells_that(rig: Rig, request_: Action) -> None:
     job_id = await put_one(rig.engine)
     await take_one(rig.engine)
-    await rig.engine.control(request_, job_id)
+    await rig.engine.control.apply(request_, job_id)
     state = (await reap_all(rig, by("requeue")))[job_id]
     ((type_, data),) = await since(rig.engine, job_id, 2)
     assert (type_, data["attempt"]) == (state.value, 1)
@@ -68,9 +67,9 @@ async def test_an_action_is_told_if_it_was_done(rig: Rig, action: Action, many: 
         job_id = await bring_to(rig, state)
         seen = len(await told(rig.engine, job_id))
         if many:
-            await rig.engine.control_many(action, [job_id], Selection(states=(state,)))
+            await rig.engine.control.apply_many(action, [job_id], Selection(states=(state,)))
         else:
-            await rig.engine.control(action, job_id)
+            await rig.engine.control.apply(action, job_id)
         found = await since(rig.engine, job_id, seen)
         effect = EFFECTS.get((action, state))
         if effect is None or state in LEASED:
@@ -87,8 +86,8 @@ async def test_to_clear_twice_is_told_once_and_again_after_a_resume(rig: Rig) ->
     job_id = await bring_to(rig, JobState.FAILED)
     seen = len(await told(rig.engine, job_id))
     for action in (Action.CLEAR, Action.CLEAR, Action.RESUME):
-        await rig.engine.control(action, job_id)
+        await rig.engine.control.apply(action, job_id)
     await settle(rig.engine, ending(await take_one(rig.engine), JobState.FAILED, error=ERROR))
-    await rig.engine.control(Action.CLEAR, job_id)
+    await rig.engine.control.apply(Action.CLEAR, job_id)
     types = [type_ for type_, _ in await since(rig.engine, job_id, seen)]
     assert types == ["cleared", "resumed", "started", "failed", "cleared"]

@@ -7,7 +7,7 @@ import attrs
 import trio
 
 from musterd.store.engine import Engine
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from tests.contract.rigs import Rig, closing_engine
 
 SECONDS = 5  # far more than a hint takes
@@ -24,7 +24,7 @@ class Listener:
 
     async def listen(self) -> None:
         while True:
-            await self.engine.wait_for_hint()
+            await self.engine.queue.wait_for_hint()
             self.heard += 1
             self.bell.set()
             self.bell = trio.Event()
@@ -51,7 +51,7 @@ async def listening(engine: Engine) -> AsyncGenerator[Listener]:
 async def enqueue_and_hear(listener: Listener, engine: Engine) -> None:
     async with trio.open_nursery() as nursery:
         bell = listener.bell
-        nursery.start_soon(engine.enqueue, [NewJob("a")])
+        nursery.start_soon(engine.jobs.enqueue, [NewJob("a")])
         with trio.fail_after(SECONDS):
             await bell.wait()
     await listener.quiet()
@@ -73,16 +73,16 @@ async def test_an_enqueue_wakes_the_daemon_of_another_engine(shared: Rig) -> Non
 async def test_nobody_is_woken_without_a_cause(rig: Rig) -> None:
     async with listening(rig.engine) as listener:
         before = listener.heard
-        await rig.engine.counts()
+        await rig.engine.queue.counts()
         await trio.sleep(QUIET_SECONDS)
         assert listener.heard == before
 
 
 async def test_a_resumed_queue_wakes_the_daemon(rig: Rig) -> None:
-    await rig.engine.pause_queue("anna")
+    await rig.engine.queue.pause("anna")
     async with listening(rig.engine) as listener:
         bell = listener.bell
-        await rig.engine.resume_queue()
+        await rig.engine.queue.resume()
         with trio.fail_after(SECONDS):
             await bell.wait()
 
@@ -90,7 +90,7 @@ async def test_a_resumed_queue_wakes_the_daemon(rig: Rig) -> None:
 async def test_hints_that_nobody_waits_for_do_no_harm(shared: Rig) -> None:
     await shared.engine.start_node("north")
     for _ in range(50):
-        await shared.engine.enqueue([NewJob("a")])
+        await shared.engine.jobs.enqueue([NewJob("a")])
     with trio.fail_after(SECONDS):
-        await shared.engine.wait_for_hint()
-    assert (await shared.engine.counts()).enqueued_total == 50
+        await shared.engine.queue.wait_for_hint()
+    assert (await shared.engine.queue.counts()).enqueued_total == 50

@@ -10,9 +10,11 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.engine import Engine, ReapRequest
+from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import Hold, JobState, NewJob, ReapRule
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Hold, ReapRequest, ReapRule
+from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.rigs import (
     LOCAL,
@@ -35,7 +37,7 @@ REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
 
 
 async def test_two_engines_never_claim_the_same_job(shared: Rig) -> None:
-    made = await shared.engine.enqueue([NewJob("a")] * 300)
+    made = await shared.engine.jobs.enqueue([NewJob("a")] * 300)
     taken: list[int] = []
 
     async def work(engine: Engine) -> None:
@@ -49,7 +51,7 @@ async def test_two_engines_never_claim_the_same_job(shared: Rig) -> None:
             for engine in (shared.engine, other, shared.engine, other):
                 nursery.start_soon(work, engine)
     assert sorted(taken) == made
-    assert (await shared.engine.counts()).by_state[JobState.SUCCEEDED] == 300
+    assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 300
 
 
 async def test_two_reapers_end_each_lease_once(shared: Rig) -> None:
@@ -59,7 +61,7 @@ async def test_two_reapers_end_each_lease_once(shared: Rig) -> None:
     reaped: list[int] = []
 
     async def reap(engine: Engine) -> None:
-        while ended := await engine.reap(ReapRequest({}, ReapRule("fail", 9), 7)):
+        while ended := await engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 7)):
             reaped.extend(one.id for one in ended)
 
     async with closing_engine(shared.another()) as other:
@@ -96,8 +98,8 @@ class TestPostgresRowLocks:
         await take(locks.engine, workers=2)
         locks.pass_time(60)
         async with row_locked(locks, first):
-            assert [one.id for one in await locks.engine.reap(REQUEUE)] == [second]
-        assert [one.id for one in await locks.engine.reap(REQUEUE)] == [first]
+            assert [one.id for one in await locks.engine.leases.reap(REQUEUE)] == [second]
+        assert [one.id for one in await locks.engine.leases.reap(REQUEUE)] == [first]
 
     async def test_a_settlement_gives_up_on_a_locked_job_and_can_be_made_again(
         self, locks: PostgresRig
@@ -120,8 +122,8 @@ class TestPostgresRowLocks:
         hold = Hold(claim.id, claim.token, None, None)
         async with row_locked(locks, claim.id):
             with pytest.raises(StoreUnavailable):
-                await locks.engine.renew([hold], 30, LOCAL)
-        assert (await locks.engine.renew([hold], 30, LOCAL)).kept == {claim.id}
+                await locks.engine.leases.renew([hold], 30, LOCAL)
+        assert (await locks.engine.leases.renew([hold], 30, LOCAL)).kept == {claim.id}
 
 
 class TestSqliteWriteLock:
@@ -142,8 +144,8 @@ class TestSqliteWriteLock:
             lambda: put(engine, 0),
             lambda: take(engine),
             lambda: settle(engine, ending(claim)),
-            lambda: engine.renew([Hold(claim.id, claim.token, None, None)], 30, LOCAL),
-            lambda: engine.reap(REQUEUE),
+            lambda: engine.leases.renew([Hold(claim.id, claim.token, None, None)], 30, LOCAL),
+            lambda: engine.leases.reap(REQUEUE),
         ]
         with closing(sqlite3.connect(impatient.path, isolation_level=None)) as other:
             other.execute("begin immediate")
@@ -151,7 +153,7 @@ class TestSqliteWriteLock:
                 with pytest.raises(StoreUnavailable) as refused:
                     await write()
                 assert refused.value.trouble == "timeout"
-            assert (await engine.counts()).enqueued_total == 2
+            assert (await engine.queue.counts()).enqueued_total == 2
             other.execute("rollback")
         assert (await settle(engine, ending(claim))).rejected == frozenset()
 

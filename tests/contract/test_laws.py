@@ -5,8 +5,7 @@ import sqlite3
 import psycopg
 import pytest
 
-from musterd.store.job import JobState
-from musterd.store.lifecycle import INITIAL, LEASED, TRANSITIONS
+from musterd.store.lifecycle import INITIAL, LEASED, TRANSITIONS, JobState
 from tests.contract.rigs import Rig, ending, put, settle, state_of, take, take_one
 
 REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError, psycopg.DataError)
@@ -102,7 +101,7 @@ async def test_a_bad_row_is_refused(rig: Rig, column: str, value: str) -> None:
     columns, values = ", ".join(row), ", ".join(row.values())
     with pytest.raises(REFUSALS):
         rig.raw(f"insert into job_rows ({columns}) select {values} from job_rows")
-    assert (await rig.engine.counts()).enqueued_total == 1
+    assert (await rig.engine.queue.counts()).enqueued_total == 1
 
 
 BAD_CHANGES = [

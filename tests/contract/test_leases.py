@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import pytest
 
-from musterd.store.engine import ReapRequest
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.job import Claim, Hold, JobState, Reaped, ReapRule
+from musterd.store.leases import Claim, Hold, Reaped, ReapRequest, ReapRule
+from musterd.store.lifecycle import JobState
 from tests.contract.rigs import LOCAL, Rig, ending, ids, put, settle, state_of, take, take_one
 
 REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
@@ -17,7 +17,7 @@ def hold(claim: Claim, worker: int | None = None, started_local: float | None = 
 
 
 async def lease_left(rig: Rig, job_id: int) -> float:
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.lease_expires_at is not None
     assert record.heartbeat_at is not None
@@ -29,13 +29,13 @@ async def test_a_renewal_extends_the_lease_from_now(rig: Rig) -> None:
     claim = await take_one(rig.engine)
     for _ in range(3):
         rig.pass_time(25)
-        assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
-        assert await rig.engine.reap(REQUEUE) == []
+        assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
+        assert await rig.engine.leases.reap(REQUEUE) == []
     assert await lease_left(rig, claim.id) == 30
 
 
 async def test_a_renewal_of_nothing_is_nothing(rig: Rig) -> None:
-    assert (await rig.engine.renew([], 30, LOCAL)).kept == frozenset()
+    assert (await rig.engine.leases.renew([], 30, LOCAL)).kept == frozenset()
 
 
 async def test_a_renewal_marks_what_has_started(rig: Rig) -> None:
@@ -43,8 +43,8 @@ async def test_a_renewal_marks_what_has_started(rig: Rig) -> None:
     started, waiting = await take(rig.engine, workers=0, ahead=2)
     rig.pass_time(10)
     held = [hold(started, 7, LOCAL - 4), hold(waiting)]
-    assert (await rig.engine.renew(held, 30, LOCAL)).kept == {started.id, waiting.id}
-    record = await rig.engine.job(started.id)
+    assert (await rig.engine.leases.renew(held, 30, LOCAL)).kept == {started.id, waiting.id}
+    record = await rig.engine.jobs.get(started.id)
     assert record is not None
     assert record.started_at is not None
     assert record.heartbeat_at is not None
@@ -56,9 +56,9 @@ async def test_a_renewal_marks_what_has_started(rig: Rig) -> None:
 async def test_a_later_renewal_leaves_start_and_worker_alone(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
-    before = await rig.engine.job(claim.id)
-    await rig.engine.renew([hold(claim, None, LOCAL - 500)], 30, LOCAL)
-    after = await rig.engine.job(claim.id)
+    before = await rig.engine.jobs.get(claim.id)
+    await rig.engine.leases.renew([hold(claim, None, LOCAL - 500)], 30, LOCAL)
+    after = await rig.engine.jobs.get(claim.id)
     assert before is not None
     assert after is not None
     assert (after.started_at, after.worker) == (before.started_at, before.worker)
@@ -68,8 +68,8 @@ async def test_a_lease_that_ran_out_but_was_not_reaped_is_still_held(rig: Rig) -
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     rig.pass_time(500)
-    assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
-    assert await rig.engine.reap(REQUEUE) == []
+    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
+    assert await rig.engine.leases.reap(REQUEUE) == []
 
 
 async def test_a_renewal_loses_exactly_what_is_no_longer_held(rig: Rig) -> None:
@@ -84,27 +84,27 @@ async def test_a_renewal_loses_exactly_what_is_no_longer_held(rig: Rig) -> None:
     )
     await take_one(rig.engine)
     rig.pass_time(20)
-    await rig.engine.renew([hold(claim) for claim in claims[3:]], 30, LOCAL)
+    await rig.engine.leases.renew([hold(claim) for claim in claims[3:]], 30, LOCAL)
     rig.pass_time(15)
     # Of those not renewed only `reaped` was still leased; the new claim has its own token and time.
-    assert reaped.id in {one.id for one in await rig.engine.reap(REQUEUE)}
+    assert reaped.id in {one.id for one in await rig.engine.leases.reap(REQUEUE)}
     held = [hold(claim) for claim in claims if claim is not stranger]
     held += [hold(stranger._replace(token=uuid4())), hold(kept._replace(id=999_999))]
-    assert (await rig.engine.renew(held, 30, LOCAL)).kept == {kept.id}
+    assert (await rig.engine.leases.renew(held, 30, LOCAL)).kept == {kept.id}
 
 
 async def test_a_write_after_the_reap_is_fenced(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     rig.pass_time(31)
-    assert ids_of_reaped(await rig.engine.reap(REQUEUE)) == [claim.id]
+    assert ids_of_reaped(await rig.engine.leases.reap(REQUEUE)) == [claim.id]
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
-    assert await rig.engine.settled_already([ending(claim)]) == frozenset()
-    assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
+    assert await rig.engine.leases.settled_already([ending(claim)]) == frozenset()
+    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
     again = await take_one(rig.engine)
     assert (again.id, again.attempt) == (claim.id, 2)
     assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
-    assert (await rig.engine.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
+    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
     assert await state_of(rig.engine, claim.id) is JobState.RUNNING
 
 
@@ -122,8 +122,8 @@ async def test_starting_again_takes_no_lease_from_a_living_daemon(shared: Rig) -
     await put(shared.engine, 0)
     claim = await take_one(shared.engine)
     assert await shared.engine.start_node("north") == 0
-    assert await shared.engine.reap(REQUEUE) == []
-    assert (await shared.engine.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
+    assert await shared.engine.leases.reap(REQUEUE) == []
+    assert (await shared.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
 
 
 class TestOneDaemonAFile:
@@ -140,7 +140,7 @@ class TestOneDaemonAFile:
         await shared.engine.close()
         await shared.engine.open()
         assert await shared.engine.start_node("new") == 2
-        assert ids_of_reaped(await shared.engine.reap(REQUEUE)) == [running.id, assigned.id]
+        assert ids_of_reaped(await shared.engine.leases.reap(REQUEUE)) == [running.id, assigned.id]
         claims = await take(shared.engine, workers=3, node="new")
         assert ids(claims) == [running.id, assigned.id, running.id + 2]
         assert [claim.attempt for claim in claims] == [2, 2, 1]
@@ -155,7 +155,7 @@ class TestOneDaemonAFile:
             await shared.engine.close()
             await shared.engine.open()
             await shared.engine.start_node("north")
-            await shared.engine.reap(rules)
+            await shared.engine.leases.reap(rules)
         assert await state_of(shared.engine, job_id) is JobState.FAILED
 
     async def test_a_second_daemon_is_refused_and_told_who_runs(self, shared: Rig) -> None:
@@ -166,8 +166,8 @@ class TestOneDaemonAFile:
         await second.open()
         with pytest.raises(StoreMisconfigured, match=r"process \d+\) runs on this file"):
             await second.start_node("south")
-        assert await second.job(claim.id) is not None
-        assert await shared.engine.reap(REQUEUE) == []
+        assert await second.jobs.get(claim.id) is not None
+        assert await shared.engine.leases.reap(REQUEUE) == []
         await shared.engine.close()
         assert await second.start_node("south") == 1
         await second.close()

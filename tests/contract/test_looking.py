@@ -4,16 +4,10 @@ from random import Random
 
 import pytest
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    AttemptOutcome,
-    Counts,
-    JobFilter,
-    JobRecord,
-    JobState,
-    NewJob,
-    ReapRule,
-)
+from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.leases import ReapRequest, ReapRule
+from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.queue import Counts
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 
@@ -23,26 +17,26 @@ def ids(records: list[JobRecord]) -> list[int]:
 
 @pytest.mark.parametrize("job_id", [0, -1, 999_999, 2**63 - 1])
 async def test_an_unknown_job_is_none(rig: Rig, job_id: int) -> None:
-    assert await rig.engine.job(job_id) is None
+    assert await rig.engine.jobs.get(job_id) is None
 
 
 @pytest.mark.parametrize("job_id", [2**63, -(2**63) - 1, 10**40])
 async def test_a_number_that_can_be_no_id_is_an_unknown_job(rig: Rig, job_id: int) -> None:
-    assert await rig.engine.job(job_id) is None
+    assert await rig.engine.jobs.get(job_id) is None
 
 
 async def test_jobs_are_listed_newest_first_a_page_at_a_time(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 7)
-    assert await rig.engine.jobs(JobFilter(limit=0)) == []
-    first = await rig.engine.jobs(JobFilter(limit=4))
+    assert await rig.engine.jobs.find(JobFilter(limit=0)) == []
+    first = await rig.engine.jobs.find(JobFilter(limit=4))
     assert ids(first) == made[:2:-1]
-    second = await rig.engine.jobs(JobFilter(limit=4, before_id=first[-1].id))
+    second = await rig.engine.jobs.find(JobFilter(limit=4, before_id=first[-1].id))
     assert ids(second) == made[2::-1]
-    assert await rig.engine.jobs(JobFilter(before_id=second[-1].id)) == []
+    assert await rig.engine.jobs.find(JobFilter(before_id=second[-1].id)) == []
 
 
 async def test_jobs_are_listed_by_state_and_kind(rig: Rig) -> None:
-    a1, b1, a2, b2 = await rig.engine.enqueue([NewJob(kind) for kind in "abab"])
+    a1, b1, a2, b2 = await rig.engine.jobs.enqueue([NewJob(kind) for kind in "abab"])
     claims = await take(rig.engine, workers=2, ahead=1)
     await settle(rig.engine, ending(claims[0], JobState.FAILED), ending(claims[1]))
     in_states = {
@@ -55,13 +49,13 @@ async def test_jobs_are_listed_by_state_and_kind(rig: Rig) -> None:
         (): [b2, a2, b1, a1],
     }
     for states, wanted in in_states.items():
-        assert ids(await rig.engine.jobs(JobFilter(states=states))) == wanted
-    assert ids(await rig.engine.jobs(JobFilter(kind="a"))) == [a2, a1]
-    assert ids(await rig.engine.jobs(JobFilter(kind="a", states=(JobState.FAILED,)))) == [a1]
+        assert ids(await rig.engine.jobs.find(JobFilter(states=states))) == wanted
+    assert ids(await rig.engine.jobs.find(JobFilter(kind="a"))) == [a2, a1]
+    assert ids(await rig.engine.jobs.find(JobFilter(kind="a", states=(JobState.FAILED,)))) == [a1]
     assert ids(
-        await rig.engine.jobs(JobFilter(states=(JobState.FAILED, JobState.QUEUED), limit=1))
+        await rig.engine.jobs.find(JobFilter(states=(JobState.FAILED, JobState.QUEUED), limit=1))
     ) == [b2]
-    assert await rig.engine.jobs(JobFilter(kind="' or true --")) == []
+    assert await rig.engine.jobs.find(JobFilter(kind="' or true --")) == []
 
 
 async def test_a_listed_job_is_the_job_with_its_attempts(rig: Rig) -> None:
@@ -69,18 +63,18 @@ async def test_a_listed_job_is_the_job_with_its_attempts(rig: Rig) -> None:
     for claim in await take(rig.engine, workers=2):
         await settle(rig.engine, ending(claim, JobState.QUEUED))
     await take_one(rig.engine)
-    listed = await rig.engine.jobs(JobFilter())
-    assert listed == [await rig.engine.job(record.id) for record in listed]
+    listed = await rig.engine.jobs.find(JobFilter())
+    assert listed == [await rig.engine.jobs.get(record.id) for record in listed]
     assert [len(record.attempts) for record in listed] == [1, 2]
 
 
 async def test_the_depth_counts_what_is_due_up_to_a_limit(rig: Rig) -> None:
-    empty = await rig.engine.observe(10)
+    empty = await rig.engine.queue.observe(10)
     assert (empty.due, empty.oldest_due_seconds, empty.paused) == (0, 0, False)
     await put(rig.engine, 0, 5, 5, -5)
-    await rig.engine.enqueue([NewJob("a", delay_seconds=500, priority=9)] * 2)
-    assert (await rig.engine.observe(10)).due == 4
-    assert [(await rig.engine.observe(limit)).due for limit in (0, 1, 2, 3, 4, 5)] == [
+    await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=500, priority=9)] * 2)
+    assert (await rig.engine.queue.observe(10)).due == 4
+    assert [(await rig.engine.queue.observe(limit)).due for limit in (0, 1, 2, 3, 4, 5)] == [
         0,
         1,
         2,
@@ -89,42 +83,42 @@ async def test_the_depth_counts_what_is_due_up_to_a_limit(rig: Rig) -> None:
         4,
     ]
     rig.pass_time(120)
-    assert (await rig.engine.observe(10)).oldest_due_seconds == pytest.approx(120, abs=2)
+    assert (await rig.engine.queue.observe(10)).oldest_due_seconds == pytest.approx(120, abs=2)
     await take(rig.engine, workers=3)
-    assert (await rig.engine.observe(10)).due == 1
+    assert (await rig.engine.queue.observe(10)).due == 1
 
 
 async def test_the_next_due_time_is_that_of_the_first_job_that_waits(rig: Rig) -> None:
-    assert await rig.engine.next_due_seconds() is None
+    assert await rig.engine.queue.next_due_seconds() is None
     await put(rig.engine, 0)
-    assert await rig.engine.next_due_seconds() is None
+    assert await rig.engine.queue.next_due_seconds() is None
     delays = [(90, 0), (60, -3), (70, 8)]
-    await rig.engine.enqueue([NewJob("a", delay_seconds=d, priority=p) for d, p in delays])
-    assert await rig.engine.next_due_seconds() == pytest.approx(60, abs=2)
+    await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=d, priority=p) for d, p in delays])
+    assert await rig.engine.queue.next_due_seconds() == pytest.approx(60, abs=2)
     rig.pass_time(65)
-    assert await rig.engine.next_due_seconds() == pytest.approx(5, abs=2)
+    assert await rig.engine.queue.next_due_seconds() == pytest.approx(5, abs=2)
     rig.pass_time(60)
-    assert await rig.engine.next_due_seconds() is None
+    assert await rig.engine.queue.next_due_seconds() is None
 
 
 async def test_an_empty_store_counts_nothing(rig: Rig) -> None:
     nothing = dict.fromkeys(JobState, 0)
-    assert await rig.engine.counts() == Counts(nothing, 0, 0, 0.0, None, None)
+    assert await rig.engine.queue.counts() == Counts(nothing, 0, 0, 0.0, None, None)
 
 
 async def test_counts_tell_what_is_due_from_what_waits(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
-    await rig.engine.enqueue([NewJob("a", delay_seconds=99)] * 3)
+    await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=99)] * 3)
     rig.pass_time(10)
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     assert (counts.by_state[JobState.QUEUED], counts.due, counts.enqueued_total) == (5, 2, 5)
     assert counts.oldest_due_seconds == pytest.approx(10, abs=2)
 
 
 async def test_the_due_count_is_right_beyond_the_bound(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("a")] * 10_500)
-    await rig.engine.enqueue([NewJob("a", delay_seconds=999)] * 40)
-    assert (await rig.engine.counts()).due == 10_500
+    await rig.engine.jobs.enqueue([NewJob("a")] * 10_500)
+    await rig.engine.jobs.enqueue([NewJob("a", delay_seconds=999)] * 40)
+    assert (await rig.engine.queue.counts()).due == 10_500
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -133,7 +127,7 @@ async def test_counts_are_exact_after_any_history(rig: Rig, seed: int) -> None:
     enqueued = 0
     for _ in range(60):
         enqueued += await _some_step(rig, rng)
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     found = dict(rig.raw("select state, count(*) from job_rows group by state"))
     assert {state.value: n for state, n in counts.by_state.items() if n} == found
     assert counts.enqueued_total == enqueued
@@ -142,7 +136,7 @@ async def test_counts_are_exact_after_any_history(rig: Rig, seed: int) -> None:
 async def _some_step(rig: Rig, rng: Random) -> int:
     """One random operation; how many jobs it made."""
     made = rng.randint(0, 4)
-    await rig.engine.enqueue([NewJob("a", priority=rng.randint(0, 2)) for _ in range(made)])
+    await rig.engine.jobs.enqueue([NewJob("a", priority=rng.randint(0, 2)) for _ in range(made)])
     claims = await take(rig.engine, workers=rng.randint(0, 3), ahead=rng.randint(0, 3))
     ends = [JobState.SUCCEEDED, JobState.FAILED, JobState.PAUSED, JobState.CANCELED]
     for claim in claims:
@@ -154,5 +148,5 @@ async def _some_step(rig: Rig, rng: Random) -> int:
     if rng.random() < 0.2:
         rig.pass_time(40)
         rule = ReapRule(rng.choice(["requeue", "fail", "pause"]), rng.randint(1, 3))
-        await rig.engine.reap(ReapRequest({}, rule, 5))
+        await rig.engine.leases.reap(ReapRequest({}, rule, 5))
     return made

@@ -1,6 +1,6 @@
 """Phases whose beginning a store has lost: it was put back in time while they went on."""
 
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.phase_states import overall
 from musterd.store.phases import PhaseEnd, PhaseState
 from tests.contract.phase_tools import NAMES, begun, look, shown, start_of, step_of, told
@@ -25,7 +25,7 @@ async def test_a_phase_is_finished_though_the_store_has_lost_that_it_began(rig: 
         "process", PhaseState.SUCCEEDED, "2", names=NAMES
     )  # it ended while it was told to pause
     await settle(engine, ending(claim, JobState.PAUSED, phase=end))
-    assert (await engine.control(Action.RESUME, claim.id)).allowed
+    assert (await engine.control.apply(Action.RESUME, claim.id)).allowed
     again = await take_one(engine)
     assert await engine.phases.begin([start_of(again)], LOCAL) == {claim.id: {"process": "2"}}
     completed = [each.data for each in await told(engine, claim.id) if "phase" in each.type]

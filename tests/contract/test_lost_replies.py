@@ -34,7 +34,7 @@ async def test_a_lost_commit_makes_one_job_all_the_same(server: PostgresRig, cut
         assert proxy.made == [cut, cut]
         assert proxy.commits == 3
         assert len({first, second, *many}) == 4
-    assert (await server.engine.counts()).enqueued_total == 4
+    assert (await server.engine.queue.counts()).enqueued_total == 4
 
 
 def test_a_crashed_server_that_gives_a_transaction_id_again_can_not_tell() -> None:
@@ -89,4 +89,4 @@ async def test_an_answer_is_not_waited_for_for_ever(server: PostgresRig) -> None
             client.enqueue("b")
         other.rollback()
         assert client.job(job)["state"] in {"queued", "canceled"}
-    assert (await server.engine.counts()).enqueued_total == 1
+    assert (await server.engine.queue.counts()).enqueued_total == 1

@@ -5,7 +5,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from tests.contract.rigs import Rig, closing_engine, own_threads
 
 
@@ -24,13 +24,13 @@ async def test_a_store_without_a_schema_says_what_to_do(unopened: Rig) -> None:
     async with closing_engine(unopened.engine) as engine:
         await engine.open()
         with pytest.raises(StoreMisconfigured, match="db migrate"):
-            await engine.enqueue([NewJob("a")])
+            await engine.jobs.enqueue([NewJob("a")])
 
 
 async def test_a_second_migration_does_nothing(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("a")])
+    await rig.engine.jobs.enqueue([NewJob("a")])
     assert await rig.engine.migrate() == []
-    assert (await rig.engine.counts()).enqueued_total == 1
+    assert (await rig.engine.queue.counts()).enqueued_total == 1
 
 
 async def test_of_three_migrations_at_once_one_does_the_work(unopened_shared: Rig) -> None:
@@ -67,11 +67,11 @@ async def test_a_schema_made_by_another_build_is_refused(rig: Rig) -> None:
 
 
 async def test_an_engine_may_be_closed_twice_and_opened_again(shared: Rig) -> None:
-    await shared.engine.enqueue([NewJob("a")])
+    await shared.engine.jobs.enqueue([NewJob("a")])
     await shared.engine.close()
     await shared.engine.close()
     await shared.engine.open()
-    assert (await shared.engine.counts()).enqueued_total == 1
+    assert (await shared.engine.queue.counts()).enqueued_total == 1
 
 
 async def test_an_engine_that_was_never_opened_may_be_closed(unopened: Rig) -> None:
@@ -98,4 +98,4 @@ async def test_a_cancelled_open_leaves_nothing(unopened: Rig) -> None:
 
 async def test_a_closed_store_is_away_not_broken(unopened_sqlite: Rig) -> None:
     with pytest.raises(StoreUnavailable, match="not open"):
-        await unopened_sqlite.engine.counts()
+        await unopened_sqlite.engine.queue.counts()

@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.job import JobFilter, NewJob
+from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.nodes import (
     FORGET_SECONDS,
     LIVE_SECONDS,
@@ -14,14 +14,14 @@ from musterd.store.nodes import (
     NodeRecord,
     kinds_text,
 )
-from musterd.store.queue_view import Room
+from musterd.store.queue import Room
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.rigs import Rig, closing_engine, take_one
 from tests.support.beats import beat_of, live_node
 
 
 async def only(rig: Rig) -> NodeRecord:
-    (node,) = await rig.engine.nodes()
+    (node,) = await rig.engine.nodes.all()
     return node
 
 
@@ -62,7 +62,7 @@ async def test_a_node_says_with_which_configuration_it_runs_and_how_busy_its_mac
     node = await only(rig)
     assert (node.config_generation, node.config_hash, node.load) == (1, "a" * 12, 0.75)
     later = attrs.evolve(first, config_generation=2**40, config_hash="b" * 12, load=None)
-    await rig.engine.beat(later)
+    await rig.engine.nodes.beat(later)
     node = await only(rig)
     assert (node.config_generation, node.config_hash, node.load) == (2**40, "b" * 12, None)
 
@@ -76,11 +76,11 @@ async def test_a_node_of_a_version_before_has_said_neither(rig: Rig) -> None:
 async def test_nodes_of_one_name_are_as_many_as_they_are(rig: Rig) -> None:
     first = await live_node(rig.engine)
     second = await live_node(rig.engine, busy=4)
-    assert {(node.id, node.busy) for node in await rig.engine.nodes()} == {
+    assert {(node.id, node.busy) for node in await rig.engine.nodes.all()} == {
         (first.id, 0),
         (second.id, 4),
     }
-    await rig.engine.leave(first.id)
+    await rig.engine.nodes.leave(first.id)
     assert (await only(rig)).id == second.id
 
 
@@ -98,13 +98,13 @@ async def test_a_silent_node_is_dead_and_forgotten_later(rig: Rig) -> None:
     rig.pass_time(2)
     assert not (await only(rig)).is_live
     await live_node(rig.engine, "south")
-    assert [(node.name, node.is_live) for node in await rig.engine.nodes()] == [
+    assert [(node.name, node.is_live) for node in await rig.engine.nodes.all()] == [
         ("north", False),
         ("south", True),
     ]
     rig.pass_time(FORGET_SECONDS + 1)
     await live_node(rig.engine, "east")
-    assert [node.name for node in await rig.engine.nodes()] == ["east"]
+    assert [node.name for node in await rig.engine.nodes.all()] == ["east"]
 
 
 async def test_a_node_that_was_forgotten_may_come_back(rig: Rig) -> None:
@@ -117,16 +117,16 @@ async def test_a_node_that_was_forgotten_may_come_back(rig: Rig) -> None:
 async def test_who_leaves_is_off_the_list(rig: Rig) -> None:
     north = await live_node(rig.engine)
     south = await live_node(rig.engine, "south")
-    await rig.engine.leave(north.id)
-    await rig.engine.leave(north.id)
+    await rig.engine.nodes.leave(north.id)
+    await rig.engine.nodes.leave(north.id)
     assert (await only(rig)).id == south.id
 
 
 async def test_many_nodes_beat_at_once(shared: Rig) -> None:
     async with trio.open_nursery() as nursery:
         for number in range(20):
-            nursery.start_soon(shared.engine.beat, beat_of(f"node-{number}"))
-    assert len(await shared.engine.nodes()) == 20
+            nursery.start_soon(shared.engine.nodes.beat, beat_of(f"node-{number}"))
+    assert len(await shared.engine.nodes.all()) == 20
 
 
 async def test_a_daemon_that_starts_alone_on_its_file_forgets_the_dead(
@@ -139,7 +139,7 @@ async def test_a_daemon_that_starts_alone_on_its_file_forgets_the_dead(
         await engine.migrate()
         await live_node(engine)
         await engine.start_node("south")
-        assert await engine.nodes() == []
+        assert await engine.nodes.all() == []
 
 
 def test_a_node_names_a_bounded_number_of_kinds() -> None:
@@ -163,29 +163,29 @@ async def test_what_other_nodes_could_take_on_is_seen(rig: Rig) -> None:
     await live_node(rig.engine, "south", node_id=UUID(int=7), busy=6, max_count=8)
     await live_node(rig.engine, "leaving", phase="draining")
     await live_node(rig.engine, "arriving", phase="starting")
-    assert (await rig.engine.observe(10, me)).others == Room(7, 5, 3, 3)
-    assert (await rig.engine.observe(10, north)).others == Room(9, 0, 5, 0)
-    assert (await rig.engine.observe(10)).others == Room()
+    assert (await rig.engine.queue.observe(10, me)).others == Room(7, 5, 3, 3)
+    assert (await rig.engine.queue.observe(10, north)).others == Room(9, 0, 5, 0)
+    assert (await rig.engine.queue.observe(10)).others == Room()
     rig.pass_time(LIVE_SECONDS + 1)
-    assert (await rig.engine.observe(10, me)).others == Room()
+    assert (await rig.engine.queue.observe(10, me)).others == Room()
 
 
 async def test_a_node_that_may_be_silent_for_longer_is_seen_for_longer(rig: Rig) -> None:
     await live_node(rig.engine, "resting", busy=3, pause_seconds=30.0)
     rig.pass_time(3 * 30 - 2)
-    assert (await rig.engine.observe(10, UUID(int=1))).others.free == 5
+    assert (await rig.engine.queue.observe(10, UUID(int=1))).others.free == 5
     rig.pass_time(3)
-    assert (await rig.engine.observe(10, UUID(int=1))).others.free == 0
+    assert (await rig.engine.queue.observe(10, UUID(int=1))).others.free == 0
 
 
 async def test_all_nodes_see_the_same_lot_until_the_first_job_is_gone(rig: Rig) -> None:
-    assert (await rig.engine.observe(10, UUID(int=1))).lot == 0
-    await rig.engine.enqueue([NewJob("report")])
+    assert (await rig.engine.queue.observe(10, UUID(int=1))).lot == 0
+    await rig.engine.jobs.enqueue([NewJob("report")])
     rig.pass_time(1)
-    await rig.engine.enqueue([NewJob("report")])
-    lot = (await rig.engine.observe(10, UUID(int=1))).lot
-    assert lot == (await rig.engine.observe(1, UUID(int=2))).lot
-    run_at = (await rig.engine.jobs(JobFilter()))[-1].run_at
+    await rig.engine.jobs.enqueue([NewJob("report")])
+    lot = (await rig.engine.queue.observe(10, UUID(int=1))).lot
+    assert lot == (await rig.engine.queue.observe(1, UUID(int=2))).lot
+    run_at = (await rig.engine.jobs.find(JobFilter()))[-1].run_at
     assert lot == round(run_at.timestamp() * 1_000_000)
     await take_one(rig.engine)
-    assert (await rig.engine.observe(10, UUID(int=1))).lot > lot
+    assert (await rig.engine.queue.observe(10, UUID(int=1))).lot > lot

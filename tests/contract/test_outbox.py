@@ -8,7 +8,8 @@ import pytest
 
 from musterd.store.errors import InputRefused
 from musterd.store.events import Event, EventFilter
-from musterd.store.job import Action, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord
 from musterd.store.phases import KindRule
 from tests.contract.rigs import Rig, closing_engine, ending, settle, take_one
@@ -22,7 +23,7 @@ GONE = "the receiver answered 410 earlier: nothing is sent there until somebody 
 async def ended(rig: Rig, state: JobState = JobState.SUCCEEDED, **options: Any) -> int:
     """A job that has come to its end, with a webhook unless told otherwise."""
     values: dict[str, Any] = {"webhook": URL, **options}
-    (job_id,) = await rig.engine.enqueue([NewJob("report", **values)])
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("report", **values)])
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim, state))
     return job_id
@@ -73,21 +74,21 @@ async def test_a_job_without_a_webhook_leaves_none(rig: Rig) -> None:
 
 
 async def test_a_waiting_job_that_is_canceled_leaves_one(rig: Rig) -> None:
-    (job_id,) = await rig.engine.enqueue([NewJob("report", webhook=URL)])
-    await rig.engine.control(Action.CANCEL, job_id)
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("report", webhook=URL)])
+    await rig.engine.control.apply(Action.CANCEL, job_id)
     assert (await take_message(rig)).type == "job.canceled"
 
 
 async def test_a_jobs_own_url_goes_before_its_kinds_and_that_before_everybodys(rig: Rig) -> None:
     rules = {"report": KindRule(webhook="https://k/"), "": KindRule(webhook="https://all/")}
-    await rig.engine.tell_kinds(rules)
+    await rig.engine.nodes.declare_kinds(rules)
     await ended(rig, webhook="https://own/")
     await ended(rig, webhook=None)
-    await rig.engine.tell_kinds({"report": KindRule()})
+    await rig.engine.nodes.declare_kinds({"report": KindRule()})
     last = await ended(rig, webhook=None)
     found = await taken(rig)
     assert [one.url for one in found] == ["https://own/", "https://k/", "https://all/"]
-    record = await rig.engine.job(last)
+    record = await rig.engine.jobs.get(last)
     assert record is not None
     assert record.webhook is not None
     assert (record.webhook.url, record.webhook.sent_at) == ("https://all/", None)
@@ -124,7 +125,7 @@ async def test_a_delivery_is_written_told_and_shown(rig: Rig) -> None:
     assert (event.type, event.job_id) == ("job.webhook_delivered", job_id)
     assert (event.kind, event.target) == ("report", "disk")
     assert event.data == {"url": URL, "attempts": 1, "status": 204}
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.webhook is not None
     assert (record.webhook.attempts, record.webhook.sent_at is None) == (1, False)
@@ -216,12 +217,12 @@ async def test_what_waits_for_its_next_try_is_sent_now_if_asked_for(rig: Rig) ->
 async def test_a_job_that_is_resumed_and_ends_again_is_told_again(rig: Rig) -> None:
     job_id = await ended(rig, JobState.FAILED)
     await rig.engine.outbox.settle([delivered(await take_message(rig))])
-    await rig.engine.control(Action.RESUME, job_id)
+    await rig.engine.control.apply(Action.RESUME, job_id)
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim))
     second = await take_message(rig)
     assert (second.type, second.attempt) == ("job.succeeded", 2)
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.webhook is not None
     assert record.webhook.sent_at is None  # of the newest
@@ -242,4 +243,4 @@ async def test_messages_are_listed_by_what_is_asked_for(rig: Rig) -> None:
 
 async def test_nothing_is_made_with_a_url_that_is_too_long(rig: Rig) -> None:
     with pytest.raises(InputRefused):
-        await rig.engine.enqueue([NewJob("report", webhook="https://a/" + "x" * 2000)])
+        await rig.engine.jobs.enqueue([NewJob("report", webhook="https://a/" + "x" * 2000)])

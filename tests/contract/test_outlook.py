@@ -12,14 +12,14 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.job import NewJob
-from musterd.store.outlook import Outlook
+from musterd.store.jobs import NewJob
+from musterd.store.outlook import IdleCheck
 from tests.contract.rigs import PostgresRig, SqliteRig, closing_engine, opened, put, take
 from tests.support.beats import live_node
 
 PAUSE_SECONDS = 0.05
 SECONDS = 5  # far more than an answer takes
-REST = Outlook(at_rest=True, due=False, next_due_seconds=None)
+REST = IdleCheck(at_rest=True, due=False, next_due_seconds=None)
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ async def listening(engine: Engine) -> AsyncGenerator[UUID]:
     async def listen() -> None:
         while True:
             try:
-                await engine.wait_for_hint()
+                await engine.queue.wait_for_hint()
             except StoreError:
                 await trio.sleep(PAUSE_SECONDS)
 
@@ -40,9 +40,9 @@ async def listening(engine: Engine) -> AsyncGenerator[UUID]:
         nursery.cancel_scope.cancel()
 
 
-async def look(engine: Engine, me: UUID) -> Outlook | None:
+async def look(engine: Engine, me: UUID) -> IdleCheck | None:
     with trio.fail_after(SECONDS):
-        return await engine.outlooks.look(me)
+        return await engine.idle.check(me)
 
 
 async def test_an_empty_store_rests(postgres_rig: PostgresRig) -> None:
@@ -65,13 +65,13 @@ async def test_there_is_none_where_nobody_listens(postgres_rig: PostgresRig) -> 
 async def test_what_is_due_is_seen(postgres_rig: PostgresRig) -> None:
     async with listening(postgres_rig.engine) as me:
         await put(postgres_rig.engine, 0)
-        assert await look(postgres_rig.engine, me) == Outlook(False, True, None)
+        assert await look(postgres_rig.engine, me) == IdleCheck(False, True, None)
 
 
 async def test_a_paused_queue_rests(postgres_rig: PostgresRig) -> None:
     async with listening(postgres_rig.engine) as me:
         await put(postgres_rig.engine, 0)
-        await postgres_rig.engine.pause_queue("anna")
+        await postgres_rig.engine.queue.pause("anna")
         assert await look(postgres_rig.engine, me) == REST
 
 
@@ -79,12 +79,12 @@ async def test_what_is_in_hand_may_come_back_without_a_hint(postgres_rig: Postgr
     async with listening(postgres_rig.engine) as me:
         await put(postgres_rig.engine, 0)
         await take(postgres_rig.engine)
-        assert await look(postgres_rig.engine, me) == Outlook(False, False, None)
+        assert await look(postgres_rig.engine, me) == IdleCheck(False, False, None)
 
 
 async def test_a_delayed_job_is_foreseen(postgres_rig: PostgresRig) -> None:
     async with listening(postgres_rig.engine) as me:
-        await postgres_rig.engine.enqueue([NewJob("a", delay_seconds=90)])
+        await postgres_rig.engine.jobs.enqueue([NewJob("a", delay_seconds=90)])
         seen = await look(postgres_rig.engine, me)
         assert seen is not None
         assert seen.at_rest
@@ -98,7 +98,7 @@ async def test_who_is_writing_jobs_may_have_left_the_bell_to_another(
     async with listening(postgres_rig.engine) as me:
         with psycopg.connect(postgres_rig.url) as writer:
             writer.execute("insert into musterd.jobs (kind) values ('a')")
-            assert await look(postgres_rig.engine, me) == Outlook(False, False, None)
+            assert await look(postgres_rig.engine, me) == IdleCheck(False, False, None)
             writer.rollback()
         assert await look(postgres_rig.engine, me) == REST
 
@@ -110,7 +110,7 @@ async def test_a_hint_that_comes_with_an_answer_is_heard(postgres_rig: PostgresR
     async def listen() -> None:
         while True:
             nonlocal heard
-            await engine.wait_for_hint()
+            await engine.queue.wait_for_hint()
             heard.set()
 
     async with trio.open_nursery() as nursery:
@@ -118,7 +118,7 @@ async def test_a_hint_that_comes_with_an_answer_is_heard(postgres_rig: PostgresR
         await look(engine, me)
         for _ in range(50):
             heard = trio.Event()
-            nursery.start_soon(engine.enqueue, [NewJob("a")])
+            nursery.start_soon(engine.jobs.enqueue, [NewJob("a")])
             await look(engine, me)
             with trio.fail_after(SECONDS):
                 await heard.wait()

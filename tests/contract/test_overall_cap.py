@@ -9,19 +9,19 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.engine import Engine, ReapRequest
-from musterd.store.job import (
-    Action,
+from musterd.store.engine import Engine
+from musterd.store.jobs import NewJob
+from musterd.store.leases import (
     Caps,
     Claim,
     ClaimRequest,
     Exchange,
     Hold,
-    JobState,
-    NewJob,
+    ReapRequest,
     ReapRule,
     Settlement,
 )
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.engine import PostgresEngine
 from tests.contract.rigs import (
     LEASE_SECONDS,
@@ -54,7 +54,7 @@ async def visit(
 ) -> Exchange:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "north", idle, ahead, LEASE_SECONDS, caps, most)
-    return await engine.exchange(settlements, request, LOCAL)
+    return await engine.leases.exchange(settlements, request, LOCAL)
 
 
 async def test_no_more_are_claimed_than_may_run(rig: Rig) -> None:
@@ -76,7 +76,9 @@ async def test_what_is_claimed_ahead_counts(rig: Rig) -> None:
 
 async def test_it_holds_beside_the_caps_of_kinds_and_over_targets(rig: Rig) -> None:
     narrow = await put(rig.engine, *[0] * 3, kind="narrow")
-    aimed = await rig.engine.enqueue([NewJob("report", target="a"), NewJob("report", target="b")])
+    aimed = await rig.engine.jobs.enqueue(
+        [NewJob("report", target="a"), NewJob("report", target="b")]
+    )
     wide = await put(rig.engine, *[0] * 3)
     claims: list[int] = []
     for _ in range(4):
@@ -89,7 +91,7 @@ async def test_a_lost_lease_makes_room_when_it_is_reaped(rig: Rig) -> None:
     await visit(rig.engine, 4)
     rig.pass_time(60)
     assert (await visit(rig.engine, 4)).claims == []
-    await rig.engine.reap(ReapRequest({}, ReapRule("fail", 9), 2))
+    await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 2))
     claims = (await visit(rig.engine, 4)).claims
     assert len(claims) == 2
     assert claims[0].id in made
@@ -103,7 +105,7 @@ async def test_a_lower_bound_waits_until_enough_have_ended(rig: Rig) -> None:
 
 
 async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
-    made = await shared.engine.enqueue([NewJob(f"kind{number % 7}") for number in range(200)])
+    made = await shared.engine.jobs.enqueue([NewJob(f"kind{number % 7}") for number in range(200)])
     seen: list[list[tuple[Any, ...]]] = []
     taken: list[int] = []
     held: set[int] = set()  # as the nodes know it
@@ -125,14 +127,14 @@ async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
             seen.append(await trio.to_thread.run_sync(shared.raw, LEASED))
     assert 0 < max(count for ((count,),) in seen) <= MOST
     assert sorted(taken) == made
-    assert (await shared.engine.counts()).by_state[JobState.SUCCEEDED] == 200
+    assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200
 
 
 async def test_no_bound_is_asked_about_where_there_is_none(rig: Rig) -> None:
     await put(rig.engine, *[0] * 9)
     found = await visit(rig.engine, 9, most=None)
     assert (len(found.claims), found.full) == (9, False)
-    assert (await rig.engine.observe(10)).room is None
+    assert (await rig.engine.queue.observe(10)).room is None
 
 
 async def test_a_claim_says_that_no_more_may_run(rig: Rig) -> None:
@@ -152,14 +154,14 @@ async def test_a_claim_says_that_no_more_may_run(rig: Rig) -> None:
 
 async def test_how_much_room_there_is_can_be_seen(rig: Rig) -> None:
     await put(rig.engine, *[0] * 6)
-    assert (await rig.engine.observe(10, None, MOST)).room == MOST
+    assert (await rig.engine.queue.observe(10, None, MOST)).room == MOST
     held = (await visit(rig.engine, 3)).claims
-    assert (await rig.engine.observe(10, None, MOST)).room == 1
-    assert (await rig.engine.observe(10, None, 2)).room == 0
+    assert (await rig.engine.queue.observe(10, None, MOST)).room == 1
+    assert (await rig.engine.queue.observe(10, None, 2)).room == 0
     rig.pass_time(2 * LEASE_SECONDS)
-    assert (await rig.engine.observe(10, None, MOST)).room == 1, "until they are reaped"
+    assert (await rig.engine.queue.observe(10, None, MOST)).room == 1, "until they are reaped"
     await settle(rig.engine, *(ending(one) for one in held))
-    assert (await rig.engine.observe(10, None, MOST)).room == MOST
+    assert (await rig.engine.queue.observe(10, None, MOST)).room == MOST
 
 
 async def test_a_full_store_parks_nothing_and_gives_nothing_back(rig: Rig) -> None:
@@ -190,9 +192,9 @@ async def test_a_lease_that_ran_out_counts_until_it_is_ended_even_if_it_is_renew
     rig.pass_time(2 * LEASE_SECONDS)
     assert (await visit(rig.engine, 4)).claims == []
     first = held[0]
-    await rig.engine.renew([Hold(first.id, first.token, None, None)], LEASE_SECONDS, LOCAL)
+    await rig.engine.leases.renew([Hold(first.id, first.token, None, None)], LEASE_SECONDS, LOCAL)
     assert (await visit(rig.engine, 4)).claims == []
-    reaped = await rig.engine.reap(ReapRequest({}, ReapRule("fail", 9), 9))
+    reaped = await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 9))
     assert len(reaped) == 3
     assert len((await visit(rig.engine, 9)).claims) == 3
 
@@ -200,8 +202,8 @@ async def test_a_lease_that_ran_out_counts_until_it_is_ended_even_if_it_is_renew
 async def test_a_job_that_is_to_be_canceled_counts_until_it_has_ended(rig: Rig) -> None:
     await put(rig.engine, *[0] * 6)
     held = (await visit(rig.engine, 4)).claims
-    await rig.engine.control(Action.CANCEL, held[0].id)
-    await rig.engine.control(Action.PAUSE, held[1].id)
+    await rig.engine.control.apply(Action.CANCEL, held[0].id)
+    await rig.engine.control.apply(Action.PAUSE, held[1].id)
     assert (await visit(rig.engine, 4)).claims == []
     ends = [ending(held[0], JobState.CANCELED), ending(held[1], JobState.PAUSED)]
     assert len((await visit(rig.engine, 4, ends)).claims) == 2
@@ -256,7 +258,7 @@ async def test_sixteen_at_once_keep_to_it_beside_kinds_and_targets(
 ) -> None:
     """Also where each settles and claims in one transaction."""
     jobs = [NewJob(f"kind{n % 4}", target=f"t{n % 9}" if n % 3 else None) for n in range(150)]
-    made = await shared.engine.enqueue(jobs)
+    made = await shared.engine.jobs.enqueue(jobs)
     samples: list[tuple[int, ...]] = []
     ended: list[int] = []
 
@@ -280,4 +282,4 @@ async def test_sixteen_at_once_keep_to_it_beside_kinds_and_targets(
     assert max(narrow for _, narrow, *_ in samples) <= 2
     assert all(aimed == targets for *_, aimed, targets in samples)
     assert sorted(ended) == made
-    assert (await shared.engine.counts()).by_state[JobState.SUCCEEDED] == len(made)
+    assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == len(made)

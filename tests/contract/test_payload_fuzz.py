@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from musterd.store.errors import InputRefused
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.payload import check_payload, decode_payload
 from tests.contract.rigs import Rig, ending, settle, take
 from tests.fuzz.target import corpus_of
@@ -46,7 +46,7 @@ async def test_what_is_taken_comes_out_as_it_went_in(rig: Rig, seed: int) -> Non
 async def _there_and_back(rig: Rig, batch: Sequence[str]) -> None:
     for text in batch:
         check_payload(text, LIMITS)
-    ids = await rig.engine.enqueue([NewJob("report", text) for text in batch])
+    ids = await rig.engine.jobs.enqueue([NewJob("report", text) for text in batch])
     claims = await take(rig.engine, workers=len(batch))
     assert [claim.id for claim in claims] == ids
     for claim, text in zip(claims, batch, strict=True):
@@ -54,7 +54,7 @@ async def _there_and_back(rig: Rig, batch: Sequence[str]) -> None:
     settled = [ending(one, result=text) for one, text in zip(claims, batch, strict=True)]
     assert not (await settle(rig.engine, *settled)).rejected
     for job_id, text in zip(ids[::25], batch[::25], strict=True):
-        record = await rig.engine.job(job_id)
+        record = await rig.engine.jobs.get(job_id)
         assert record is not None
         assert record.result is not None
         assert as_floats(decode_payload(record.payload)) == as_floats(json.loads(text))
@@ -76,11 +76,11 @@ async def test_a_store_that_is_handed_one_all_the_same_keeps_what_it_can(rig: Ri
     kept = 0
     for text in [one for one in texts(5) if why_refused(one) is not None][:300]:
         try:
-            await rig.engine.enqueue([NewJob("report", text)])
+            await rig.engine.jobs.enqueue([NewJob("report", text)])
         except InputRefused:
             continue
         kept += 1
     claims: list[Any] = await take(rig.engine, workers=kept) if kept else []
     assert len(claims) == kept
     await settle(rig.engine, *(ending(claim) for claim in claims))
-    assert (await rig.engine.counts()).enqueued_total == kept
+    assert (await rig.engine.queue.counts()).enqueued_total == kept

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from musterd.store.job import Action, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.phase_states import current, overall, rounded
 from musterd.store.phases import KindRule, PhaseState
 from tests.contract.phase_tools import begun, look, step_of, tell_names
@@ -17,7 +18,7 @@ STORED = ("succeeded", "running", "failed", "pending")
 async def job_in(rig: Rig, state: JobState) -> int:
     """A job that has come to be in this state."""
     engine = rig.engine
-    (job_id,) = await engine.enqueue([NewJob("video", hold=state is JobState.PENDING)])
+    (job_id,) = await engine.jobs.enqueue([NewJob("video", hold=state is JobState.PENDING)])
     if state is JobState.ASSIGNED:
         await take(engine, workers=0, ahead=1)
     elif state is JobState.RUNNING:
@@ -68,7 +69,7 @@ async def test_a_job_that_never_started_has_the_phases_of_its_kind(rig: Rig) -> 
     job_id = await job_in(rig, JobState.QUEUED)
     assert view_of(rig, job_id) == await object_of(rig, job_id)
     assert [phase["state"] for phase in view_of(rig, job_id)["phases"]] == ["pending"] * 3
-    await rig.engine.control(Action.CANCEL, job_id)
+    await rig.engine.control.apply(Action.CANCEL, job_id)
     assert [phase["state"] for phase in view_of(rig, job_id)["phases"]] == ["canceled"] * 3
 
 
@@ -85,10 +86,10 @@ def webhook_of(rig: Rig, job_id: int) -> Any:
 async def test_the_view_tells_where_the_end_of_a_job_is_told(rig: Rig) -> None:
     job_id = await job_in(rig, JobState.QUEUED)
     assert webhook_of(rig, job_id) is None
-    await rig.engine.tell_kinds({"": KindRule(webhook="https://all.example")})
+    await rig.engine.nodes.declare_kinds({"": KindRule(webhook="https://all.example")})
     waiting = {"url": "https://all.example", "sent_at": None, "attempts": 0}
     assert webhook_of(rig, job_id) == waiting
-    await rig.engine.tell_kinds({"video": KindRule(webhook="https://video.example")})
+    await rig.engine.nodes.declare_kinds({"video": KindRule(webhook="https://video.example")})
     assert webhook_of(rig, job_id) == {**waiting, "url": "https://video.example"}
     await settle(rig.engine, ending(await take_one(rig.engine)))
     is_postgres = rig.engine.name == "postgresql"

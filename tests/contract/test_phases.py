@@ -2,7 +2,9 @@
 
 import pytest
 
-from musterd.store.job import Action, Claim, JobFilter, JobState, NewJob, ProgressNote
+from musterd.store.jobs import JobFilter, NewJob
+from musterd.store.leases import Claim, ProgressNote
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.phase_states import current, overall
 from musterd.store.phases import PhaseEnd, PhaseState
 from tests.contract.phase_tools import (
@@ -58,7 +60,7 @@ async def test_phases_begin_go_on_and_end_with_their_job(rig: Rig) -> None:
 async def test_what_is_sent_again_is_written_counted_and_told_once(rig: Rig) -> None:
     engine = rig.engine
     claim = await begun(engine)
-    await engine.note_progress([note(claim, "download", 20.0, 60.0)])
+    await engine.leases.note_progress([note(claim, "download", 20.0, 60.0)])
     assert await engine.phases.begin([start_of(claim)], LOCAL) == {claim.id: {}}
     phase = (await look(engine, claim.id)).phases[0]
     assert (phase.attempts, phase.progress) == (1, 60.0)
@@ -98,7 +100,7 @@ async def test_who_has_lost_the_lease_writes_nothing(rig: Rig) -> None:
 
 async def test_of_several_in_one_call_each_is_taken_or_refused_by_itself(rig: Rig) -> None:
     engine = rig.engine
-    await engine.enqueue([NewJob("video")] * 3)
+    await engine.jobs.enqueue([NewJob("video")] * 3)
     claims = await take(engine, workers=3)
     starts = [start_of(one) for one in reversed(claims)]
     done = await engine.phases.begin([stolen(starts[0]), *starts[1:]], LOCAL)
@@ -152,12 +154,12 @@ async def test_finished_phases_are_kept_through_pause_failure_and_resume(rig: Ri
     )  # it ended while it was told to pause
     await settle(engine, ending(claim, JobState.PAUSED, phase=end))
     assert await shown(engine, claim.id) == "succeeded pending pending"
-    assert (await engine.control(Action.RESUME, claim.id)).allowed
+    assert (await engine.control.apply(Action.RESUME, claim.id)).allowed
     again = await take_one(engine)
     assert await engine.phases.begin([start_of(again)], LOCAL) == {claim.id: {"download": "1"}}
     failed = PhaseEnd("process", PhaseState.FAILED)
     await settle(engine, ending(again, JobState.FAILED, error=FAILED, phase=failed))
-    assert (await engine.control(Action.RESUME, claim.id)).allowed
+    assert (await engine.control.apply(Action.RESUME, claim.id)).allowed
     assert await shown(engine, claim.id) == "succeeded pending pending"
     last = await take_one(engine)
     begin = await engine.phases.begin([start_of(last)], LOCAL)
@@ -169,7 +171,7 @@ async def test_all_phases_may_be_finished_when_an_attempt_begins(rig: Rig) -> No
     claim = await begun(engine, ("only",))
     end = PhaseEnd("only", PhaseState.SUCCEEDED, "1")
     await settle(engine, ending(claim, JobState.PAUSED, phase=end))
-    await engine.control(Action.RESUME, claim.id)
+    await engine.control.apply(Action.RESUME, claim.id)
     again = await take_one(engine)
     begin = await engine.phases.begin([start_of(again, ("only",))], LOCAL)
     assert begin == {claim.id: {"only": "1"}}
@@ -195,7 +197,7 @@ async def test_a_kind_may_have_other_phases_by_the_next_attempt(rig: Rig) -> Non
 
 async def test_a_job_claimed_ahead_is_running_once_its_phases_are(rig: Rig) -> None:
     engine = rig.engine
-    await engine.enqueue([NewJob("video")])
+    await engine.jobs.enqueue([NewJob("video")])
     (claim,) = await take(engine, workers=0, ahead=1)
     assert await state_of(engine, claim.id) is JobState.ASSIGNED
     await engine.phases.begin([start_of(claim)._replace(worker=4)], LOCAL)
@@ -219,7 +221,7 @@ async def test_progress_is_that_of_the_phase_and_of_the_whole(rig: Rig) -> None:
         ("process", 125 / 3, 25.0, 42),
         ("upload", 280 / 3, 80.0, 93),
     ):
-        assert await engine.note_progress([note(claim, phase, percent, at)]) == {claim.id}
+        assert await engine.leases.note_progress([note(claim, phase, percent, at)]) == {claim.id}
         record = await look(engine, claim.id)
         assert (overall(record), current(record)) == (whole, phase)
         assert record.phases[NAMES.index(phase)].progress == at
@@ -234,7 +236,7 @@ async def test_a_note_that_its_phase_has_overtaken_changes_nothing(rig: Rig) -> 
     claim = await begun(engine)
     await engine.phases.advance([step_of(claim, "download", "process")])
     before = await look(engine, claim.id)
-    assert await engine.note_progress([note(claim, "download", 20.0, 60.0)]) == set()
+    assert await engine.leases.note_progress([note(claim, "download", 20.0, 60.0)]) == set()
     assert await look(engine, claim.id) == before
     assert "progress" not in await types_told(engine, claim.id)
 
@@ -244,9 +246,9 @@ async def test_cancel_marks_every_unfinished_phase_canceled(rig: Rig, how: str) 
     engine = rig.engine
     await tell_names(engine)
     if how in ("pending", "queued"):
-        (job_id,) = await engine.enqueue([NewJob("video", hold=how == "pending")])
+        (job_id,) = await engine.jobs.enqueue([NewJob("video", hold=how == "pending")])
         assert await shown(engine, job_id) == "pending pending pending"
-        await engine.control(Action.CANCEL, job_id)
+        await engine.control.apply(Action.CANCEL, job_id)
         assert await shown(engine, job_id) == "canceled canceled canceled"
         return
     claim = await begun(engine)
@@ -254,9 +256,9 @@ async def test_cancel_marks_every_unfinished_phase_canceled(rig: Rig, how: str) 
     if how == "paused":
         await settle(engine, ending(claim, JobState.PAUSED))
         assert await shown(engine, claim.id) == "succeeded pending pending"
-        await engine.control(Action.CANCEL, claim.id)
+        await engine.control.apply(Action.CANCEL, claim.id)
     else:
-        await engine.control(Action.CANCEL, claim.id)
+        await engine.control.apply(Action.CANCEL, claim.id)
         phase = PhaseEnd("process", PhaseState.RUNNING, None, 20.0)
         await settle(engine, ending(claim, JobState.CANCELED, phase=phase))
     assert await shown(engine, claim.id) == "succeeded canceled canceled"
@@ -265,7 +267,7 @@ async def test_cancel_marks_every_unfinished_phase_canceled(rig: Rig, how: str) 
 
 async def test_a_job_of_a_kind_that_nobody_has_spoken_of_has_no_phases(rig: Rig) -> None:
     engine = rig.engine
-    (job_id,) = await engine.enqueue([NewJob("video")])
+    (job_id,) = await engine.jobs.enqueue([NewJob("video")])
     assert await shown(engine, job_id) == ""
     await tell_names(engine)
     assert await shown(engine, job_id) == "pending pending pending"
@@ -278,7 +280,7 @@ async def test_a_list_of_jobs_has_the_phases_of_each(rig: Rig) -> None:
     first = await begun(engine)
     await engine.phases.advance([step_of(first, "download", "process")])
     second = await begun(engine, ("a", "b"))
-    await engine.enqueue([NewJob("report")])
-    jobs = await engine.jobs(JobFilter())
+    await engine.jobs.enqueue([NewJob("report")])
+    jobs = await engine.jobs.find(JobFilter())
     assert [[phase.name for phase in job.phases] for job in jobs] == [[], ["a", "b"], [*NAMES]]
     assert jobs[1].id == second.id

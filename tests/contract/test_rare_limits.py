@@ -10,7 +10,8 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.job import ClaimRequest, Exchange, NewJob, Settlement
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest, Exchange, Settlement
 from musterd.store.postgres.claiming import EXPECTED
 from musterd.store.postgres.migrating import fill
 from musterd.store.sqlfiles import load_statements
@@ -35,7 +36,7 @@ async def forget(rig: PostgresRig) -> None:
 async def visit(rig: PostgresRig, workers: int, *settlements: Settlement) -> Exchange:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, CAPS)
-    return await rig.engine.exchange(settlements, request, LOCAL)
+    return await rig.engine.leases.exchange(settlements, request, LOCAL)
 
 
 @contextmanager
@@ -47,14 +48,14 @@ def others_claim(rig: PostgresRig) -> Generator[None]:
 
 
 async def test_a_claim_that_meets_none_waits_for_nobody(rig: PostgresRig) -> None:
-    await rig.engine.enqueue([NewJob("wide")] * 3)
+    await rig.engine.jobs.enqueue([NewJob("wide")] * 3)
     with others_claim(rig), trio.fail_after(SECONDS):
         (claim,) = (await visit(rig, 1)).claims
         assert len((await visit(rig, 1, ending(claim)._replace(kind="wide"))).claims) == 1
 
 
 async def test_one_that_meets_one_waits_before_it_takes_it(rig: PostgresRig) -> None:
-    await rig.engine.enqueue([NewJob(kind) for kind in ("wide", "narrow")])
+    await rig.engine.jobs.enqueue([NewJob(kind) for kind in ("wide", "narrow")])
     with others_claim(rig):
         with trio.move_on_after(0.3) as limit:
             await visit(rig, 2)
@@ -63,7 +64,7 @@ async def test_one_that_meets_one_waits_before_it_takes_it(rig: PostgresRig) -> 
 
 
 async def test_the_limit_and_the_order_hold(rig: PostgresRig) -> None:
-    await rig.engine.enqueue([NewJob(kind) for kind in ("wide", "narrow", "narrow", "wide")])
+    await rig.engine.jobs.enqueue([NewJob(kind) for kind in ("wide", "narrow", "narrow", "wide")])
     done = await visit(rig, 4)
     assert [one.kind for one in done.claims] == ["wide", "narrow", "wide"]
     assert [one.worker for one in done.claims] == [1, 2, 3]
@@ -72,12 +73,12 @@ async def test_the_limit_and_the_order_hold(rig: PostgresRig) -> None:
 
 async def test_targets_are_met_as_well(rig: PostgresRig) -> None:
     jobs = [NewJob("wide", target="t"), NewJob("narrow"), NewJob("wide", target="t")]
-    await rig.engine.enqueue([*jobs, NewJob("narrow"), NewJob("wide")])
+    await rig.engine.jobs.enqueue([*jobs, NewJob("narrow"), NewJob("wide")])
     assert [one.kind for one in (await visit(rig, 5)).claims] == ["wide", "narrow", "wide"]
 
 
 async def test_who_ends_such_a_job_claims_the_next_one(rig: PostgresRig) -> None:
-    await rig.engine.enqueue([NewJob("narrow")] * 2)
+    await rig.engine.jobs.enqueue([NewJob("narrow")] * 2)
     (claim,) = (await visit(rig, 2)).claims
     await forget(rig)
     (following,) = (await visit(rig, 1, ending(claim)._replace(kind="narrow"))).claims
@@ -86,16 +87,16 @@ async def test_who_ends_such_a_job_claims_the_next_one(rig: PostgresRig) -> None
 
 async def test_whoever_sees_that_some_wait_for_room_reckons_with_them(rig: PostgresRig) -> None:
     """The one that ran was ended by another node."""
-    await rig.engine.enqueue([NewJob("narrow")] * 2)
+    await rig.engine.jobs.enqueue([NewJob("narrow")] * 2)
     (claim,) = (await visit(rig, 2)).claims
-    await rig.engine.exchange([ending(claim)], None, LOCAL)
+    await rig.engine.leases.exchange([ending(claim)], None, LOCAL)
     await forget(rig)
     assert (await visit(rig, 1)).claims == []
-    assert (await rig.engine.observe(10)).parked
+    assert (await rig.engine.queue.observe(10)).parked
     assert [one.kind for one in (await visit(rig, 1)).claims] == ["narrow"]
 
 
 async def test_one_that_starts_reckons_with_them(postgres_rig: PostgresRig) -> None:
-    await postgres_rig.engine.enqueue([NewJob("narrow")])
+    await postgres_rig.engine.jobs.enqueue([NewJob("narrow")])
     postgres_rig.raw("update job_rows set parked = true")
     assert len((await visit(postgres_rig, 1)).claims) == 1

@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import AttemptOutcome, JobRecord, JobState, NewJob, ReapRule
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.leases import ReapRequest, ReapRule
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.contract.rigs import LEASE_SECONDS, Rig, ending, put, settle, take, take_one
 
 
@@ -16,11 +17,11 @@ def by(on_lease_lost: str, max_attempts: int = 10, batch: int = 100) -> ReapRequ
 
 async def reap_all(rig: Rig, request: ReapRequest) -> dict[int, JobState]:
     rig.pass_time(LEASE_SECONDS + 1)
-    return {one.id: one.state for one in await rig.engine.reap(request)}
+    return {one.id: one.state for one in await rig.engine.leases.reap(request)}
 
 
 async def look(rig: Rig, job_id: int) -> JobRecord:
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     return record
 
@@ -29,7 +30,7 @@ async def test_a_lease_that_has_not_run_out_is_left_alone(rig: Rig) -> None:
     await put(rig.engine, 0)
     await take_one(rig.engine)
     rig.pass_time(LEASE_SECONDS - 2)
-    assert await rig.engine.reap(by("fail")) == []
+    assert await rig.engine.leases.reap(by("fail")) == []
 
 
 async def test_a_requeued_job_keeps_its_due_time_and_its_attempt_is_lost(rig: Rig) -> None:
@@ -37,7 +38,7 @@ async def test_a_requeued_job_keeps_its_due_time_and_its_attempt_is_lost(rig: Ri
     claim = await take_one(rig.engine)
     rig.pass_time(LEASE_SECONDS + 1)
     run_at = (await look(rig, claim.id)).run_at
-    (reaped,) = await rig.engine.reap(by("requeue"))
+    (reaped,) = await rig.engine.leases.reap(by("requeue"))
     assert (reaped.id, reaped.kind, reaped.attempt) == (claim.id, "report", 1)
     assert (reaped.node, reaped.state) == ("north", JobState.QUEUED)
     record = await look(rig, claim.id)
@@ -88,7 +89,7 @@ async def test_a_job_whose_attempts_are_used_up_fails_whatever_the_rule(
 
 
 async def test_the_jobs_own_budget_goes_before_that_of_its_kind(rig: Rig) -> None:
-    less, more = await rig.engine.enqueue(
+    less, more = await rig.engine.jobs.enqueue(
         [NewJob("a", max_attempts=1), NewJob("a", max_attempts=2)]
     )
     await take(rig.engine, workers=2)
@@ -109,7 +110,7 @@ async def test_what_was_forgiven_is_not_held_against_a_job(rig: Rig) -> None:
 
 
 async def test_each_kind_has_its_rule_and_unknown_ones_the_default(rig: Rig) -> None:
-    made = await rig.engine.enqueue([NewJob("a"), NewJob("b"), NewJob("c")])
+    made = await rig.engine.jobs.enqueue([NewJob("a"), NewJob("b"), NewJob("c")])
     await take(rig.engine, workers=3)
     rules = {"a": ReapRule("fail", 9), "b": ReapRule("requeue", 9), "x": ReapRule("fail", 1)}
     ended = await reap_all(rig, ReapRequest(rules, ReapRule("pause", 9), 100))
@@ -122,7 +123,7 @@ async def test_a_reap_ends_no_more_than_its_batch(rig: Rig) -> None:
     await put(rig.engine, *[0] * 7)
     await take(rig.engine, workers=7)
     rig.pass_time(LEASE_SECONDS + 1)
-    sizes = [len(await rig.engine.reap(by("requeue", batch=3))) for _ in range(4)]
+    sizes = [len(await rig.engine.leases.reap(by("requeue", batch=3))) for _ in range(4)]
     assert sizes == [3, 3, 1, 0]
 
 

@@ -6,17 +6,9 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
-    Claim,
-    Hold,
-    JobRecord,
-    JobState,
-    ProgressNote,
-    ReapRule,
-)
+from musterd.store.jobs import JobRecord
+from musterd.store.leases import Claim, Hold, ProgressNote, ReapRequest, ReapRule
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
     LOCAL,
     Rig,
@@ -35,7 +27,7 @@ stops = pytest.mark.parametrize(("action", "end"), STOPS)
 
 
 async def look(rig: Rig, job_id: int) -> JobRecord:
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     return record
 
@@ -50,16 +42,16 @@ def hold(claim: Claim) -> Hold:
 
 
 async def counted(rig: Rig) -> dict[JobState, int]:
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     return {state: number for state, number in counts.by_state.items() if number}
 
 
 @stops
 async def test_a_holder_hears_with_its_renewal(rig: Rig, action: Action, end: JobState) -> None:
     claim, other = await running(rig), await running(rig)
-    asked = await rig.engine.control(action, claim.id)
+    asked = await rig.engine.control.apply(action, claim.id)
     assert (asked.requested, asked.allowed, asked.state_after) == (True, True, JobState.RUNNING)
-    renewal = await rig.engine.renew([hold(claim), hold(other)], 30, LOCAL)
+    renewal = await rig.engine.leases.renew([hold(claim), hold(other)], 30, LOCAL)
     assert renewal.kept == {claim.id, other.id}
     assert renewal.requests == {claim.id: action.value}
     assert (await look(rig, claim.id)).request == action.value
@@ -81,7 +73,7 @@ async def test_no_retry_loses_a_request(
     rig: Rig, action: Action, end: JobState, outcome: AttemptOutcome, shown: AttemptOutcome
 ) -> None:
     claim = await running(rig)
-    await rig.engine.control(action, claim.id)
+    await rig.engine.control.apply(action, claim.id)
     given_up = ending(claim, JobState.QUEUED, outcome, error=ERROR, delay_seconds=9)
     visit = await settle(rig.engine, given_up)
     assert visit.rejected == frozenset()
@@ -90,7 +82,7 @@ async def test_no_retry_loses_a_request(
     assert [one.outcome for one in record.attempts] == [shown]
     assert record.reason in ("canceled on request", "Job was interrupted by user")
     assert await counted(rig) == {end: 1}
-    assert await rig.engine.settled_already([given_up]) == {claim.id}
+    assert await rig.engine.leases.settled_already([given_up]) == {claim.id}
 
 
 @stops
@@ -101,7 +93,7 @@ async def test_an_attempt_that_is_turned_is_no_retry(
     await settle(rig.engine, ending(claim, JobState.QUEUED, error=ERROR, delay_seconds=0))
     again = await take_one(rig.engine)
     run_at = (await look(rig, again.id)).run_at
-    await rig.engine.control(action, again.id)
+    await rig.engine.control.apply(action, again.id)
     snoozed = ending(again, JobState.QUEUED, AttemptOutcome.SNOOZED, delay_seconds=9)
     await settle(rig.engine, snoozed)
     record = await look(rig, again.id)
@@ -111,7 +103,7 @@ async def test_an_attempt_that_is_turned_is_no_retry(
 
 async def test_a_shutdown_that_pauses_loses_no_cancel(rig: Rig) -> None:
     claim = await running(rig)
-    await rig.engine.control(Action.CANCEL, claim.id)
+    await rig.engine.control.apply(Action.CANCEL, claim.id)
     await settle(rig.engine, ending(claim, JobState.PAUSED))
     assert await state_of(rig.engine, claim.id) is JobState.CANCELED
 
@@ -120,9 +112,9 @@ async def test_a_shutdown_that_pauses_loses_no_cancel(rig: Rig) -> None:
 @pytest.mark.parametrize("rule", ["requeue", "fail", "pause"])
 async def test_no_reap_loses_a_request(rig: Rig, action: Action, end: JobState, rule: str) -> None:
     claim = await running(rig)
-    await rig.engine.control(action, claim.id)
+    await rig.engine.control.apply(action, claim.id)
     rig.pass_time(60)
-    (reaped,) = await rig.engine.reap(ReapRequest({}, ReapRule(rule, 1), 10))
+    (reaped,) = await rig.engine.leases.reap(ReapRequest({}, ReapRule(rule, 1), 10))
     assert reaped.state is end
     record = await look(rig, claim.id)
     assert (record.state, record.request) == (end, None)
@@ -134,7 +126,7 @@ async def test_no_reap_loses_a_request(rig: Rig, action: Action, end: JobState, 
 @pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED])
 async def test_an_end_of_its_own_wins(rig: Rig, state: JobState) -> None:
     claim = await running(rig)
-    await rig.engine.control(Action.CANCEL, claim.id)
+    await rig.engine.control.apply(Action.CANCEL, claim.id)
     await settle(rig.engine, ending(claim, state))
     record = await look(rig, claim.id)
     assert (record.state, record.request) == (state, None)
@@ -142,9 +134,9 @@ async def test_an_end_of_its_own_wins(rig: Rig, state: JobState) -> None:
 
 async def test_a_cancel_goes_before_a_pause(rig: Rig) -> None:
     claim = await running(rig)
-    assert (await rig.engine.control(Action.PAUSE, claim.id)).requested
-    assert (await rig.engine.control(Action.CANCEL, claim.id)).requested
-    late = await rig.engine.control(Action.PAUSE, claim.id)
+    assert (await rig.engine.control.apply(Action.PAUSE, claim.id)).requested
+    assert (await rig.engine.control.apply(Action.CANCEL, claim.id)).requested
+    late = await rig.engine.control.apply(Action.PAUSE, claim.id)
     assert (late.found, late.allowed, late.requested) == (True, False, False)
     assert (await look(rig, claim.id)).request == "cancel"
 
@@ -152,13 +144,13 @@ async def test_a_cancel_goes_before_a_pause(rig: Rig) -> None:
 async def test_what_lies_ready_at_a_desk_may_be_asked_for(rig: Rig) -> None:
     await put(rig.engine, 0)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
-    asked = await rig.engine.control(Action.CANCEL, claim.id)
+    asked = await rig.engine.control.apply(Action.CANCEL, claim.id)
     assert (asked.requested, asked.state_before) == (True, JobState.ASSIGNED)
 
 
 async def hear(rig: Rig, heard: list[frozenset[int]], nursery: trio.Nursery) -> None:
     while not any(heard):
-        heard.append((await rig.engine.wait_for_hint()).requests)
+        heard.append((await rig.engine.queue.wait_for_hint()).requests)
     nursery.cancel_scope.cancel()
 
 
@@ -172,7 +164,7 @@ async def test_a_request_wakes_the_holder(shared: Rig) -> None:
             nursery.cancel_scope.deadline = trio.current_time() + 5
             nursery.start_soon(hear, shared, heard, nursery)
             while True:  # it may not have begun to listen
-                await other.control(Action.CANCEL, claim.id)
+                await other.control.apply(Action.CANCEL, claim.id)
                 await trio.sleep(0.02)
     assert heard[-1] == {claim.id}
 
@@ -182,30 +174,32 @@ async def test_progress_is_written_by_its_holder_alone(rig: Rig) -> None:
     stranger = ProgressNote(claim.id, uuid4(), 99.0, "mine", None)
     gone = ProgressNote(claim.id + 99, claim.token, 99.0, "mine", None)
     own = ProgressNote(claim.id, claim.token, 12.5, 'half "way" \\ ü', '{"tokens": 7}')
-    assert await rig.engine.note_progress([stranger]) == frozenset()
-    assert await rig.engine.note_progress([own, gone]) == {claim.id}
+    assert await rig.engine.leases.note_progress([stranger]) == frozenset()
+    assert await rig.engine.leases.note_progress([own, gone]) == {claim.id}
     record = await look(rig, claim.id)
     assert (record.progress, record.progress_note) == (12.5, 'half "way" \\ ü')
     assert json.loads(record.spent or "") == {"tokens": 7}
     only_spent = ProgressNote(claim.id, claim.token, None, None, '{"tokens": 8}')
-    assert await rig.engine.note_progress([only_spent]) == {claim.id}
+    assert await rig.engine.leases.note_progress([only_spent]) == {claim.id}
     record = await look(rig, claim.id)
     assert (record.progress, record.progress_note) == (12.5, 'half "way" \\ ü')
     assert json.loads(record.spent or "") == {"tokens": 8}
     await settle(rig.engine, ending(claim))
-    assert await rig.engine.note_progress([own]) == frozenset()
+    assert await rig.engine.leases.note_progress([own]) == frozenset()
 
 
 async def test_a_new_attempt_begins_at_nothing_but_what_was_spent(rig: Rig) -> None:
     first = await running(rig)
     assert first.spent is None
-    await rig.engine.note_progress([ProgressNote(first.id, first.token, 50.0, "x", None)])
+    await rig.engine.leases.note_progress([ProgressNote(first.id, first.token, 50.0, "x", None)])
     await settle(
         rig.engine, ending(first, JobState.QUEUED, log="line 1\nline 2", spent='{"tokens": 9}')
     )
     second = await take_one(rig.engine)
     assert json.loads(second.spent or "") == {"tokens": 9}
-    assert json.loads((await rig.engine.claims_under(second.token))[0].spent or "") == {"tokens": 9}
+    assert json.loads((await rig.engine.leases.claims_under(second.token))[0].spent or "") == {
+        "tokens": 9
+    }
     record = await look(rig, second.id)
     assert (record.progress, record.progress_note, record.log) == (None, None, None)
     assert [one.log for one in record.attempts] == ["line 1\nline 2", None]

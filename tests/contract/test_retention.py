@@ -1,6 +1,7 @@
 """Jobs that have ended go stale and are deleted when their time has come, and not before."""
 
-from musterd.store.job import Action, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import job_object
 from musterd.store.retention import Ages, Errand
 from tests.contract.retention_tools import (
@@ -28,7 +29,7 @@ async def test_a_job_goes_stale_when_its_time_has_come(rig: Rig) -> None:
     assert await walk(rig.engine, "mark", errand()) == 0
     rig.pass_time(60)
     assert await walk(rig.engine, "mark", errand()) == 1
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.stale_at is not None
     assert record.finished_at is not None
@@ -66,7 +67,7 @@ async def test_only_stale_jobs_are_deleted(rig: Rig) -> None:
     assert await walk(rig.engine, "delete", errand()) == 0
     await walk(rig.engine, "mark", errand())
     assert await walk(rig.engine, "delete", errand()) == 1
-    assert await rig.engine.job(job_id) is None
+    assert await rig.engine.jobs.get(job_id) is None
     assert await told(rig.engine, "job.deleted") == [(job_id, {"state": "succeeded"})]
 
 
@@ -97,10 +98,10 @@ async def test_each_state_and_kind_has_an_age_of_its_own(rig: Rig) -> None:
 async def test_what_has_not_ended_is_left_alone(rig: Rig) -> None:
     engine = rig.engine
     await put(engine, 0, 0, 0)
-    (held,) = await engine.enqueue([NewJob("report", hold=True)])
+    (held,) = await engine.jobs.enqueue([NewJob("report", hold=True)])
     running = await take_one(engine)
     (paused,) = [row[0] for row in rig.raw("select max(id) from job_rows where state = 'queued'")]
-    await engine.control(Action.PAUSE, paused)
+    await engine.control.apply(Action.PAUSE, paused)
     rig.pass_time(1000 * HOUR)
     assert await walk(engine, "mark", errand(0.001)) == 0
     rig.raw(f"update job_rows set stale_at = created_at where id in ({held}, {running.id})")
@@ -149,10 +150,10 @@ async def test_a_failed_job_that_halts_its_target_is_left_alone_until_it_is_clea
     rig.raw("update job_rows set stale_at = finished_at")  # nobody does; it would halt all the same
     assert await walk(engine, "delete", errand()) == 0
     rig.raw("update job_rows set stale_at = null")
-    await engine.control(Action.CLEAR, halting)
+    await engine.control.apply(Action.CLEAR, halting)
     assert await walk(engine, "mark", errand()) == 1
     assert await walk(engine, "delete", errand()) == 1
-    (behind,) = await engine.enqueue([NewJob("report", target="t")])
+    (behind,) = await engine.jobs.enqueue([NewJob("report", target="t")])
     assert (await take_one(engine)).id == behind
 
 
@@ -160,8 +161,8 @@ async def test_a_resumed_job_is_stale_no_longer(rig: Rig) -> None:
     job_id = await end(rig.engine, F)
     rig.pass_time(HOUR)
     await walk(rig.engine, "mark", errand())
-    await rig.engine.control(Action.RESUME, job_id)
-    record = await rig.engine.job(job_id)
+    await rig.engine.control.apply(Action.RESUME, job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.stale_at is None
     assert await walk(rig.engine, "delete", errand(0)) == 0

@@ -8,7 +8,8 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.job import JobRecord, JobState, NewJob
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.lifecycle import JobState
 from musterd.store.report import job_object
 from musterd.store.retention import MESSAGES_KEPT_SECONDS, Ages, Errand, Kept
 from tests.contract.retention_tools import (
@@ -58,7 +59,7 @@ async def test_a_key_outlives_its_job_as_long_as_was_asked_for(
     again = NewJob("report", dedup_key="k")
     holds = scope in (2 * HOUR, "forever")
     assert rig.raw("select count(*) from dedup_keys") == [(int(holds),)]
-    assert (await rig.engine.enqueue([again]) == [job_id]) == holds
+    assert (await rig.engine.jobs.enqueue([again]) == [job_id]) == holds
     if scope == 2 * HOUR:
         assert await rig.engine.retention.forget_leftovers(10) == 0
         rig.pass_time(HOUR)
@@ -73,7 +74,7 @@ async def test_counts_stay_exact(rig: Rig) -> None:
     rig.pass_time(HOUR)
     await walk(rig.engine, "mark", errand())
     await walk(rig.engine, "delete", Errand(Ages({S: HOUR, F: None, C: 0}, {}), 1))
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     assert {s.value: n for s, n in counts.by_state.items() if n} == recounted(rig)
     assert (counts.by_state[S], counts.by_state[F], counts.by_state[C]) == (0, 1, 0)
     assert counts.enqueued_total == 6
@@ -110,7 +111,7 @@ async def test_messages_of_deleted_jobs_are_forgotten_in_the_end(rig: Rig) -> No
 
 async def test_the_archive_holds_what_was_shown(rig: Rig) -> None:
     job_id = await end(rig.engine, F, attempts=2, payload='{"a": [1, "é"]}', target=None)
-    shown = await rig.engine.job(job_id)
+    shown = await rig.engine.jobs.get(job_id)
     assert shown is not None
     rig.pass_time(HOUR)
     await walk(rig.engine, "mark", errand())
@@ -186,7 +187,7 @@ async def test_two_walks_at_once_share_the_work(shared: Rig) -> None:
     assert sum(done) == 2 * len(ids)
     assert ids_left(shared) == []
     assert sorted(one for one, _ in await told(shared.engine, "job.deleted") if one) == ids
-    assert (await shared.engine.counts()).by_state == dict.fromkeys(JobState, 0)
+    assert (await shared.engine.queue.counts()).by_state == dict.fromkeys(JobState, 0)
 
 
 def keep(jobs: Sequence[JobRecord]) -> Sequence[Kept]:

@@ -7,7 +7,8 @@ import random
 import attrs
 import pytest
 
-from musterd.store.job import Action, JobFilter, JobRecord, JobState, NewJob
+from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.retention import Ages, Errand
 from tests.contract.retention_tools import HOUR, C, F, S, message, recounted, told, walk
 from tests.contract.rigs import Rig, ending, settle, take
@@ -37,7 +38,7 @@ class History:
     async def enqueue(self) -> None:
         kind, target = self.rng.choice(["report", "kept"]), self.rng.choice([None, None, "t"])
         key = self.rng.choice([None, "k"])
-        await self.rig.engine.enqueue([NewJob(kind, target=target, dedup_key=key)])
+        await self.rig.engine.jobs.enqueue([NewJob(kind, target=target, dedup_key=key)])
 
     async def run(self) -> None:
         for claim in await take(self.rig.engine, workers=2):
@@ -51,7 +52,7 @@ class History:
         known = await self.jobs()
         if known:
             action = self.rng.choice(list(Action))
-            await self.rig.engine.control(action, self.rng.choice(sorted(known)))
+            await self.rig.engine.control.apply(action, self.rng.choice(sorted(known)))
 
     async def pass_time(self) -> None:
         seconds = self.rng.choice([0.3, 0.5, 1.0]) * HOUR
@@ -100,7 +101,7 @@ class History:
                 self.ended.setdefault(job.id, self.passed_seconds)
 
     async def jobs(self) -> dict[int, JobRecord]:
-        return {job.id: job for job in await self.rig.engine.jobs(ALL)}
+        return {job.id: job for job in await self.rig.engine.jobs.find(ALL)}
 
 
 def halts(job: JobRecord) -> bool:
@@ -115,7 +116,7 @@ async def test_only_what_may_go_is_deleted_and_all_of_it(shared: Rig, seed: int)
     for _ in range(12):
         await history.pass_time()
     await history.retain()
-    counts = (await shared.engine.counts()).by_state
+    counts = (await shared.engine.queue.counts()).by_state
     assert {state.value: number for state, number in counts.items() if number} == recounted(shared)
     deleted = [job_id for job_id, _ in await told(shared.engine, "job.deleted")]
     assert sorted(one for one in deleted if one is not None) == sorted(history.gone)

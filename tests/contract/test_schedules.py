@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.job import JobFilter
+from musterd.store.jobs import JobFilter
 from musterd.store.schedules import Firing, ScheduleRecord
 from tests.contract.rigs import Rig, closing_engine, ending, settle, take_one
 
@@ -37,7 +37,7 @@ async def test_a_slot_makes_one_job(rig: Rig) -> None:
     assert first.taken
     assert await rig.engine.schedules.fire(firing(slot)) == (False, None)
     assert await rig.engine.schedules.fire(firing(slot - MINUTE / 2)) == (False, None)
-    (job,) = await rig.engine.jobs(JobFilter())
+    (job,) = await rig.engine.jobs.find(JobFilter())
     assert (job.id, job.kind, job.priority, job.target) == (first.job_id, "report", 3, "reports")
     record = await known(rig)
     assert (record.last_slot, record.last_job_id, record.fired) == (slot, job.id, 1)
@@ -152,5 +152,5 @@ async def test_of_many_at_once_one_sees_to_each_slot(shared: Rig, count: int) ->
             for number in range(4):
                 nursery.start_soon(fire_all, number)
     assert len(made) == len(set(made)) == (await known(shared)).fired <= count
-    assert len(await shared.engine.jobs(JobFilter(limit=1000))) == len(made)
+    assert len(await shared.engine.jobs.find(JobFilter(limit=1000))) == len(made)
     assert (await known(shared)).last_slot == start + count * MINUTE

@@ -13,7 +13,7 @@ from uuid import UUID
 import attrs
 import pytest
 
-from musterd.store.job import Claim, ClaimRequest
+from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres import claim_rows, ends
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (

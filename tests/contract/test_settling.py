@@ -8,14 +8,15 @@ from uuid import uuid4
 import pytest
 
 from musterd.store.errors import InputRefused
-from musterd.store.job import AttemptOutcome, JobFilter, JobRecord, JobState, NewJob
+from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.contract.rigs import LOCAL, Rig, ending, put, settle, state_of, take, take_one
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 
 
 async def look(rig: Rig, job_id: int) -> JobRecord:
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     return record
 
@@ -94,7 +95,7 @@ async def test_a_retry_waits_its_delay_and_leaves_its_attempt_in_the_history(rig
 
 async def test_without_a_delay_a_job_keeps_its_due_time(rig: Rig) -> None:
     await put(rig.engine, 0)
-    run_at = (await rig.engine.jobs(JobFilter()))[0].run_at
+    run_at = (await rig.engine.jobs.find(JobFilter()))[0].run_at
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim, JobState.QUEUED, AttemptOutcome.RELEASED))
     assert (await look(rig, claim.id)).run_at == run_at
@@ -133,7 +134,7 @@ async def test_an_attempt_under_way_does_not_show_the_error_before_it(rig: Rig) 
 
 @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.PAUSED])
 async def test_what_is_forgiven_raises_the_budget(rig: Rig, state: JobState) -> None:
-    own, _kinds = await rig.engine.enqueue([NewJob("a", max_attempts=3), NewJob("a")])
+    own, _kinds = await rig.engine.jobs.enqueue([NewJob("a", max_attempts=3), NewJob("a")])
     claims = await take(rig.engine, workers=2)
     await settle(rig.engine, *(ending(claim, state, forgive=True) for claim in claims))
     records = [await look(rig, claim.id) for claim in claims]
@@ -189,10 +190,10 @@ async def test_a_second_settlement_is_rejected_but_known_as_written(
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     settlement = ending(claim, state)
-    assert await rig.engine.settled_already([settlement]) == frozenset()
+    assert await rig.engine.leases.settled_already([settlement]) == frozenset()
     await settle(rig.engine, settlement)
     assert (await settle(rig.engine, settlement)).rejected == {claim.id}
-    assert await rig.engine.settled_already([settlement]) == {claim.id}
+    assert await rig.engine.leases.settled_already([settlement]) == {claim.id}
     assert len((await look(rig, claim.id)).attempts) == 1
 
 
@@ -201,7 +202,7 @@ async def test_a_retry_is_known_as_written_even_after_the_next_claim(rig: Rig) -
     settlement = ending(await take_one(rig.engine), JobState.QUEUED)
     await settle(rig.engine, settlement)
     await take_one(rig.engine)
-    assert await rig.engine.settled_already([settlement]) == {settlement.id}
+    assert await rig.engine.leases.settled_already([settlement]) == {settlement.id}
 
 
 async def test_another_outcome_is_not_known_as_written(rig: Rig) -> None:
@@ -209,8 +210,8 @@ async def test_another_outcome_is_not_known_as_written(rig: Rig) -> None:
     first, second = await take(rig.engine, workers=2)
     await settle(rig.engine, ending(first, JobState.FAILED), ending(second, JobState.QUEUED))
     wrong = [ending(first), ending(second), ending(second._replace(id=999_999))]
-    assert await rig.engine.settled_already(wrong) == frozenset()
-    assert await rig.engine.settled_already([]) == frozenset()
+    assert await rig.engine.leases.settled_already(wrong) == frozenset()
+    assert await rig.engine.leases.settled_already([]) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -259,6 +260,6 @@ async def test_many_plain_successes_at_once_are_written_each_as_its_own(rig: Rig
         claimed_ahead = claim.worker is None
         assert near(record.started_at, record.created_at + timedelta(seconds=7 * claimed_ahead))
         assert record.lease_expires_at is None
-    assert sorted(await rig.engine.settled_already(ends)) == sorted(
+    assert sorted(await rig.engine.leases.settled_already(ends)) == sorted(
         {claim.id for claim in claims} - {claims[5].id}
     )

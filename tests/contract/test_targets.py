@@ -2,13 +2,8 @@
 
 import pytest
 
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
-    JobFilter,
-    JobState,
-    NewJob,
-)
+from musterd.store.jobs import JobFilter, NewJob
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
     Rig,
     ending,
@@ -78,7 +73,7 @@ async def test_targets_and_jobs_without_one_do_not_wait_for_each_other(rig: Rig)
 
 
 async def test_only_so_many_are_taken_as_were_asked_for(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("report", target=f"t{n % 7}") for n in range(70)])
+    await rig.engine.jobs.enqueue([NewJob("report", target=f"t{n % 7}") for n in range(70)])
     assert len(await take_all(rig.engine, 3)) == 3
     assert len(await take_all(rig.engine, 3)) == 3
     check(rig)
@@ -129,21 +124,21 @@ async def test_a_lost_lease_goes_by_its_rule(
     await put(rig.engine, 0)
     await take_all(rig.engine)
     rig.pass_time(60)
-    assert len(await rig.engine.reap(rule(on_lost))) == 2
+    assert len(await rig.engine.leases.reap(rule(on_lost))) == 2
     check(rig)
     claims = [one for one in await take_all(rig.engine) if one.target is not None]
     assert ids(claims) == ([] if next_place is None else [made[next_place]])
     for job_id in (made[0], made[1]):
-        await rig.engine.control(Action.RESUME, job_id)
+        await rig.engine.control.apply(Action.RESUME, job_id)
     check(rig)
 
 
 async def test_a_lost_lease_of_one_to_be_canceled_makes_way(rig: Rig) -> None:
     first, second = await put_target(rig.engine, 0, 0)
     await take_all(rig.engine)
-    await rig.engine.control(Action.CANCEL, first)
+    await rig.engine.control.apply(Action.CANCEL, first)
     rig.pass_time(60)
-    (reaped,) = await rig.engine.reap(rule())
+    (reaped,) = await rig.engine.leases.reap(rule())
     assert (reaped.id, reaped.state) == (first, JobState.CANCELED)
     assert (await one_of(rig)).id == second
 
@@ -151,7 +146,7 @@ async def test_a_lost_lease_of_one_to_be_canceled_makes_way(rig: Rig) -> None:
 async def test_a_running_one_that_is_canceled_makes_way(rig: Rig) -> None:
     first, second = await put_target(rig.engine, 0, 0)
     claim = await one_of(rig)
-    await rig.engine.control(Action.CANCEL, first)
+    await rig.engine.control.apply(Action.CANCEL, first)
     assert await runs_next(rig, claim, state=JobState.QUEUED) == [second]
     assert await state_of(rig.engine, first) is JobState.CANCELED
 
@@ -160,7 +155,7 @@ async def test_a_settlement_that_comes_too_late_passes_nothing_on(rig: Rig) -> N
     first, second = await put_target(rig.engine, 0, 0)
     late = await one_of(rig)
     rig.pass_time(60)
-    await rig.engine.reap(rule())
+    await rig.engine.leases.reap(rule())
     again = await one_of(rig)
     assert (await settle(rig.engine, ending(late))).rejected == {first}
     check(rig)
@@ -171,13 +166,13 @@ async def test_a_settlement_that_comes_too_late_passes_nothing_on(rig: Rig) -> N
 async def test_a_lost_reply_is_read_back_with_its_target(rig: Rig) -> None:
     await put_target(rig.engine, 0)
     claim = await one_of(rig)
-    assert [one.target for one in await rig.engine.claims_under(claim.token)] == ["t"]
+    assert [one.target for one in await rig.engine.leases.claims_under(claim.token)] == ["t"]
 
 
 async def test_the_target_is_seen_everywhere(rig: Rig) -> None:
     made = await put_target(rig.engine, 0, 0, target="ü \\ \" '")
     await put(rig.engine, 0)
-    listed = await rig.engine.jobs(JobFilter(target="ü \\ \" '"))
+    listed = await rig.engine.jobs.find(JobFilter(target="ü \\ \" '"))
     assert [one.id for one in listed] == made[::-1]
     assert {one.target for one in listed} == {"ü \\ \" '"}
     assert rig.raw("select count(*) from jobs where target is not null") == [(2,)]
@@ -185,9 +180,9 @@ async def test_the_target_is_seen_everywhere(rig: Rig) -> None:
 
 async def test_a_key_and_a_target_go_together(rig: Rig) -> None:
     wanted = NewJob("a", target="t", dedup_key="k")
-    (first, again) = await rig.engine.enqueue_keyed([wanted, wanted])
+    (first, again) = await rig.engine.jobs.enqueue_keyed([wanted, wanted])
     assert (first.is_new, again.is_new, again.id) == (True, False, first.id)
-    record = await rig.engine.job(first.id)
+    record = await rig.engine.jobs.get(first.id)
     assert record is not None
     assert record.target == "t"
 
@@ -195,23 +190,23 @@ async def test_a_key_and_a_target_go_together(rig: Rig) -> None:
 async def test_a_paused_queue_gives_nothing_and_loses_nothing(rig: Rig) -> None:
     _, second = await put_target(rig.engine, 0, 0)
     claim = await one_of(rig)
-    await rig.engine.pause_queue("somebody")
+    await rig.engine.queue.pause("somebody")
     assert await runs_next(rig, claim) == []
-    await rig.engine.resume_queue()
+    await rig.engine.queue.resume()
     assert (await one_of(rig)).id == second
 
 
 async def test_what_stands_behind_is_queued_and_not_due(rig: Rig) -> None:
     await put_target(rig.engine, *[0] * 10)
     await take_all(rig.engine)
-    assert (await rig.engine.observe(100)).due == 0
-    counts = await rig.engine.counts()
+    assert (await rig.engine.queue.observe(100)).due == 0
+    counts = await rig.engine.queue.counts()
     assert (counts.by_state[JobState.QUEUED], counts.due) == (9, 0)
-    assert await rig.engine.next_due_seconds() is None
-    view = await rig.engine.target("t")
+    assert await rig.engine.queue.next_due_seconds() is None
+    view = await rig.engine.queue.target("t")
     assert view is not None
     assert (view.behind, view.halted, view.reserved) == (9, False, False)
-    assert await rig.engine.target("u") is None
+    assert await rig.engine.queue.target("u") is None
 
 
 async def test_many_behind_one_are_soon_out_of_the_way(rig: Rig) -> None:

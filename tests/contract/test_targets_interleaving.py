@@ -14,7 +14,9 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.job import Action, Claim, ClaimRequest, JobState, NewJob, Settlement
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, ClaimRequest, Settlement
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres import claim_rows, migrating, rows
 from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.ends import settlements

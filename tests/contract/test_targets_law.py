@@ -5,7 +5,8 @@ import sqlite3
 import psycopg
 import pytest
 
-from musterd.store.job import Action, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action
 from tests.contract.rigs import PostgresRig, Rig, ending, ids, put, settle
 from tests.contract.target_tools import check, put_target, take_all
 
@@ -29,11 +30,11 @@ class TestWithCaps:
     async def test_one_that_waits_for_its_cap_is_not_overtaken(self, rig: Rig) -> None:
         (blocker,) = await put(rig.engine, 9)
         (first,) = await put_target(rig.engine, 0)
-        (second,) = await rig.engine.enqueue([NewJob("other", target="t")])
+        (second,) = await rig.engine.jobs.enqueue([NewJob("other", target="t")])
         (held,) = await take_all(rig.engine, 5, caps=self.CAPS)
         assert held.id == blocker
         check(rig)
-        (urgent,) = await rig.engine.enqueue([NewJob("other", target="t", priority=3)])
+        (urgent,) = await rig.engine.jobs.enqueue([NewJob("other", target="t", priority=3)])
         (before,) = await take_all(rig.engine, 5, caps=self.CAPS)
         assert before.id == urgent
         check(rig)
@@ -47,9 +48,9 @@ class TestWithCaps:
     async def test_one_that_waits_for_its_cap_can_be_canceled(self, rig: Rig) -> None:
         await put(rig.engine, 9)
         (first,) = await put_target(rig.engine, 0)
-        (second,) = await rig.engine.enqueue([NewJob("other", target="t")])
+        (second,) = await rig.engine.jobs.enqueue([NewJob("other", target="t")])
         await take_all(rig.engine, 5, caps=self.CAPS)
-        await rig.engine.control(Action.CANCEL, first)
+        await rig.engine.control.apply(Action.CANCEL, first)
         assert ids(await take_all(rig.engine, 5, caps=self.CAPS)) == [second]
         check(rig)
 

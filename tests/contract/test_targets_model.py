@@ -5,8 +5,9 @@ from typing import Any
 
 import attrs
 
-from musterd.store.job import Action, Claim, JobState, NewJob, Settlement
-from musterd.store.lifecycle import EFFECTS
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, Settlement
+from musterd.store.lifecycle import EFFECTS, Action, JobState
 from tests.contract import target_tools as tools
 from tests.contract.rigs import Rig, ending, ids, settle
 
@@ -109,7 +110,7 @@ class Walk:
             )
             for _ in range(self.rng.randint(1, 4))
         ]  # fmt: skip
-        for job_id, job in zip(await self.rig.engine.enqueue(new), new, strict=True):
+        for job_id, job in zip(await self.rig.engine.jobs.enqueue(new), new, strict=True):
             state = JobState.PENDING if job.hold else JobState.QUEUED
             self.model.jobs[job_id] = Job(job_id, job.target, state, job.delay_seconds is None)
 
@@ -141,20 +142,20 @@ class Walk:
         job = self.model.jobs[self.rng.choice(recent)]
         actions = [Action.CANCEL, Action.PAUSE, *[Action.RESUME, Action.CLEAR, Action.RELEASE] * 2]
         action = self.rng.choice(actions)
-        await self.rig.engine.control(action, job.id)
+        await self.rig.engine.control.apply(action, job.id)
         self.model.act(action, job)
 
     async def unhalt(self) -> None:
         """So that the walk does not come to rest."""
         for job in [one for one in self.model.jobs.values() if one.halts]:
             action = self.rng.choice((Action.RESUME, Action.CLEAR, Action.CANCEL))
-            await self.rig.engine.control(action, job.id)
+            await self.rig.engine.control.apply(action, job.id)
             self.model.act(action, job)
 
     async def reap(self) -> None:
         self.rig.pass_time(2000)
         on_lost = self.rng.choice(list(ON_LOST))
-        reaped = await self.rig.engine.reap(tools.rule(on_lost))
+        reaped = await self.rig.engine.leases.reap(tools.rule(on_lost))
         assert sorted(one.id for one in reaped) == sorted(self.held)
         for job in self.model.jobs.values():
             job.due = True

@@ -10,7 +10,9 @@ import pytest
 import trio
 
 from musterd.store.engine import Engine
-from musterd.store.job import Action, Claim, JobFilter, JobState
+from musterd.store.jobs import JobFilter
+from musterd.store.leases import Claim
+from musterd.store.lifecycle import Action, JobState
 from tests.contract.rigs import PostgresRig, Rig, closing_engine, ending, opened
 from tests.contract.target_tools import check, put_target, rows_of, take_all, visit
 from tests.fix_postgres import FreshDatabase
@@ -57,9 +59,9 @@ class Storm:
         some = [job_id for job_id in self.made if job_id % ACTED_ON == 0]
         while trio.current_time() < self.until_local:
             action = self.rng.choice([Action.PAUSE, Action.RESUME, Action.CANCEL])
-            await engine.control(action, self.rng.choice(some))
-            for record in await engine.jobs(HALTING):
-                await engine.control(Action.RESUME, record.id)
+            await engine.control.apply(action, self.rng.choice(some))
+            for record in await engine.jobs.find(HALTING):
+                await engine.control.apply(Action.RESUME, record.id)
 
     def _end(self) -> JobState:
         return self.rng.choices(list(ENDINGS), list(ENDINGS.values()))[0]
@@ -104,8 +106,8 @@ async def drain(rig: Rig) -> None:
     held: list[Claim] = []
     rig.pass_time(10)
     for _ in range(len(TARGETS) * JOBS):
-        for record in await rig.engine.jobs(HALTING):
-            await rig.engine.control(Action.RESUME, record.id)
+        for record in await rig.engine.jobs.find(HALTING):
+            await rig.engine.control.apply(Action.RESUME, record.id)
         held = await take_all(rig.engine, 9, [ending(one) for one in held])
         if not held:
             break
@@ -122,7 +124,7 @@ async def test_a_transaction_of_an_older_moment_passes_nothing_on_unseen(
         (first,) = await put_target(rig.engine, 0)
         (claim,) = await take_all(rig.engine)
         retrying = ending(claim, JobState.QUEUED, delay_seconds=1000.0)
-        await rig.engine.exchange([retrying], None, 5000.0)
+        await rig.engine.leases.exchange([retrying], None, 5000.0)
         with psycopg.connect(rig.url) as old:
             old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             old.execute("select 1 from musterd.job_rows")

@@ -17,7 +17,7 @@ from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url
 from musterd.config.tenants import settings_of
 from musterd.store.engine import Engine
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.lookout import Sight
 from musterd.store.opening import Stores
 from tests.contract.rigs import closing_engine, put, take
@@ -74,7 +74,9 @@ async def row(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[
 async def test_each_tenant_has_its_own_jobs(row: Row) -> None:
     await put(row.engines["red"], 0, 0)
     await put(row.engines["blue"], 0)
-    totals = {name: (await engine.counts()).enqueued_total for name, engine in row.engines.items()}
+    totals = {
+        name: (await engine.queue.counts()).enqueued_total for name, engine in row.engines.items()
+    }
     assert totals == {"default": 0, "red": 2, "blue": 1}
 
 
@@ -90,7 +92,7 @@ async def test_a_hint_reaches_its_own_tenant_only(row: Row) -> None:
 
     async def listen(name: str) -> None:
         while True:
-            await row.engines[name].wait_for_hint()
+            await row.engines[name].queue.wait_for_hint()
             heard.append(name)
 
     async with trio.open_nursery() as nursery:
@@ -99,7 +101,7 @@ async def test_a_hint_reaches_its_own_tenant_only(row: Row) -> None:
         await trio.sleep(0.5)  # an engine may hint as it begins to listen
         heard.clear()
         for name in ("blue", "red", "blue"):
-            await row.engines[name].enqueue([NewJob("a")])
+            await row.engines[name].jobs.enqueue([NewJob("a")])
             await last_is(heard, name)
         nursery.cancel_scope.cancel()
     assert set(heard) == {"red", "blue"}
@@ -121,6 +123,6 @@ async def test_who_leaves_takes_nothing_from_the_others(row: Row) -> None:
 
 
 async def test_a_job_of_the_future_is_no_work_yet(row: Row) -> None:
-    await row.engines["red"].enqueue([NewJob("a", delay_seconds=3600)])
+    await row.engines["red"].jobs.enqueue([NewJob("a", delay_seconds=3600)])
     await row.settled()
     assert not (await row.look())["red"].work

@@ -14,7 +14,8 @@ from musterd.console.verify.judge import Judge
 from musterd.console.verify.rules import Rule
 from musterd.store.audit import ROWS_AT_ONCE
 from musterd.store.engine import Engine
-from musterd.store.job import Action, AttemptOutcome, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 OUTCOMES = (
@@ -41,14 +42,14 @@ async def live(engine: Engine, rng: Random, steps: int) -> None:
     for _ in range(steps):
         targets = rng.choice([None, "a", "b"])
         hold = rng.random() < 0.2
-        await engine.enqueue([NewJob("report", target=targets, hold=hold) for _ in range(2)])
+        await engine.jobs.enqueue([NewJob("report", target=targets, hold=hold) for _ in range(2)])
         for claim in await take(engine, workers=rng.randint(0, 2), ahead=rng.randint(0, 2)):
             state, outcome = rng.choice(OUTCOMES)
             delay = 0.0 if state is JobState.QUEUED else None
             if rng.random() < 0.8:
                 await settle(engine, ending(claim, state, outcome, delay_seconds=delay))
         for _ in range(3):
-            await engine.control(rng.choice(list(Action)), rng.randint(1, 2 * steps))
+            await engine.control.apply(rng.choice(list(Action)), rng.randint(1, 2 * steps))
 
 
 def told(judge: Judge) -> list[tuple[Rule, int | None]]:
@@ -130,7 +131,7 @@ async def test_events_that_are_forgotten_in_time_are_not_missed(rig: Rig) -> Non
 
 
 async def test_a_table_of_several_pages(rig: Rig) -> None:
-    await rig.engine.enqueue([NewJob("report")] * (ROWS_AT_ONCE + 2))
+    await rig.engine.jobs.enqueue([NewJob("report")] * (ROWS_AT_ONCE + 2))
     judge = await verified(rig.engine)
     assert told(judge) == []
     assert judge.docket.cases[Rule.TABLE] == ROWS_AT_ONCE + 2
@@ -159,13 +160,13 @@ async def test_nobody_is_accused_while_others_work(shared: Rig) -> None:
 async def test_what_waits_to_be_put_in_order_counts(rig: Rig) -> None:
     """The counts are those of a moment at which the log may not yet say all."""
     (first, second) = await put(rig.engine, 0, 0)
-    await rig.engine.control(Action.CANCEL, first)
+    await rig.engine.control.apply(Action.CANCEL, first)
     judge = Judge()
     comparison = Comparison(rig.engine, judge)
     await comparison.follow()
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim))
-    await rig.engine.enqueue([NewJob("report", hold=True)])
+    await rig.engine.jobs.enqueue([NewJob("report", hold=True)])
     tally = await rig.engine.audit.tally()
     assert claim.id == second
     assert tally.counted == {JobState.CANCELED: 1, JobState.SUCCEEDED: 1, JobState.PENDING: 1}

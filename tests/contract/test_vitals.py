@@ -8,7 +8,7 @@ import trio
 from psycopg.conninfo import conninfo_to_dict
 
 from musterd.console.doctor.postgres import TABLE_OPTIONS
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, closing_engine
 
 ROLE, PASSWORD = "vitals_reader", "not-a-secret"
@@ -19,9 +19,9 @@ def monotonic() -> float:
 
 
 async def test_signs_tell_of_size(rig: Rig) -> None:
-    before = await rig.engine.vitals.signs()
-    await rig.engine.enqueue([NewJob("report", '{"text": "' + "x" * 1000 + '"}')] * 500)
-    after = await rig.engine.vitals.signs()
+    before = await rig.engine.health.signs()
+    await rig.engine.jobs.enqueue([NewJob("report", '{"text": "' + "x" * 1000 + '"}')] * 500)
+    after = await rig.engine.health.signs()
     assert before.size_bytes is not None
     assert after.size_bytes is not None
     assert after.size_bytes > before.size_bytes > 0
@@ -29,21 +29,21 @@ async def test_signs_tell_of_size(rig: Rig) -> None:
 
 async def test_the_clock_is_the_stores(rig: Rig) -> None:
     if isinstance(rig, SqliteRig):
-        assert await rig.engine.vitals.now() == rig.now
+        assert await rig.engine.health.now() == rig.now
     else:
         ((found,),) = rig.raw("select extract(epoch from clock_timestamp())")
-        assert abs(await rig.engine.vitals.now() - float(found)) < 5.0
+        assert abs(await rig.engine.health.now() - float(found)) < 5.0
 
 
 async def test_nothing_stands_in_between(rig: Rig) -> None:
-    assert await rig.engine.vitals.pool_mode() == "none"
+    assert await rig.engine.health.pool_mode() == "none"
 
 
 async def test_an_embedded_store_has_no_server(unopened_sqlite: Rig) -> None:
     async with closing_engine(unopened_sqlite.engine) as engine:
         await engine.open()
         await engine.migrate()
-        vitals = engine.vitals
+        vitals = engine.health
         signs = await vitals.signs()
         assert (signs.horizon_age_seconds, signs.dead_rows) == (None, None)
         assert await vitals.server() is None
@@ -57,12 +57,12 @@ async def test_a_file_is_looked_at(unopened_sqlite: Rig) -> None:
     async with closing_engine(unopened_sqlite.engine) as engine:
         await engine.open()
         await engine.migrate()
-        found = await engine.vitals.file(monotonic, 60.0)
+        found = await engine.health.file(monotonic, 60.0)
         assert found is not None
         assert (found.fault, found.checked_whole, found.journal_mode) == (None, True, "wal")
         assert (found.mode, found.is_held) == (0o600, False)
         await engine.start_node("north")
-        held = await engine.vitals.file(monotonic, 60.0)
+        held = await engine.health.file(monotonic, 60.0)
         assert held is not None
         assert (held.is_held, held.holder is not None) == (True, True)
 
@@ -71,16 +71,16 @@ async def test_the_look_at_a_file_ends_in_time(unopened_sqlite: Rig) -> None:
     async with closing_engine(unopened_sqlite.engine) as engine:
         await engine.open()
         await engine.migrate()
-        await engine.enqueue([NewJob("report", "{}")] * 5_000)
+        await engine.jobs.enqueue([NewJob("report", "{}")] * 5_000)
         moments = iter(range(1_000_000))  # each look at the clock is a second later
-        found = await engine.vitals.file(lambda: float(next(moments)), 0.5)
+        found = await engine.health.file(lambda: float(next(moments)), 0.5)
         assert found is not None
         assert (found.fault, found.checked_whole) == (None, False)
-        assert len(await engine.enqueue([NewJob("report", "{}")])) == 1
+        assert len(await engine.jobs.enqueue([NewJob("report", "{}")])) == 1
 
 
 async def test_who_holds_the_horizon(postgres_rig: PostgresRig) -> None:
-    vitals = postgres_rig.engine.vitals
+    vitals = postgres_rig.engine.health
     assert [one for one in await vitals.holders() if one.application == "a report"] == []
     with psycopg.connect(postgres_rig.url, application_name="a report") as session:
         session.execute("set transaction isolation level repeatable read")
@@ -102,14 +102,14 @@ async def test_who_holds_the_horizon(postgres_rig: PostgresRig) -> None:
 
 
 async def test_our_tables_have_the_options_that_the_doctor_wants(postgres_rig: PostgresRig) -> None:
-    found = {table.name: dict(table.options) for table in await postgres_rig.engine.vitals.tables()}
+    found = {table.name: dict(table.options) for table in await postgres_rig.engine.health.tables()}
     assert {name: options for name, options in found.items() if options} == TABLE_OPTIONS
 
 
 async def test_dead_rows_are_counted(postgres_rig: PostgresRig) -> None:
-    await postgres_rig.engine.enqueue([NewJob("report", "{}")] * 100)
+    await postgres_rig.engine.jobs.enqueue([NewJob("report", "{}")] * 100)
     postgres_rig.raw("update job_rows set priority = 1")
-    vitals = postgres_rig.engine.vitals
+    vitals = postgres_rig.engine.health
     for _ in range(200):  # the server's own statistics come a moment later
         if (await vitals.signs()).dead_rows == 100:
             break
@@ -125,7 +125,7 @@ async def test_dead_rows_are_counted(postgres_rig: PostgresRig) -> None:
 
 
 async def test_the_server_says_what_a_fresh_session_gets(postgres_rig: PostgresRig) -> None:
-    found = await postgres_rig.engine.vitals.server()
+    found = await postgres_rig.engine.health.server()
     assert found is not None
     assert found.version >= 140000
     assert (found.in_recovery, found.is_superuser, found.sees_statistics) == (False, True, True)
@@ -149,13 +149,13 @@ async def test_a_role_without_rights_is_told_which_it_lacks(
 ) -> None:
     async with closing_engine(PostgresRig(role).engine) as other:
         await other.open()
-        missing = {(one.thing, one.right) for one in await other.vitals.missing_rights()}
+        missing = {(one.thing, one.right) for one in await other.health.missing_rights()}
         assert ("schema musterd", "USAGE") in missing
         assert ("table job_rows", "UPDATE") in missing
-        found = await other.vitals.server()
+        found = await other.health.server()
         assert found is not None
         assert (found.role, found.is_superuser, found.sees_statistics) == (ROLE, False, False)
-    assert list(await postgres_rig.engine.vitals.missing_rights()) == []
+    assert list(await postgres_rig.engine.health.missing_rights()) == []
 
 
 async def test_a_role_that_does_not_see_others_still_knows_who_holds(
@@ -167,11 +167,11 @@ async def test_a_role_that_does_not_see_others_still_knows_who_holds(
             session.execute("set transaction isolation level repeatable read")
             session.execute("select 1")
             pid = str(session.info.backend_pid)
-            found = [one for one in await other.vitals.holders() if one.id == pid]
+            found = [one for one in await other.health.holders() if one.id == pid]
             assert [(one.sort, one.age_seconds) for one in found] == [("session", None)]
-            first = (await other.vitals.signs()).horizon_age_seconds
+            first = (await other.health.signs()).horizon_age_seconds
             await trio.sleep(0.1)
-            second = (await other.vitals.signs()).horizon_age_seconds
+            second = (await other.health.signs()).horizon_age_seconds
             # It is at least as old as we have known it.
             assert first is not None
             assert second is not None
@@ -179,9 +179,9 @@ async def test_a_role_that_does_not_see_others_still_knows_who_holds(
 
 
 async def test_connections_are_counted(postgres_rig: PostgresRig) -> None:
-    before = await postgres_rig.engine.vitals.connections()
+    before = await postgres_rig.engine.health.connections()
     with psycopg.connect(postgres_rig.url):
-        after = await postgres_rig.engine.vitals.connections()
+        after = await postgres_rig.engine.health.connections()
     assert before is not None
     assert after is not None
     assert (before.most, before.role_limit) == (200, -1)
@@ -193,7 +193,7 @@ async def test_replication_slots_are_named(postgres_rig: PostgresRig) -> None:
     name = "vitals_slot"
     postgres_rig.raw(f"select pg_create_physical_replication_slot('{name}', true)")
     try:
-        found = await postgres_rig.engine.vitals.replication()
+        found = await postgres_rig.engine.health.replication()
     finally:
         postgres_rig.raw(f"select pg_drop_replication_slot('{name}')")
     assert found is not None

@@ -34,7 +34,7 @@ async def test_it_arrives_whichever_way_it_goes(shared: Rig, client: Client) -> 
     told = {"url": URL, "sent_at": None, "attempts": 0}
     assert [client.job(job_id)["webhook"] for job_id in made] == [told] * len(made)
     assert client.job(client.enqueue("a"))["webhook"] is None
-    record = await shared.engine.job(made[0])
+    record = await shared.engine.jobs.get(made[0])
     assert record is not None
     assert record.webhook is not None
 

@@ -4,13 +4,8 @@ reason shows.
 
 import pytest
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
-    JobState,
-    ReapRule,
-)
+from musterd.store.leases import ReapRequest, ReapRule
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.nodes import KindStanding
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
@@ -22,7 +17,7 @@ REAP = ReapRequest({}, ReapRule("requeue", 4), 100)
 
 async def test_of_a_job_that_is_not_there_nothing_is_said(rig: Rig) -> None:
     for job_id in (0, -3, 7, 2**63 - 1, 2**63, 10**30):
-        assert await rig.engine.standing(job_id) is None
+        assert await rig.engine.jobs.why_facts(job_id) is None
 
 
 async def test_a_job_on_hold_is_next_once_it_is_released(rig: Rig) -> None:
@@ -30,7 +25,7 @@ async def test_a_job_on_hold_is_next_once_it_is_released(rig: Rig) -> None:
     job_id = await put_one(rig.engine, hold=True)
     assert await codes(rig, job_id) == ["not_released"]
     assert (await first(rig, job_id)).do == f"`musterd release {job_id}`"
-    await rig.engine.control(Action.RELEASE, job_id)
+    await rig.engine.control.apply(Action.RELEASE, job_id)
     assert await codes(rig, job_id) == ["next_up"]
     assert (await take_one(rig.engine)).id == job_id
 
@@ -39,7 +34,7 @@ async def test_a_delayed_job_says_until_when(rig: Rig) -> None:
     await live_node(rig.engine)
     job_id = await put_one(rig.engine, delay_seconds=100)
     reason = await first(rig, job_id)
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (reason.code, reason.until, reason.what) == (Code.NOT_DUE, record.run_at, None)
     assert await take(rig.engine) == []
@@ -66,27 +61,27 @@ async def test_a_retry_names_the_attempt_and_its_error(rig: Rig) -> None:
 async def test_a_paused_queue_says_by_whom_and_since_when(rig: Rig) -> None:
     await live_node(rig.engine)
     job_id = await put_one(rig.engine)
-    await rig.engine.pause_queue("anna")
+    await rig.engine.queue.pause("anna")
     reason = await first(rig, job_id)
     assert (reason.code, reason.who) == (Code.QUEUE_PAUSED, "anna")
-    assert reason.since == (await rig.engine.counts()).paused_at
+    assert reason.since == (await rig.engine.queue.counts()).paused_at
     assert (await ask(rig, job_id)).position is not None
     assert await take(rig.engine) == []
-    await rig.engine.resume_queue()
+    await rig.engine.queue.resume()
     assert await codes(rig, job_id) == ["next_up"]
     assert ids(await take(rig.engine)) == [job_id]
 
 
 async def test_reasons_stand_in_the_order_in_which_they_are_to_be_removed(rig: Rig) -> None:
     job_id = await put_one(rig.engine, "ghost", hold=True, delay_seconds=50)
-    await rig.engine.pause_queue("anna")
+    await rig.engine.queue.pause("anna")
     wanted = ["not_released", "not_due", "queue_paused", "no_live_node"]
     assert await codes(rig, job_id) == wanted
-    await rig.engine.control(Action.RELEASE, job_id)
+    await rig.engine.control.apply(Action.RELEASE, job_id)
     assert await codes(rig, job_id) == wanted[1:]
     rig.pass_time(51)
     assert await codes(rig, job_id) == wanted[2:]
-    await rig.engine.resume_queue()
+    await rig.engine.queue.resume()
     assert await codes(rig, job_id) == wanted[3:]
     await live_node(rig.engine)
     assert await codes(rig, job_id) == ["kind_unknown"]
@@ -99,11 +94,11 @@ async def test_reasons_stand_in_the_order_in_which_they_are_to_be_removed(rig: R
 async def test_a_paused_job_waits_to_be_resumed(rig: Rig) -> None:
     await live_node(rig.engine)
     job_id = await put_one(rig.engine)
-    await rig.engine.control(Action.PAUSE, job_id)
+    await rig.engine.control.apply(Action.PAUSE, job_id)
     reason = await first(rig, job_id)
     assert reason.code is Code.PAUSED
     assert "Job was interrupted by user" in reason.text
-    await rig.engine.control(Action.RESUME, job_id)
+    await rig.engine.control.apply(Action.RESUME, job_id)
     assert await codes(rig, job_id) == ["next_up"]
 
 
@@ -156,12 +151,12 @@ async def test_a_running_job_says_where_and_until_when(rig: Rig) -> None:
     job_id = await put_one(rig.engine)
     await take_one(rig.engine)
     reason = await first(rig, job_id)
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (reason.code, reason.who) == (Code.RUNNING, "north/1")
     assert (reason.since, reason.until) == (record.started_at, record.lease_expires_at)
     assert reason.what == {"attempt": 1, "asked_for": None}
-    await rig.engine.control(Action.CANCEL, job_id)
+    await rig.engine.control.apply(Action.CANCEL, job_id)
     assert (await first(rig, job_id)).what == {"attempt": 1, "asked_for": "cancel"}
 
 
@@ -179,7 +174,7 @@ async def test_a_lease_that_ran_out_waits_for_the_reaper(rig: Rig) -> None:
     assert await codes(rig, job_id) == ["lease_lost", "no_live_node"]
     await live_node(rig.engine, "south")
     assert await codes(rig, job_id) == ["lease_lost"]
-    await rig.engine.reap(REAP)
+    await rig.engine.leases.reap(REAP)
     assert await codes(rig, job_id) == ["next_up"]
 
 
@@ -189,7 +184,7 @@ async def test_a_job_that_has_ended_says_how(rig: Rig, state: JobState) -> None:
     error = '{"type": "oops", "message": "it rained"}' if state is JobState.FAILED else None
     await settle(rig.engine, ending(await take_one(rig.engine), state, error=error))
     reason = await first(rig, job_id)
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (reason.code, reason.since) == (Code.FINISHED, record.finished_at)
     assert state.value in reason.text

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from musterd.store.job import ClaimRequest
+from musterd.store.leases import ClaimRequest
 from musterd.store.nodes import KindStanding
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
@@ -15,7 +15,7 @@ MEASURED = {"report": KindStanding(None, None, 100, 10.0, 0.0)}
 async def claim(rig: Rig, workers: int, most: int, node: str = "north") -> list[int]:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), node, idle, 0, LEASE_SECONDS, (), most)
-    found = (await rig.engine.exchange([], request, LOCAL)).claims
+    found = (await rig.engine.leases.exchange([], request, LOCAL)).claims
     return [one.id for one in found]
 
 
@@ -97,7 +97,7 @@ async def test_a_settlement_makes_room(rig: Rig) -> None:
     await live_node(rig.engine, max_running=1)
     _, waiting = await put(rig.engine, 0, 0)
     request = ClaimRequest(uuid4(), "north", (1,), 0, LEASE_SECONDS, (), 1)
-    (held,) = (await rig.engine.exchange([], request, LOCAL)).claims
+    (held,) = (await rig.engine.leases.exchange([], request, LOCAL)).claims
     assert await codes(rig, waiting) == ["store_limit"]
     await settle(rig.engine, ending(held))
     assert await codes(rig, waiting) == ["next_up"]
@@ -108,7 +108,7 @@ async def test_more_are_in_hand_than_are_named(rig: Rig) -> None:
     await live_node(rig.engine, max_running=2_100)
     made = await put(rig.engine, *[0] * 2_101)
     assert len(await claim(rig, 2_000, 2_100)) + len(await claim(rig, 200, 2_100)) == 2_100
-    seen = await rig.engine.standing(made[-1])
+    seen = await rig.engine.jobs.why_facts(made[-1])
     assert seen is not None
     assert (len(seen.leased), seen.leased_total) == (2_000, 2_100)
     assert (await first(rig, made[-1])).code is Code.STORE_LIMIT

@@ -6,15 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    Caps,
-    Claim,
-    ClaimRequest,
-    JobState,
-    NewJob,
-    ReapRule,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Caps, Claim, ClaimRequest, ReapRequest, ReapRule
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import KindStanding
 from musterd.store.reasons import Code
 from musterd.store.standing import LINE_BOUND
@@ -34,7 +28,7 @@ NARROW = {"narrow": KindStanding(max_running=2), "report": KindStanding()}
 
 async def take_narrow(rig: Rig, workers: int) -> list[Claim]:
     request = ClaimRequest(uuid4(), "north", tuple(range(workers)), 0, LEASE_SECONDS, CAPS)
-    return (await rig.engine.exchange([], request, LOCAL)).claims
+    return (await rig.engine.leases.exchange([], request, LOCAL)).claims
 
 
 async def test_a_kind_at_its_limit_names_the_holders(rig: Rig) -> None:
@@ -60,7 +54,7 @@ async def test_a_parked_job_whose_limit_is_gone_says_so(rig: Rig) -> None:
     job_id = await put_one(rig.engine)
     rig.raw("update job_rows set parked = true")
     assert await codes(rig, job_id) == ["kind_limit"]
-    await rig.engine.reap(ReapRequest({"report": ReapRule("requeue", 4)}, REAP.default, 100))
+    await rig.engine.leases.reap(ReapRequest({"report": ReapRule("requeue", 4)}, REAP.default, 100))
     assert await codes(rig, job_id) == ["next_up"]
 
 
@@ -71,7 +65,7 @@ async def test_the_position_is_the_number_of_claims_until_its_own(rig: Rig) -> N
     rng = Random(7)
     for _ in range(6):
         jobs = [random_job(rng) for _ in range(rng.randint(1, 40))]
-        made = await rig.engine.enqueue(jobs)
+        made = await rig.engine.jobs.enqueue(jobs)
         places = {job_id: (await ask(rig, job_id)).position for job_id in made}
         claimed = ids(await take(rig.engine, workers=100))
         for job_id, place in places.items():
@@ -94,7 +88,7 @@ def random_job(rng: Random) -> NewJob:
 
 async def test_beyond_the_bound_the_position_is_not_exact(rig: Rig) -> None:
     await live_node(rig.engine)
-    made = await rig.engine.enqueue([NewJob("report")] * (LINE_BOUND + 5))
+    made = await rig.engine.jobs.enqueue([NewJob("report")] * (LINE_BOUND + 5))
     last, at_bound = await ask(rig, made[-1]), await ask(rig, made[LINE_BOUND - 1])
     assert last.position is not None
     assert (last.position.text, last.position.is_exact) == ("number 10,000+ of 10,000+", False)
@@ -174,7 +168,7 @@ async def test_a_halted_target_names_the_job_that_halts_it(rig: Rig, state: JobS
     await settle(rig.engine, ending(await take_one(rig.engine), state))
     hold_target(rig, "shop", *made)
     reason = await first(rig, made[1])
-    record = await rig.engine.job(made[0])
+    record = await rig.engine.jobs.get(made[0])
     assert record is not None
     assert (reason.code, reason.since) == (Code.TARGET_HALTED, record.finished_at)
     assert reason.what == {"target": "shop", "job": made[0], "state": state.value}

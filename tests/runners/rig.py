@@ -16,7 +16,7 @@ import trio
 
 from musterd.catalog.kinds import Isolation, Python, WorkKind
 from musterd.config.settings import Retry
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.workers.outcome import Outcome
 from musterd.workers.runners.results import AnswerLimits
 from musterd.workers.running import Assignment, Note, Runner, Traces

@@ -21,7 +21,7 @@ from musterd.catalog.kinds import (
     Pipeline,
     WorkKind,
 )
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.attempt import attempt
 from musterd.workers.claiming.desk import Desk
@@ -54,7 +54,7 @@ class Line:
     held: Held | None = None
 
     async def run(self, kind: WorkKind, payload: Any = None) -> Outcome:
-        await self.engine.enqueue([NewJob("video", json.dumps(payload or {}))])
+        await self.engine.jobs.enqueue([NewJob("video", json.dumps(payload or {}))])
         claim = await take_one(self.engine)
         now = trio.current_time()
         self.held = held = Held(claim, now, time.monotonic() + 99, 1, now)

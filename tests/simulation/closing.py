@@ -12,7 +12,8 @@ import trio
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.event_report import event_object
-from musterd.store.job import Action, JobFilter, JobState
+from musterd.store.jobs import JobFilter
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.outbox import MessageFilter
 from musterd.store.report import job_object
 from musterd.store.shown import time_text
@@ -76,7 +77,7 @@ async def _let_go_on(world: World) -> None:
 
 
 async def _resume(job: int, line: Line) -> None:
-    await line.control(Action.RESUME, job)
+    await line.control.apply(Action.RESUME, job)
 
 
 async def end_all(world: World) -> None:
@@ -93,10 +94,12 @@ async def end_all(world: World) -> None:
 async def write_final(world: World) -> None:
     engine, recorder = world.store.engine, world.recorder
     await _write_events(world)
-    paused = (await engine.counts()).paused_at is not None
+    paused = (await engine.queue.counts()).paused_at is not None
     recorder.body.append({"record": "final", "at": world.store.moment(), "queue_paused": paused})
     budgets: Any = recorder.header["budgets"]
-    for record in sorted(await engine.jobs(JobFilter(limit=EVERYTHING)), key=lambda one: one.id):
+    for record in sorted(
+        await engine.jobs.find(JobFilter(limit=EVERYTHING)), key=lambda one: one.id
+    ):
         shown = job_object(record, DEFAULT_TENANT, budgets[""])
         del shown["payload"]
         recorder.final("job", **shown, **payload_fields(record.payload))
@@ -112,7 +115,7 @@ async def write_final(world: World) -> None:
     names = sorted(world.settings.schedules)
     for schedule in await engine.schedules.know(names):
         recorder.final("schedule", name=schedule.name, fired=schedule.fired)
-    counts = await engine.counts()
+    counts = await engine.queue.counts()
     by_state = {state.value: counts.by_state.get(state, 0) for state in JobState}
     recorder.final("counts", by_state=by_state, enqueued=counts.enqueued_total)
 

@@ -9,7 +9,8 @@ from typing import Any
 import trio
 
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.job import Action, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action
 from tests.simulation.kinds import settings_of
 from tests.simulation.process import Process
 from tests.simulation.troubles import OTHER_SPELLS
@@ -49,7 +50,7 @@ async def _enqueue(world: World, values: Values) -> None:
     for number in range(TRIES_MAX):
         try:
             with trio.fail_after(PATIENCE_SECONDS):
-                made = await line.enqueue_keyed(jobs)
+                made = await line.jobs.enqueue_keyed(jobs)
         except InputRefused:
             return
         except (OutcomeUnknown, trio.TooSlowError):

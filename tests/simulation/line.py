@@ -4,36 +4,24 @@ travel, get lost, and are carried out by nobody's hand but the store's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar, cast
-from uuid import UUID
 
 import attrs
 import trio
 
-from musterd.store.engine import ReapRequest
 from musterd.store.errors import OutcomeUnknown, StoreError
-from musterd.store.job import (
-    Action,
-    Claim,
-    ClaimRequest,
-    ControlResult,
-    Enqueued,
-    Exchange,
-    Hint,
-    Hold,
-    NewJob,
-    ProgressNote,
-    Reaped,
-    Renewal,
-    Settlement,
-)
+from musterd.store.queue import Hint
 from tests.simulation import operations
 from tests.simulation.line_parts import (
+    ControlLine,
     DutiesLine,
     EventsLine,
-    OutlookLine,
+    IdleLine,
+    JobsLine,
+    LeasesLine,
     PhasesLine,
+    QueueLine,
     RetentionLine,
     SchedulesLine,
 )
@@ -114,15 +102,19 @@ class Line(FaultyEngine):
         self._numbers = 0
         self.watched_duties = DutiesLine(self)
         self.duties = cast(Any, self.watched_duties)
-        self.phases = cast(Any, PhasesLine(self))
-        self.schedules = cast(Any, SchedulesLine(self))
-        self.events = cast(Any, EventsLine(self))
-        self.outlooks = cast(Any, OutlookLine(self))
-        self.retention = cast(Any, RetentionLine(self))
+        self.jobs = cast(Any, JobsLine(self, "jobs"))
+        self.leases = cast(Any, LeasesLine(self, "leases"))
+        self.control = cast(Any, ControlLine(self, "control"))
+        self.queue = cast(Any, QueueLine(self, "queue"))
+        self.phases = cast(Any, PhasesLine(self, "phases"))
+        self.schedules = cast(Any, SchedulesLine(self, "schedules"))
+        self.events = cast(Any, EventsLine(self, "events"))
+        self.retention = cast(Any, RetentionLine(self, "retention"))
+        self.idle = cast(Any, IdleLine(self))
 
     # -- requests
 
-    async def _through(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def _pass_on(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
         return await self.pass_on(operation, call)
 
     async def pass_on(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
@@ -252,49 +244,3 @@ class Line(FaultyEngine):
         hint, self._hint = self._hint, Hint(False, frozenset())
         self._rung = trio.Event()
         return hint
-
-    # -- what is written down of requests
-
-    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        return await self.ask(
-            "enqueue", lambda: self.engine.enqueue_keyed(jobs), operations.enqueue(jobs)
-        )
-
-    async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
-    ) -> Exchange:
-        told = operations.exchange(settlements, claim)
-        name = "settle" if settlements else "claim"
-        return await self.ask(
-            name, lambda: self.engine.exchange(settlements, claim, now_local), told
-        )
-
-    async def claims_under(self, token: UUID) -> list[Claim]:
-        told = operations.read_back(token)
-        return await self.ask("claims_under", lambda: self.engine.claims_under(token), told)
-
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        told = operations.renew(holds, lease_seconds)
-        return await self.ask(
-            "renew", lambda: self.engine.renew(holds, lease_seconds, now_local), told
-        )
-
-    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        told = operations.progress(notes)
-        return await self.ask("note_progress", lambda: self.engine.note_progress(notes), told)
-
-    async def control(self, action: Action, job_id: int) -> ControlResult:
-        told = operations.control(action, job_id)
-        return await self.ask("control", lambda: self.engine.control(action, job_id), told)
-
-    async def reap(self, request: ReapRequest) -> list[Reaped]:
-        self.watched_duties.act("reaping")
-        return await self.ask("reap", lambda: self.engine.reap(request), operations.reap())
-
-    async def pause_queue(self, by: str) -> bool:
-        told = operations.queue("pause_queue")
-        return await self.ask("pause_queue", lambda: self.engine.pause_queue(by), told)
-
-    async def resume_queue(self) -> bool:
-        told = operations.queue("resume_queue")
-        return await self.ask("resume_queue", self.engine.resume_queue, told)

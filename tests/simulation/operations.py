@@ -8,21 +8,20 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from musterd.store.control import ControlResult
 from musterd.store.duties import DutyReport, Holder
-from musterd.store.job import (
-    Action,
+from musterd.store.jobs import Enqueued, NewJob
+from musterd.store.leases import (
     Claim,
     ClaimRequest,
-    ControlResult,
-    Enqueued,
     Exchange,
     Hold,
-    NewJob,
     ProgressNote,
     Reaped,
     Renewal,
     Settlement,
 )
+from musterd.store.lifecycle import Action
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.store.phases import PhaseStep
 from musterd.store.schedules import Fired, Firing

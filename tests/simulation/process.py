@@ -14,8 +14,8 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.workers.context import JobContext
 from tests.simulation.handlers import HOST
@@ -95,7 +95,7 @@ class Process:
         return DaemonDeps(
             settings=self.settings,
             catalog=place.catalog,
-            engine=WatchedEngine(self.line, metrics, log, trio.current_time),
+            engine=InstrumentedEngine(self.line, metrics, log, trio.current_time),
             node=self.name,
             rng=place.rng(f"{self.name}/{self.incarnation}"),
             metrics=metrics,

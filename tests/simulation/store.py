@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import trio
 
 from musterd.store.connections import ConnectionUse
-from musterd.store.job import Hint
+from musterd.store.queue import Hint
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.simulation.recording import Recorder
 

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from musterd.manager.scaling.supervisor import Supervisor
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from tests.simulation import deeds
@@ -47,7 +47,7 @@ async def one_node(world: World, payload: str = LONG) -> Process:
     """With a job in its hand."""
     node = world.start("n1")
     await trio.sleep(1)
-    await world.client("c1").enqueue_keyed([NewJob("plain", payload)])
+    await world.client("c1").jobs.enqueue_keyed([NewJob("plain", payload)])
     await trio.sleep(1)
     return node
 
@@ -75,7 +75,7 @@ def test_what_a_killed_process_had_sent_may_still_arrive() -> None:
         world.weather.begin(Spell("slow_store", 1e9, 1.0, 5.0, "n1", world.rng("slow")))
         node = world.start("n1")
         await trio.sleep(1)
-        await world.client("c1").enqueue_keyed([NewJob("plain", LONG)])
+        await world.client("c1").jobs.enqueue_keyed([NewJob("plain", LONG)])
         for _ in range(1000):
             if any(one.operation == "claim" for one in node.line.under_way.values()):
                 break
@@ -113,13 +113,13 @@ def test_a_frozen_process_stands_still_and_goes_on_where_it_was() -> None:
 def test_a_lossy_failover_loses_what_was_committed_last_and_gives_its_id_away() -> None:
     async def story(world: World) -> None:
         client = world.client("c1")
-        first = await client.enqueue_keyed([NewJob("plain", '{"n": 1}')])
+        first = await client.jobs.enqueue_keyed([NewJob("plain", '{"n": 1}')])
         async with trio.open_nursery() as nursery:
             values = {"back": 1.0, "away": 0.0}
             nursery.start_soon(deeds.do, world, "lossy_failover", values)
             await trio.sleep(0.5)
-            second = await client.enqueue_keyed([NewJob("plain", '{"n": 2}')])
-        third = await client.enqueue_keyed([NewJob("plain", '{"n": 3}')])
+            second = await client.jobs.enqueue_keyed([NewJob("plain", '{"n": 2}')])
+        third = await client.jobs.enqueue_keyed([NewJob("plain", '{"n": 3}')])
         assert [one.id for one in (*first, *second, *third)] == [1, 2, 2]
         payloads = world.store.raw("select payload from job_rows order by id")
         assert payloads == [('{"n": 1}',), ('{"n": 3}',)]

@@ -11,7 +11,7 @@ import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.settings import Settings
-from musterd.store.job import Hint
+from musterd.store.queue import Hint
 from tests.simulation.kinds import catalog_of, settings_of
 from tests.simulation.line import Line
 from tests.simulation.plan import Scenario

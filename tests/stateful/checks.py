@@ -7,7 +7,8 @@ from typing import Any
 
 import trio
 
-from musterd.store.job import JobRecord, JobState
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
 from tests.contract import target_tools
 from tests.contract.event_tools import state_told
 from tests.stateful.lockstep import Asked, Lockstep
@@ -83,8 +84,8 @@ async def _compare_counts(both: Lockstep, model: Model) -> None:
     halted = {job.target for job in model.jobs.values() if job.target and job.halts}
 
     async def count(one: Asked) -> tuple[Any, ...]:
-        counts = await one.engine.counts()
-        seconds = await one.engine.next_due_seconds()
+        counts = await one.engine.queue.counts()
+        seconds = await one.engine.queue.next_due_seconds()
         by_state = {JobState(state): number for state, number in counts.by_state.items()}
         total = (counts.enqueued_total, counts.targets_halted, counts.paused_at is not None)
         return by_state, total, None if seconds is None else round(seconds, 3)

@@ -12,26 +12,23 @@ from uuid import UUID, uuid4
 
 import attrs
 
-from musterd.store.engine import Engine, ReapRequest
+from musterd.store.control import Selection
+from musterd.store.engine import Engine
 from musterd.store.events import Event
-from musterd.store.job import (
-    Action,
-    AttemptOutcome,
+from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.leases import (
     Claim,
     ClaimRequest,
     Exchange,
     Hold,
-    JobFilter,
-    JobRecord,
-    JobState,
-    NewJob,
     ProgressNote,
+    ReapRequest,
     ReapRule,
     Settlement,
 )
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.retention import Errand
-from musterd.store.selection import Selection
 from tests.contract.event_tools import everything
 from tests.contract.retention_tools import all_after, walk
 from tests.contract.rigs import LEASE_SECONDS, LOCAL
@@ -80,7 +77,7 @@ class Asked:
         return uuid4() if held.forged else held.tokens[self.place]
 
     async def enqueue(self, wanted: Sequence[Wanted]) -> list[tuple[int, bool]]:
-        made = await self.engine.enqueue_keyed([_new(one) for one in wanted])
+        made = await self.engine.jobs.enqueue_keyed([_new(one) for one in wanted])
         self.ids += [one.id for one in made if one.is_new]
         return [(self.number(one.id), one.is_new) for one in made]
 
@@ -109,10 +106,10 @@ class Asked:
         self, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> tuple[Visited, list[Claim]]:
         """Looks again for as long as jobs are taken out of the way."""
-        exchange = first = await self.engine.exchange(settlements, request, LOCAL)
+        exchange = first = await self.engine.leases.exchange(settlements, request, LOCAL)
         claims = list(exchange.claims)
         while request is not None and exchange.parked and len(claims) < request.batch:
-            exchange = await self.engine.exchange([], _rest(request, claims), LOCAL)
+            exchange = await self.engine.leases.exchange([], _rest(request, claims), LOCAL)
             claims += exchange.claims
         return self._visited(first, claims), claims
 
@@ -128,22 +125,22 @@ class Asked:
         return Visited(self.numbers(first.rejected), turned, taken)
 
     async def claims_under(self, token: UUID) -> list[tuple[int, int]]:
-        found = await self.engine.claims_under(token)
+        found = await self.engine.leases.claims_under(token)
         return sorted((self.number(one.id), one.attempt) for one in found)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        return self.numbers(await self.engine.settled_already(settlements))
+        return self.numbers(await self.engine.leases.settled_already(settlements))
 
     async def renew(self, held: Held, *, has_started: bool) -> tuple[bool, str | None]:
         started = LOCAL - 2 if has_started else None
         hold = Hold(self.id_of(held.id), self.token(held), held.worker, started)
-        renewal = await self.engine.renew([hold], LEASE_SECONDS, LOCAL)
+        renewal = await self.engine.leases.renew([hold], LEASE_SECONDS, LOCAL)
         assert renewal.kept <= {hold.id}
         return hold.id in renewal.kept, renewal.requests.get(hold.id)
 
     async def note_progress(self, held: Held, percent: float | None) -> bool:
         note = ProgressNote(self.id_of(held.id), self.token(held), percent, "note", None)
-        return note.id in await self.engine.note_progress([note])
+        return note.id in await self.engine.leases.note_progress([note])
 
     async def begin_phases(self, held: Held, names: tuple[str, ...]) -> list[str] | None:
         start = PhaseStart(self.id_of(held.id), self.token(held), held.worker, LOCAL - 2, names)
@@ -159,12 +156,12 @@ class Asked:
     ) -> list[tuple[int, int, JobState]]:
         rules = {kind: ReapRule(rule, max_attempts, kind in capped) for kind in kinds}
         request = ReapRequest(rules, ReapRule(rule, max_attempts), BATCH)
-        found = await self.engine.reap(request)
+        found = await self.engine.leases.reap(request)
         assert all(one.node == NODE for one in found)
         return sorted((self.number(one.id), one.attempt, one.state) for one in found)
 
     async def control(self, action: Action, number: int) -> Done:
-        done = await self.engine.control(action, self.id_of(number))
+        done = await self.engine.control.apply(action, self.id_of(number))
         assert done.found is (done.state_before is not None)
         return Done(done.state_before, done.state_after, done.requested, done.allowed)
 
@@ -172,14 +169,14 @@ class Asked:
         self, action: Action, numbers: Sequence[int], which: Selection
     ) -> tuple[frozenset[int], ...]:
         ids = [self.id_of(one) for one in numbers]
-        return tuple(map(self.numbers, await self.engine.control_many(action, ids, which)))
+        return tuple(map(self.numbers, await self.engine.control.apply_many(action, ids, which)))
 
     async def retain(self, what: str, age_seconds: float, batch: int) -> int:
         return await walk(self.engine, what, Errand(all_after(age_seconds), batch))
 
     async def records(self) -> list[JobRecord]:
         """All jobs as readers see them."""
-        found = await self.engine.jobs(JobFilter(limit=BATCH))
+        found = await self.engine.jobs.find(JobFilter(limit=BATCH))
         return [  # nothing reached, or nothing said of it, is the same to readers
             attrs.evolve(one, id=self.number(one.id), progress=one.progress or None)
             for one in reversed(found)

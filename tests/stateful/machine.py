@@ -10,8 +10,9 @@ import trio
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from musterd.store.job import Action, ClaimRequest, JobState
-from musterd.store.selection import Selection, states_for
+from musterd.store.control import Selection, states_for
+from musterd.store.leases import ClaimRequest
+from musterd.store.lifecycle import Action, JobState
 from tests.contract.rigs import LEASE_SECONDS, START
 from tests.stateful import checks
 from tests.stateful.lockstep import NODE, Asked, Lockstep, Visited
@@ -264,7 +265,7 @@ class Machine(RuleBasedStateMachine):
 
         async def turn(one: Asked) -> bool:
             engine = one.engine
-            return await (engine.pause_queue("me") if is_paused else engine.resume_queue())
+            return await (engine.queue.pause("me") if is_paused else engine.queue.resume())
 
         self.expect(changed, "pause the queue", turn)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import attrs
 
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from tests.stateful.model_job import ENDED, LEASED, Held, Job, Verdict
 from tests.stateful.model_line import Line
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import attrs
 
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 
 LEASED = (JobState.ASSIGNED, JobState.RUNNING)
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import attrs
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.stateful.model_job import LEASED, Job
 
 P, Q, A, R = JobState.PENDING, JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING

@@ -127,7 +127,7 @@ class PostgresStore:
         """As it was migrated. What the engine remembers of earlier claims goes too."""
         self.behind.execute(self.empty)
         self.set_clock(START)
-        exchanging = self.rig.engine._exchanging  # pyright: ignore[reportPrivateUsage] - its memory
+        exchanging = self.rig.engine.leases.exchanging  # its memory
         send = exchanging._send  # pyright: ignore[reportPrivateUsage] - as above
         claiming.Claiming.__init__(exchanging.claiming, send, marks.Marks())  # others know of it
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from musterd.store.job import Action, JobState
+from musterd.store.lifecycle import Action, JobState
 from tests.fix_postgres import FreshDatabase
 from tests.stateful.machine import Machine
 from tests.stateful.model_job import Verdict

@@ -11,7 +11,7 @@ import attrs
 
 from musterd.catalog.kinds import Behaviour, WorkKind
 from musterd.config.settings import Retry
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.workers.running import Assignment, Note
 
 TOKEN = UUID("0123456789abcdef0123456789abcdef")

@@ -34,5 +34,5 @@ def beat_of(
 
 async def live_node(engine: Engine, name: str = "north", **values: Any) -> Beat:
     beat = beat_of(name, **values)
-    await engine.beat(beat)
+    await engine.nodes.beat(beat)
     return beat

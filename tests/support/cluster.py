@@ -41,9 +41,9 @@ class Line(FaultyEngine):
     def thaw(self) -> None:
         self._thawed.set()
 
-    async def _through(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def _meet_faults(self, operation: str, call: Callable[[], Awaitable[T]]) -> T:
         await self._be_under_way()
-        done = await super()._through(operation, call)
+        done = await super()._meet_faults(operation, call)
         await self._be_under_way()
         return done
 

@@ -28,7 +28,7 @@ from musterd.store.events import (
     NewEvent,
     fits,
 )
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 from tests.support.sse_client import fields_of
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -67,7 +67,7 @@ class MemoryLog:
         self.events = [one for one in self.events if one.id <= after]
         self.newest = after
 
-    async def tell(self, events: Sequence[NewEvent]) -> None:
+    async def record(self, events: Sequence[NewEvent]) -> None:
         await self._called()
         for one in events:
             self.add(one.type, None, kind=None)

@@ -8,7 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.metrics.metrics import Metrics
-from musterd.store.job import AttemptOutcome, JobState, Settlement
+from musterd.store.leases import Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 
 BUCKETS = (0.01, 0.1, 1.0)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from musterd.config.job_options import OPTIONS, PRIORITY_MAX, PRIORITY_MIN, JobOption
-from musterd.store.job import JOB_COLUMNS
+from musterd.store.jobs import JOB_COLUMNS
 from tests.support.pages import DOCS, page
 
 CLIENT, FUNCTIONS, VIEW = "clients.md", "sql-functions.md", "sql.md"

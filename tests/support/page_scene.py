@@ -8,10 +8,12 @@ from uuid import UUID
 
 from musterd.manager.node.status import Decision, TenantStatus, WorkerView
 from musterd.store.duties import DutyRecord
-from musterd.store.job import AttemptOutcome, AttemptRecord, Counts, JobRecord, JobState
+from musterd.store.jobs import AttemptRecord, JobRecord
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import PhaseRecord, PhaseState
+from musterd.store.queue import Counts
 from musterd.web.pages.job import JobDetails as JobSeen
 from musterd.web.pages.nodes import NodesData as NodesSeen
 from musterd.web.pages.overview import OverviewData

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
 from musterd.store.events import EventFilter
-from musterd.store.job import JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.workers.context import JobContext
 from tests.support.stage import Stage, kind
 

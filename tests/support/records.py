@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from musterd.store.job import JobRecord, JobState
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
 
 CREATED_AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from musterd.config.schedules import Schedule
 from musterd.manager.duties.duty import Duty, Tally, serve
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
 from musterd.store.errors import InputRefused
-from musterd.store.job import JobFilter, JobRecord
+from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Schedules
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.faulty_engine import FaultyEngine
@@ -61,7 +61,7 @@ class Scene:
         return found
 
     async def jobs(self) -> list[JobRecord]:
-        found = await self.engine.jobs(JobFilter(limit=100_000))
+        found = await self.engine.jobs.find(JobFilter(limit=100_000))
         return sorted(found, key=lambda job: job.id)
 
     def slots(self, name: str) -> list[datetime]:

@@ -18,14 +18,15 @@ from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.settings import Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.metrics.watched import WatchedEngine
 from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.manager.node.status import Decision, WorkerView
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post
-from musterd.store.job import JobFilter, JobRecord, JobState, NewJob
+from musterd.store.jobs import JobFilter, JobRecord, NewJob
+from musterd.store.lifecycle import JobState
 from musterd.store.lookout import Lookout
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.assignments import KIND_DEFAULTS
@@ -173,14 +174,14 @@ class Stage:
         plan = DaemonDeps(
             settings=settings,
             catalog=Catalog(self.kinds.values()),
-            engine=WatchedEngine(self.line(name), metrics, log, trio.current_time),
+            engine=InstrumentedEngine(self.line(name), metrics, log, trio.current_time),
             node=name,
             rng=random.Random(f"{name}{namesakes or ''}"),
             metrics=metrics,
             log=log,
             boottime=lambda: trio.current_time() + sleep["seconds"],
             wall_clock=wall_clock,
-            engine_of=lambda own: WatchedEngine(
+            engine_of=lambda own: InstrumentedEngine(
                 self.stores[own.tenant], metrics, log, trio.current_time
             ),
             lookouts=lambda: self.lookouts,
@@ -216,7 +217,7 @@ class Stage:
         self, kind_name: str, count: int = 1, *, tenant: str = DEFAULT_TENANT, **options: Any
     ) -> list[int]:
         jobs = [NewJob(kind_name, **options)] * count
-        return await self.stores[tenant].engine.enqueue(jobs)
+        return await self.stores[tenant].engine.jobs.enqueue(jobs)
 
     async def put_one(self, kind_name: str, **options: Any) -> int:
         (job_id,) = await self.put(kind_name, **options)
@@ -224,7 +225,7 @@ class Stage:
 
     async def job(self, job_id: int) -> JobRecord:
         """As the store has it, whatever the weather."""
-        record = await self.store.engine.job(job_id)
+        record = await self.store.engine.jobs.get(job_id)
         assert record is not None
         return record
 
@@ -232,7 +233,7 @@ class Stage:
         return (await self.job(job_id)).state
 
     async def jobs(self, *states: JobState) -> list[JobRecord]:
-        return await self.store.engine.jobs(JobFilter(states, limit=100_000))
+        return await self.store.engine.jobs.find(JobFilter(states, limit=100_000))
 
     async def all_ended(self, within_seconds: float = 60) -> None:
         """Waits for it, and fails if it does not come in time."""
@@ -241,7 +242,7 @@ class Stage:
                 await trio.sleep(LOOK_SECONDS)
 
     async def unended(self) -> int:
-        counts = (await self.store.engine.counts()).by_state
+        counts = (await self.store.engine.queue.counts()).by_state
         return sum(
             counts[state] for state in (JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING)
         )

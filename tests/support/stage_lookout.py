@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 import trio
 
-from musterd.store.job import JobFilter, JobState
+from musterd.store.jobs import JobFilter
+from musterd.store.lifecycle import JobState
 from musterd.store.lookout import Sight
 from tests.support.faulty_engine import FaultyEngine
 
@@ -31,8 +32,8 @@ class StageLookout:
 
     async def _sight(self, name: str) -> Sight:
         engine = self.stores[name].engine
-        seen = await engine.observe(1)
-        leased = await engine.jobs(JobFilter((JobState.ASSIGNED, JobState.RUNNING)))
+        seen = await engine.queue.observe(1)
+        leased = await engine.jobs.find(JobFilter((JobState.ASSIGNED, JobState.RUNNING)))
         ran_out = any(
             one.lease_expires_at is not None and one.lease_expires_at.timestamp() <= wall_clock()
             for one in leased

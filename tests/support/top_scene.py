@@ -12,8 +12,9 @@ from musterd.console.top.state import NodeAnswer, Size, State, StoreSnapshot, wi
 from musterd.manager.node.objects import status_object
 from musterd.manager.node.status import Decision, TenantStatus
 from musterd.store.board import BoardJob
-from musterd.store.job import Counts, JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord
+from musterd.store.queue import Counts
 from tests.support.web_scene import STATUS
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)

@@ -25,8 +25,9 @@ from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import NotNow, Outcome, Taken
 from musterd.manager.tenancy.counting import CountsCache
 from musterd.store.engine import Engine
-from musterd.store.job import Counts, JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.payload import PayloadLimits
+from musterd.store.queue import Counts
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
 from musterd.web.server.answers import DEFAULT_TENANT

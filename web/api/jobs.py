@@ -10,9 +10,10 @@ import trio
 from starlette.responses import Response
 
 from musterd.store.engine import Engine
-from musterd.store.job import Action, Enqueued, JobFilter, JobRecord, JobState, NewJob
+from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
+from musterd.store.lifecycle import Action, JobState
+from musterd.store.queue import TargetView
 from musterd.store.report import control_refusal
-from musterd.store.target import TargetView
 from musterd.store.why import why
 from musterd.store.why_report import why_object
 from musterd.web.api.operation import Call, Handler
@@ -70,7 +71,7 @@ def action_handler(action: Action) -> Handler:
 
 async def act(call: Call, action: Action, job_id: int) -> Response:
     """Does it; 202 where the job's holder was asked and has yet to do it."""
-    done = await call.tenant.engine.control(action, job_id)
+    done = await call.tenant.engine.control.apply(action, job_id)
     if not done.found:
         raise no_such_job(job_id)
     if not done.allowed:
@@ -84,7 +85,7 @@ async def act(call: Call, action: Action, job_id: int) -> Response:
 async def existing_job(call: Call) -> JobRecord:
     """The job of the path. Raises `Refused`."""
     job_id = id_of(call)
-    record = await call.tenant.engine.job(job_id)
+    record = await call.tenant.engine.jobs.get(job_id)
     if record is None:
         raise no_such_job(job_id)
     return record
@@ -109,7 +110,7 @@ async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[Jo
     page: list[JobRecord] = []
     size, wanted = 0, min(READ_JOBS, limit + 1)
     while True:
-        part = await engine.jobs(attrs.evolve(which, limit=wanted))
+        part = await engine.jobs.find(attrs.evolve(which, limit=wanted))
         for record in part:
             size += size_of(record)
             if len(page) == limit or (page and size > PAGE_CHARACTERS):
@@ -133,15 +134,15 @@ async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
 
 async def _make(engine: Engine, job: NewJob) -> Enqueued:
     if job.dedup_key is None:
-        (job_id,) = await engine.enqueue([job])
+        (job_id,) = await engine.jobs.enqueue([job])
         return Enqueued(job_id, True)
-    (made,) = await engine.enqueue_keyed([job])
+    (made,) = await engine.jobs.enqueue_keyed([job])
     return made
 
 
 async def show_target(call: Call) -> Response:
     name = _target_name(call)
-    found = await call.tenant.engine.target(name)
+    found = await call.tenant.engine.queue.target(name)
     return json_answer(target_object(name, found))
 
 
@@ -178,7 +179,7 @@ def _target_name(call: Call) -> str:
 
 async def show_why(call: Call) -> Response:
     job_id = id_of(call)
-    seen = await call.tenant.engine.standing(job_id)
+    seen = await call.tenant.engine.jobs.why_facts(job_id)
     if seen is None:
         raise no_such_job(job_id)
     return json_answer(why_object(why(seen), call.tenant.name))

@@ -73,7 +73,7 @@ async def scaling(call: Call) -> Response:
 
 
 async def nodes(call: Call) -> Response:
-    found = await call.tenant.engine.nodes()
+    found = await call.tenant.engine.nodes.all()
 
     def write() -> Response:
         shown = [node_object(node) for node in found]
@@ -96,18 +96,18 @@ async def schedules(call: Call) -> Response:
 
 async def pause_queue(call: Call) -> Response:
     changed = await halt_queue(call)
-    return json_answer(queue_object(changed, await call.tenant.engine.counts()))
+    return json_answer(queue_object(changed, await call.tenant.engine.queue.counts()))
 
 
 async def resume_queue(call: Call) -> Response:
-    changed = await call.tenant.engine.resume_queue()
-    return json_answer(queue_object(changed, await call.tenant.engine.counts()))
+    changed = await call.tenant.engine.queue.resume()
+    return json_answer(queue_object(changed, await call.tenant.engine.queue.counts()))
 
 
 async def halt_queue(call: Call) -> bool:
     """Pauses the queue in the caller's name; returns False if it was paused already."""
     by = f"{call.holder.name} over HTTP" if call.holder.name else "HTTP"
-    return await call.tenant.engine.pause_queue(by)
+    return await call.tenant.engine.queue.pause(by)
 
 
 async def drain(call: Call) -> Response:

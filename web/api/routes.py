@@ -18,7 +18,7 @@ from starlette.routing import Route
 from musterd import __version__
 from musterd.config.settings import HttpScope
 from musterd.store.event_names import EVENT_TYPES, GROUPS, event_type
-from musterd.store.job import Action
+from musterd.store.lifecycle import Action
 from musterd.web.api import events, jobs, node
 from musterd.web.api.openapi import document
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site

@@ -9,7 +9,7 @@ from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.config.schedules import Missed, Overlap
 from musterd.config.validators import When
 from musterd.manager.node.status import NodePhase
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.reasons import Code
 from musterd.web.api.operation import Schema
 from musterd.web.server.requests import ID_MAX, NAME_LENGTH_MAX

@@ -11,7 +11,7 @@ from musterd.catalog.lookup import UnknownKind, known_kind
 from musterd.config.faults import Unfit, did_you_mean
 from musterd.config.job_options import MOMENT, NAMES, OPTIONS
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.moments import EXAMPLE, moment_of
 from musterd.store.new_job import new_job, payload_text
 from musterd.store.payload import PayloadLimits, check_payload

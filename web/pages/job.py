@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from attrs import frozen
 
-from musterd.store.job import Action, AttemptRecord, JobRecord, JobState
-from musterd.store.lifecycle import EFFECTS, ENDED, LEASED
+from musterd.store.jobs import AttemptRecord, JobRecord
+from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
 from musterd.store.phase_states import overall, rounded
 from musterd.store.phases import PhaseRecord, PhaseState
 from musterd.store.report import error_line, max_attempts

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from musterd.store.bulk import Survey, Tally
-from musterd.store.job import Action, Counts, JobRecord, JobState
-from musterd.store.lifecycle import LEASED
+from musterd.store.control import states_for
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import LEASED, Action, JobState
 from musterd.store.phase_states import overall
+from musterd.store.queue import Counts
 from musterd.store.report import error_line
-from musterd.store.selection import states_for
 from musterd.store.shown import span
 from musterd.store.words import count_text, cut, plural
 from musterd.web.pages.html import Content, Html, el, join, link

@@ -9,7 +9,8 @@ from attrs import frozen
 
 from musterd.manager.node.objects import verdict
 from musterd.manager.node.status import Decision, NodeStatus, TenantStatus, WorkerView
-from musterd.store.job import Counts, JobState
+from musterd.store.lifecycle import JobState
+from musterd.store.queue import Counts
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages.html import Content, Html, el, join, link
 from musterd.web.pages.layout import (

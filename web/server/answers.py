@@ -26,7 +26,7 @@ from musterd.store.errors import (
     StoreError,
     StoreUnavailable,
 )
-from musterd.store.job import JobRecord
+from musterd.store.jobs import JobRecord
 from musterd.store.report import job_object
 from musterd.web.api.operation import JSON_TYPE, Call, Site
 from musterd.web.deps import TenantAccess, may
@@ -81,7 +81,7 @@ async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = Fa
     """
     location = _location_of(call.tenant, job_id) if is_new else ""
     try:
-        record = await call.tenant.engine.job(job_id)
+        record = await call.tenant.engine.jobs.get(job_id)
     except StoreUnavailable:
         record = None
     if record is not None:

@@ -17,9 +17,9 @@ from starlette.responses import Response
 
 from musterd.store import bulk
 from musterd.store.bulk import Tally
-from musterd.store.job import Action, JobState
+from musterd.store.control import Selection, states_for
+from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import control_refusal
-from musterd.store.selection import Selection, states_for
 from musterd.web.api.jobs import id_of, no_such_job
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
@@ -40,7 +40,7 @@ def job_action(action: Action) -> Handler:
     async def handler(call: Call) -> Response:
         call, _ = await _read_call(call)
         job_id = id_of(call)
-        done = await call.tenant.engine.control(action, job_id)
+        done = await call.tenant.engine.control.apply(action, job_id)
         if not done.found:
             raise no_such_job(job_id)
         if not done.allowed:
@@ -58,7 +58,7 @@ def queue_switch(*, pause: bool) -> Handler:
 
     async def handler(call: Call) -> Response:
         call, _ = await _read_call(call)
-        await (halt_queue(call) if pause else call.tenant.engine.resume_queue())
+        await (halt_queue(call) if pause else call.tenant.engine.queue.resume())
         return redirect(frame_of(call).at("/"))
 
     return handler

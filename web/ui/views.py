@@ -17,7 +17,8 @@ from starlette.types import Receive, Scope, Send
 from musterd.catalog.lookup import budget_of
 from musterd.manager.node.status import TenantStatus
 from musterd.store.errors import StoreError
-from musterd.store.job import JobFilter, JobRecord, JobState
+from musterd.store.jobs import JobFilter, JobRecord
+from musterd.store.lifecycle import JobState
 from musterd.store.standing import Standing
 from musterd.store.why import why
 from musterd.web.api.events import HEADERS
@@ -57,7 +58,7 @@ async def list_jobs(call: Call) -> Response:
     which = jobs.Filter(states, call.text("kind"), call.text("target"))
     before = call.number("cursor")
     wanted = JobFilter(which.states, which.kind, before_id=before, target=which.target)
-    counts = await in_time_or_none(tenant.engine.counts)
+    counts = await in_time_or_none(tenant.engine.queue.counts)
     records, after = None, None
     if counts is not None:
         try:
@@ -187,7 +188,7 @@ def crew_of(site: Site, tenant: TenantAccess) -> TenantStatus:
 
 
 async def read_overview(site: Site, tenant: TenantAccess) -> overview.OverviewData:
-    counts = await in_time_or_none(tenant.engine.counts)
+    counts = await in_time_or_none(tenant.engine.queue.counts)
     status = site.deps.node.status()
     return overview.OverviewData(
         status, crew_of(site, tenant), counts, tenant.workers(), tenant.decisions(),
@@ -198,7 +199,7 @@ async def read_overview(site: Site, tenant: TenantAccess) -> overview.OverviewDa
 async def read_nodes(tenant: TenantAccess) -> nodes.NodesData:
     found, duties = None, None
     with trio.move_on_after(STORE_SECONDS):
-        found = await in_time_or_none(tenant.engine.nodes)
+        found = await in_time_or_none(tenant.engine.nodes.all)
         duties = await in_time_or_none(tenant.engine.duties.duties)
     return nodes.NodesData(found, duties, tenant.workers())
 
@@ -212,8 +213,8 @@ async def read_job(tenant: TenantAccess, job_id: int) -> job.JobDetails | None:
     """None: there is no such job. Raises `Away`."""
 
     async def ask() -> tuple[JobRecord | None, Standing | None]:
-        record = await tenant.engine.job(job_id)
-        return record, None if record is None else await tenant.engine.standing(job_id)
+        record = await tenant.engine.jobs.get(job_id)
+        return record, None if record is None else await tenant.engine.jobs.why_facts(job_id)
 
     record, standing = await in_time(ask)
     if record is None:

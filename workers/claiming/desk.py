@@ -15,7 +15,8 @@ import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
-from musterd.store.job import Caps, Claim, ClaimRequest, Request, Verdict
+from musterd.store.leases import Caps, Claim, ClaimRequest, Verdict
+from musterd.store.lifecycle import Request
 from musterd.workers.claiming.held import Ended, Held, ending
 from musterd.workers.claiming.pacing import ClaimPacing
 from musterd.workers.claiming.seat import Seat, count_hands

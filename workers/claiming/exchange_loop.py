@@ -17,9 +17,10 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.store.engine import EXCHANGES_AT_ONCE, Engine
+from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.job import AttemptOutcome, ClaimRequest, Exchange, JobState, Settlement
+from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Exchange, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.waiting import Backoff
 from musterd.workers.claiming.desk import Desk
@@ -111,7 +112,7 @@ class ExchangeLoop:
         sent_boottime = self.boottime()
         settlements = [one.settlement for one in ended]
         try:
-            exchange = await self.engine.exchange(settlements, request, trio.current_time())
+            exchange = await self.engine.leases.exchange(settlements, request, trio.current_time())
         except InputRefused as error:
             self._put_refused_back(ended, error)
             if not ended:  # a row that cannot be claimed as it stands
@@ -184,14 +185,14 @@ class ExchangeLoop:
         ]
         if not doubtful:
             return frozenset()
-        return await self._insist(lambda: self.engine.settled_already(doubtful))
+        return await self._insist(lambda: self.engine.leases.settled_already(doubtful))
 
     async def _read_back(self, request: ClaimRequest | None, sent_boottime: float) -> None:
         """After a lost reply: what has been claimed is ours, and is worked on."""
         await self._backoff.sleep()
         if request is not None:
             token = request.token
-            claims = await self._insist(lambda: self.engine.claims_under(token))
+            claims = await self._insist(lambda: self.engine.leases.claims_under(token))
             self.desk.book_claims(claims, sent_boottime)
 
     def _put_refused_back(self, ended: list[Ended], error: InputRefused) -> None:

@@ -8,7 +8,8 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import WorkKind
-from musterd.store.job import Claim, Hold, Request, Settlement, Verdict
+from musterd.store.leases import Claim, Hold, Settlement, Verdict
+from musterd.store.lifecycle import Request
 from musterd.store.phases import PhaseEnd
 from musterd.workers.running import Note
 

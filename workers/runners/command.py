@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Command, WorkKind
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.workers.outcome import Outcome
 from musterd.workers.runners.command_pipes import Pipes
 from musterd.workers.runners.process_group import ProcessGroup, Start

@@ -6,7 +6,7 @@ import trio
 
 from musterd.catalog.behaviour import JSON, Planned, plan
 from musterd.catalog.kinds import WorkKind
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.workers.outcome import Outcome
 from musterd.workers.running import Assignment
 

@@ -12,7 +12,7 @@ from musterd.catalog.kinds import HttpCall, WorkKind
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError
 from musterd.config.secrets import MASK, mask_headers
-from musterd.store.job import Claim
+from musterd.store.leases import Claim
 from musterd.workers.outcome import Outcome
 from musterd.workers.runners.http_messages import (
     Answer,

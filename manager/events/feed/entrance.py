@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from musterd.manager.events.feed.source import Source
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 
 SNAPSHOT_SECONDS = 1.0  # for so long a snapshot serves all who come
 ASKING_MAX = 4  # readers that ask the store where they may go on, at the same time

@@ -13,7 +13,7 @@ from musterd.manager.events.feed.ring import Portions
 from musterd.manager.events.feed.source import Forgotten, SetBack, Source
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 from musterd.store.waiting import Backoff, Bell
 
 PING_SECONDS = 15.0

@@ -15,7 +15,8 @@ import attrs
 import psycopg
 import trio
 
-from musterd.store.job import AttemptOutcome, Claim, ClaimRequest, JobState, Settlement
+from musterd.store.leases import Claim, ClaimRequest, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.engine import PostgresEngine
 from tests.bench.growth.figures import Moment, Row
 from tests.bench.growth.queues import COUNTED, READY, Queue, queue
@@ -58,10 +59,10 @@ class Visitor:
     async def _visit(self, batch: int) -> float:
         request = ClaimRequest(uuid.uuid4(), "bench", tuple(range(batch)), 0, 3600.0)
         started = time.perf_counter()
-        exchange = await self.engine.exchange([], request, 0.0)
+        exchange = await self.engine.leases.exchange([], request, 0.0)
         took = time.perf_counter() - started
         assert len(exchange.claims) == batch
-        await self.engine.exchange([_end(one) for one in exchange.claims], None, 0.0)
+        await self.engine.leases.exchange([_end(one) for one in exchange.claims], None, 0.0)
         self.done += batch
         return took
 

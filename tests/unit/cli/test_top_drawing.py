@@ -20,7 +20,7 @@ from musterd.console.top.state import (
     with_store,
 )
 from musterd.store.board import BoardFilter
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from tests.support.top_scene import HOSTILE, board_job, counts, running, scene, seen
 
 

@@ -19,7 +19,7 @@ from musterd.console.top.state import (
     switched,
     with_store,
 )
-from musterd.store.job import Action
+from musterd.store.lifecycle import Action
 from tests.support.top_scene import board_job, running, scene, seen
 
 

@@ -1,6 +1,7 @@
 """Waiting ends when the jobs have, and outlasts a store that goes away."""
 
 import uuid
+from typing import Any, cast
 
 import pytest
 import trio
@@ -8,8 +9,11 @@ import trio.testing
 
 from musterd.console.verbs.enqueue import wait_for
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import AttemptOutcome, ClaimRequest, JobRecord, JobState, NewJob, Settlement
+from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.leases import ClaimRequest, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite.engine import SqliteEngine
+from tests.support.faulty_engine import PartOverlay
 
 
 class Shaky(SqliteEngine):
@@ -17,13 +21,20 @@ class Shaky(SqliteEngine):
 
     def __init__(self, failures: int = 0) -> None:
         super().__init__(":memory:", lambda: 1000.0 + trio.current_time(), busy_timeout_seconds=2.0)
+        self.jobs = cast(Any, ShakyJobs(self.jobs, failures))
+
+
+class ShakyJobs(PartOverlay):
+    def __init__(self, part: object, failures: int) -> None:
+        super().__init__(part)
         self.failures = failures
 
-    async def job(self, job_id: int) -> JobRecord | None:
+    async def get(self, job_id: int) -> JobRecord | None:
         if self.failures > 0:
             self.failures -= 1
             raise StoreUnavailable("gone fishing", "unreachable")
-        return await super().job(job_id)
+        record: JobRecord | None = await self.part.get(job_id)
+        return record
 
 
 async def opened(failures: int = 0) -> Shaky:
@@ -36,16 +47,16 @@ async def opened(failures: int = 0) -> Shaky:
 async def end(engine: Shaky, state: JobState, outcome: AttemptOutcome) -> None:
     """Runs the first claimable job to its end."""
     request = ClaimRequest(uuid.uuid4(), "n1", (1,), 0, 30.0)
-    (claim,) = (await engine.exchange([], request, 0.0)).claims
+    (claim,) = (await engine.leases.exchange([], request, 0.0)).claims
     settled = Settlement(claim.id, claim.token, 1, 1, 0.0, 0.0, state, outcome)
-    await engine.exchange([settled], None, 0.0)
+    await engine.leases.exchange([settled], None, 0.0)
 
 
 async def test_it_waits_for_all_and_counts_how_they_ended(
     autojump_clock: trio.testing.MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine = await opened()
-    ids = await engine.enqueue([NewJob("noop"), NewJob("noop")])
+    ids = await engine.jobs.enqueue([NewJob("noop"), NewJob("noop")])
 
     async def work() -> None:
         await trio.sleep(3)
@@ -66,7 +77,7 @@ async def test_a_paused_job_moves_no_more_by_itself(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     engine = await opened()
-    ids = await engine.enqueue([NewJob("noop")])
+    ids = await engine.jobs.enqueue([NewJob("noop")])
     await end(engine, JobState.PAUSED, AttemptOutcome.PAUSED)
     waited = await wait_for(engine, ids, quiet=True)
     assert (waited.ended, waited.succeeded) == ({"paused": 1}, False)
@@ -77,7 +88,7 @@ async def test_a_store_that_is_away_is_waited_for_and_named_once(
     autojump_clock: trio.testing.MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine = await opened(failures=3)
-    ids = await engine.enqueue([NewJob("noop")])
+    ids = await engine.jobs.enqueue([NewJob("noop")])
     await end(engine, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     waited = await wait_for(engine, ids, quiet=True)
     assert waited.succeeded
@@ -89,7 +100,7 @@ async def test_a_job_that_nobody_takes_is_asked_about(
     autojump_clock: trio.testing.MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine = await opened()
-    ids = await engine.enqueue([NewJob("noop")])
+    ids = await engine.jobs.enqueue([NewJob("noop")])
     with trio.move_on_after(20):
         await wait_for(engine, ids, quiet=False)
     assert capsys.readouterr().err.count("is a daemon running?") == 1

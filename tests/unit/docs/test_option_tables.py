@@ -11,7 +11,7 @@ from musterd import Client
 from musterd.config.job_options import NAMES, OPTIONS
 from musterd.config.schedules import ScheduleTable
 from musterd.console.verbs.enqueue import enqueue
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from tests.support.option_tables import pages
 from tests.support.pages import codes, page
 

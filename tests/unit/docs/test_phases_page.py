@@ -9,7 +9,7 @@ from musterd.catalog.kinds import Pipeline
 from musterd.catalog.load import load_catalog
 from musterd.catalog.tables import DoingTable, PhaseTable
 from musterd.config.load import load
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.phase_states import shown_state
 from musterd.store.phases import PhaseState
 from musterd.workers.runners.command import environment_of

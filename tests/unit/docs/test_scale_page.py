@@ -9,7 +9,7 @@ from musterd.manager.duties.turns import (
     LOOKS_A_SECOND,
 )
 from musterd.manager.duties.turns import LOOK_SECONDS_MAX as MOST_SECONDS
-from musterd.store.engine import EXCHANGES_AT_ONCE
+from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import HEARTBEAT_SECONDS
 from musterd.workers.idleness import LOOK_SECONDS_MAX
 from tests.support.pages import page, table

@@ -2,8 +2,15 @@
 
 import re
 
-from musterd.store.job import Action, AttemptOutcome, JobState
-from musterd.store.lifecycle import EFFECTS, INITIAL, LEASED, TRANSITIONS
+from musterd.store.lifecycle import (
+    EFFECTS,
+    INITIAL,
+    LEASED,
+    TRANSITIONS,
+    Action,
+    AttemptOutcome,
+    JobState,
+)
 from tests.support.pages import bare, blocks, codes, page, table
 
 PAGE = page("states.md")

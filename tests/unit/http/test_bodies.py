@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import trio
 
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 from musterd.web.server import guard, requests
 from musterd.web.server import serving as server
 from tests.support.web_scene import COUNTS, PAYLOAD_BYTES_MAX, Web, serving
@@ -115,4 +115,4 @@ async def test_a_peer_that_leaves_before_the_end_of_its_body_makes_nothing() -> 
             head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             await stream.send_all(head + b"Content-Length: 100\r\n\r\n" + JOB)
         assert (await web.get("/livez")).status == 200
-        assert (await web.engine.counts()).enqueued_total == 0
+        assert (await web.engine.queue.counts()).enqueued_total == 0

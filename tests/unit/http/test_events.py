@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from musterd.store.events import NewEvent
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from tests.support.leaks import no_leaks
 from tests.support.sse_client import Refused, Stream, opened
 from tests.support.web_scene import EVENT_READERS_MAX, Web, serving
@@ -43,13 +43,13 @@ async def refusal(web: Web, query: str = "", last_id: object = None) -> int:
 
 async def test_a_snapshot_then_what_follows_it() -> None:
     async with followed() as web:
-        await web.engine.enqueue([NewJob("report")])
+        await web.engine.jobs.enqueue([NewJob("report")])
         one = await reader(web)
         (snapshot,) = await far(lambda: one.take(1))
         assert (snapshot.name, snapshot.id, one.retry_ms) == ("snapshot", 1, 1_000)
         assert snapshot.data["position"] == 1
         assert set(snapshot.data) == {"healthy", "verdict", "node", "counts", "position"}
-        await web.engine.enqueue([NewJob("noop")])
+        await web.engine.jobs.enqueue([NewJob("noop")])
         (told,) = await far(lambda: one.take(1))
         assert (told.name, told.id) == ("job.enqueued", 2)
         assert set(told.data) == {"id", "at", "type", "tenant", "job_id", "kind", "data"}
@@ -73,7 +73,7 @@ async def test_its_answer_is_a_stream_that_nobody_keeps() -> None:
 
 async def test_who_comes_again_gets_what_followed_and_no_snapshot() -> None:
     async with followed() as web:
-        await web.engine.enqueue([NewJob("report")] * 4)
+        await web.engine.jobs.enqueue([NewJob("report")] * 4)
         one = await reader(web, last_id=2)
         assert [told.id for told in await far(lambda: one.take(2))] == [3, 4]
         other = await reader(web, "?last_event_id=3")
@@ -87,7 +87,7 @@ async def test_who_comes_again_gets_what_followed_and_no_snapshot() -> None:
 @pytest.mark.parametrize("last_id", [3, 2**70, -1, "x", "1.5", "²"])
 async def test_an_id_that_the_log_does_not_have_gets_a_snapshot_with_a_gap(last_id: object) -> None:
     async with followed() as web:
-        await web.engine.enqueue([NewJob("report")] * 2)
+        await web.engine.jobs.enqueue([NewJob("report")] * 2)
         one = await far(
             lambda: opened(web.address, f"?last_event_id={last_id}".replace("²", "%C2%B2"))
         )
@@ -102,8 +102,8 @@ async def test_an_id_that_the_log_does_not_have_gets_a_snapshot_with_a_gap(last_
 
 async def test_what_has_been_forgotten_is_a_gap_and_what_is_left_is_none() -> None:
     async with followed() as web:
-        await web.engine.enqueue([NewJob("report")])
-        await web.engine.enqueue([NewJob("report")])
+        await web.engine.jobs.enqueue([NewJob("report")])
+        await web.engine.jobs.enqueue([NewJob("report")])
         await web.engine.events.trim(-1.0, 1)
         one, two = await reader(web, last_id=0), await reader(web, last_id=1)
         (snapshot,) = await far(lambda: one.take(1))
@@ -115,12 +115,14 @@ async def test_what_has_been_forgotten_is_a_gap_and_what_is_left_is_none() -> No
 
 async def test_filters_hold_for_what_was_missed_and_for_what_comes() -> None:
     async with followed() as web:
-        await web.engine.enqueue([NewJob("report"), NewJob("noop"), NewJob("noop", target="t")])
+        await web.engine.jobs.enqueue(
+            [NewJob("report"), NewJob("noop"), NewJob("noop", target="t")]
+        )
         one = await reader(web, "?kind=noop&type=job", last_id=0)
         two = await reader(web, "?job=3", last_id=0)
         three = await reader(web, "?target=t&type=job.enqueued&type=node", last_id=0)
-        await web.engine.events.tell([NewEvent("node.started", {"node": "n"})])
-        await web.engine.enqueue([NewJob("report"), NewJob("noop", target="t")])
+        await web.engine.events.record([NewEvent("node.started", {"node": "n"})])
+        await web.engine.jobs.enqueue([NewJob("report"), NewJob("noop", target="t")])
         assert [told.data["job_id"] for told in await far(lambda: one.take(3))] == [2, 3, 5]
         assert [told.data["job_id"] for told in await far(lambda: two.take(1))] == [3]
         assert [told.data["job_id"] for told in await far(lambda: three.take(2))] == [3, 5]
@@ -168,7 +170,7 @@ async def test_the_end_of_the_feed_is_the_proper_end_of_the_stream() -> None:
     async with followed() as web:
         one = await reader(web)
         await far(lambda: one.take(1))
-        await web.engine.events.tell([NewEvent("node.stopped", {"node": "n"})])
+        await web.engine.events.record([NewEvent("node.stopped", {"node": "n"})])
         await web.feed.close()
         assert [told.name for told in await far(lambda: list(one.events()))] == ["node.stopped"]
         assert one.is_whole
@@ -178,7 +180,7 @@ async def test_the_end_of_the_feed_is_the_proper_end_of_the_stream() -> None:
 
 async def test_an_old_client_gets_the_plain_text() -> None:
     async with followed() as web:
-        await web.engine.enqueue([NewJob("report")])
+        await web.engine.jobs.enqueue([NewJob("report")])
         stream = await trio.open_tcp_stream("127.0.0.1", int(web.address.rpartition(":")[2]))
         async with stream:
             await stream.send_all(
@@ -206,7 +208,7 @@ async def test_a_long_stream_outlasts_the_time_that_a_request_has(
     async with followed() as web:
         one = await reader(web)
         await trio.sleep(0.5)
-        await web.engine.enqueue([NewJob("report")])
+        await web.engine.jobs.enqueue([NewJob("report")])
         assert [told.name for told in await far(lambda: one.take(2))] == [
             "snapshot",
             "job.enqueued",

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.store.job import ClaimRequest
+from musterd.store.leases import ClaimRequest
 from musterd.web.api import jobs
 from tests.support.http_client import Answer
 from tests.support.web_scene import PAYLOAD_BYTES_MAX, Web, serving
@@ -27,7 +27,7 @@ async def made(web: Web, **body: Any) -> dict[str, Any]:
 async def take(web: Web) -> None:
     """Lets a worker hold the next job."""
     request = ClaimRequest(uuid4(), "n1", (1,), 0, FAR_SECONDS)
-    assert (await web.engine.exchange([], request, trio.current_time())).claims
+    assert (await web.engine.leases.exchange([], request, trio.current_time())).claims
 
 
 def detail(answer: Answer) -> str:
@@ -111,7 +111,7 @@ async def test_what_is_no_job_is_refused_by_its_place(body: Any, said: str) -> N
         answer = await web.post("/jobs", body)
         assert answer.status == 422
         assert said in detail(answer)
-        assert (await web.engine.counts()).enqueued_total == 0
+        assert (await web.engine.queue.counts()).enqueued_total == 0
 
 
 async def test_a_body_is_announced_as_json() -> None:

@@ -95,7 +95,7 @@ async def test_a_page_of_another_site_changes_nothing(origin: str | None, status
     async with serving() as web:
         headers = {} if origin is None else {"Origin": origin}
         answer = await web.post("/queue/pause", headers=headers)
-        paused = (await web.engine.counts()).paused_at is not None
+        paused = (await web.engine.queue.counts()).paused_at is not None
         assert (await web.get("/status", headers)).status == 200
     assert (answer.status, paused) == (status, status == 200)
 

@@ -11,7 +11,8 @@ import trio
 from trio.testing import MockClock
 
 from musterd.config.credentials import BearerToken
-from musterd.store.job import Counts, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.queue import Counts
 from musterd.web.pages.html import Html
 from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX, Sample, Samples, trend_of
 from musterd.web.ui import views
@@ -129,7 +130,7 @@ async def test_an_open_page_hears_of_a_job_within_a_second() -> None:
             with stream(web.address, path="/ui/live?view=overview") as heard:
                 (first,) = heard.take(1, "parts")
                 assert {"verdict", "depth-now", "states", "decisions"} <= set(first.data)
-                trio.from_thread.run(web.engine.enqueue, [NewJob("report")])
+                trio.from_thread.run(web.engine.jobs.enqueue, [NewJob("report")])
                 start = trio.from_thread.run_sync(trio.current_time)
                 found = heard.until(lambda one: "depth-now" in one.data)
                 assert ">1</p>" in found.data["depth-now"]
@@ -140,7 +141,7 @@ async def test_an_open_page_hears_of_a_job_within_a_second() -> None:
 
 async def test_a_page_of_a_job_hears_its_states_and_its_end() -> None:
     async with serving() as web:
-        await web.engine.enqueue([NewJob("report", hold=True)])
+        await web.engine.jobs.enqueue([NewJob("report", hold=True)])
 
         def follow() -> None:
             with stream(web.address, path="/ui/live?view=job&id=1") as heard:

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.store.job import ClaimRequest, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest
 from musterd.web.api.openapi import document
 from musterd.web.api.routes import OPERATIONS
 from musterd.web.api.schemas import COMPONENTS
@@ -69,9 +70,9 @@ async def test_answers_have_the_shapes_that_are_described() -> None:
     """Every name, no other, at every depth; the values themselves are tried by `make fuzz`."""
     async with serving() as web:
         for number in range(2):
-            await web.engine.enqueue([NewJob("report", f"[{number}]")])
+            await web.engine.jobs.enqueue([NewJob("report", f"[{number}]")])
         request = ClaimRequest(uuid4(), "n1", (1,), 0, 60.0)
-        await web.engine.exchange([], request, trio.current_time())
+        await web.engine.leases.exchange([], request, trio.current_time())
         for path in SHOWN:
             described = DOCUMENT["paths"][path]
             schema = described["get"]["responses"]["200"]["content"]["application/json"]["schema"]

@@ -10,7 +10,8 @@ import trio
 
 from musterd.store import bulk
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import Action, JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, JobState
 from musterd.web.api.routes import ALL_OPERATIONS, OPERATIONS, UI_OPERATIONS
 from musterd.web.pages.layout import ASSETS, CONTENT_SECURITY_POLICY
 from tests.support.browsing import FORM, Browser
@@ -21,11 +22,11 @@ VIEWS = ("/", "/ui/jobs", "/ui/jobs/1", "/ui/nodes", "/ui/scaling")
 
 async def three_jobs(web: Web) -> None:
     kinds = ("<b>bold</b>", "report", "report")
-    await web.engine.enqueue([NewJob(kind, hold=kind == "report") for kind in kinds])
+    await web.engine.jobs.enqueue([NewJob(kind, hold=kind == "report") for kind in kinds])
 
 
 async def states(web: Web) -> list[JobState]:
-    found = [await web.engine.job(number) for number in (1, 2, 3)]
+    found = [await web.engine.jobs.get(number) for number in (1, 2, 3)]
     return [one.state for one in found if one is not None]
 
 
@@ -111,7 +112,7 @@ async def test_empty_fields_of_the_filter_count_as_not_given() -> None:
 
 async def test_the_list_goes_on_page_by_page() -> None:
     async with serving() as web:
-        await web.engine.enqueue([NewJob("report") for _ in range(120)])
+        await web.engine.jobs.enqueue([NewJob("report") for _ in range(120)])
         browser, path, seen = Browser(web.address), "/ui/jobs?kind=report", list[int]()
         while path:
             text = (await browser.get(path)).text
@@ -159,11 +160,11 @@ async def test_all_that_fit_are_counted_and_what_comes_later_is_not_meant() -> N
         assert "Cancel 2 jobs?" in asked.text
         until = re.search(r'name="until" value="(\d+)"', asked.text)
         assert until is not None
-        await web.engine.enqueue([NewJob("report", hold=True)])
+        await web.engine.jobs.enqueue([NewJob("report", hold=True)])
         done = await browser.send("/ui/jobs/act", {**fields, "until": until[1]})
         assert done.headers["location"] == ("/ui/jobs?state=pending&kind=report&did=cancel.2.0.0")
         assert await states(web) == ["queued", "canceled", "canceled"]
-        later = await web.engine.job(4)
+        later = await web.engine.jobs.get(4)
         assert later is not None
         assert later.state == "pending"
 
@@ -183,7 +184,7 @@ async def test_more_than_can_be_done_in_one_go_is_done_in_several(
     monkeypatch.setattr("musterd.web.ui.actions.ACT_SECONDS", 0.0)
     monkeypatch.setattr(bulk, "BATCH", 40)
     async with serving() as web:
-        await web.engine.enqueue([NewJob("report") for _ in range(100)])
+        await web.engine.jobs.enqueue([NewJob("report") for _ in range(100)])
         browser, rounds = Browser(web.address), 0
         fields = {"action": "cancel", "which": "all", "until": "100"}
         answer = await browser.send("/ui/jobs/act", fields)
@@ -193,7 +194,7 @@ async def test_more_than_can_be_done_in_one_go_is_done_in_several(
             after = re.search(r'name="after" value="(\d+)"', answer.text)
             assert after is not None
             answer = await browser.send("/ui/jobs/act", {**fields, "after": after[1]})
-        counts = await web.engine.counts()
+        counts = await web.engine.queue.counts()
     assert (rounds, counts.by_state[JobState.CANCELED]) == (3, 100)
 
 
@@ -259,8 +260,12 @@ async def test_without_a_store_every_page_says_so_in_time(
 
     async with serving() as web:
         await three_jobs(web)
-        for name in ("counts", "job", "jobs", "nodes", "standing"):
-            monkeypatch.setattr(web.engine, name, absent)
+        engine = web.engine
+        for part, name in (
+            *((engine.jobs, "get"), (engine.jobs, "find"), (engine.jobs, "why_facts")),
+            *((engine.queue, "counts"), (engine.nodes, "all")),
+        ):
+            monkeypatch.setattr(part, name, absent)
         browser = Browser(web.address)
         for path, status in zip(VIEWS, (200, 503, 503, 200, 200), strict=True):
             start = trio.current_time()

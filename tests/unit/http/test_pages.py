@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from musterd.manager.node.status import WorkerView
 from musterd.manager.scaling.decision import Bound, Limit
 from musterd.store.bulk import Survey
-from musterd.store.job import Action, JobState
-from musterd.store.selection import Candidate
+from musterd.store.control import Candidate
+from musterd.store.lifecycle import Action, JobState
 from musterd.web.pages import job, jobs, layout, nodes, overview, scaling
 from musterd.web.pages.html import address, el, escaped, join, link
 from musterd.web.pages.jobs import Question, question

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.manager.node.status import NodeStatus
 from musterd.store.errors import StoreUnavailable
-from musterd.store.job import Counts
+from musterd.store.queue import Counts
 from tests.support.web_scene import COUNTS, STATUS, serving
 
 

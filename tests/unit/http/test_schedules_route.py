@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.schedules import Firing
 from tests.support.web_scene import SCHEDULES, serving
 
@@ -36,7 +36,7 @@ async def test_a_paused_one_has_no_next_slot() -> None:
 
 async def test_looking_changes_no_job() -> None:
     async with serving() as web:
-        await web.engine.enqueue([NewJob("noop")])
+        await web.engine.jobs.enqueue([NewJob("noop")])
         await web.get("/schedules")
-        assert (await web.engine.counts()).enqueued_total == 1
+        assert (await web.engine.queue.counts()).enqueued_total == 1
         assert (await web.get("/schedules", method="POST")).status == 405

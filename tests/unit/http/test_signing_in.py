@@ -6,7 +6,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from musterd.config.credentials import BearerToken
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.web.deps import Keys
 from musterd.web.ui.sessions import SESSION_SECONDS, SESSIONS_MAX, Sessions, cookie
 from tests.support.browsing import Browser
@@ -84,7 +84,7 @@ async def test_signing_out_ends_the_session_also_for_who_kept_the_cookie() -> No
 
 async def test_scopes_hold_for_sessions_too() -> None:
     async with serving(tokens=TOKENS) as web:
-        await web.engine.enqueue([NewJob("report")])
+        await web.engine.jobs.enqueue([NewJob("report")])
         board, shop = await signed_in(web, BOARD), await signed_in(web, SHOP)
         page = await board.get("/ui/jobs/1")
         assert (page.status, "Cancel" in page.text, "read-only" in page.text) == (
@@ -96,7 +96,7 @@ async def test_scopes_hold_for_sessions_too() -> None:
             refused = await board.send(path, {"action": "cancel", "id": "1"})
             assert (refused.status, "scope admin" in refused.text) == (403, True), path
         assert (await shop.get("/")).status == 403
-        job = await web.engine.job(1)
+        job = await web.engine.jobs.get(1)
         assert job is not None
         assert job.state == "queued"
 

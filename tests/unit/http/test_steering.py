@@ -7,7 +7,8 @@ from uuid import uuid4
 import trio
 
 from musterd.config.credentials import BearerToken
-from musterd.store.job import ClaimRequest, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest
 from musterd.web.api.routes import OPERATIONS
 from tests.support.web_scene import serving
 
@@ -35,11 +36,11 @@ async def test_a_drain_is_accepted_and_seen() -> None:
 
 async def test_a_target_is_shown_as_it_stands() -> None:
     async with serving() as web:
-        await web.engine.enqueue([NewJob("report", target="a/b")] * 3)
+        await web.engine.jobs.enqueue([NewJob("report", target="a/b")] * 3)
         await web.post("/jobs/1/pause")
         for _ in range(2):  # the claims meet the jobs behind it
             request = ClaimRequest(uuid4(), "n1", (1,), 0, 30.0)
-            await web.engine.exchange([], request, trio.current_time())
+            await web.engine.leases.exchange([], request, trio.current_time())
         halted = (await web.get("/targets/a%2Fb")).json
         free = (await web.get("/targets/x")).json
         assert (await web.get("/targets/%FF")).status == 404

@@ -63,7 +63,7 @@ async def test_a_lost_reply_is_not_said_to_be_nothing() -> None:
     async with faulty() as (web, engine):
         engine.faults["enqueue"].append(Fault("reply_lost"))
         answer = await web.post("/jobs", {"kind": "report"})
-        made = (await engine.counts()).enqueued_total
+        made = (await engine.queue.counts()).enqueued_total
     assert (answer.status, made) == (503, 1)
     assert "it may or may not have been done" in answer.json["detail"]
     assert "nothing was done" not in answer.json["detail"]

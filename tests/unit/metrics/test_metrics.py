@@ -10,7 +10,9 @@ import pytest
 
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
-from musterd.store.job import AttemptOutcome, Counts, JobState, Reaped
+from musterd.store.leases import Reaped
+from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.store.queue import Counts
 from musterd.workers.observer import JobObserver
 from tests.support.metric_samples import make, samples, settled, value
 

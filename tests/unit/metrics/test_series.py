@@ -1,7 +1,7 @@
 """How many series there are, when they begin, and what is looked at only when somebody asks."""
 
 from musterd.store.connections import ConnectionUse
-from musterd.store.job import AttemptOutcome, JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.support.metric_samples import BUCKETS, make, samples, settled, value
 
 

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import attrs
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseRecord, PhaseState
 from musterd.store.report import job_object, report_text
 from tests.unit.report.test_report import at, running

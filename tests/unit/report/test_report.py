@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.store.job import AttemptOutcome, AttemptRecord, JobRecord, JobState
+from musterd.store.jobs import AttemptRecord, JobRecord
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.report import error_line, job_object, max_attempts, report_text
 from musterd.store.shown import time_text
 from tests.support.records import CREATED_AT as T0

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from musterd.store.estimate import Estimate
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.nodes import Kinds, KindStanding, NodeRecord, node_object
 from musterd.store.reasons import Code
 from musterd.store.standing import JobStanding, Leased, Line, Standing, TargetJob

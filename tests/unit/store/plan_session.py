@@ -8,7 +8,8 @@ from uuid import uuid4
 import attrs
 import psycopg
 
-from musterd.store.job import AttemptOutcome, Caps, Claim, ClaimRequest, JobState, Settlement
+from musterd.store.leases import Caps, Claim, ClaimRequest, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres import claim_rows, ends
 from musterd.store.postgres.marks import LATE_SECONDS
 from musterd.store.postgres.migrating import fill

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from musterd.store.board import BoardFilter
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.migrations import shipped
 from musterd.store.postgres.migrating import fill
 from musterd.store.sqlfiles import load_statements

@@ -8,16 +8,9 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    AttemptOutcome,
-    Claim,
-    ClaimRequest,
-    JobState,
-    NewJob,
-    ReapRule,
-    Settlement,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import Claim, ClaimRequest, ReapRequest, ReapRule, Settlement
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres import claim_rows
 from musterd.store.postgres.marks import ALL_SECONDS
 from tests.contract.rigs import PostgresRig
@@ -80,7 +73,7 @@ async def test_a_claim_under_a_limit_comes_by_what_was_in_hand_of_its_kind_only(
 
 
 async def test_what_is_put_before_a_mark_is_found_a_moment_later(rig: PostgresRig) -> None:
-    claims = rig.engine.exchange
+    claims = rig.engine.leases.exchange
     await claims([], a_request(), 0.0)
     rig.raw(
         "insert into job_rows (kind, priority, run_at) values ('early', 1, '2001-01-01');"
@@ -91,13 +84,13 @@ async def test_what_is_put_before_a_mark_is_found_a_moment_later(rig: PostgresRi
     assert kinds[:2] == ["urgent", "next"]
     assert "early" not in kinds
     await trio.sleep(ALL_SECONDS)
-    assert (await rig.engine.observe(5000)).due > 0  # the supervisor looks at all
+    assert (await rig.engine.queue.observe(5000)).due > 0  # the supervisor looks at all
     later = await claims([], a_request(), 0.0)
     assert later.claims[0].kind == "early"
 
 
 async def test_a_job_that_is_committed_a_little_late_is_found_at_once(rig: PostgresRig) -> None:
-    claims = rig.engine.exchange
+    claims = rig.engine.leases.exchange
     await claims([], a_request(), 0.0)
     rig.raw(
         "insert into job_rows (kind, priority, run_at)"
@@ -110,52 +103,54 @@ async def test_the_next_job_of_a_target_is_claimed_though_its_place_is_old(
     rig: PostgresRig,
 ) -> None:
     """It stood behind the one that has ended, and every claim begins further on."""
-    await rig.engine.enqueue([NewJob("one", target="t", priority=9)] * 2)
+    await rig.engine.jobs.enqueue([NewJob("one", target="t", priority=9)] * 2)
     rig.raw("update job_rows set run_at = run_at - interval '1 hour' where target = 't'")
     both = [one for one in await _claimed(rig, 2) if one.target == "t"]
     await _claimed(rig, 30)
-    await rig.engine.enqueue([NewJob("other", priority=9)] * 40)
+    await rig.engine.jobs.enqueue([NewJob("other", priority=9)] * 40)
     await _claimed(rig, 10)  # the mark of that priority is among these now
-    visit = await rig.engine.exchange([_end(both[0])], _request(1), 1.0)
+    visit = await rig.engine.leases.exchange([_end(both[0])], _request(1), 1.0)
     assert visit.parked > 0  # it asks again
-    (found,) = (await rig.engine.exchange([], _request(1), 1.0)).claims
+    (found,) = (await rig.engine.leases.exchange([], _request(1), 1.0)).claims
     assert found.target == "t"
 
 
 async def test_a_job_that_a_limit_lets_go_on_is_claimed_though_its_place_is_old(
     rig: PostgresRig,
 ) -> None:
-    await rig.engine.enqueue([NewJob("capped", priority=9)] * 2)
+    await rig.engine.jobs.enqueue([NewJob("capped", priority=9)] * 2)
     rig.raw("update job_rows set run_at = run_at - interval '1 hour' where kind = 'capped'")
     request = attrs.evolve(_request(2), caps=CAPS)
-    first = (await rig.engine.exchange([], request, 1.0)).claims
+    first = (await rig.engine.leases.exchange([], request, 1.0)).claims
     assert [one.kind for one in first].count("capped") == 1
-    await rig.engine.enqueue([NewJob("other", priority=9)] * 40)
-    await rig.engine.exchange([], attrs.evolve(_request(10), caps=CAPS), 1.0)
+    await rig.engine.jobs.enqueue([NewJob("other", priority=9)] * 40)
+    await rig.engine.leases.exchange([], attrs.evolve(_request(10), caps=CAPS), 1.0)
     ended = next(one for one in first if one.kind == "capped")
-    visit = await rig.engine.exchange([_end(ended)], attrs.evolve(_request(1), caps=CAPS), 1.0)
+    visit = await rig.engine.leases.exchange(
+        [_end(ended)], attrs.evolve(_request(1), caps=CAPS), 1.0
+    )
     assert visit.parked > 0
-    again = await rig.engine.exchange([], attrs.evolve(_request(1), caps=CAPS), 1.0)
+    again = await rig.engine.leases.exchange([], attrs.evolve(_request(1), caps=CAPS), 1.0)
     assert [one.kind for one in again.claims] == ["capped"]
 
 
 async def test_a_job_whose_lease_ran_out_is_looked_for_at_once(rig: PostgresRig) -> None:
-    await rig.engine.enqueue([NewJob("lost", priority=9)])
+    await rig.engine.jobs.enqueue([NewJob("lost", priority=9)])
     rig.raw("update job_rows set run_at = run_at - interval '1 hour' where kind = 'lost'")
     (lost,) = await _claimed(rig, 1)
-    await rig.engine.enqueue([NewJob("other", priority=9)] * 40)
+    await rig.engine.jobs.enqueue([NewJob("other", priority=9)] * 40)
     await _claimed(rig, 10)
     rig.raw(f"update job_rows set lease_expires_at = clock_timestamp() where id = {lost.id}")
-    assert [one.id for one in await rig.engine.reap(REAP)] == [lost.id]
+    assert [one.id for one in await rig.engine.leases.reap(REAP)] == [lost.id]
     assert [one.id for one in await _claimed(rig, 1)] == [lost.id]
 
 
 async def test_nobody_rests_while_all_is_looked_at_seldom(rig: PostgresRig) -> None:
     """What is hidden by marks would not be found."""
     async with listening(rig.engine) as me:
-        assert await rig.engine.outlooks.look(me) is not None
+        assert await rig.engine.idle.check(me) is not None
         await _claimed(rig, 1)
-        assert await rig.engine.outlooks.look(me) is None
+        assert await rig.engine.idle.check(me) is None
 
 
 def _request(workers: int) -> ClaimRequest:
@@ -163,7 +158,7 @@ def _request(workers: int) -> ClaimRequest:
 
 
 async def _claimed(rig: PostgresRig, workers: int) -> list[Claim]:
-    return (await rig.engine.exchange([], _request(workers), 1.0)).claims
+    return (await rig.engine.leases.exchange([], _request(workers), 1.0)).claims
 
 
 def _end(claim: Claim) -> Settlement:

@@ -1,7 +1,6 @@
 """The table of states."""
 
-from musterd.store.job import JobState
-from musterd.store.lifecycle import ENDED, INITIAL, LEASED, TRANSITIONS, may_follow
+from musterd.store.lifecycle import ENDED, INITIAL, LEASED, TRANSITIONS, JobState, may_follow
 
 
 def test_every_state_can_be_reached_from_a_new_job() -> None:

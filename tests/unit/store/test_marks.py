@@ -6,7 +6,7 @@ import attrs
 import trio
 from trio.testing import MockClock
 
-from musterd.store.job import ClaimRequest
+from musterd.store.leases import ClaimRequest
 from musterd.store.postgres.claim_rows import DRAINS_FROM, WALKED_MAX, Mark, Rest, Start
 from musterd.store.postgres.marks import (
     ALL_SECONDS,

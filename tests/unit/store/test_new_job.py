@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from musterd.store.errors import InputRefused
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.new_job import new_jobs
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.store.job import JobState
+from musterd.store.lifecycle import JobState
 from musterd.store.phase_states import current, made_whole, overall, rounded, share_percent
 from musterd.store.phases import PhaseRecord, PhaseState
 from tests.support.records import job_record

@@ -104,7 +104,7 @@ async def test_halted_targets_are_counted_along_their_index(rig: PostgresRig) ->
         select 'a', 'failed', clock_timestamp(), 'failed' from generate_series(1, 20000) n;
         analyze job_rows"""
     )
-    counts = await rig.engine.counts()
+    counts = await rig.engine.queue.counts()
     assert counts.targets_halted == 10
     found = plan(rig, "counts", {})
     assert found.count("Index Only Scan using job_rows_halting") == 2

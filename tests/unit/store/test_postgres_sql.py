@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from musterd.config.job_options import NAMES, OPTIONS, JobOption
-from musterd.store.job import Action, JobState
-from musterd.store.lifecycle import EFFECTS
+from musterd.store.lifecycle import EFFECTS, Action, JobState
 from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
 from musterd.store.report import control_refusal
 from tests.contract.rigs import PostgresRig, ending, opened, settle, take_one
@@ -32,7 +31,7 @@ async def test_a_job_with_all_options(rig: PostgresRig) -> None:
         """select musterd.enqueue('a', '{"x": [1]}', priority => -7, delay_seconds => 2.5,
            dedup_key => 'k', dedup_scope => 'forever', hold => true, max_attempts => 4)"""
     )[0]
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (record.kind, record.payload, record.priority) == ("a", '{"x": [1]}', -7)
     assert (record.state, record.max_attempts, record.dedup_key) == (JobState.PENDING, 4, "k")
@@ -77,7 +76,7 @@ async def test_bounds_are_those_declared(rig: PostgresRig, option: JobOption) ->
 
 async def test_the_least_that_is_needed(rig: PostgresRig) -> None:
     (job_id,) = rig.raw("select musterd.enqueue('a')")[0]
-    record = await rig.engine.job(job_id)
+    record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert (record.payload, record.priority, record.run_at) == ("{}", 0, record.created_at)
     assert (await take_one(rig.engine)).id == job_id
@@ -100,7 +99,7 @@ async def test_a_job_is_made_with_the_callers_transaction(rig: PostgresRig) -> N
     with psycopg.connect(rig.url) as connection:
         connection.execute("select musterd.enqueue('a')")
         connection.rollback()
-    assert (await rig.engine.counts()).enqueued_total == 0
+    assert (await rig.engine.queue.counts()).enqueued_total == 0
 
 
 async def test_a_trigger_may_enqueue(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
@@ -162,7 +161,7 @@ async def test_one_bad_job_takes_the_others_with_it(
     with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
         rig.raw(f"select musterd.enqueue_many('{jobs}')")
     assert refused.value.diag.message_primary == message
-    assert (await rig.engine.counts()).enqueued_total == 0
+    assert (await rig.engine.queue.counts()).enqueued_total == 0
 
 
 @pytest.mark.parametrize("arguments", ["'a', prio => 1", "", "'a', payload => '{'"])
@@ -177,7 +176,7 @@ async def test_a_row_with_a_key_that_is_held_is_refused(rig: PostgresRig) -> Non
         rig.raw("insert into jobs (kind, dedup_key) values ('a', 'k')")
     await settle(rig.engine, ending(await take_one(rig.engine)))
     rig.raw("insert into jobs (kind, dedup_key, state) values ('a', 'k', 'pending')")
-    assert (await rig.engine.counts()).by_state[JobState.PENDING] == 1
+    assert (await rig.engine.queue.counts()).by_state[JobState.PENDING] == 1
 
 
 @pytest.mark.parametrize("action", Action)
@@ -186,7 +185,7 @@ async def test_actions_in_the_words_of_the_command_line(rig: PostgresRig, action
         job_id = await bring_to(rig, state)
         call = f"select musterd.{action.value}({job_id})"
         if (action, state) in EFFECTS:
-            record = (rig.raw(call)[0][0], await rig.engine.job(job_id))
+            record = (rig.raw(call)[0][0], await rig.engine.jobs.get(job_id))
             assert record[1] is not None
             assert record[0] == record[1].state.value
         else:
@@ -245,7 +244,7 @@ async def test_who_may_enqueue_may_call_and_no_more(roles: PostgresRig) -> None:
         ):  # fmt: skip
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(forbidden.encode())
-    assert (await roles.engine.counts()).by_state[JobState.CANCELED] == 2
+    assert (await roles.engine.queue.counts()).by_state[JobState.CANCELED] == 2
 
 
 async def test_who_may_read_sees_no_payload_and_changes_nothing(roles: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits

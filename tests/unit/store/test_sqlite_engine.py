@@ -15,7 +15,8 @@ import trio
 import trio.testing
 
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
-from musterd.store.job import JobState, NewJob
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import JobState
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.rigs import ending, ids, settle, state_of, take
@@ -102,23 +103,23 @@ async def test_opening_may_be_tried_again(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk_is_named_and_loses_nothing(engine: SqliteEngine) -> None:
-    await engine.enqueue([NewJob("a")])
+    await engine.jobs.enqueue([NewJob("a")])
     await in_its_thread(engine, "pragma max_page_count = 1")
     with pytest.raises(StoreUnavailable) as refused:
-        await engine.enqueue([NewJob("a", '"' + "x" * 900 + '"')] * 500)
+        await engine.jobs.enqueue([NewJob("a", '"' + "x" * 900 + '"')] * 500)
     assert refused.value.trouble == "disk_full"
     assert "enqueue" in str(refused.value)
     await in_its_thread(engine, "pragma max_page_count = 1000000")
-    assert (await engine.counts()).enqueued_total == 1
-    assert len(await engine.enqueue([NewJob("a")] * 500)) == 500
+    assert (await engine.queue.counts()).enqueued_total == 1
+    assert len(await engine.jobs.enqueue([NewJob("a")] * 500)) == 500
 
 
 async def test_a_read_only_store_is_named(engine: SqliteEngine) -> None:
     await in_its_thread(engine, "pragma query_only = on")
     with pytest.raises(StoreUnavailable) as refused:
-        await engine.enqueue([NewJob("a")])
+        await engine.jobs.enqueue([NewJob("a")])
     assert refused.value.trouble == "read_only"
-    assert (await engine.counts()).enqueued_total == 0
+    assert (await engine.queue.counts()).enqueued_total == 0
 
 
 async def in_its_thread(engine: SqliteEngine, sql: str) -> list[Any]:
@@ -129,19 +130,19 @@ async def in_its_thread(engine: SqliteEngine, sql: str) -> list[Any]:
 async def test_a_cancelled_write_that_has_begun_is_whole(engine: SqliteEngine) -> None:
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(engine.enqueue, [NewJob("a")] * 3000)
+            nursery.start_soon(engine.jobs.enqueue, [NewJob("a")] * 3000)
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     # The nursery ended, so the write did: nothing is still on its way.
-    assert (await engine.counts()).enqueued_total in (0, 3000)
+    assert (await engine.queue.counts()).enqueued_total in (0, 3000)
 
 
 async def test_a_call_cancelled_before_it_begins_writes_nothing(engine: SqliteEngine) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
-        await engine.enqueue([NewJob("a")])
+        await engine.jobs.enqueue([NewJob("a")])
     assert scope.cancelled_caught
-    assert (await engine.counts()).enqueued_total == 0
+    assert (await engine.queue.counts()).enqueued_total == 0
 
 
 async def test_the_loop_turns_while_a_call_blocks(engine: SqliteEngine, tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ async def test_the_loop_turns_while_a_call_blocks(engine: SqliteEngine, tmp_path
     with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
         other.execute("begin immediate")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(engine.enqueue, [NewJob("a")])
+            nursery.start_soon(engine.jobs.enqueue, [NewJob("a")])
             for _ in range(20):
                 await trio.sleep(0.002)
                 ticks += 1
@@ -164,7 +165,7 @@ async def test_an_inline_engine_makes_no_thread_and_runs_under_any_clock(
     engine = make(tmp_path / "store.db", inline=True)
     await engine.open()
     await engine.migrate()
-    await engine.enqueue([NewJob("a")])
+    await engine.jobs.enqueue([NewJob("a")])
     assert len(await take(engine)) == 1
     assert threading.active_count() == before
     assert trio.current_time() == 0
@@ -175,7 +176,7 @@ async def test_a_store_in_memory_forgets_when_it_is_closed() -> None:
     engine = make(":memory:")
     await engine.open()
     await engine.migrate()
-    await engine.enqueue([NewJob("a")])
+    await engine.jobs.enqueue([NewJob("a")])
     await engine.close()
     await engine.open()
     assert (await engine.schema()).found == 0
@@ -185,7 +186,7 @@ async def test_a_store_in_memory_forgets_when_it_is_closed() -> None:
 async def test_a_row_that_is_no_text_spoils_only_its_own_job(
     engine: SqliteEngine, tmp_path: Path
 ) -> None:
-    good, bad = await engine.enqueue([NewJob("a", '"good"'), NewJob("a", '"bad"')])
+    good, bad = await engine.jobs.enqueue([NewJob("a", '"good"'), NewJob("a", '"bad"')])
     path = tmp_path / "store.db"
     run(path, f"update job_rows set payload = cast(x'22ff22' as text) where id = {bad}")
     claims = await take(engine, workers=2)
@@ -199,7 +200,7 @@ async def test_a_row_that_is_no_text_spoils_only_its_own_job(
 
 async def test_a_refusal_names_the_job(engine: SqliteEngine) -> None:
     with pytest.raises(InputRefused, match=r"job 2 of 3 \('b'\).*payload_is_json"):
-        await engine.enqueue([NewJob("a"), NewJob("b", "oops"), NewJob("c")])
+        await engine.jobs.enqueue([NewJob("a"), NewJob("b", "oops"), NewJob("c")])
 
 
 async def test_a_link_to_the_file_has_the_same_lock(engine: SqliteEngine, tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ async def test_a_pipe_left_behind_is_used_again_and_stops_nobody(tmp_path: Path)
         engine = make(tmp_path / "store.db")
         await engine.open()
         await engine.migrate()
-        await engine.enqueue([NewJob("a")])
+        await engine.jobs.enqueue([NewJob("a")])
         await engine.start_node("north")
         await engine.close()
     assert stat.S_ISFIFO((tmp_path / "store.db.wake").stat().st_mode)
@@ -246,12 +247,12 @@ async def test_who_waits_for_hints_is_told_when_the_store_closes(engine: SqliteE
 
 async def expect_closed(engine: SqliteEngine) -> None:
     with pytest.raises(StoreUnavailable, match="closed"):
-        await engine.wait_for_hint()
+        await engine.queue.wait_for_hint()
 
 
 async def test_jobs_that_are_due_later_cost_a_claim_nothing(engine: SqliteEngine) -> None:
-    await engine.enqueue([NewJob("a", priority=p, delay_seconds=99) for p in range(50)] * 400)
-    made = await engine.enqueue([NewJob("a", priority=-1)])
+    await engine.jobs.enqueue([NewJob("a", priority=p, delay_seconds=99) for p in range(50)] * 400)
+    made = await engine.jobs.enqueue([NewJob("a", priority=-1)])
     began = time.perf_counter()
     assert ids(await take(engine)) == made
     assert time.perf_counter() - began < 2

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreMisconfigured, StoreUnavailable
-from musterd.store.job import JobState, ReapRule
+from musterd.store.leases import ReapRule
+from musterd.store.lifecycle import JobState
 from musterd.store.migrations import Migration, shipped
 from musterd.store.sqlfiles import load_statements
 from musterd.store.sqlite import rows

@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 
 from musterd.manager.webhooks.telling import Shown, as_it_ended, body_of, event_of
-from musterd.store.job import AttemptOutcome, AttemptRecord, JobRecord, JobState
+from musterd.store.jobs import AttemptRecord, JobRecord
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.support.records import job_record
 from tests.unit.webhooks.test_judging import MESSAGE
 

@@ -9,7 +9,8 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped, Settlement, Verdict
+from musterd.store.leases import Claim, Reaped, Settlement, Verdict
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.seat import Seat
 from musterd.workers.observer import Ignored

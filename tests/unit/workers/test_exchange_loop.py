@@ -2,30 +2,23 @@
 
 import random
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any, cast
 
 import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
-from musterd.store.engine import ReapRequest
-from musterd.store.job import (
-    AttemptOutcome,
-    ClaimRequest,
-    Exchange,
-    JobState,
-    NewJob,
-    ReapRule,
-    Settlement,
-    Verdict,
-)
+from musterd.store.jobs import NewJob
+from musterd.store.leases import ClaimRequest, Exchange, ReapRequest, ReapRule, Settlement, Verdict
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held
 from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import released
-from tests.support.faulty_engine import Fault, FaultyEngine
+from tests.support.faulty_engine import Fault, FaultyEngine, PartOverlay
 from tests.support.stage import live_settings
 from tests.unit.workers.test_desk import Heard
 
@@ -36,17 +29,25 @@ class Watched(FaultyEngine):
     def __init__(self, engine: SqliteEngine, nursery: trio.Nursery) -> None:
         super().__init__(engine, nursery)
         self.visits: list[list[tuple[int, int]]] = []  # of each, (job, attempt)
+        self.leases = cast(Any, Visits(self.leases, self.visits))
 
     @property
     def ends(self) -> list[int]:
         """How many went with each visit that settled."""
         return [len(visit) for visit in self.visits if visit]
 
+
+class Visits(PartOverlay):
+    def __init__(self, part: object, visits: list[list[tuple[int, int]]]) -> None:
+        super().__init__(part)
+        self._visits = visits
+
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
     ) -> Exchange:
-        self.visits.append([(one.id, one.attempt) for one in settlements])
-        return await super().exchange(settlements, claim, now_local)
+        self._visits.append([(one.id, one.attempt) for one in settlements])
+        done: Exchange = await self.part.exchange(settlements, claim, now_local)
+        return done
 
 
 SUCCESS = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
@@ -77,7 +78,7 @@ async def small() -> AsyncGenerator[Small]:
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()
-    await engine.enqueue([NewJob("k")])
+    await engine.jobs.enqueue([NewJob("k")])
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
         loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
@@ -114,7 +115,7 @@ async def test_nor_do_they_where_the_lease_of_the_first_was_lost(
     desk, seat, other = small.desk, small.desk.open_seat(1), small.desk.open_seat(2)
     first = await _next(desk)
     await trio.sleep(31)
-    await small.engine.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
+    await small.engine.leases.reap(ReapRequest({}, ReapRule("requeue", 9), 10))
     desk.poll()
     second = await _next(desk)
     desk.settle(seat, first, SUCCESS)
@@ -154,7 +155,7 @@ async def busy() -> AsyncGenerator[Busy]:
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()
-    await engine.enqueue([NewJob("k")] * 50)
+    await engine.jobs.enqueue([NewJob("k")] * 50)
     for _ in range(1000):
         desk.pacing.note_service(0.0)
     async with trio.open_nursery() as nursery:

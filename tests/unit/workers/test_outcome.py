@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from musterd.config.settings import Retry
-from musterd.store.job import AttemptOutcome, Claim, JobState, Settlement, Verdict
-from musterd.store.lifecycle import LEASED, may_follow
+from musterd.store.leases import Claim, Settlement, Verdict
+from musterd.store.lifecycle import LEASED, AttemptOutcome, JobState, may_follow
 from musterd.workers.outcome import (
     Outcome,
     attempts_allowed,

@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from musterd.store.job import AttemptOutcome, Claim, JobState, Reaped, Settlement, Verdict
+from musterd.store.leases import Claim, Reaped, Settlement, Verdict
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from musterd.workers.observer import Ignored

@@ -8,7 +8,7 @@ import trio.lowlevel
 
 from musterd import BudgetExceeded, JobContext, Retry
 from musterd.store.errors import InputRefused
-from musterd.store.job import NewJob
+from musterd.store.jobs import NewJob
 from musterd.testing import InPhase, run_due, run_handler
 
 

@@ -1,14 +1,27 @@
-"""Which jobs a bulk action is about, and what the store says of them: values. Pure."""
+"""Acting on one job or on many: which jobs a bulk action selects, what became of them; the
+`control` part of an engine.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import attrs
 
-from musterd.store.job import Action, JobState
-from musterd.store.lifecycle import EFFECTS, ENDED, LEASED
+from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
+
+
+@attrs.frozen
+class ControlResult:
+    """What an action came to. Where there is no such job both states are None."""
+
+    found: bool
+    state_before: JobState | None
+    state_after: JobState | None
+    requested: bool  # the job is leased: its holder has been asked, and will do it
+    allowed: bool  # False = nothing was done, since the job's state does not allow it
 
 
 @attrs.frozen
@@ -76,6 +89,32 @@ class Facts(NamedTuple):
     created_at: datetime
     finished_at: datetime | None
     cleared_at: datetime | None
+
+
+class Control(Protocol):
+    """Errors as for `Engine`."""
+
+    async def apply(self, action: Action, job_id: int) -> ControlResult:
+        """Does to one job what `lifecycle.EFFECTS` allows. Of a leased job it is a request, which
+        its holder hears of at once by a hint, at the latest with its next renewal, and which no
+        claim, retry or reap loses; a cancel goes before a pause.
+
+        A resumed job is due now and has its whole budget of attempts again. A failed job that is
+        cleared stays failed, and no longer halts its target.
+        """
+        ...
+
+    async def select(self, which: Selection, after_id: int, span: int) -> Look:
+        """Looks through at most `span` jobs of the selection's states with greater ids, in the
+        order of their ids. Begin with 0 and go on where it ended.
+        """
+        ...
+
+    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+        """Does to those of these jobs that still fit what `control` does to one, in one
+        transaction. Never waits for a job that somebody else is writing to.
+        """
+        ...
 
 
 RESTING = frozenset({JobState.PENDING, JobState.PAUSED, JobState.FAILED, JobState.CANCELED})

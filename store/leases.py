@@ -1,0 +1,222 @@
+"""Claims and what follows from them: leases, settlements, progress; the `leases` part of an engine.
+
+The values on the hot path are named tuples: they are cheap to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+import attrs
+
+from musterd.store.lifecycle import AttemptOutcome, JobState, Request
+from musterd.store.phases import PhaseEnd
+
+EXCHANGES_AT_ONCE = 2  # that one daemon has under way
+Caps = tuple[tuple[str, int], ...]  # (kind, how many of its jobs may be leased at once)
+NONE_TURNED: Mapping[int, JobState] = MappingProxyType({})
+
+
+class Claim(NamedTuple):
+    """One job taken under a lease. `token` fences every later write about it."""
+
+    id: int
+    kind: str
+    payload: str  # JSON text; decoded only inside the job's own error boundary
+    attempt: int
+    max_attempts: int | None  # the job's own budget, None = as its kind says
+    forgiven: int  # claims so far that burned no attempt
+    waited_seconds: float  # from its due time to this claim
+    worker: int | None  # the worker it was claimed for; None = claimed ahead, state `assigned`
+    token: UUID
+    spent: str | None = None  # JSON text: what earlier attempts have spent of its budgets
+    target: str | None = None
+
+
+@attrs.frozen
+class ClaimRequest:
+    """One call for work. The token is made by the caller, fresh for each call."""
+
+    token: UUID
+    node: str
+    workers: tuple[int, ...]  # idle workers: the first jobs are theirs and start at once
+    ahead: int  # how many more may be taken for workers that will soon be idle
+    lease_seconds: float
+    caps: Caps = ()  # each kind at most once
+    leased_max: int | None = None  # of all kinds together, in the whole store
+
+    @property
+    def batch(self) -> int:
+        return len(self.workers) + self.ahead
+
+
+class Verdict(NamedTuple):
+    """What the end of an attempt makes of the attempt and of its job."""
+
+    state: JobState  # what the job becomes
+    outcome: AttemptOutcome
+    delay_seconds: float | None = None  # for `queued`: due then; None = keeps its due time
+    result: str | None = None  # JSON text
+    error: str | None = None  # JSON text: {"type", "message"}
+    reason: str | None = None
+    forgive: bool = False  # this attempt burns none
+    log: str | None = None  # what the attempt wrote
+    spent: str | None = None  # JSON text, of all attempts together; None = as it was
+    percent: float | None = None  # how far it came, where that is not yet written
+    note: str | None = None  # goes with `percent`
+    phase: PhaseEnd | None = None  # the phase that it ended in
+
+
+class Settlement(NamedTuple):
+    """The end of one attempt, to be written: whose it is, then the fields of its `Verdict` in their
+    order. Local times (`trio.current_time()`) cross as ages.
+    """
+
+    id: int
+    token: UUID
+    attempt: int
+    worker: int | None
+    started_local: float | None  # None = never started
+    ended_local: float
+    state: JobState
+    outcome: AttemptOutcome
+    delay_seconds: float | None = None
+    result: str | None = None
+    error: str | None = None
+    reason: str | None = None
+    forgive: bool = False
+    log: str | None = None
+    spent: str | None = None
+    percent: float | None = None
+    note: str | None = None
+    phase: PhaseEnd | None = None
+    target: str | None = None  # of its claim
+    kind: str = ""  # of its claim
+
+    @property
+    def run_seconds(self) -> float:
+        started = self.started_local
+        return 0.0 if started is None else self.ended_local - started
+
+
+class Hold(NamedTuple):
+    """A claim that its node wants to keep: what a renewal needs to know of it."""
+
+    id: int
+    token: UUID
+    worker: int | None
+    started_local: float | None  # None = not yet started
+
+
+class Renewal(NamedTuple):
+    """What became of the leases that were to be renewed: those not kept are lost."""
+
+    kept: frozenset[int]
+    requests: dict[int, Request]  # kept jobs whose holder is asked for something
+
+
+class ProgressNote(NamedTuple):
+    """How far a job has come. What is None stays as it was; a percent comes with its own note."""
+
+    id: int
+    token: UUID
+    percent: float | None
+    note: str | None
+    spent: str | None  # JSON text, of all attempts together
+    phase: str | None = None  # the phase it is in; `percent` is the job's, this is the phase's:
+    phase_percent: float | None = None
+
+
+class Exchange(NamedTuple):
+    """What one visit to the store brought."""
+
+    # settlements that changed no row: the lease was lost, or they had been written before
+    rejected: frozenset[int]
+    # in claim order; the first ones belong to the request's workers, in their order
+    claims: list[Claim]
+    # jobs that the claim took out of its way, or that it did not see: there may be more to claim
+    parked: int = 0
+    turned: Mapping[int, JobState] = NONE_TURNED  # settled otherwise, since somebody had asked
+    full: bool = False  # `leased_max` jobs are leased now: no claim takes more
+
+
+@attrs.frozen
+class ReapRule:
+    """What happens to jobs of one kind whose lease ran out."""
+
+    on_lease_lost: str  # requeue | fail | pause
+    max_attempts: int  # for jobs without a budget of their own
+    capped: bool = False  # only so many may run at once
+
+
+@attrs.frozen
+class ReapRequest:
+    """`rules` by kind; a kind that this node does not know gets `default`."""
+
+    rules: Mapping[str, ReapRule]
+    default: ReapRule
+    batch: int
+
+
+@attrs.frozen
+class Reaped:
+    """A job whose lease ran out, and what became of it."""
+
+    id: int
+    kind: str
+    attempt: int
+    node: str
+    state: JobState
+
+
+class Leases(Protocol):
+    """Takes jobs and keeps, ends and reaps their leases. Errors as for `Engine`."""
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+    ) -> Exchange:
+        """Settles and claims in one transaction and one round trip, `EXCHANGES_AT_ONCE` at most.
+        A settlement changes its row only while the row is leased under the settlement's token; the
+        others come back as `rejected`. No job is settled twice in one call. A settlement to
+        `queued` puts the attempt into the history. One to `queued` or `paused` of a job that is
+        to be canceled or paused on request does that instead, and comes back in `turned`.
+        The claim takes the first due jobs in claim order (priority, due time, id), counts an
+        attempt for each, and takes nothing while the queue is paused. Of a kind with a cap it never
+        takes more than leave as many leased as the cap says, in the whole store; what is beyond is
+        parked, out of the way of later claims, until there is room. It never takes more than
+        leave `leased_max` jobs leased, whatever their kinds. Of a target it takes at most one job,
+        and none while another has the target or a job of it is paused or has failed; a job that has
+        started keeps its target until it has ended. Settlements of claims with a target name it: a
+        job that ends passes it on before the claim. Raises `OutcomeUnknown` if the reply was lost,
+        `InputRefused` if a settlement's values can't be stored (none was then written).
+        """
+        ...
+
+    async def claims_under(self, token: UUID) -> list[Claim]:
+        """The jobs now leased under this token: reads a claim back whose reply was lost."""
+        ...
+
+    async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
+        """Which of these rejected settlements had in truth been written (the reply was lost)."""
+        ...
+
+    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+        """Extends the leases that still stand, and marks what has started as `running`."""
+        ...
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
+        """Writes progress and what was spent, each fenced by its token; returns the ids that took
+        it. At most one note a job.
+        """
+        ...
+
+    async def reap(self, request: ReapRequest) -> list[Reaped]:
+        """Ends leases that have run out, at most `batch`, by the rules; a request to cancel or to
+        pause a job goes before them. Safe from many nodes at once; never waits for a locked row.
+
+        Jobs parked for a cap that their kind, by the rules, has no longer are claimable again.
+        """
+        ...

@@ -1,0 +1,120 @@
+"""The queue as a whole: how long it is, who else works at it, whose turn a target is; the `queue`
+part of an engine.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+import attrs
+
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
+
+BEHIND_BOUND = 10_000  # what stands behind is counted one by one up to here
+FIRST_BEHIND = 10
+
+
+class Hint(NamedTuple):
+    """What may have happened in the store."""
+
+    new_work: bool
+    requests: frozenset[int]  # leased jobs whose holder is asked for something
+    duties: bool = False  # somebody gave one up
+
+
+@attrs.frozen
+class Room:
+    """How many more jobs the other nodes could run, by what they last said of themselves; and of
+    these, those whose ids are lower than the asker's.
+    """
+
+    free: int = 0  # with idle workers, or with new ones
+    free_before: int = 0
+    unhired: int = 0  # with new workers only
+    unhired_before: int = 0
+
+
+@attrs.frozen
+class QueueView:
+    """What the supervisor sees: bounded, however long the queue is."""
+
+    due: int  # due and claimable, counted up to the limit asked for
+    oldest_due_seconds: float  # how long the longest-waiting of them waits; 0 = none
+    paused: bool
+    parked: bool = False  # there are jobs that wait for their kind's cap; they are not in `due`
+    others: Room = Room()  # what the other nodes could do
+    lot: int = 0  # the same number for all who see the same first due job
+    room: int | None = None  # how many more jobs may be leased; None = no bound was asked about
+
+
+@attrs.frozen
+class Counts:
+    """Jobs by state, exact, and how many were ever enqueued."""
+
+    by_state: dict[JobState, int]
+    enqueued_total: int
+    due: int  # due and claimable: exact to a limit, beyond it queued less what is not yet due
+    oldest_due_seconds: float
+    paused_at: datetime | None
+    paused_by: str | None
+    targets_halted: int = 0  # by a paused or failed job: exact up to 1,000
+
+
+@attrs.frozen
+class TargetView:
+    """Who has a target, and who waits for it. A job that no claim has met yet is not among them."""
+
+    name: str
+    holder: JobRecord  # it is leased, waits for its next attempt, halts the target, or is the next
+    reserved: bool  # it is the next, or halts the target, without having been claimed for it
+    behind: int  # how many wait, counted up to `BEHIND_BOUND`
+    first_behind: tuple[int, ...]  # the first of them, in claim order
+
+    @property
+    def halted(self) -> bool:
+        return self.holder.state in (JobState.PAUSED, JobState.FAILED)
+
+
+class Queue(Protocol):
+    """The queue of one store. Errors as for `Engine`."""
+
+    async def observe(
+        self, limit: int, me: UUID | None = None, leased_max: int | None = None
+    ) -> QueueView:
+        """Counts due and claimable jobs up to `limit`; for the node `me`, how many more jobs the
+        other nodes could run that live and are running; and, where there is a bound, how many more
+        jobs may be leased.
+        """
+        ...
+
+    async def next_due_seconds(self) -> float | None:
+        """How long until the next queued job that is not yet due is; None = there is none."""
+        ...
+
+    async def counts(self) -> Counts:
+        """Jobs by state. Costs the same however many there are."""
+        ...
+
+    async def target(self, name: str) -> TargetView | None:
+        """Who has this target, and who waits; None = nobody does, as far as claims have seen."""
+        ...
+
+    async def pause(self, by: str) -> bool:
+        """No claim that starts after this takes a job. False = it was paused already (and by whom
+        stays as it was).
+        """
+        ...
+
+    async def resume(self) -> bool:
+        """Claims go on. False = it was not paused."""
+        ...
+
+    async def wait_for_hint(self) -> Hint:
+        """Returns when there may be new work, or a request about a leased job; never where there
+        are no hints. One may be lost, doubled or late: polling and renewals are the truth. Raises
+        `StoreUnavailable` when the source of hints broke; call again after a pause.
+        """
+        ...
