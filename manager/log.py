@@ -11,14 +11,16 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO, TypeAlias
 
 from attrs import define, field
 
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.words import one_line
 
+Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 Format = Literal["auto", "text", "logfmt", "json"]
 
 REPEATS_MAX = (
@@ -40,13 +42,13 @@ _BARE = frozenset(
 )
 
 
-def event(log: logging.Logger, level: int, phrase: str, /, **fields: object) -> None:
+def event(log: Log, level: int, phrase: str, /, **fields: object) -> None:
     """Writes one event with its fields."""
     if log.isEnabledFor(level):
         log.log(level, phrase, extra={"fields": fields})
 
 
-def event_of_list(log: logging.Logger, level: int, phrase: str, /, **fields: object) -> None:
+def event_of_list(log: Log, level: int, phrase: str, /, **fields: object) -> None:
     """As `event`, for one of a list that is written once: none of its lines is held back."""
     if log.isEnabledFor(level):
         log.log(level, phrase, extra={"fields": fields, "is_of_list": True})
@@ -55,6 +57,22 @@ def event_of_list(log: logging.Logger, level: int, phrase: str, /, **fields: obj
 def extra(**fields: object) -> dict[str, object]:
     """The fields of an event with a traceback: `log.exception("failed", extra=extra(job_id=1))`."""
     return {"fields": fields}
+
+
+def tenant_log(log: logging.Logger, tenant: str) -> Log:
+    """The log of one tenant: each of its events names the tenant. That of the default tenant, the
+    only one for most, does not.
+    """
+    return log if tenant == DEFAULT_TENANT else _TenantLog(log, {"tenant": tenant})
+
+
+class _TenantLog(logging.LoggerAdapter[logging.Logger]):
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        given = kwargs.get("extra", {})
+        fields = {**given.get("fields", {}), **(self.extra or {})}
+        return msg, {**kwargs, "extra": {**given, "fields": fields}}
 
 
 def set_up_log(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -10,7 +9,7 @@ from typing import NamedTuple, Protocol
 import attrs
 import trio
 
-from musterd.manager.log import extra
+from musterd.manager.log import Log, extra
 from musterd.store.errors import StoreError, StoreUnavailable
 from musterd.store.waiting import Backoff
 
@@ -73,7 +72,7 @@ async def serve(
     tally: Tally,
     observer: DutyObserver,
     rng: random.Random,
-    log: logging.Logger,
+    log: Log,
     is_held: Callable[[], bool] = lambda: True,
 ) -> None:
     """Runs a duty until cancelled, or until it would begin a run of one that is no longer held. One
@@ -110,7 +109,7 @@ class _Run(NamedTuple):
     away: bool = False
 
 
-async def _run_once(duty: Duty, log: logging.Logger) -> _Run:
+async def _run_once(duty: Duty, log: Log) -> _Run:
     try:
         return _Run(await duty.run())
     except StoreError as error:  # the store's own watcher has told the log

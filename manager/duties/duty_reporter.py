@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.log import event
 from musterd.manager.metrics.duty_metrics import DutyMetrics
@@ -40,7 +39,4 @@ class DutyReporter:
         self.metrics.ran(duty, self.plan.wall_clock(), well=error is None)
 
     def _tell(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
-        # What everybody has who has only one tenant need not be said in every line.
-        tenant = self.plan.tenant
-        named = {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
-        event(self.plan.log, logging.INFO, phrase, duties=",".join(duties), **fields, **named)
+        event(self.plan.log, logging.INFO, phrase, duties=",".join(duties), **fields)

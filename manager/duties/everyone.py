@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable, Mapping
 
@@ -10,6 +9,7 @@ import attrs
 import trio
 
 from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
+from musterd.manager.log import Log
 from musterd.store.waiting import Bell
 
 
@@ -20,7 +20,7 @@ class Everyone:
     duties: Callable[[], Mapping[str, Duty]]
     rng: random.Random
     observer: DutyObserver
-    log: logging.Logger
+    log: Log
     _running: dict[str, trio.CancelScope] = attrs.field(
         factory=dict[str, trio.CancelScope], init=False
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ import trio
 
 from musterd.manager.duties import turns
 from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
+from musterd.manager.log import Log
 from musterd.manager.node.beat import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
@@ -83,7 +83,7 @@ class Leadership:
     boottime: Callable[[], float]
     rng: random.Random
     observer: DutyObserver
-    log: logging.Logger
+    log: Log
     _held: dict[str, _Held] = attrs.field(factory=dict[str, _Held], init=False)
     # Terms that may still stand in the store, though nobody goes by them: the store was away.
     _left_behind: dict[str, UUID] = attrs.field(factory=dict[str, UUID], init=False)

@@ -19,7 +19,7 @@ from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
 from musterd.manager.duties.archive import ArchiveFailed, Archivist
-from musterd.manager.log import event
+from musterd.manager.log import Log, event
 from musterd.store.errors import StoreUnavailable
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.retention import Ages, Errand, Place, Retention, Strides
@@ -44,7 +44,7 @@ class RetentionDeps:
     catalog: Callable[[], Catalog]
     tenant: str
     rng: random.Random
-    log: logging.Logger
+    log: Log
 
 
 class Retiring:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from musterd.manager.log import event
+from musterd.manager.log import Log, event
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog, NewEvent
 from musterd.store.waiting import Backoff, Bell
@@ -28,7 +28,7 @@ class EventWriter:
     """
 
     events: EventLog
-    log: logging.Logger
+    log: Log
     node: str
     on_told: Callable[[], None]
     _waiting: deque[NewEvent] = attrs.field(factory=deque[NewEvent], init=False)

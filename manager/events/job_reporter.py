@@ -7,8 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.log import event
+from musterd.manager.log import Log, event
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.scaling.service_times import ServiceTimes
 from musterd.store.leases import Reaped, Settlement
@@ -20,15 +19,11 @@ from musterd.workers.observer import Ignored
 class JobReporter:
     """The `JobObserver` of a tenant's desk. `news` is called when something has been written."""
 
-    def __init__(
-        self, metrics: Metrics, log: logging.Logger, tenant: str, news: Callable[[], None]
-    ) -> None:
+    def __init__(self, metrics: Metrics, log: Log, tenant: str, news: Callable[[], None]) -> None:
         self.settled_total = 0
         self.on_settled: Callable[[Sequence[Settlement]], None] = lambda _: None
         self.service_times = ServiceTimes()
         self._tenant = tenant
-        # What everybody has who has only one tenant need not be said in every line.
-        self._named = {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
         self.claimed = metrics.claimed  # as it is: this is the hot path
         self._metrics = metrics
         self._log = log
@@ -51,12 +46,12 @@ class JobReporter:
         if count:
             self._metrics.stale_writes(count)
             phrase = "settlements refused: leases were lost"
-            event(self._log, logging.WARNING, phrase, count=count, **self._named)
+            event(self._log, logging.WARNING, phrase, count=count)
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         self._metrics.lease_lost(job_id, kind, attempt)
         fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
-        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields, **self._named)
+        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields)
 
     def request_ignored(self, ignored: Ignored) -> None:
         fields = {"job_id": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
@@ -74,16 +69,15 @@ class JobReporter:
                 "attempt": one.attempt,
                 "node": one.node,
             }
-            fields |= {"state": str(one.state)} | self._named
+            fields |= {"state": str(one.state)}
             event(self._log, logging.WARNING, "lease ran out", **fields)
 
     def crew_changed(self, how: str, worker: int) -> None:
-        event(self._log, logging.DEBUG, f"worker {how}", worker=worker, **self._named)
+        event(self._log, logging.DEBUG, f"worker {how}", worker=worker)
 
     def _tell(self, level: int, phrase: str, settlement: Settlement) -> None:
         event(
             self._log, level, phrase, job_id=settlement.id, kind=settlement.kind,
             attempt=settlement.attempt, worker=settlement.worker, outcome=str(settlement.outcome),
             error=error_line(settlement.error), run_seconds=round(settlement.run_seconds, 6),
-            **self._named,
         )  # fmt: skip

@@ -4,16 +4,12 @@ somebody scrapes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 
-import attrs
-import trio
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from musterd.store.errors import StoreError
 from musterd.store.vitals import Signs
 
 FRESH_SECONDS = 30.0
@@ -43,32 +39,6 @@ class VitalMetrics(Collector):
         yield _gauge("horizon_age_seconds", "How far back dead rows are kept.", horizon)
         yield _gauge("dead_rows", "Rows of our tables that wait for a vacuum.", dead)
         yield _gauge("size_bytes", "What our tables and indexes take on disk.", size)
-
-
-@attrs.define(eq=False)
-class VitalsCache:
-    """Asks a store at most every `FRESH_SECONDS`, within a bound. `heard` is told each answer; None
-    where there is none.
-    """
-
-    ask: Callable[[], Awaitable[Signs]]
-    heard: Callable[[Signs | None], None]
-    _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
-    _asked_local: float = attrs.field(default=float("-inf"), init=False)
-
-    async def refresh(self) -> None:
-        async with self._lock:
-            if trio.current_time() - self._asked_local < FRESH_SECONDS:
-                return
-            self._asked_local = trio.current_time()
-            signs = None
-            with trio.move_on_after(LIMIT_SECONDS), suppress(StoreError):  # its watcher counts it
-                signs = await self.ask()
-            self.heard(signs)
-
-    def forget(self) -> None:
-        """The next one to ask gets a fresh answer."""
-        self._asked_local = float("-inf")
 
 
 def _gauge(

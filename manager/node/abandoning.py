@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 
 import trio
 
-from musterd.manager.log import event
+from musterd.manager.log import event, tenant_log
 from musterd.manager.tenancy.tenancy import Tenancy
 
 GRACE_MARGIN_SECONDS = 2.0  # from KILL to the end of a child's attempt
@@ -50,8 +50,8 @@ def _grace_seconds(tenancies: Collection[Tenancy]) -> float:
 
 
 def _tell(tenancy: Tenancy, log: logging.Logger) -> None:
-    named = {} if tenancy.is_default else {"tenant": tenancy.name}
+    log_of_tenant = tenant_log(log, tenancy.name)
     for held in tenancy.held():
         claim = held.claim
         fields = {"job_id": claim.id, "kind": claim.kind, "attempt": claim.attempt}
-        event(log, logging.ERROR, "job abandoned, its lease runs out", **fields, **named)
+        event(log_of_tenant, logging.ERROR, "job abandoned, its lease runs out", **fields)

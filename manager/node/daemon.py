@@ -19,7 +19,7 @@ from musterd.config.reload import Changes
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
-from musterd.manager.log import event
+from musterd.manager.log import event, tenant_log
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.abandoning import abandon_late
@@ -224,7 +224,8 @@ class Daemon:
             TenancyDeps(
                 LiveSettings(own), engine, lambda: self._reloader.catalog, self._tenant_limits,
                 plan.node, self._id, lambda: self._reloader.configured, plan.rng, plan.metrics,
-                plan.log, plan.boottime, plan.wall_clock, post=plan.post, load=plan.load,
+                tenant_log(plan.log, own.tenant), plan.boottime, plan.wall_clock,
+                post=plan.post, load=plan.load,
             )
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ import trio
 from musterd.config.live import LiveSettings
 from musterd.config.settings import Settings
 from musterd.manager.crew import Crew
-from musterd.manager.log import event
+from musterd.manager.log import Log, event
 from musterd.manager.node.status import Decision
 from musterd.manager.scaling.decision import (
     Memory,
@@ -72,7 +72,7 @@ class Supervisor:
     engine: Engine
     settings: LiveSettings
     observer: ScalingObserver
-    log: logging.Logger
+    log: Log
     wall_clock: Callable[[], float]
     share: Callable[[], int | None] = lambda: None
     rests: bool = False

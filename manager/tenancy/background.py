@@ -23,9 +23,12 @@ from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
-from musterd.manager.metrics.vital_metrics import VitalsCache
-from musterd.manager.tenancy.counting import CountsCache
 from musterd.manager.tenancy.plans import TenancyDeps
+from musterd.manager.tenancy.store_cache import (
+    COUNTS_FRESH_SECONDS,
+    VITALS_FRESH_SECONDS,
+    StoreCache,
+)
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
 from musterd.store.queue import Counts
@@ -58,8 +61,8 @@ class Background:
         self._idle_since_local: float | None = None
         self._is_watched = self.is_at_rest = False
         plan, self._settings = place.plan, place.plan.settings
-        self.counts = CountsCache(plan.engine.queue.counts, self._tell_counts)
-        self.vitals = VitalsCache(plan.engine.health.signs, self._tell_vitals)
+        self.counts = StoreCache(plan.engine.queue.counts, COUNTS_FRESH_SECONDS, self._tell_counts)
+        self.vitals = StoreCache(plan.engine.health.signs, VITALS_FRESH_SECONDS, self._tell_vitals)
         self._reaper = Reaper(plan.engine, place.desk, place.reporter, plan.catalog, plan.settings)
         self._retiring = Retiring(_retention_deps(plan))
         self._keeper = ScheduleKeeper(plan.engine.schedules, plan.settings, plan.catalog)

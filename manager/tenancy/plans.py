@@ -13,6 +13,7 @@ import attrs
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.live import LiveSettings
+from musterd.manager.log import Log
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Configured
@@ -55,7 +56,7 @@ class TenancyDeps:
     configured: Callable[[], Configured]
     rng: random.Random
     metrics: Metrics
-    log: logging.Logger
+    log: Log
     boottime: Callable[[], float]
     wall_clock: Callable[[], float]
     environ: Mapping[str, str] = attrs.field(factory=lambda: dict(os.environ))

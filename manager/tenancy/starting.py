@@ -34,8 +34,7 @@ async def open_store_in_time(plan: TenancyDeps, tried: Callable[[], None]) -> No
             tried()
             if plan.tenant == DEFAULT_TENANT:
                 raise
-            fields = {"tenant": plan.tenant, "message": str(error)}
-            event(plan.log, logging.ERROR, "tenant's store cannot be used", **fields)
+            event(plan.log, logging.ERROR, "tenant's store cannot be used", message=str(error))
             await trio.sleep(MISCONFIGURED_SECONDS)
         else:
             tried()
@@ -59,7 +58,7 @@ async def open_store(plan: TenancyDeps, on_failure: Callable[[], None]) -> None:
         except StoreUnavailable as error:
             seconds = backoff.failed()
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}
-            event(plan.log, logging.WARNING, "waiting for the store", **fields, **_named(plan))
+            event(plan.log, logging.WARNING, "waiting for the store", **fields)
             on_failure()
             await trio.sleep(seconds)
         else:
@@ -77,10 +76,4 @@ async def _prepare_schema(plan: TenancyDeps) -> None:
             " [store] migrate = false: run `musterd db migrate`"
         )
     for name in await plan.engine.migrate():
-        event(plan.log, logging.INFO, "migration applied", name=name, **_named(plan))
-
-
-def _named(plan: TenancyDeps) -> dict[str, str]:
-    """Whose store it is, where that has to be said."""
-    tenant = plan.tenant
-    return {} if tenant == DEFAULT_TENANT else {"tenant": tenant}
+        event(plan.log, logging.INFO, "migration applied", name=name)

@@ -159,7 +159,7 @@ class Tenancy:
             self.node_events.node_is("started")
             self._supervisor.start()
             if not self.is_default:
-                event_of_list(self._plan.log, logging.INFO, "tenant ready", tenant=self.name)
+                event_of_list(self._plan.log, logging.INFO, "tenant ready")
             self.ready.set()
             async with trio.open_nursery() as supervising:
                 supervising.start_soon(self._supervisor.run)
@@ -180,8 +180,7 @@ class Tenancy:
         """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
         grace_seconds = self.settings.now.shutdown.grace_period_seconds
         if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
-            own = {} if self.is_default else {"tenant": self.name}
-            event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats), **own)
+            event(self._plan.log, logging.WARNING, "dismissing", busy=len(self._desk.seats))
             self._crew.dismiss()
         self.dismissed.set()
 

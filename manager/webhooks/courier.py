@@ -13,7 +13,7 @@ import trio
 from musterd.config.faults import Unfit
 from musterd.config.settings import Webhooks
 from musterd.config.webhook_urls import UrlPolicy, check_allowed, check_webhook_url
-from musterd.manager.log import event, extra
+from musterd.manager.log import Log, event, extra
 from musterd.manager.webhooks.judging import delivered, failed, judge, try_again
 from musterd.manager.webhooks.sending import Denied, Unresolved
 from musterd.manager.webhooks.signing import signed_headers
@@ -47,7 +47,7 @@ class Courier:
     tenant: str
     keys: Callable[[], Sequence[bytes]]
     post: Post
-    log: logging.Logger
+    log: Log
     call_python: CallPython | None = None
     _warned: bool = attrs.field(default=False, init=False)
 

@@ -19,7 +19,7 @@ import trio
 from musterd.config.faults import ConfigError
 from musterd.config.live import LiveSettings
 from musterd.config.settings import Webhooks
-from musterd.manager.log import event
+from musterd.manager.log import Log, event
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.judging import given_back
 from musterd.store.errors import StoreError
@@ -44,7 +44,7 @@ class Postman:
     courier: Courier
     settings: LiveSettings  # of the tenant
     told: Callable[[Delivery, Message], None]  # what came of a try is in the store
-    log: logging.Logger
+    log: Log
     rng: random.Random
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)
     _in_flight: dict[trio.CancelScope, Message] = attrs.field(

@@ -10,7 +10,6 @@ import trio
 
 from musterd.catalog.lookup import budget_of
 from musterd.config.credentials import resolve_signing_keys
-from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.log import event
 from musterd.manager.node.cancelling import came_in_time
@@ -79,21 +78,20 @@ def make_mail(
         log=plan.log,
         call_python=hooks.call,
     )
-    told = _told(plan, {} if tenant == DEFAULT_TENANT else {"tenant": tenant})
+    told = _told(plan)
     postman = Postman(plan.engine.outbox, courier, settings, told, plan.log, plan.rng)
     mail = Mail(postman, hooks, plan)
     reporter.on_settled = mail.settled
     return mail
 
 
-def _told(plan: TenancyDeps, named: dict[str, str]) -> Callable[[Delivery, Message], None]:
+def _told(plan: TenancyDeps) -> Callable[[Delivery, Message], None]:
     def told(delivery: Delivery, message: Message) -> None:
         fields: dict[str, object] = {
             "webhook": message.message_id,
             "job_id": message.job_id,
             "attempt": message.attempt,
             "tries": message.tries,
-            **named,
         }
         if delivery.delivered:
             plan.metrics.webhook("delivered")

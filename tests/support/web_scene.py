@@ -23,7 +23,7 @@ from musterd.manager.events.feed.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import NotNow, Outcome, Taken
-from musterd.manager.tenancy.counting import CountsCache
+from musterd.manager.tenancy.store_cache import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import JobState
 from musterd.store.payload import PayloadLimits
@@ -168,7 +168,7 @@ def http_deps(
         engine=store,
         limits=PayloadLimits(PAYLOAD_BYTES_MAX, 20),
         catalog=lambda: CATALOG,
-        snapshot=CountsCache(counts, metrics.counts).get,
+        snapshot=StoreCache(counts, COUNTS_FRESH_SECONDS, metrics.counts).get,
         workers=node.workers,
         decisions=node.decisions,
         feed=Feed(DEFAULT_TENANT, store.events, counts),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import (
     REPEATS_MAX,
     WINDOW_SECONDS,
@@ -25,6 +26,7 @@ from musterd.manager.log import (
     extra,
     is_journal,
     set_up_log,
+    tenant_log,
 )
 
 Lines = Callable[[], list[str]]
@@ -212,3 +214,19 @@ def test_only_the_journals_own_stream_is_the_journal() -> None:
         assert is_journal(file, {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
         assert not is_journal(file, {"JOURNAL_STREAM": "1:2"})
         assert not is_journal(file, {})
+
+
+def test_events_of_a_tenant_name_it_except_those_of_the_default_tenant() -> None:
+    stream = io.StringIO()
+    log = set_up_log("info", "logfmt", lambda: 0.0, stream)
+    event(tenant_log(log, "acme"), logging.INFO, "crew resized", after=2)
+    event(tenant_log(log, DEFAULT_TENANT), logging.INFO, "crew resized", after=3)
+    tenant_log(log, "acme").warning("bare")
+    tenant_log(log, "acme").error("failed", extra=extra(duty="reaping"))
+    lines = [line.partition("event=")[2] for line in stream.getvalue().splitlines()]
+    assert lines == [
+        '"crew resized" after=2 tenant=acme',
+        '"crew resized" after=3',
+        "bare tenant=acme",
+        "failed duty=reaping tenant=acme",
+    ]

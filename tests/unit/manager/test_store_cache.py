@@ -1,0 +1,51 @@
+"""What a store says is asked for seldom, and shared."""
+
+import trio
+
+from musterd.manager.tenancy.store_cache import LIMIT_SECONDS, VITALS_FRESH_SECONDS, StoreCache
+from musterd.store.errors import StoreUnavailable
+from musterd.store.vitals import Signs
+
+SIGNS = Signs(12.5, 100, 8192)
+
+
+async def test_a_store_is_asked_seldom(autojump_clock: trio.testing.MockClock) -> None:
+    asked: list[float] = []
+    heard: list[Signs | None] = []
+
+    async def ask() -> Signs:
+        asked.append(trio.current_time())
+        await trio.sleep(0.1)
+        return SIGNS
+
+    cache = StoreCache(ask, VITALS_FRESH_SECONDS, heard.append)
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(cache.refresh)
+    await trio.sleep(VITALS_FRESH_SECONDS / 2)
+    await cache.refresh()
+    assert (len(asked), heard) == (1, [SIGNS])
+    await trio.sleep(VITALS_FRESH_SECONDS / 2 + 0.1)
+    assert await cache.refresh() == 1
+    assert len(asked) == 2
+    cache.forget()
+    await cache.refresh()
+    assert len(asked) == 3
+
+
+async def test_what_is_not_known_is_told_too(autojump_clock: trio.testing.MockClock) -> None:
+    heard: list[Signs | None] = []
+
+    async def slow() -> Signs:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def away() -> Signs:
+        await trio.lowlevel.checkpoint()
+        raise StoreUnavailable("away", "unreachable")
+
+    started = trio.current_time()
+    await StoreCache(slow, VITALS_FRESH_SECONDS, heard.append).refresh()
+    assert trio.current_time() - started == LIMIT_SECONDS
+    await StoreCache(away, VITALS_FRESH_SECONDS, heard.append).refresh()
+    assert heard == [None, None]
