@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 import attrs
 
-from musterd.store.jobs import AttemptRecord, JobRecord
+from musterd.config.job_options import OPTIONS
+from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, LEASED, JobState
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phase_report import phase_object, phases_table
@@ -18,6 +19,13 @@ from musterd.store.shown import clock, decoded, span, time_text
 from musterd.store.words import count_text, duration_text, one_line, table
 
 ASKED_SECONDS = 10.0  # from when on it is remarkable that a job still runs
+
+# The options that the job object shows as they are in the row.
+PLAIN_OPTIONS = tuple(
+    option
+    for option in OPTIONS
+    if option.name in JOB_COLUMNS and option.name not in ("payload", "run_at", "max_attempts")
+)
 
 
 def job_object(
@@ -37,8 +45,7 @@ def job_object(
         "result": decoded(record.result),
         "error": _error(record.error),
         "reason": record.reason,
-        "priority": record.priority,
-        "target": record.target,
+        **{option.name: _plain(getattr(record, option.name)) for option in PLAIN_OPTIONS},
         "attempt": record.attempt,
         "max_attempts": max_attempts(record, max_attempts_of_kind),
         "created_at": time_text(record.created_at),
@@ -56,11 +63,14 @@ def job_object(
             "note": record.progress_note,
         },
         "attempts": [_attempt_object(attempt) for attempt in record.attempts],
-        "dedup_key": record.dedup_key,
         "cleared_at": time_text(record.cleared_at),
         "webhook": webhook and {**attrs.asdict(webhook), "sent_at": time_text(webhook.sent_at)},
         "stale_at": time_text(record.stale_at),
     }
+
+
+def _plain(value: object) -> object:
+    return time_text(value) if isinstance(value, datetime) else value
 
 
 def control_refusal(job_id: int, action: str, state: str | None) -> str:

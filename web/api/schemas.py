@@ -9,8 +9,10 @@ from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.config.schedules import Missed, Overlap
 from musterd.config.validators import When
 from musterd.manager.node.status import NodePhase
+from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.reasons import Code
+from musterd.store.report import PLAIN_OPTIONS
 from musterd.web.api.operation import Schema
 from musterd.web.server.requests import ID_MAX, NAME_LENGTH_MAX
 
@@ -55,6 +57,11 @@ def whole_object(**properties: Schema) -> Schema:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def _shown(option: JobOption) -> Schema:
+    schema = option.type.schema
+    return maybe(schema) if NewJob._field_defaults[option.name] is None else schema
 
 
 def _given(option: JobOption) -> Schema:
@@ -105,8 +112,7 @@ JOB = whole_object(
     result=ANYTHING,
     error=maybe(ERROR),
     reason=maybe(TEXT),
-    priority=WHOLE,
-    target=maybe(TEXT),
+    **{option.name: _shown(option) for option in PLAIN_OPTIONS},
     attempt=COUNT,
     max_attempts=maybe(WHOLE),
     created_at=TIME,
@@ -119,7 +125,6 @@ JOB = whole_object(
     cancel_requested=YES_OR_NO,
     progress=PROGRESS,
     attempts=list_of(ATTEMPT),
-    dedup_key=maybe(TEXT),
     cleared_at=maybe(TIME),
     webhook=maybe(WEBHOOK),
     stale_at=maybe(TIME),

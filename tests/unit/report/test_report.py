@@ -18,9 +18,18 @@ from tests.support.records import job_record
 
 KEYS = [
     *("id", "kind", "tenant", "state", "payload", "result", "error", "reason", "priority"),
-    *("target", "attempt", "max_attempts", "created_at", "run_at", "started_at", "finished_at"),
+    *(
+        "dedup_key",
+        "target",
+        "attempt",
+        "max_attempts",
+        "created_at",
+        "run_at",
+        "started_at",
+        "finished_at",
+    ),
     *("lease_owner", "lease_expires_at", "heartbeat_at", "cancel_requested", "progress"),
-    *("attempts", "dedup_key", "cleared_at", "webhook", "stale_at"),
+    *("attempts", "cleared_at", "webhook", "stale_at"),
 ]
 
 QUEUED = job_record()
