@@ -1,8 +1,12 @@
 """What holds for every test: clean environment, shared fixtures, hypothesis without deadlines."""
 
 import os
+from collections.abc import Generator
 
 import hypothesis
+import pytest
+
+from tests.support.missing import ToolMissing, as_skipped
 
 pytest_plugins = ["tests.fix_postgres"]
 
@@ -14,3 +18,13 @@ for _name in list(os.environ):
 # An example that a busy machine slows down is no failure.
 hypothesis.settings.register_profile("musterd", deadline=None)
 hypothesis.settings.load_profile("musterd")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, ToolMissing):
+        as_skipped(item, report, call.excinfo.value)
+    return report

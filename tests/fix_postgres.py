@@ -7,7 +7,6 @@ from typing import Protocol
 
 import pytest
 
-from tests.support.postgres_binaries import PostgresMissing
 from tests.support.postgres_server import PostgresServer
 
 _GRACE_SECONDS = 1.0
@@ -21,12 +20,8 @@ class FreshDatabase(Protocol):
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """The run's own server. Without one on the machine its tests fail: they never skip."""
-    try:
-        server = PostgresServer()
-    except PostgresMissing as missing:
-        pytest.fail(str(missing), pytrace=False)
-    with server:
+    """The run's own server. Raises `PostgresMissing`."""
+    with PostgresServer() as server:
         yield server
 
 

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.fix_postgres import FreshDatabase
 from tests.support.command import COMMAND, Daemon, Home, eventually
-from tests.support.netns import Cable, NoNamespaces, cables
+from tests.support.netns import Cable, cables
 from tests.support.postgres_server import PostgresServer
 from tests.support.servers import Session, check_ended_once, ended, states
 
@@ -48,11 +48,8 @@ def url(fresh_database: FreshDatabase) -> str:
 @pytest.fixture
 def two(postgres: PostgresServer, url: str) -> Generator[Sequence[Cable]]:
     del url  # the doors have to be shut before its database is dropped
-    try:
-        with cables(2, postgres.port) as laid:
-            yield laid
-    except NoNamespaces as reason:
-        pytest.skip(f"no network namespaces: {reason}")
+    with cables(2, postgres.port) as laid:
+        yield laid
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Home
+from tests.support.missing import program
 
 BASH = """eval "$(musterd completion bash)" || exit 9
 COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
@@ -26,11 +27,11 @@ SHELLS = {
 
 
 def ask(home: Home, shell: str, words: str) -> subprocess.CompletedProcess[str]:
-    *command, program = SHELLS[shell]
+    name, *options, script = SHELLS[shell]
     environ = home.environ() | {"HOME": str(home.folder.parent)}
     environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
     return subprocess.run(
-        [*command, program.format(words=words)],
+        [program(name), *options, script.format(words=words)],
         env=environ,
         capture_output=True,
         text=True,

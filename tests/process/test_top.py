@@ -15,6 +15,7 @@ import attrs
 import pytest
 
 from tests.support.command import COMMAND, Home, eventually
+from tests.support.missing import program
 
 SECONDS = 20.0
 
@@ -27,7 +28,7 @@ class Pane:
     home: Home
 
     def tmux(self, *words: str) -> str:
-        asked = ["tmux", "-L", self.server, "-f", "/dev/null", *words]
+        asked = [program("tmux"), "-L", self.server, "-f", "/dev/null", *words]
         environ = self.home.environ() | {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
         done = subprocess.run(asked, env=environ, capture_output=True, text=True, check=True)
         return done.stdout
@@ -60,7 +61,9 @@ def pane(machine: Home, tmp_path: Path) -> Iterator[Pane]:
     machine.folder.mkdir(exist_ok=True)
     pane = Pane(f"musterd-{os.getpid()}-{tmp_path.name}", machine)
     yield pane
-    subprocess.run(["tmux", "-L", pane.server, "kill-server"], capture_output=True, check=False)
+    subprocess.run(
+        [program("tmux"), "-L", pane.server, "kill-server"], capture_output=True, check=False
+    )
 
 
 def test_a_person_filters_cancels_pauses_and_quits(pane: Pane) -> None:

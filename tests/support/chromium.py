@@ -14,13 +14,15 @@ from typing import Any
 import attrs
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
+from tests.support.missing import ToolMissing
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 NARROW = (390, 844)
 WIDE = (1280, 900)
 PATIENCE_MS = 10_000
 
 
-class ChromiumMissing(Exception):
+class ChromiumMissing(ToolMissing):
     """No Chromium was found; the text says what to install."""
 
 

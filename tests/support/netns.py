@@ -21,11 +21,13 @@ from pathlib import Path
 
 import attrs
 
+from tests.support.missing import ToolMissing
+
 CLONE_NEWNET = 0x40000000
 BYTES = 65536
 
 
-class NoNamespaces(Exception):
+class NoNamespaces(ToolMissing):
     """This machine, or this account, cannot make network namespaces."""
 
 

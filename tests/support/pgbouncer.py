@@ -15,6 +15,7 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.support.missing import ToolMissing
 from tests.support.pages import ROOT
 from tests.support.postgres_binaries import server_account
 from tests.support.postgres_server import PostgresServer
@@ -27,7 +28,7 @@ SHIPPED = ROOT / "deploy" / "pgbouncer" / "pgbouncer.ini"
 SHIPPED_USERS = SHIPPED.parent / "userlist.txt"
 
 
-class PgBouncerMissing(Exception):
+class PgBouncerMissing(ToolMissing):
     """No PgBouncer was found; the text says what to install."""
 
 

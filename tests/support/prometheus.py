@@ -16,11 +16,13 @@ from urllib.parse import urlencode
 
 import attrs
 
+from tests.support.missing import ToolMissing
+
 START_SECONDS = 30.0
 ASK_SECONDS = 10.0
 
 
-class PrometheusMissing(Exception):
+class PrometheusMissing(ToolMissing):
     """No Prometheus was found; the text says what to install."""
 
 

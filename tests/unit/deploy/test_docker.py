@@ -16,6 +16,7 @@ from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.manager.systemd.timeouts import drain_seconds_max
 from tests.support.manifests import DEPLOY, document
+from tests.support.missing import program
 from tests.support.pages import ROOT
 
 DOCKER = DEPLOY / "docker"
@@ -132,7 +133,6 @@ def test_grafana_finds_what_it_shows() -> None:
     assert "../../docs:/usr/share/grafana/public/musterd:ro" in mounts  # where the panels look
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_prometheus_takes_its_settings(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
     shutil.copy(DEPLOY / "prometheus" / "musterd.rules.yml", tmp_path)
@@ -140,6 +140,9 @@ def test_prometheus_takes_its_settings(tmp_path: Path) -> None:
     file = tmp_path / "prometheus.yml"
     file.write_text(text.replace("/run/secrets/metrics-token", str(tmp_path / "token")))
     done = subprocess.run(
-        ["promtool", "check", "config", file], capture_output=True, text=True, check=False
+        [program("promtool", "prometheus"), "check", "config", file],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -17,6 +17,7 @@ from tests.support.metric_pages import (
     recorded,
     rules,
 )
+from tests.support.missing import program
 from tests.support.pages import bare, blocks, table
 
 HERE = Path(__file__).parent
@@ -25,30 +26,27 @@ CASES = sorted(HERE.glob("*.test.yml"))
 README = (FOLDER / "README.md").read_text("utf-8")
 SEVERITIES = {"critical", "warning", "info"}
 
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is not installed"
-)
-
 
 def promtool(*arguments: str, cwd: Path = HERE) -> None:
     done = subprocess.run(
-        ["promtool", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+        [program("promtool", "prometheus"), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@needs_promtool
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.name)
 def test_alerts_fire_when_they_should(file: Path) -> None:
     promtool("test", "rules", file.name)
 
 
-@needs_promtool
 def test_promtool_finds_nothing_in_the_rules() -> None:
     promtool("check", "rules", "--lint=all", "--lint-fatal", RULES.name, cwd=FOLDER)
 
 
-@needs_promtool
 @pytest.mark.parametrize("with_token", [False, True])
 def test_the_sample_is_a_configuration(tmp_path: Path, *, with_token: bool) -> None:
     sample = (FOLDER / "prometheus.yml").read_text()

@@ -1,13 +1,13 @@
 """The shipped units: without fault, closed, and in step with the defaults."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from musterd.manager.systemd.timeouts import drain_seconds_max
+from tests.support.missing import program
 from tests.support.pages import bare, page, table
 from tests.support.stage import settings_with
 
@@ -16,10 +16,6 @@ FOLDER = ROOT / "deploy" / "systemd"
 UNITS = ("musterd.service", "musterd@.service")
 PROGRAM = "/opt/musterd/bin/musterd"
 EXPOSURE_MAX = 12  # tenths
-
-needs_systemd = pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
-)
 
 
 @pytest.fixture
@@ -37,12 +33,11 @@ def key(name: str, unit: str) -> str:
     return str(found)
 
 
-@needs_systemd
 @pytest.mark.parametrize("name", ["musterd.service", "musterd@one.service"])
 def test_systemd_has_nothing_to_say_about_it(units: Path, name: str) -> None:
     """It exits with 0 whatever it finds."""
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", f"./{name}"],
+        [program("systemd-analyze"), "verify", "--man=no", f"./{name}"],
         cwd=units,
         capture_output=True,
         text=True,
@@ -51,11 +46,16 @@ def test_systemd_has_nothing_to_say_about_it(units: Path, name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@needs_systemd
 @pytest.mark.parametrize("name", UNITS)
 def test_it_is_closed(units: Path, name: str) -> None:
     done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX}", name],
+        [
+            program("systemd-analyze"),
+            "security",
+            "--offline=true",
+            f"--threshold={EXPOSURE_MAX}",
+            name,
+        ],
         cwd=units,
         env={"SYSTEMD_UNIT_PATH": f"{units}:"},
         capture_output=True,
@@ -65,13 +65,12 @@ def test_it_is_closed(units: Path, name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@needs_systemd
 @pytest.mark.parametrize("name", UNITS)
 def test_it_is_closed_where_it_lies_too(name: str) -> None:
     """systemd takes a folder NAME.service.d beside a unit for a part of it."""
     done = subprocess.run(
         [
-            "systemd-analyze",
+            program("systemd-analyze"),
             "security",
             "--offline=true",
             f"--threshold={EXPOSURE_MAX}",

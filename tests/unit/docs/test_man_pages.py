@@ -7,6 +7,7 @@ import pytest
 from musterd import __version__
 from tests.support.man_pages import FOLDER, escaped, pages
 from tests.support.man_texts import RELEASED
+from tests.support.missing import program
 
 PAGES = pages()
 
@@ -22,13 +23,13 @@ def test_there_is_no_other_page() -> None:
 
 @pytest.mark.parametrize("name", list(PAGES))
 def test_a_page_is_sound(name: str) -> None:
-    asked = ["mandoc", "-T", "lint", "-W", "warning", str(FOLDER / name)]
+    asked = [program("mandoc"), "-T", "lint", "-W", "warning", str(FOLDER / name)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_a_page_reads_as_it_should() -> None:
-    asked = ["mandoc", "-T", "utf8", "-O", "width=100", str(FOLDER / "musterd.1")]
+    asked = [program("mandoc"), "-T", "utf8", "-O", "width=100", str(FOLDER / "musterd.1")]
     text = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     plain = "".join(part for part in text.split("\b"))
     for said in ("NAME", "EXIT STATUS", "SIGNALS", "SEE ALSO"):
