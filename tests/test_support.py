@@ -79,6 +79,7 @@ def test_a_restarted_server_keeps_its_address_and_data(server: PostgresServer) -
         assert {name for (name,) in tables} == {"kept_restart", "kept_stop_hard"}
 
 
+@pytest.mark.usefixtures("postgres")
 def test_a_killed_owner_leaves_no_server_and_no_files() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER],
@@ -96,6 +97,7 @@ def test_a_killed_owner_leaves_no_server_and_no_files() -> None:
         psycopg.connect(dsn)
 
 
+@pytest.mark.usefixtures("postgres")
 def test_a_forgotten_connection_fails_its_test(tmp_path: Path) -> None:
     (tmp_path / "test_leaky.py").write_text(LEAKY)
     run = subprocess.run(

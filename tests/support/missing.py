@@ -28,4 +28,5 @@ def as_skipped(item: pytest.Item, report: pytest.TestReport, missing: ToolMissin
     if os.environ.get("MUSTERD_TEST_COMPLETE") == "1":
         return
     report.outcome = "skipped"
-    report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {missing}")
+    # One place for all, so that the summary has a line for each tool and not for each test.
+    report.longrepr = (str(item.config.rootpath / "tests"), 0, f"Skipped: {missing}")
