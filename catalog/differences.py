@@ -1,4 +1,4 @@
-"""What differs between two catalogs, kind by kind, as values that can be told: secrets masked."""
+"""What differs between two catalogs, and whether a running node can take the new one over."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -7,35 +7,50 @@ from typing import Any, cast
 import attrs
 
 from musterd.catalog.kinds import Catalog, Pipeline, WorkKind
-from musterd.config.differences import Named, named_changes
+from musterd.config.changes import Changes, NamedChanges, named_changes, unsound
+from musterd.config.faults import ConfigError, Fault
 from musterd.config.secrets import mask_headers, mask_url
 from musterd.config.toml_text import plain
 
-# Where a kind stands, and whether it can run here, is not what it is.
+# Where a kind is written, and whether it can run here, is not part of what it is.
 _LEFT_OUT = frozenset({"name", "source", "broken", "phase", "behaviour"})
-_TOLD_AS: Mapping[str, Callable[[Any], object]] = {
+_SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
     "headers": mask_headers,
     "url": mask_url,
     "webhook": lambda url: url and mask_url(url),
 }
 
 
-def kind_changes(old: Catalog, new: Catalog) -> Named:
-    """Jobs that start from now on go by the new ones."""
-    return named_changes(_told_of_all(old), _told_of_all(new), "next job")
+def kind_changes(old: Catalog, new: Catalog) -> NamedChanges:
+    """Kind by kind, secrets masked. Jobs that start from now on go by the new ones."""
+    return named_changes(_values_by_kind(old), _values_by_kind(new), "next job")
 
 
-def _told_of_all(catalog: Catalog) -> Mapping[str, Mapping[str, object]]:
-    return {name: dict(_told(kind)) for name, kind in catalog.items()}
+def check_takeover(found: Changes, old: Catalog, new: Catalog) -> None:
+    """Raises ConfigError with every reason why a running node cannot take this over."""
+    if faults := [*unsound(found), *_newly_broken(old, new)]:
+        raise ConfigError(faults)
 
 
-def _told(kind: WorkKind) -> Iterator[tuple[str, object]]:
+def _newly_broken(old: Catalog, new: Catalog) -> Iterator[Fault]:
+    """A kind that was broken here before is no fault: it may be meant for other nodes."""
+    for name, kind in new.items():
+        before = old.get(name)
+        if kind.broken is not None and (before is None or before.broken is None):
+            yield Fault(kind.broken, hint="if this node is to do without it, restart the node")
+
+
+def _values_by_kind(catalog: Catalog) -> Mapping[str, Mapping[str, object]]:
+    return {name: dict(_values_of(kind)) for name, kind in catalog.items()}
+
+
+def _values_of(kind: WorkKind) -> Iterator[tuple[str, object]]:
     behaviour = kind.behaviour
     if isinstance(behaviour, Pipeline):
         yield "phases", list(behaviour.names)
         for phase in behaviour.phases:
             yield f"phases.{phase.name}.input", phase.input
-            for key, value in _told(phase.kind):
+            for key, value in _values_of(phase.kind):
                 yield f"phases.{phase.name}.{key}", value
     else:
         yield from _values(type(behaviour).__name__.lower(), behaviour)
@@ -51,7 +66,7 @@ def _values(prefix: str, table: attrs.AttrsInstance) -> Iterator[tuple[str, obje
         if attrs.has(type(value)):
             yield from _values(key, cast("attrs.AttrsInstance", value))
         else:
-            yield key, _plain(_TOLD_AS[name](value) if name in _TOLD_AS else value)
+            yield key, _plain(_SHOWN_AS[name](value) if name in _SHOWN_AS else value)
 
 
 def _plain(value: object) -> object:

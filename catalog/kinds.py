@@ -136,6 +136,14 @@ class KindDefaults:
     webhooks: UrlPolicy = ANY_URL
 
 
+class UnknownKind(Exception):
+    """The catalog has no such kind; `guess` is the one that was most likely meant, if any."""
+
+    def __init__(self, name: str, guess: str | None) -> None:
+        super().__init__(f"there is no kind {name!r}")
+        self.guess = guess
+
+
 def _by_name(kinds: Iterable[WorkKind]) -> Mapping[str, WorkKind]:
     return MappingProxyType({kind.name: kind for kind in kinds})
 
@@ -162,6 +170,14 @@ class Catalog(Mapping[str, WorkKind]):
     def __len__(self) -> int:
         return len(self._kinds)
 
-    def suggest(self, name: str) -> str | None:
-        """Gives the kind that `name` was most likely meant to be, if there is one."""
-        return nearest(name, self._kinds)
+    def known(self, name: str) -> WorkKind:
+        """The kind of that name. Raises `UnknownKind`."""
+        kind = self.get(name)
+        if kind is None:
+            raise UnknownKind(name, nearest(name, self._kinds))
+        return kind
+
+    def budget_of(self, name: str) -> int | None:
+        """How many attempts a job of this kind has; None = the kind is not known here."""
+        kind = self.get(name)
+        return None if kind is None else kind.retry.max_retries + 1

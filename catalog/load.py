@@ -1,14 +1,25 @@
 """The catalog from its files, with every fault of every file found in one run."""
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from __future__ import annotations
 
-from musterd.catalog.kinds import Catalog, KindDefaults
-from musterd.catalog.reading import kind_tables, read_kinds
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from attrs import evolve, frozen
+from cattrs import Converter
+
+from musterd.catalog.choosing import faults_of_keys, make_behaviour
+from musterd.catalog.inner import Inner, read_inner, table_at
+from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKind
+from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable, catalog_converter
 from musterd.config.document import Document, read_document
-from musterd.config.faults import ConfigError, Fault
+from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.settings import Retry, Settings
-from musterd.config.toml_text import key_text
+from musterd.config.strict import Reading, misfit, read_table, unknown_key
+from musterd.config.toml_text import key_text, sort_of, toml_text
+from musterd.config.webhook_urls import UrlPolicy, check_allowed
 
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
 
@@ -72,3 +83,166 @@ def _doubles(documents: Iterable[Document]) -> Iterator[Fault]:
             yield Fault(
                 document.source, line, key_text(path), "a second kind of this name", "", hint
             )
+
+
+_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,99}")
+_NAME_WANTED = "a letter, then up to 99 letters, digits, _, . or -"
+_CONVERTER = catalog_converter()
+
+
+def read_kinds(
+    document: Document, defaults: KindDefaults, faults: list[Fault]
+) -> Iterator[WorkKind]:
+    """Gives the kinds of the file that have no fault; adds the faults of all others to `faults`.
+
+    A kind's retry policy is that of `defaults` with the keys of `[kinds.NAME.retry]` replaced.
+    """
+    faults.extend(_stray_tables(document))
+    for name in kind_tables(document):
+        path = ("kinds", name)
+        table = read_table(document, path, KindTable, _CONVERTER)
+        inner = read_inner(document, path, defaults.retry, _CONVERTER)
+        phases = read_phases(document, path, table, _CONVERTER)
+        found = [*_faults_of_table(document, path, table), *inner.faults, *phases.faults]
+        found += _webhook_faults(document, path, table, defaults.webhooks)
+        faults.extend(found)
+        if not found:
+            yield _kind(document, KindTable(**table.values), inner, phases, defaults)
+
+
+def kind_tables(document: Document) -> Mapping[str, object]:
+    """Gives what the file holds under `[kinds]`, by kind."""
+    kinds = document.data.get("kinds", {})
+    return cast(dict[str, object], kinds) if isinstance(kinds, dict) else {}
+
+
+def _stray_tables(document: Document) -> Iterator[Fault]:
+    for name, found in document.data.items():
+        if name != "kinds":
+            yield unknown_key(document, (name,), ("kinds",))
+        elif not isinstance(found, dict):
+            unfit = Unfit("a table", "write [kinds.NAME] above the keys of each kind")
+            yield misfit(document, (name,), sort_of(found), unfit)
+
+
+def _faults_of_table(document: Document, path: tuple[str, str], table: Reading) -> Iterator[Fault]:
+    name = path[-1]
+    if not _NAME.fullmatch(name):
+        yield misfit(document, path, toml_text(name), Unfit(_NAME_WANTED))
+    keys = table_at(document, path) or {}
+    inner = [key for key in keys if isinstance(keys[key], dict) and key not in INNER_TABLES]
+    split = {key_text((*path, key)): f"{name}.{key}" for key in inner}
+    for fault in faults_of_keys(document, path, KindTable, table.faults):
+        meant = split.get(fault.key) if fault.found == "unknown key" else None
+        hint = f'a kind named {meant} is written [kinds."{meant}"]'
+        yield evolve(fault, hint=hint) if meant else fault
+
+
+def _webhook_faults(
+    document: Document, path: tuple[str, str], table: Reading, policy: UrlPolicy
+) -> Iterator[Fault]:
+    if url := table.values.get("webhook"):
+        try:
+            check_allowed(url, policy)
+        except Unfit as unfit:
+            yield misfit(document, (*path, "webhook"), toml_text(url), unfit)
+
+
+def _kind(
+    document: Document, table: KindTable, inner: Inner, phases: PhasesRead, defaults: KindDefaults
+) -> WorkKind:
+    search_path = (document.folder, *defaults.python_path)
+    grace_seconds, name = table.grace_seconds, str(phases.path[1])
+    has_phases = table.phases is not None
+    kind = WorkKind(
+        name=name,
+        behaviour=Pipeline(()) if has_phases else make_behaviour(table, inner, search_path),
+        retryable=table.retryable,
+        retry=evolve(defaults.retry, **inner.retry),
+        time_limit_seconds=table.time_limit_seconds,
+        priority=table.priority,
+        on_lease_lost=table.on_lease_lost,
+        source=document.origin(("kinds", name)),
+        grace_seconds=defaults.grace_seconds if grace_seconds is None else grace_seconds,
+        retry_on=table.retry_on,
+        budgets=inner.budgets,
+        max_running=table.max_running,
+        webhook=table.webhook or None,
+        retention=inner.retention,
+    )
+    return make_pipeline(document, kind, phases, search_path) if has_phases else kind
+
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+@frozen
+class PhasesRead:
+    """What the phases of the kind at `path` hold, in order, and their faults."""
+
+    path: KeyPath
+    values: tuple[tuple[Mapping[str, Any], Inner], ...]
+    faults: tuple[Fault, ...]
+
+
+def read_phases(
+    document: Document, path: KeyPath, table: Reading, converter: Converter
+) -> PhasesRead:
+    """Reads them all, if the kind's own table has a list of them."""
+    phases = table.values.get("phases")
+    places = [(*path, "phases", number) for number in range(phases.count if phases else 0)]
+    tables = [read_table(document, place, PhaseTable, converter) for place in places]
+    inners = [read_inner(document, place, None, converter) for place in places]
+    faults: list[Fault] = []
+    for place, one, inner in zip(places, tables, inners, strict=True):
+        faults += _missing_name(document, place)
+        faults += [*faults_of_keys(document, place, PhaseTable, one.faults), *inner.faults]
+    faults += _double_names(document, places)
+    values = [one.values for one in tables]
+    return PhasesRead(path, tuple(zip(values, inners, strict=True)), tuple(faults))
+
+
+def make_pipeline(
+    document: Document, kind: WorkKind, phases: PhasesRead, search_path: tuple[Path, ...]
+) -> WorkKind:
+    """Gives the kind with its phases, none of which has a fault."""
+    made: list[Phase] = []
+    for number, (values, inner) in enumerate(phases.values):
+        table = PhaseTable(**values)
+        own = _own_rules(kind, table)
+        own["source"] = document.origin((*phases.path, "phases", number))
+        own["behaviour"] = make_behaviour(table, inner, search_path)
+        part = evolve(kind, phase=table.name, **own)
+        made.append(Phase(table.name, part, table.input))
+    return evolve(kind, behaviour=Pipeline(tuple(made)))
+
+
+def _own_rules(kind: WorkKind, table: PhaseTable) -> dict[str, Any]:
+    """What a phase leaves out is as its kind has it, but for the time limit: the kind's is for all
+    of its phases together.
+    """
+    own: dict[str, Any] = {"time_limit_seconds": table.time_limit_seconds}
+    for name in ("grace_seconds", "retryable", "retry_on"):
+        value = getattr(table, name)
+        own[name] = getattr(kind, name) if value is None else value
+    return own
+
+
+def _missing_name(document: Document, place: KeyPath) -> Iterator[Fault]:
+    keys = table_at(document, place)
+    if keys is not None and "name" not in keys:
+        yield misfit(document, place, "no name", Unfit("the name of the phase"))
+
+
+def _double_names(document: Document, places: list[KeyPath]) -> Iterator[Fault]:
+    first: dict[object, KeyPath] = {}
+    for place in places:
+        path = (*place, "name")
+        name = (table_at(document, place) or {}).get("name")
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            hint = f"the first is at {document.origin(first[name])}"
+            found = "a second phase of this name"
+            yield Fault(document.source, document.line(path), key_text(path), found, hint=hint)
+        first.setdefault(name, path)

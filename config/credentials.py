@@ -7,8 +7,8 @@ from pathlib import Path
 from attrs import field, frozen
 
 from musterd.config.faults import ConfigError, Fault, Unfit
+from musterd.config.secrets import signing_key
 from musterd.config.settings import HttpScope, HttpToken, Settings
-from musterd.config.signing import signing_key
 
 MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue")
 

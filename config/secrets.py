@@ -1,7 +1,11 @@
-"""Passwords and tokens made unreadable wherever a setting is shown."""
+"""Secrets among the settings: hidden wherever settings are shown; how signing ones are written."""
 
+import base64
+import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
+
+from musterd.config.faults import Unfit
 
 MASK = "***"
 
@@ -66,3 +70,25 @@ def _secret_spans(url: str) -> Iterator[Span]:
         name = _PERCENT.sub(lambda code: chr(int(code[1], 16)), parameter[1])
         if name.strip().lower() in _SECRET_PARAMETERS:
             yield parameter.span(2)
+
+
+PREFIX = "whsec_"
+KEY_BYTES_MIN, KEY_BYTES_MAX = 24, 64
+
+_HINT = "`echo whsec_$(openssl rand -base64 32)` makes one"
+
+
+def signing_key(secret: str) -> bytes:
+    """Gives the key in a `whsec_…` secret; raises Unfit, whose reader must not show what was
+    found.
+    """
+    wanted = f"{PREFIX} and {KEY_BYTES_MIN} to {KEY_BYTES_MAX} random bytes in base64"
+    if not secret.startswith(PREFIX):
+        raise Unfit(wanted, _HINT)
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        raise Unfit(wanted, _HINT) from None
+    if not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
+        raise Unfit(wanted, _HINT)
+    return key

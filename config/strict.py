@@ -11,10 +11,9 @@ import attrs
 from attrs import AttrsInstance, frozen
 from cattrs import Converter
 
-from musterd.config.document import Document
+from musterd.config.document import Document, KeyPath
 from musterd.config.faults import Fault, Unfit, did_you_mean, either
 from musterd.config.secrets import SecretTexts, mask_url
-from musterd.config.toml_lines import KeyPath
 from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
 
 Key: TypeAlias = "attrs.Attribute[object]"

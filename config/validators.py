@@ -12,7 +12,7 @@ from attrs import Attribute, field, frozen
 
 from musterd.config.faults import Unfit, either
 from musterd.config.listen import listen_address
-from musterd.config.signing import signing_key
+from musterd.config.secrets import signing_key
 from musterd.config.toml_text import plain_number
 from musterd.config.webhook_urls import check_webhook_url
 

@@ -1,12 +1,12 @@
-"""What a URL must be like for the end of a job to be told there. Pure. The SQL function
-check_webhook of PostgreSQL says the same in the same words.
-"""
+"""The URLs of webhooks: what may be written, and which hosts are never called."""
 
+import ipaddress
 import re
+import socket
+from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from musterd.config.addresses import address_in, reach_of
 from musterd.config.faults import Unfit
 from musterd.config.job_options import URL_LENGTH_MAX
 
@@ -75,3 +75,90 @@ def _host_and_port(url: str) -> tuple[str, str | None]:
         raise Unfit("a URL without user and password", "what is sent is signed")
     parts = _HOST_AND_PORT.fullmatch(authority)
     return (parts[1], parts[2]) if parts else ("", None)
+
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+Reach: TypeAlias = Literal["public", "private", "never"]
+
+# What `is_global` of the standard library thinks of all these differs between its versions.
+_PRIVATE: tuple[Network, ...] = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8"),
+            *("::1/128", "fc00::/7"),
+        ),
+    )
+)
+_NEVER: tuple[Network, ...] = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            *("0.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24"),
+            *("192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+            *("224.0.0.0/4", "240.0.0.0/4"),
+            "168.63.129.16/32",  # a cloud's own channel to its machines, on a public address
+            # Of IPv6 only 2000::/3 is given out; beyond it lie 64:ff9b::/96, unwrapped below, and
+            # what is private.
+            *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+            # Machines ask there who they are, and get their keys.
+            *("fd00:ec2::254/128", "fd20:ce::254/128"),
+        ),
+    )
+)
+_GIVEN_OUT = ipaddress.IPv6Network("2000::/3")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# An interface that wraps an IPv4 address, whatever network it is in.
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+_V4_BITS = 0xFFFF_FFFF
+_NUMERIC = re.compile(r"[0-9a-fA-FxX.]+")
+_LOCALHOST = ipaddress.IPv4Address("127.0.0.1")
+
+
+def reach_of(address: Address) -> Reach:
+    """Says whether a call may go there: `private` = loopback and private networks, only where that
+    is allowed; `never` = link-local, multicast, reserved, made to carry another address, and the
+    like.
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or _wrapped(address)
+        if inner is not None:
+            return reach_of(inner)
+    if any(address in network for network in _NEVER):
+        return "never"
+    if any(address in network for network in _PRIVATE):
+        return "private"
+    if isinstance(address, ipaddress.IPv6Address) and not _may_be_called(address):
+        return "never"
+    return "public"
+
+
+def address_in(host: str) -> Address | None:
+    """Gives the address that a host is, in whatever way it is written; None = it is a name."""
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        pass
+    if host.lower() == "localhost" or host.lower().endswith(".localhost"):
+        return _LOCALHOST
+    if _NUMERIC.fullmatch(host):
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1, 0x7f000001, 2130706433
+        except OSError:
+            return None
+    return None
+
+
+def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & _V4_BITS)
+    return None
+
+
+def _may_be_called(address: ipaddress.IPv6Address) -> bool:
+    if address not in _GIVEN_OUT:
+        return False
+    if (int(address) >> 32) & _V4_BITS in _ISATAP:
+        return reach_of(ipaddress.IPv4Address(int(address) & _V4_BITS)) == "public"
+    return True

@@ -25,7 +25,7 @@ from musterd.config.tenants import settings_of
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.daemon import Daemon, DaemonDeps
-from musterd.manager.reload.reloading import tell_bounds
+from musterd.manager.reload.reloader import publish_bounds
 from musterd.manager.tenancy.tenant_counts import TenantCounts
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from musterd.catalog.kinds import Catalog
-    from musterd.config.reload import Changes
+    from musterd.config.changes import Changes
     from musterd.config.settings import Settings
     from musterd.manager.node.status import NodeStatus
     from musterd.manager.systemd.service_manager import ServiceManager
@@ -68,7 +68,7 @@ def make_node(
     """
     resolve_signing_keys(settings, os.environ)  # what cannot be signed is not started
     metrics = Metrics(settings.metrics, __version__) if metrics is None else metrics
-    tell_bounds(metrics, settings)
+    publish_bounds(metrics, settings)
     metrics.config(generation=1, success=True, timestamp=time.time())
 
     stores = Stores(time.time, random.Random())

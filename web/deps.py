@@ -17,7 +17,7 @@ from musterd.config.webhook_urls import STRICT, UrlPolicy
 from musterd.manager.events.feed.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
-from musterd.manager.reload.outcome import Outcome
+from musterd.manager.reload.outcome import ReloadOutcome
 from musterd.store.engine import Engine
 from musterd.store.payload import PayloadLimits
 from musterd.store.queue import Counts
@@ -54,7 +54,7 @@ class ReloadAccess:
     `why_not` says why it can't now, or nothing.
     """
 
-    ask: Callable[[], Awaitable[Outcome]]
+    ask: Callable[[], Awaitable[ReloadOutcome]]
     soon: Callable[[], None]
     why_not: Callable[[], str]
 

@@ -11,7 +11,6 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.catalog.lookup import budget_of
 from musterd.config.settings import Settings
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.health import decision_of
@@ -297,7 +296,7 @@ async def details_panel(
     record = await engine.jobs.get(job_id)
     if record is None:
         return _gone_panel(job_id)
-    budget = None if catalog is None else budget_of(catalog, record.kind)
+    budget = None if catalog is None else catalog.budget_of(record.kind)
     text = report_text(record, now, budget)
     return Panel(f"job {job_id}", tuple(text.splitlines()))
 

@@ -16,7 +16,7 @@ from musterd.store.words import cut, one_line, table
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
-    from musterd.config.reload import Changes
+    from musterd.config.changes import Changes
     from musterd.config.settings import Settings
 
 
@@ -68,9 +68,8 @@ def diff(cli: CommandLine, file: Path) -> None:
     FILE replaces --config FILE or /etc/musterd/musterd.toml; the layers above it stay. Exits 78 if
     a reload would refuse it, else 0, even if something is different.
     """
-    from musterd.catalog.differences import kind_changes
-    from musterd.config.reload import changes
-    from musterd.manager.reload.checks import check_takeover
+    from musterd.catalog.differences import check_takeover, kind_changes
+    from musterd.config.changes import changes
     from musterd.manager.reload.outcome import difference_object
 
     present, kinds = cli.load_all()

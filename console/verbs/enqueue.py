@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from musterd.catalog.lookup import UnknownKind, budget_of, known_kind
+from musterd.catalog.kinds import UnknownKind
 from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
@@ -113,7 +113,7 @@ def enqueue(
 def kind_named(catalog: Catalog, name: str) -> WorkKind:
     """Gives the kind of that name. Complains if there is none."""
     try:
-        return known_kind(catalog, name)
+        return catalog.known(name)
     except UnknownKind as error:
         advice = f"did you mean {error.guess}? " if error.guess else ""
         advice += "`musterd kinds` lists them"
@@ -224,7 +224,7 @@ def _object(waited: Waited, count: int | None, catalog: Catalog, tenant: str) ->
     if count is not None or waited.last is None:
         first, last = waited.ids[0], waited.ids[-1]
         return {"count": len(waited.ids), "first_id": first, "last_id": last}
-    return job_object(waited.last, tenant, budget_of(catalog, waited.last.kind))
+    return job_object(waited.last, tenant, catalog.budget_of(waited.last.kind))
 
 
 LOOK_SECONDS_MIN = 0.02

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.catalog.lookup import budget_of
 from musterd.console.command import CommandLine, Verb, read_target
 from musterd.console.completers import complete_jobs, complete_kinds, complete_targets
 from musterd.console.opening import in_store
@@ -76,7 +75,7 @@ def jobs(
     found = in_store(settings, work)
     if cli.json:
         for record in found:
-            print_json(job_object(record, settings.tenant, budget_of(catalog, record.kind)))
+            print_json(job_object(record, settings.tenant, catalog.budget_of(record.kind)))
         return
     for line in _lines(found, catalog):
         say(line)
@@ -102,7 +101,7 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     record = in_store(settings, work)
     if record is None:
         raise _no_such_job(job_id)
-    budget = budget_of(catalog, record.kind)
+    budget = catalog.budget_of(record.kind)
     if cli.json:
         print_json(job_object(record, settings.tenant, budget))
         return
@@ -133,7 +132,7 @@ def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:
         return ["no such jobs"]
     now = datetime.now(UTC)
     heads = ("id", "kind", "state", "attempt", "age", "")
-    rows = [_row(record, now, budget_of(catalog, record.kind)) for record in found]
+    rows = [_row(record, now, catalog.budget_of(record.kind)) for record in found]
     first, *rest = table(heads, rows, right=frozenset({0, 3, 4}))
     return [first, *(coloured(r.state.value, line) for r, line in zip(found, rest, strict=True))]
 

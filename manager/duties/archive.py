@@ -12,7 +12,6 @@ from pathlib import Path
 import attrs
 
 from musterd.catalog.kinds import Catalog
-from musterd.catalog.lookup import budget_of
 from musterd.store.jobs import JobRecord
 from musterd.store.report import job_object
 from musterd.store.retention import Kept
@@ -38,7 +37,7 @@ class Archivist:
     def __call__(self, jobs: Sequence[JobRecord]) -> Sequence[Kept]:
         """Raises `ArchiveFailed`. When it returns the lines are on the disk."""
         catalog = self.catalog()
-        objects = [job_object(job, self.tenant, budget_of(catalog, job.kind)) for job in jobs]
+        objects = [job_object(job, self.tenant, catalog.budget_of(job.kind)) for job in jobs]
         if self.file is not None:
             append_lines(self.file, [json.dumps(each) for each in objects])
         return [

@@ -14,8 +14,8 @@ import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog
+from musterd.config.changes import Changes
 from musterd.config.live import LiveSettings
-from musterd.config.reload import Changes
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
@@ -26,8 +26,8 @@ from musterd.manager.node.abandoning import abandon_late
 from musterd.manager.node.cancelling import cancel_when
 from musterd.manager.node.looplag import measure_loop_lag
 from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
-from musterd.manager.reload.outcome import NotNow, Outcome
-from musterd.manager.reload.reloading import Reloader
+from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
+from musterd.manager.reload.reloader import Reloader
 from musterd.manager.systemd.notifier import Notifier
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.systemd.timeouts import drain_seconds_max
@@ -89,17 +89,17 @@ class Daemon:
         self._tenancies = {
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
-        self._reloader = Reloader(plan, self._settings, self._tenancies, self._tenancy)
         self._idle_tenant_scan = IdleTenantScan(
             self._tenancies, plan.lookouts, self._settings, plan.rng
         )
-        self._reloader.on_change = self._idle_tenant_scan.tenants_changed
         self._notifier = Notifier(
-            plan.service_manager, self.status, self._vitals, lambda: self._reloader.generation,
+            plan.service_manager, self.status, self._vitals,
             lambda: drain_seconds_max(self._settings.now), plan.log,
         )  # fmt: skip
-        self._reloader.on_begin = self._notifier.reload_begins
-        self._reloader.on_end = self._notifier.reload_ends
+        self._reloader = Reloader(
+            plan, self._settings, self._tenancies, self._tenancy, self._notifier,
+            self._idle_tenant_scan.tenants_changed,
+        )  # fmt: skip
 
     def stop(self) -> None:
         """The first call drains: no more claims, running jobs may finish. The second dismisses the
@@ -112,10 +112,10 @@ class Daemon:
         """As the first `stop`, however often it is called; a `stop` that follows is the first."""
         self._drain.set()
 
-    async def reload(self) -> Outcome:
+    async def reload(self) -> ReloadOutcome:
         """Reads configuration and catalog anew, as HUP does, and gives what came of it."""
         if why := self.why_no_reload():
-            return NotNow(why)
+            return ReloadUnavailable(why)
         return await self._reloader.ask()
 
     def reload_soon(self) -> None:
@@ -142,10 +142,10 @@ class Daemon:
             homes.start_soon(measure_loop_lag, self._plan.metrics.loop_lag)
             homes.start_soon(self._idle_tenant_scan.run)
             homes.start_soon(self._notifier.run)
-            self._reloader.homes = homes
+            self._reloader.begin(homes)
             await self._start()
             await self._drain.wait()
-            self._reloader.homes = None
+            self._reloader.end()
             self._begin_drain()
             await self._all_ended(homes)
             homes.cancel_scope.cancel()

@@ -1,52 +1,63 @@
-"""What came of a reload, as values and as objects for people and programs."""
+"""What came of a reload: values, lines of the log, objects for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from musterd.config.differences import Change, Named
-from musterd.config.reload import Changes
+from musterd.catalog.kinds import Catalog
+from musterd.config.changes import Change, Changes, NamedChanges
+from musterd.config.secrets import MASK
+from musterd.config.toml_text import toml_text
+from musterd.manager.log import event, event_of_list
+from musterd.store.words import cut
+
+Fields: TypeAlias = dict[str, object]
+Line: TypeAlias = tuple[int, str, Fields]
+
+LINES_MAX = 200  # of one reload
+VALUE_LENGTH_MAX = 200
 
 
 @frozen
-class Taken:
-    """It was taken over, whole. `generation` counts the configurations since the start."""
+class ReloadTaken:
+    """The new configuration is in effect, whole. `generation` counts those since the start."""
 
     generation: int
     changes: Changes
-    kinds: Named = field(factory=Named)
+    kinds: NamedChanges = field(factory=NamedChanges)
 
     @property
     def result(self) -> str:
-        """Whether anything that applies is different from before."""
+        """Whether anything changed that applies without a restart."""
         found = self.changes
         tenants = (*found.added, *found.removed, *found.moved)
         return "applied" if found.live or tenants or self.kinds.names else "unchanged"
 
 
 @frozen
-class Refused:
-    """Nothing was changed; each fault is a line of its own."""
+class ReloadRefused:
+    """Nothing changed; one line for each fault."""
 
     generation: int
     faults: tuple[str, ...]
 
 
 @frozen
-class NotNow:
-    """The node does not reload at the moment, and has not tried to."""
+class ReloadUnavailable:
+    """The node cannot reload now, and did not try."""
 
     why: str
 
 
-Outcome: TypeAlias = Taken | Refused | NotNow
+ReloadOutcome: TypeAlias = ReloadTaken | ReloadRefused | ReloadUnavailable
 
 
-def difference_object(found: Changes, kinds: Named) -> dict[str, Any]:
-    """Everything that is different. Secrets are masked."""
+def difference_object(found: Changes, kinds: NamedChanges) -> dict[str, Any]:
+    """Every difference, secrets masked."""
     return {
         "changed": _keys(found.keys),
         "restart": list(found.restart),
@@ -60,9 +71,9 @@ def difference_object(found: Changes, kinds: Named) -> dict[str, Any]:
     }
 
 
-def taken_object(node: str, taken: Taken) -> dict[str, Any]:
-    said = {"node": node, "result": taken.result, "generation": taken.generation}
-    return said | difference_object(taken.changes, taken.kinds)
+def reload_object(node: str, taken: ReloadTaken) -> dict[str, Any]:
+    head = {"node": node, "result": taken.result, "generation": taken.generation}
+    return head | difference_object(taken.changes, taken.kinds)
 
 
 def _keys(changes: Iterable[Change]) -> list[dict[str, object]]:
@@ -72,9 +83,68 @@ def _keys(changes: Iterable[Change]) -> list[dict[str, object]]:
     ]
 
 
-def _named(found: Named) -> dict[str, object]:
+def _named(found: NamedChanges) -> dict[str, object]:
     return {
         "added": list(found.added),
         "changed": [{"name": one.name, "keys": _keys(one.keys)} for one in found.changed],
         "removed": list(found.removed),
     }
+
+
+def log_taken(log: logging.Logger, taken: ReloadTaken, catalog: Catalog) -> None:
+    """A line for each difference, up to a bound, and one for all; `catalog` is the new one."""
+    found = taken.changes
+    lines = list(_lines(found, taken.kinds))
+    for level, phrase, fields in lines[:LINES_MAX]:
+        event_of_list(log, level, phrase, **fields)
+    for kind in catalog.values():
+        if kind.broken is not None:
+            event_of_list(log, logging.WARNING, "kind broken", kind=kind.name, message=kind.broken)
+    more = {"lines_left_out": len(lines) - LINES_MAX} if len(lines) > LINES_MAX else {}
+    names_by_field = {
+        "added": found.added,
+        "removed": found.removed,
+        "moved": found.moved,
+        "changed": found.live,
+    }
+    listed = {name: _some(names) for name, names in names_by_field.items() if names}
+    event(
+        log, logging.INFO, "reloaded", generation=taken.generation, result=taken.result,
+        kinds=len(catalog), **listed, **more,
+    )  # fmt: skip
+
+
+def _lines(found: Changes, kinds: NamedChanges) -> Iterator[Line]:
+    for one in found.keys:
+        if one.when == "restart":
+            yield logging.WARNING, "needs a restart", _fields(one)
+        else:
+            yield logging.INFO, "setting changed", _fields(one) | {"applies": one.when}
+    yield from _of_named("kind", kinds)
+    yield from _of_named("schedule", found.schedules)
+
+
+def _of_named(what: str, named: NamedChanges) -> Iterator[Line]:
+    for name in named.added:
+        yield logging.INFO, f"{what} added", {what: name}
+    for altered in named.changed:
+        for one in altered.keys:
+            yield logging.INFO, f"{what} changed", {what: altered.name, **_fields(one)}
+    for name in named.removed:
+        yield logging.INFO, f"{what} removed", {what: name}
+
+
+def _fields(one: Change) -> Fields:
+    return {"key": one.key, "from": value_text(one.before), "to": value_text(one.after)}
+
+
+def value_text(value: object) -> str:
+    """As TOML, cut to fit a line; `-` for no value."""
+    if value is None or value == MASK:
+        return "-" if value is None else MASK
+    return cut(toml_text(value), VALUE_LENGTH_MAX)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = len(names) - LINES_MAX
+    return ",".join(names[:LINES_MAX]) + (f",... and {more} more" if more > 0 else "")

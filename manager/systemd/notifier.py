@@ -25,20 +25,15 @@ WAITING_MAX = 16  # messages of reloads that could not be sent yet
 class Notifier:
     """Owned by the daemon. Without a service manager it does nothing. All methods but `run` are
     synchronous and return at once.
-
-    `generation` counts the configurations taken over; a reload that leaves it as it was has been
-    refused.
     """
 
     manager: ServiceManager | None
     status: Callable[[], NodeStatus]
     vitals: Callable[[], Sequence[Vitals]]
-    generation: Callable[[], int]
     drain_seconds_max: Callable[[], float]
     log: logging.Logger
     _told: Told = attrs.field(factory=Told, init=False)
     _stop_by_local: float | None = attrs.field(default=None, init=False)
-    _generation_before: int = attrs.field(default=0, init=False)
     _refused: bool = attrs.field(default=False, init=False)
     _unwell: str | None = attrs.field(default=None, init=False)
     _is_deaf: bool = attrs.field(default=False, init=False)
@@ -70,13 +65,12 @@ class Notifier:
         self._bell.ring()
 
     def reload_begins(self) -> None:
-        self._generation_before = self.generation()
         # systemd compares this with when it asked: its own clock, not that of the event loop.
         now_usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
         self._tell_in_turn(["RELOADING=1", f"MONOTONIC_USEC={now_usec}"])
 
-    def reload_ends(self) -> None:
-        self._refused = self.generation() == self._generation_before
+    def reload_ends(self, *, refused: bool) -> None:
+        self._refused = refused
         self._tell_in_turn(["READY=1"])
         self._bell.ring()
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import trio
 
-from musterd.config.addresses import address_in, reach_of
-from musterd.config.webhook_urls import UrlPolicy
+from musterd.config.webhook_urls import UrlPolicy, address_in, reach_of
 from musterd.workers.runners.http_messages import Answer, HttpRequest, address_of
 
 if TYPE_CHECKING:

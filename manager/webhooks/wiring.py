@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import attrs
 import trio
 
-from musterd.catalog.lookup import budget_of
 from musterd.config.credentials import resolve_signing_keys
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.log import event
@@ -71,7 +70,7 @@ def make_mail(
     hooks = PythonHooks(tools, lambda: settings.now.catalog.python_path)
     courier = Courier(
         read_job=plan.engine.jobs.get,
-        budget_of=lambda kind: budget_of(plan.catalog(), kind),
+        budget_of=lambda kind: plan.catalog().budget_of(kind),
         tenant=tenant,
         keys=lambda: resolve_signing_keys(settings.now, plan.environ),
         post=plan.post or Sender(tools().connections.client).post,

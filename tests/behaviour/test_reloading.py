@@ -8,11 +8,16 @@ import pytest
 import trio
 
 from musterd.catalog.kinds import Catalog
+from musterd.config.changes import Changes
 from musterd.config.faults import ConfigError, Fault
-from musterd.config.reload import Changes
 from musterd.config.settings import Settings
-from musterd.manager.reload.outcome import NotNow, Outcome, Refused, Taken
-from musterd.manager.reload.reloading import ASKED_MAX
+from musterd.manager.reload.outcome import (
+    ReloadOutcome,
+    ReloadRefused,
+    ReloadTaken,
+    ReloadUnavailable,
+)
+from musterd.manager.reload.reloader import REQUESTS_MAX
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.events import EventFilter
 from tests.support.reloading import reload, reloader_of, running
@@ -58,7 +63,7 @@ async def test_what_goes_wrong_changes_nothing_and_a_good_one_heals_it(
     make, reloader.make = reloader.make, no_store
     before = (reloader.settings.now, reloader.catalog, reloader.configured)
     outcome = await reloader.reload(lambda: attempt(node))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, ReloadRefused)
     assert outcome.faults
     assert (reloader.settings.now, reloader.catalog, reloader.configured) == before
     assert (node.metric("config_reload_success"), node.metric("config_generation")) == (0, 1)
@@ -67,7 +72,7 @@ async def test_what_goes_wrong_changes_nothing_and_a_good_one_heals_it(
     reloader.make = make
     good = settings_with(workers__max_count=9, http__listen="0.0.0.0:1", http__token="long-enough")
     healed = await reloader.reload(lambda: (good, reloader.catalog))
-    assert isinstance(healed, Taken)
+    assert isinstance(healed, ReloadTaken)
     assert (node.metric("config_reload_success"), node.metric("config_generation")) == (1, 2)
     told = [one.data for one in await _reloads(stage)]
     assert [(one["result"], one["generation"]) for one in told] == [("refused", 1), ("applied", 2)]
@@ -95,11 +100,11 @@ async def test_a_secret_that_cannot_be_read_changes_nothing(stage: Stage) -> Non
         return use
 
     reloader.plan = attrs.evolve(reloader.plan, read_secrets=unreadable)
-    assert isinstance(await reload(node, workers__max_count=9), Refused)
+    assert isinstance(await reload(node, workers__max_count=9), ReloadRefused)
     assert reloader.settings.now.workers.max_count == 8
     reloader.plan = attrs.evolve(reloader.plan, read_secrets=readable)
     outcome = await reload(node)
-    assert isinstance(outcome, Taken)
+    assert isinstance(outcome, ReloadTaken)
     assert (outcome.result, outcome.changes.live, used) == (
         "applied", ("http.token_file",), ["used"],
     )  # fmt: skip
@@ -108,7 +113,7 @@ async def test_a_secret_that_cannot_be_read_changes_nothing(stage: Stage) -> Non
 async def test_a_kind_that_was_broken_here_before_holds_nothing_up(stage: Stage) -> None:
     stage.kinds["elsewhere"] = attrs.evolve(kind("elsewhere"), broken="no such program")
     node = await stage.start()
-    assert isinstance(await reload(node, workers__max_count=9), Taken)
+    assert isinstance(await reload(node, workers__max_count=9), ReloadTaken)
     assert [one["kind"] for one in node.events.named("kind broken")] == ["elsewhere"]
 
 
@@ -136,17 +141,17 @@ def wait_for_files(node: Node, seconds: float) -> list[float]:
 async def test_each_that_asks_gets_an_answer_of_its_own_in_turn(stage: Stage) -> None:
     node = await stage.start()
     wait_for_files(node, 1.0)
-    found: list[Outcome] = []
+    found: list[ReloadOutcome] = []
 
     async def ask() -> None:
         found.append(await node.daemon.reload())
 
     async with trio.open_nursery() as nursery:
-        for _ in range(ASKED_MAX + 2):
+        for _ in range(REQUESTS_MAX + 2):
             nursery.start_soon(ask)
-    taken = [one.generation for one in found if isinstance(one, Taken)]
-    assert taken == list(range(2, ASKED_MAX + 2))
-    assert sum(isinstance(one, NotNow) for one in found) == 2
+    taken = [one.generation for one in found if isinstance(one, ReloadTaken)]
+    assert taken == list(range(2, REQUESTS_MAX + 2))
+    assert sum(isinstance(one, ReloadUnavailable) for one in found) == 2
 
 
 async def test_who_stops_waiting_stops_no_reload(stage: Stage) -> None:
@@ -171,10 +176,11 @@ async def test_many_signals_are_few_reloads(stage: Stage) -> None:
 
 
 async def test_a_drain_that_begins_meanwhile_ends_the_reload(stage: Stage) -> None:
-    node = await stage.start()
-    await running(stage, "slow")
+    stage.kinds["an_hour"] = kind("an_hour", AHEAD_SECONDS * 1000)
+    node = await stage.start(shutdown__grace_period_seconds=2 * AHEAD_SECONDS)
+    await running(stage, "an_hour")
     wait_for_files(node, 1.0)
-    found: list[Outcome] = []
+    found: list[ReloadOutcome] = []
 
     async def ask() -> None:
         found.append(await node.daemon.reload())
@@ -184,7 +190,7 @@ async def test_a_drain_that_begins_meanwhile_ends_the_reload(stage: Stage) -> No
         await trio.sleep(0.5)
         node.daemon.stop()
         await trio.sleep(2)
-        assert isinstance(await node.daemon.reload(), NotNow)
-    assert found == [NotNow("the node drains")]
+        assert isinstance(await node.daemon.reload(), ReloadUnavailable)
+    assert found == [ReloadUnavailable("the node drains")]
     assert reloader_of(node).generation == 1
     await node.ended.wait()

@@ -4,7 +4,7 @@ from typing import Any
 
 import trio
 
-from musterd.manager.reload.outcome import Taken
+from musterd.manager.reload.outcome import ReloadTaken
 from musterd.store.lifecycle import JobState
 from tests.support.reloading import reload, reloader_of, running
 from tests.support.stage import Stage, kind, until
@@ -111,7 +111,7 @@ async def test_each_thing_that_is_different_has_a_line(stage: Stage) -> None:
         node, kind("slow", 9), kind("fresh"), gone="noop",
         workers__max_count=9, store__pool_size=7, http__token="a-long-secret",
     )  # fmt: skip
-    assert isinstance(outcome, Taken)
+    assert isinstance(outcome, ReloadTaken)
     lines = node.events.lines
     assert ("setting changed", {"key": "workers.max_count", "from": "8", "to": "9",
         "applies": "at once"}) in lines  # fmt: skip
@@ -127,6 +127,6 @@ async def test_what_waits_for_a_restart_is_named_at_each_reload(stage: Stage) ->
     node = await stage.start()
     for generation in (2, 3):
         outcome = await reload(node, store__pool_size=7)
-        assert isinstance(outcome, Taken)
+        assert isinstance(outcome, ReloadTaken)
         assert (outcome.result, outcome.generation) == ("unchanged", generation)
         assert outcome.changes.restart == ("store.pool_size",)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import trio
 
-from musterd.config.signing import signing_key
+from musterd.config.secrets import signing_key
 from musterd.manager.tenancy.background import REST_AFTER_SECONDS
 from musterd.manager.webhooks.courier import Courier, Post
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman

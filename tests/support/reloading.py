@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from musterd.catalog.kinds import Catalog, WorkKind
-from musterd.manager.reload.outcome import Outcome
-from musterd.manager.reload.reloading import Reloader
+from musterd.manager.reload.outcome import ReloadOutcome
+from musterd.manager.reload.reloader import Reloader
 from tests.support.stage import Node, Stage, settings_with, until
 
 
@@ -18,7 +18,7 @@ def reloader_of(node: Node) -> Reloader:
     return node.daemon._reloader  # pyright: ignore[reportPrivateUsage] - as a signal would
 
 
-async def reload(node: Node, *kinds: WorkKind, gone: str = "", **settings: object) -> Outcome:
+async def reload(node: Node, *kinds: WorkKind, gone: str = "", **settings: object) -> ReloadOutcome:
     """With these kinds and settings in place of those of the start."""
     catalog = {**reloader_of(node).catalog, **{one.name: one for one in kinds}}
     catalog.pop(gone, None)

@@ -15,14 +15,14 @@ import trio
 
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
+from musterd.config.changes import Changes
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
-from musterd.config.reload import Changes
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.events.feed.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
-from musterd.manager.reload.outcome import NotNow, Outcome, Taken
+from musterd.manager.reload.outcome import ReloadOutcome, ReloadTaken, ReloadUnavailable
 from musterd.manager.tenancy.store_cache import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import JobState
@@ -88,7 +88,7 @@ class StillNode:
     reloaded: int = 0
     reload_seconds: float = 0.0
     no_reload: str = ""
-    outcome: Outcome = attrs.Factory(lambda: Taken(2, Changes(SETTINGS)))
+    outcome: ReloadOutcome = attrs.Factory(lambda: ReloadTaken(2, Changes(SETTINGS)))
 
     def status(self) -> NodeStatus:
         return self.seen
@@ -99,10 +99,10 @@ class StillNode:
     def decisions(self) -> Sequence[Decision]:
         return self.journal
 
-    async def reload(self) -> Outcome:
+    async def reload(self) -> ReloadOutcome:
         await trio.sleep(self.reload_seconds)
         self.reloaded += 1
-        return NotNow(self.no_reload) if self.no_reload else self.outcome
+        return ReloadUnavailable(self.no_reload) if self.no_reload else self.outcome
 
     def reload_soon(self) -> None:
         self.reloaded += 1

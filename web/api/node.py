@@ -16,8 +16,13 @@ from musterd.manager.node.objects import (
     verdict,
     worker_object,
 )
-from musterd.manager.reload.outcome import NotNow, Outcome, Taken, taken_object
-from musterd.manager.reload.outcome import Refused as ReloadRefused
+from musterd.manager.reload.outcome import (
+    ReloadOutcome,
+    ReloadRefused,
+    ReloadTaken,
+    ReloadUnavailable,
+    reload_object,
+)
 from musterd.store.disagreement import warnings
 from musterd.store.duties import duty_object
 from musterd.store.nodes import node_object
@@ -140,15 +145,15 @@ def _reload_started(call: Call) -> Response:
     return json_answer({"node": name, "result": "started"}, HTTPStatus.ACCEPTED)
 
 
-async def _reload_answer(call: Call, outcome: Outcome) -> Response:
+async def _reload_answer(call: Call, outcome: ReloadOutcome) -> Response:
     match outcome:
-        case NotNow():
+        case ReloadUnavailable():
             raise RequestRefused(HTTPStatus.CONFLICT, outcome.why)
         case ReloadRefused():
             return await rendered(
                 call.site, CHANGE_CHARACTERS * len(outcome.faults), lambda: _reload_refusal(outcome)
             )
-        case Taken():
+        case ReloadTaken():
             return await _reload_taken(call, outcome)
 
 
@@ -159,9 +164,9 @@ def _reload_refusal(outcome: ReloadRefused) -> Response:
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, said, faults=outcome.faults)
 
 
-async def _reload_taken(call: Call, taken: Taken) -> Response:
+async def _reload_taken(call: Call, taken: ReloadTaken) -> Response:
     name = call.site.deps.node.status().node
     named = (taken.changes.schedules, taken.kinds)
     names = sum(len(one.names) + sum(len(each.keys) for each in one.changed) for one in named)
     size = CHANGE_CHARACTERS * (names + len(taken.changes.keys))
-    return await rendered(call.site, size, lambda: json_answer(taken_object(name, taken)))
+    return await rendered(call.site, size, lambda: json_answer(reload_object(name, taken)))

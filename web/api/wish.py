@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 
-from musterd.catalog.kinds import Catalog, WorkKind
-from musterd.catalog.lookup import UnknownKind, known_kind
+from musterd.catalog.kinds import Catalog, UnknownKind, WorkKind
 from musterd.config.faults import Unfit, did_you_mean
 from musterd.config.job_options import MOMENT, NAMES, OPTIONS
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
@@ -76,7 +75,7 @@ def _kind(catalog: Catalog, name: object) -> WorkKind:
         found = "nothing" if name is None else type(name).__name__
         raise _invalid(f"kind: found {found}, wanted the name of a kind")
     try:
-        return known_kind(catalog, name)
+        return catalog.known(name)
     except UnknownKind as error:
         hint = f": did you mean {error.guess}?" if error.guess else "; `musterd kinds` lists them"
         raise _invalid(f"kind: {error}{hint}") from None

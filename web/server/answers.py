@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from musterd.catalog.lookup import budget_of
 from musterd.config.credentials import BearerToken
 from musterd.manager.node.status import NodeStatus
 from musterd.store.errors import (
@@ -92,7 +91,7 @@ async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = Fa
 
 def job_json(tenant: TenantAccess, record: JobRecord) -> dict[str, object]:
     """The job object."""
-    return job_object(record, tenant.name, budget_of(tenant.catalog(), record.kind))
+    return job_object(record, tenant.name, tenant.catalog().budget_of(record.kind))
 
 
 def size_of(record: JobRecord) -> int:

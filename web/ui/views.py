@@ -14,7 +14,6 @@ import trio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from musterd.catalog.lookup import budget_of
 from musterd.manager.node.status import TenantStatus
 from musterd.store.errors import StoreError
 from musterd.store.jobs import JobFilter, JobRecord
@@ -219,7 +218,7 @@ async def read_job(tenant: TenantAccess, job_id: int) -> job.JobDetails | None:
     record, standing = await in_time(ask)
     if record is None:
         return None
-    budget = budget_of(tenant.catalog(), record.kind)
+    budget = tenant.catalog().budget_of(record.kind)
     if standing is None:
         return job.JobDetails(record, budget=budget)
     return job.JobDetails(record, why(standing), standing.now, budget)

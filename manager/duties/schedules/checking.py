@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from musterd.catalog.kinds import Catalog
-from musterd.catalog.lookup import UnknownKind, known_kind
+from musterd.catalog.kinds import Catalog, UnknownKind
 from musterd.config.faults import Fault
 from musterd.config.schedules import Schedule
 from musterd.config.settings import Limits, Settings
@@ -42,7 +41,7 @@ def _faults(
 ) -> Iterator[tuple[str, str, str, str]]:
     """Key, what was found, what is wanted, what may help."""
     try:
-        known_kind(catalog, schedule.kind)
+        catalog.known(schedule.kind)
     except UnknownKind as error:
         found = json.dumps(schedule.kind, ensure_ascii=False)
         hint = f"did you mean {error.guess}?" if error.guess else "`musterd kinds` lists them"

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from musterd.catalog.behaviour import plan
-from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
+from musterd.catalog.kinds import Catalog, Deterministic, UnknownKind, WorkKind
 from musterd.catalog.load import SHIPPED_FILE, load_catalog
 from musterd.config.faults import ConfigError
 from musterd.config.load import load
@@ -185,9 +185,10 @@ def test_the_edges_of_the_ranges_are_inside(tmp_path: Path) -> None:
 
 def test_a_catalog_suggests_the_nearest_kind() -> None:
     catalog = load_catalog([], RETRY)
-    assert catalog.suggest("reprot") == "report"
-    assert catalog.suggest("Report") == "report"
-    assert catalog.suggest("xyzzy") is None
+    for name, guess in (("reprot", "report"), ("Report", "report"), ("xyzzy", None)):
+        with pytest.raises(UnknownKind) as caught:
+            catalog.known(name)
+        assert caught.value.guess == guess
 
 
 def test_a_catalog_never_changes() -> None:

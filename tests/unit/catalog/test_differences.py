@@ -5,7 +5,7 @@ from pathlib import Path
 from musterd.catalog.differences import kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
-from musterd.config.differences import Change
+from musterd.config.changes import Change
 from musterd.config.load import load
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from musterd.config.changes import LIVE_KEYS, changes, unsound
 from musterd.config.load import load
-from musterd.config.reload import LIVE_KEYS, changes, unsound
 from musterd.config.settings import Settings, keys
 
 ABSENT = Path("/nonexistent/musterd.toml")

@@ -8,9 +8,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from musterd.config.changes import changes
 from musterd.config.faults import ConfigError
 from musterd.config.load import load
-from musterd.config.reload import changes
 from musterd.config.retention import ENDED, NOTHING, Ages, Kept, function_of, kept
 from musterd.config.settings import Settings
 

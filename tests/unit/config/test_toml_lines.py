@@ -7,7 +7,7 @@ import tomli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from musterd.config.toml_lines import KeyPath, key_lines
+from musterd.config.document import KeyPath, key_lines
 from musterd.config.toml_text import key_text, toml_text
 
 SAMPLE = """\

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
+from musterd.config.changes import applies
+from musterd.config.constraints import CONSTRAINTS
 from musterd.config.load import SHIPPED_FILE, UnsoundSettings, load
-from musterd.config.reload import applies
-from musterd.config.rules import RULES
 from musterd.config.settings import keys
 from musterd.config.validators import When
 from tests.support.pages import Block, bare, blocks, codes, page, table
@@ -68,7 +68,7 @@ def test_what_needs_a_restart_is_said_to_need_one() -> None:
 
 
 def test_every_rule_between_keys_is_told() -> None:
-    assert len(table(PAGE, "what must hold", "why")) == len(RULES)
+    assert len(table(PAGE, "what must hold", "why")) == len(CONSTRAINTS)
 
 
 def test_the_faults_shown_are_those_that_are_found(

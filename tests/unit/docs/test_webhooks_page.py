@@ -10,11 +10,10 @@ import pytest
 
 from musterd.catalog.kinds import KindDefaults
 from musterd.catalog.load import load_catalog
-from musterd.config.addresses import address_in, reach_of
 from musterd.config.load import load
+from musterd.config.secrets import signing_key
 from musterd.config.settings import keys
-from musterd.config.signing import signing_key
-from musterd.config.webhook_urls import STRICT
+from musterd.config.webhook_urls import STRICT, address_in, reach_of
 from musterd.manager.webhooks.judging import THROTTLING
 from musterd.manager.webhooks.signing import signed_headers
 from musterd.manager.webhooks.telling import ENDS

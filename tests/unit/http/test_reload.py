@@ -4,9 +4,8 @@ import attrs
 import pytest
 import trio
 
-from musterd.config.differences import Change, Named
-from musterd.config.reload import Changes
-from musterd.manager.reload.outcome import Refused, Taken
+from musterd.config.changes import Change, Changes, NamedChanges
+from musterd.manager.reload.outcome import ReloadRefused, ReloadTaken
 from musterd.web.api import node
 from tests.support.web_scene import SETTINGS, serving
 
@@ -14,8 +13,8 @@ KEYS = (
     Change("workers.max_count", 8, 9, "at once"),
     Change("store.pool_size", 4, 5, "restart"),
 )
-TAKEN = Taken(
-    7, Changes(SETTINGS, added=("acme",), keys=KEYS), Named(added=("new",), removed=("old",))
+TAKEN = ReloadTaken(
+    7, Changes(SETTINGS, added=("acme",), keys=KEYS), NamedChanges(added=("new",), removed=("old",))
 )
 
 
@@ -41,14 +40,16 @@ async def test_what_is_different_is_told() -> None:
 
 async def test_nothing_that_applies_is_unchanged() -> None:
     async with serving() as web:
-        web.node.outcome = Taken(3, Changes(SETTINGS, keys=KEYS[1:]))
+        web.node.outcome = ReloadTaken(3, Changes(SETTINGS, keys=KEYS[1:]))
         answer = (await web.post("/reload")).json
     assert (answer["result"], answer["restart"]) == ("unchanged", ["store.pool_size"])
 
 
 async def test_a_refusal_names_every_fault() -> None:
     async with serving() as web:
-        web.node.outcome = Refused(4, ("a.toml:1: x: unknown key", "a.toml:2: y: unknown key"))
+        web.node.outcome = ReloadRefused(
+            4, ("a.toml:1: x: unknown key", "a.toml:2: y: unknown key")
+        )
         answer = await web.post("/reload")
     assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
     assert answer.json["faults"] == ["a.toml:1: x: unknown key", "a.toml:2: y: unknown key"]
@@ -93,6 +94,6 @@ async def test_its_query_is_checked() -> None:
 async def test_an_answer_of_many_kinds_is_whole() -> None:
     names = tuple(f"kind-{number}" for number in range(10_000))
     async with serving() as web:
-        web.node.outcome = attrs.evolve(TAKEN, kinds=Named(added=names))
+        web.node.outcome = attrs.evolve(TAKEN, kinds=NamedChanges(added=names))
         answer = await web.post("/reload")
     assert len(answer.json["kinds"]["added"]) == 10_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.config.addresses import address_in, reach_of
+from musterd.config.webhook_urls import address_in, reach_of
 
 PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8"]
 NEVER = [

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from musterd.config.credentials import resolve_signing_keys
 from musterd.config.faults import ConfigError, Unfit
 from musterd.config.load import load
+from musterd.config.secrets import signing_key
 from musterd.config.settings import Settings
-from musterd.config.signing import signing_key
 from musterd.manager.webhooks.signing import signed_headers
 from tests.support.receiver_checks import is_genuine
 

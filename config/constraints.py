@@ -13,7 +13,7 @@ from musterd.config.webhook_urls import check_allowed
 
 
 @frozen
-class Rule:
+class Constraint:
     """What must hold of `keys`; `detail` says more than the other keys' values do. Where
     `defaults_give_way` it is asked only of keys that have all been set.
     """
@@ -84,13 +84,13 @@ def _webhook_wanted(settings: Settings) -> str:
     return why.hint if why else ""
 
 
-RULES = (
-    Rule(
+CONSTRAINTS = (
+    Constraint(
         ("workers.default_count", "workers.max_count"),
         "default_count <= max_count",
         lambda settings: settings.workers.default_count <= settings.workers.max_count,
     ),
-    Rule(
+    Constraint(
         (
             "workers.lease_timeout_seconds",
             "leases.heartbeat_seconds",
@@ -101,81 +101,81 @@ RULES = (
         _lease_is_long_enough,
         detail=_lease_sum,
     ),
-    Rule(
+    Constraint(
         ("leases.request_timeout_seconds", "leases.heartbeat_seconds"),
         "request_timeout_seconds < heartbeat",
         _request_ends_before_next,
         detail=_heartbeat,
     ),
-    Rule(
+    Constraint(
         ("leases.reap_interval_seconds", "workers.lease_timeout_seconds"),
         "reap_interval_seconds <= lease_timeout_seconds / 2",
         _reaps_often_enough,
     ),
-    Rule(
+    Constraint(
         ("duties.heartbeat_seconds", "duties.lease_seconds"),
         "lease_seconds >= 3 x heartbeat_seconds",
         lambda settings: settings.duties.lease_seconds >= 3 * settings.duties.heartbeat_seconds,
     ),
-    Rule(
+    Constraint(
         ("retry.base_seconds", "retry.max_seconds"),
         "base_seconds <= max_seconds",
         lambda settings: settings.retry.base_seconds <= settings.retry.max_seconds,
     ),
-    Rule(
+    Constraint(
         ("store.reconnect_base_seconds", "store.reconnect_max_seconds"),
         "reconnect_base_seconds <= reconnect_max_seconds",
         lambda settings: (
             settings.store.reconnect_base_seconds <= settings.store.reconnect_max_seconds
         ),
     ),
-    Rule(
+    Constraint(
         ("store.url_file", "store.url"),
         "url or url_file, not both",
         lambda settings: not (settings.store.url and settings.store.url_file),
     ),
-    Rule(
+    Constraint(
         ("http.token_file", "http.token"),
         "token or token_file, not both",
         lambda settings: not (settings.http.token and settings.http.token_file),
     ),
-    Rule(
+    Constraint(
         ("http.listen", "http.token", "http.token_file", "http.tokens"),
         "a loopback address, or a token",
         _is_guarded,
         hint="set http.token_file",
     ),
-    Rule(
+    Constraint(
         ("http.tokens",),
         "a name of its own for each token",
         lambda settings: not _names_given_twice(settings),
         detail=_names_given_twice,
     ),
-    Rule(
+    Constraint(
         ("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
         "retry_base_seconds <= retry_max_seconds",
         lambda settings: (
             settings.webhooks.retry_base_seconds <= settings.webhooks.retry_max_seconds
         ),
     ),
-    Rule(
+    Constraint(
         ("webhooks.secret_file", "webhooks.secret"),
         "secret or secret_file, not both",
         lambda settings: not (settings.webhooks.secret and settings.webhooks.secret_file),
     ),
-    Rule(
+    Constraint(
         ("webhooks.url", "webhooks.allow_http", "webhooks.allow_private"),
         "a URL that starts with https://, of a public host",
         lambda settings: _why_not_allowed(settings) is None,
         detail=_webhook_wanted,
     ),
-    Rule(
+    Constraint(
         ("retention.stale_after_hours", "retention.delete_after_hours"),
         "stale_after_hours <= delete_after_hours",
         lambda settings: is_sound(settings.retention),
         defaults_give_way=True,
     ),
-    Rule(
+    Constraint(
         tuple(f"retention.{state}" for state in ENDED),
         "stale_after_hours <= delete_after_hours in each table",
         lambda settings: not _unsound_states(settings),

@@ -1,26 +1,85 @@
-"""What a new configuration means for a node that runs: what applies, when, and what does not."""
+"""What differs between two configurations, and what of it a running node takes over."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import attrs
-from attrs import AttrsInstance, evolve, field, frozen
+from attrs import Attribute, AttrsInstance, evolve, field, frozen
 
-from musterd.config.differences import Change, Named, named_changes, shown
+from musterd.config.constraints import CONSTRAINTS
 from musterd.config.faults import Fault
-from musterd.config.rules import RULES
 from musterd.config.schedules import as_written
 from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, keys, sections
 from musterd.config.tenant_names import schema_of
 from musterd.config.tenants import TABLE
-from musterd.config.toml_text import toml_text
+from musterd.config.toml_text import plain, toml_text
 from musterd.config.validators import When
 
 T = TypeVar("T", bound=AttrsInstance)
+Values: TypeAlias = Mapping[str, object]  # in JSON's types, by dotted key
+
+
+@frozen
+class Change:
+    """A key with another value. None = the key was not there, or no longer is."""
+
+    key: str
+    before: object
+    after: object
+    when: When
+
+
+@frozen
+class Altered:
+    """A kind or a schedule with other values."""
+
+    name: str
+    keys: tuple[Change, ...]
+
+
+@frozen
+class NamedChanges:
+    """What differs between two sets of named things: kinds, or schedules."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[Altered, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that was added, changed or removed."""
+        return tuple(sorted((*self.added, *self.removed, *(one.name for one in self.changed))))
+
+
+def named_changes(old: Mapping[str, Values], new: Mapping[str, Values], when: When) -> NamedChanges:
+    """The difference between two sets, each thing by its name and with its values."""
+    both = sorted(old.keys() & new.keys())
+    altered = [Altered(name, value_changes(old[name], new[name], when)) for name in both]
+    return NamedChanges(
+        added=tuple(sorted(new.keys() - old.keys())),
+        changed=tuple(one for one in altered if one.keys),
+        removed=tuple(sorted(old.keys() - new.keys())),
+    )
+
+
+def value_changes(old: Values, new: Values, when: When) -> tuple[Change, ...]:
+    """In the order of the old keys, then the new ones."""
+    names = {**old, **new}
+    return tuple(
+        Change(name, old.get(name), new.get(name), when)
+        for name in names
+        if old.get(name) != new.get(name)
+    )
+
+
+def shown(attribute: "Attribute[object]", value: object) -> object:
+    """A setting's value in JSON's types, a secret as `***`."""
+    mask = attribute.metadata.get("mask")
+    return mask(value) if mask else plain(value)
 
 
 def applies(key: str) -> When:
-    """When a running node goes by another value of this key (`section.name`)."""
+    """When a running node goes by a new value of this key (`section.name`)."""
     return cast(When, keys()[key].metadata["applies"])
 
 
@@ -29,9 +88,9 @@ LIVE_KEYS = frozenset(key for key in keys() if applies(key) != "restart")
 
 @frozen
 class Changes:
-    """The difference between two configurations. `settings` are those that hold from now on: the
-    new ones as far as they apply, the old ones for what needs a restart. A tenant that `moved` has
-    another store.
+    """The difference between two configurations. `settings` are in effect from now on: the new
+    value of each key that applies, the old one of each that needs a restart. A tenant that `moved`
+    has another store.
     """
 
     settings: Settings
@@ -39,11 +98,11 @@ class Changes:
     removed: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     keys: tuple[Change, ...] = ()
-    schedules: Named = field(factory=Named)
+    schedules: NamedChanges = field(factory=NamedChanges)
 
     @property
     def live(self) -> tuple[str, ...]:
-        """The keys that apply, and the schedules."""
+        """The keys that apply now, and the schedules."""
         found = [one.key for one in self.keys if one.when != "restart"]
         return (*found, *(f"schedules.{name}" for name in self.schedules.names))
 
@@ -53,7 +112,7 @@ class Changes:
 
 
 def changes(old: Settings, new: Settings) -> Changes:
-    """Both are the node's own settings, as `load` gives them."""
+    """Compares two configurations of a node, as `load` gives them."""
     tenants = {name: _where_it_was(tenant, old, new) for name, tenant in new.tenants.items()}
     both = [name for name in tenants if name in old.tenants]
     kept: dict[str, Any] = {
@@ -76,19 +135,21 @@ def changes(old: Settings, new: Settings) -> Changes:
 
 
 def unsound(found: Changes) -> list[Fault]:
-    """What would not hold any more between what applies now and what waits for a restart."""
+    """Constraints that the new values which apply now break together with those that wait for a
+    restart.
+    """
     return [
         _waits_for_restart(found, key, rule.wanted)
-        for rule in RULES
+        for rule in CONSTRAINTS
         for key in [next((key for key in rule.keys if key in found.restart), None)]
         if key is not None and not rule.defaults_give_way and not rule.holds(found.settings)
     ]
 
 
 def _waits_for_restart(found: Changes, key: str, wanted: str) -> Fault:
-    """The key that is behind: the node goes by its old value, which does not fit the others."""
+    """Blames the key that keeps its old value, which no longer fits the others."""
     still = next(toml_text(one.before) for one in found.keys if one.key == key)
-    hint = f"{key} changes only at a restart: restart the node, or leave the others as they were"
+    hint = f"{key} changes only at a restart: restart the node, or leave the other keys unchanged"
     return Fault("while the node runs", None, key, f"{still} until a restart", wanted, hint)
 
 
@@ -106,19 +167,19 @@ def _changed(old: Settings, new: Settings, tenants: Mapping[str, Tenant]) -> Ite
         for each in _of_tenant(old.tenants[name], tenant)
     )
     for key, change in of_tenants:
-        # What a tenant has from the node's own tables has been said.
+        # A value that the tenant takes from the node has been reported once.
         if (key, repr(change.before), repr(change.after)) not in whole:
             yield change
 
 
 def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
-    """Each change with the node's own key that it stands for."""
+    """Each change, with the key of the node that it overrides."""
     own = f"{TABLE}.{now.name}"
     for name, attribute in attrs.fields_dict(TenantPlace).items():
         was, will = getattr(before.place, name), getattr(now.place, name)
         if was != will:
-            told = shown(attribute, was), shown(attribute, will)
-            yield f"store.{name}", Change(f"{own}.{name}", *told, "at once")
+            values = shown(attribute, was), shown(attribute, will)
+            yield f"store.{name}", Change(f"{own}.{name}", *values, "at once")
     for table in ("workers", "limits"):
         old: AttrsInstance = getattr(before, table)
         new: AttrsInstance = getattr(now, table)
@@ -126,12 +187,12 @@ def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
             was, will = getattr(old, name), getattr(new, name)
             if was != will:
                 key = f"{table}.{name}"
-                told = shown(attribute, was), shown(attribute, will)
-                yield key, Change(f"{own}.{key}", *told, applies(key))
+                values = shown(attribute, was), shown(attribute, will)
+                yield key, Change(f"{own}.{key}", *values, applies(key))
 
 
 def _written(settings: Settings) -> Mapping[str, Mapping[str, object]]:
-    """Where a schedule stands in its file says nothing."""
+    """Without its place in the file."""
     return {name: as_written(one) for name, one in settings.schedules.items()}
 
 
@@ -148,7 +209,7 @@ def _with_live(old: T, new: T, section: str) -> T:
 
 
 def _where_it_was(tenant: Tenant, old: Settings, new: Settings) -> Tenant:
-    """A tenant that names no schema of its own goes by the node's, which needs a restart."""
+    """A tenant without a schema of its own uses the node's, which needs a restart."""
     if tenant.place.schema != schema_of(new.store.schema, tenant.name):
         return tenant
     schema = schema_of(old.store.schema, tenant.name)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import trio
 
-from musterd.catalog.differences import kind_changes
+from musterd.catalog.differences import check_takeover, kind_changes
 from musterd.catalog.kinds import Catalog
-from musterd.config.differences import Change
+from musterd.config.changes import Change, Changes, changes
 from musterd.config.faults import ConfigError
 from musterd.config.live import LiveSettings
-from musterd.config.reload import Changes, changes
 from musterd.config.secrets import MASK
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
@@ -22,98 +21,119 @@ from musterd.manager.log import event, event_of_list
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.fingerprint import fingerprint
 from musterd.manager.node.status import Configured
-from musterd.manager.reload.checks import check_takeover
-from musterd.manager.reload.log import tell_taken
-from musterd.manager.reload.outcome import NotNow, Outcome, Refused, Taken
+from musterd.manager.reload.outcome import (
+    ReloadOutcome,
+    ReloadRefused,
+    ReloadTaken,
+    ReloadUnavailable,
+    log_taken,
+)
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError
 
 if TYPE_CHECKING:
     from musterd.manager.node.daemon import DaemonDeps
 
-ASKED_MAX = 10  # reloads that somebody waits for
+REQUESTS_MAX = 10  # reloads whose callers wait
 FAULTS_KEPT = 20
 
 
+class ReloadObserver(Protocol):
+    """Hears when a reload is under way and when it is over."""
+
+    def reload_begins(self) -> None: ...
+
+    def reload_ends(self, *, refused: bool) -> None: ...
+
+
 @attrs.define(eq=False)
-class _Asked:
-    """A reload that somebody waits for."""
+class _ReloadRequest:
+    """A reload whose caller waits for the outcome."""
 
     done: trio.Event = attrs.field(factory=trio.Event)
-    outcome: Outcome = attrs.field(factory=lambda: NotNow("the node has ended meanwhile"))
+    outcome: ReloadOutcome = attrs.field(
+        factory=lambda: ReloadUnavailable("the node has ended meanwhile")
+    )
 
 
 @attrs.define(eq=False)
 class Reloader:
-    """Owned by the daemon, whose `tenancies` it adds to and takes from, and whose `settings` it
-    replaces. `catalog` is that of the moment. `homes` is where tenancies live; None = this is no
-    time to reload.
+    """Owned by the daemon. It adds to `tenancies`, removes from them, and replaces `settings`;
+    `catalog` is the current one. It reloads between `begin` and `end`. `make` raises ConfigError or
+    StoreError.
     """
 
     plan: DaemonDeps
     settings: LiveSettings
     tenancies: dict[str, Tenancy]
-    make: Callable[[str, Settings], Tenancy]  # raises ConfigError or StoreError
-    on_change: Callable[[], None] = lambda: None  # tenants have come or gone
-    on_begin: Callable[[], None] = lambda: None  # a reload is under way
-    on_end: Callable[[], None] = lambda: None  # it is over, whatever came of it
-    homes: trio.Nursery | None = attrs.field(default=None, init=False)
+    make: Callable[[str, Settings], Tenancy]
+    observer: ReloadObserver
+    on_tenants_changed: Callable[[], None]
     catalog: Catalog = attrs.field(init=False)
     generation: int = attrs.field(default=1, init=False)
-    faults: tuple[str, ...] = attrs.field(default=(), init=False)  # of what was refused last
+    faults: tuple[str, ...] = attrs.field(default=(), init=False)  # of the last one, if refused
     configured: Configured = attrs.field(init=False)
+    _homes: trio.Nursery | None = attrs.field(default=None, init=False)  # where tenancies live
     _taken_at: float = attrs.field(init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
-    _asked: int = attrs.field(default=0, init=False)  # that wait or are under way
-    _signalled: bool = attrs.field(default=False, init=False)  # one for a signal has not begun yet
+    _requested: int = attrs.field(default=0, init=False)  # waiting or under way
+    _signalled: bool = attrs.field(default=False, init=False)  # one for a signal has yet to begin
 
     def __attrs_post_init__(self) -> None:
         self.catalog = self.plan.catalog
         self._note_configuration()
         self._taken_at = self.plan.wall_clock()
 
+    def begin(self, homes: trio.Nursery) -> None:
+        """From now on the node reloads; new tenancies live in `homes`."""
+        self._homes = homes
+
+    def end(self) -> None:
+        """From now on it does not: a reload under way changes nothing."""
+        self._homes = None
+
     def reload_soon(self) -> None:
-        """As a signal asks for it. One that has not begun yet will read what stands there then: it
-        does for all that come meanwhile.
+        """What a signal asks for. A reload that has yet to begin will read the files as they are
+        then, so it serves every signal that comes meanwhile.
         """
-        if self.homes is None or self.plan.reread is None:
+        if self._homes is None or self.plan.reread is None:
             event(self.plan.log, logging.WARNING, "not reloaded", message="the node does not run")
         elif not self._signalled:
             self._signalled = True
-            self.homes.start_soon(self.reload, self.plan.reread)
+            self._homes.start_soon(self.reload, self.plan.reread)
 
-    async def ask(self) -> Outcome:
-        """Reloads, and gives what came of it. Who is cancelled here only does not hear of it."""
-        if self.homes is None or self.plan.reread is None:
-            return NotNow("the node does not run: it starts or drains")
-        if self._asked >= ASKED_MAX:
-            return NotNow(f"{self._asked} reloads are waiting for their turn")
-        asked = _Asked()
-        self._asked += 1
-        self.homes.start_soon(self._reload_for, asked, self.plan.reread)
-        await asked.done.wait()
-        return asked.outcome
+    async def ask(self) -> ReloadOutcome:
+        """Reloads and returns the outcome. The reload goes on if the caller is cancelled."""
+        if self._homes is None or self.plan.reread is None:
+            return ReloadUnavailable("the node does not run: it starts or drains")
+        if self._requested >= REQUESTS_MAX:
+            return ReloadUnavailable(f"{self._requested} reloads are waiting for their turn")
+        request = _ReloadRequest()
+        self._requested += 1
+        self._homes.start_soon(self._reload_for, request, self.plan.reread)
+        await request.done.wait()
+        return request.outcome
 
     async def _reload_for(
-        self, asked: _Asked, reread: Callable[[], tuple[Settings, Catalog]]
+        self, request: _ReloadRequest, reread: Callable[[], tuple[Settings, Catalog]]
     ) -> None:
         try:
-            asked.outcome = await self.reload(reread)
+            request.outcome = await self.reload(reread)
         finally:
-            self._asked -= 1
-            asked.done.set()
+            self._requested -= 1
+            request.done.set()
 
-    async def reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> Outcome:
-        """One after the other. What is invalid is told, and changes nothing."""
+    async def reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> ReloadOutcome:
+        """One at a time. An invalid configuration is logged, and changes nothing."""
         async with self._turn:
-            self._signalled = False
-            self.on_begin()
+            self._signalled, before = False, self.generation
+            self.observer.reload_begins()
             try:
                 return await self._reload(reread)
             finally:
-                self.on_end()
+                self.observer.reload_ends(refused=self.generation == before)
 
-    async def _reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> Outcome:
+    async def _reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> ReloadOutcome:
         fresh: dict[str, Tenancy] = {}
         try:
             settings, catalog = await trio.to_thread.run_sync(reread)
@@ -124,20 +144,20 @@ class Reloader:
         except (ConfigError, StoreError) as error:
             await self._undo(fresh)
             return self._refuse(error)
-        if self.homes is None:
+        if self._homes is None:
             await self._undo(fresh)
             event(self.plan.log, logging.WARNING, "not reloaded", message="the node drains")
-            return NotNow("the node drains")
+            return ReloadUnavailable("the node drains")
         found = _with_secrets(found, use_secrets())
-        taken = Taken(self.generation + 1, found, kind_changes(self.catalog, catalog))
+        taken = ReloadTaken(self.generation + 1, found, kind_changes(self.catalog, catalog))
         self._take_over(found, catalog, fresh)
-        tell_taken(self.plan.log, taken, catalog)
+        log_taken(self.plan.log, taken, catalog)
         self._announce("applied", [*found.live, *found.restart])
         return taken
 
     def _make_all(self, found: Changes, fresh: dict[str, Tenancy]) -> None:
         for name in found.added:
-            if name not in self.tenancies:  # else it comes back when it has left
+            if name not in self.tenancies:  # otherwise it returns once it has left
                 fresh[name] = self.make(name, found.settings)
 
     async def _undo(self, fresh: dict[str, Tenancy]) -> None:
@@ -145,7 +165,7 @@ class Reloader:
             await tenancy.engine.close()
             self.plan.forget(name)
 
-    def _refuse(self, error: ConfigError | StoreError) -> Refused:
+    def _refuse(self, error: ConfigError | StoreError) -> ReloadRefused:
         lines = tuple(str(error).splitlines())
         for line in lines:
             event_of_list(self.plan.log, logging.ERROR, "configuration fault", message=line)
@@ -153,10 +173,10 @@ class Reloader:
         self.plan.metrics.config(self.generation, success=False, timestamp=self._taken_at)
         self._announce("refused", [])
         self.faults = lines[:FAULTS_KEPT]
-        return Refused(self.generation, lines)
+        return ReloadRefused(self.generation, lines)
 
     def _take_over(self, found: Changes, catalog: Catalog, fresh: dict[str, Tenancy]) -> None:
-        """Without a pause in between."""
+        """Without a checkpoint: nobody sees half of it."""
         plan, before = self.plan, self.settings.now
         self.catalog = catalog
         self.settings.replace(found.settings)
@@ -173,43 +193,43 @@ class Reloader:
                 tenancy.settings.replace(settings_of(found.settings, name))
         for name, tenancy in fresh.items():
             self._serve(name, tenancy)
-        tell_bounds(plan.metrics, found.settings)
+        publish_bounds(plan.metrics, found.settings)
         plan.metrics.config(self.generation, success=True, timestamp=self._taken_at)
 
     def _note_configuration(self) -> None:
-        """What is in effect: a change that needs a restart does not count."""
+        """Of what is in effect: a change that needs a restart does not count."""
         digits = fingerprint(self.settings.now, self.catalog)
         self.configured = Configured(self.generation, digits)
 
     def _announce(self, result: str, changed: list[str]) -> None:
-        """In the log of events of each tenant that is served."""
+        """In the event log of every tenant on this node."""
         for tenancy in self.tenancies.values():
             announce = tenancy.node_events.event_writer.announce
             announce("config.reloaded", result=result, generation=self.generation, changed=changed)
 
     def _serve(self, name: str, tenancy: Tenancy) -> None:
-        if self.homes is not None:
+        if self._homes is not None:
             self.tenancies[name] = tenancy
-            self.homes.start_soon(tenancy.run)
-            self.on_change()
+            self._homes.start_soon(tenancy.run)
+            self.on_tenants_changed()
 
     def _see_off(self, name: str) -> None:
-        """No more claims for it; it is gone when its jobs have ended."""
+        """It claims no more, and is gone when its jobs have ended."""
         tenancy = self.tenancies[name]
         busy = tenancy.status().busy
         event(self.plan.log, logging.INFO, "tenant leaves", tenant=name, busy=busy)
         tenancy.drain()
-        if self.homes is not None:
-            self.homes.start_soon(self._forget, name, tenancy)
+        if self._homes is not None:
+            self._homes.start_soon(self._forget, name, tenancy)
 
     async def _forget(self, name: str, tenancy: Tenancy) -> None:
         await tenancy.ended.wait()
         if self.tenancies.get(name) is not tenancy:
-            return  # it was to leave more than once
+            return  # it was removed more than once
         del self.tenancies[name]
         self.plan.metrics.forget(name)
         self.plan.forget(name)
-        self.on_change()
+        self.on_tenants_changed()
         event(self.plan.log, logging.INFO, "tenant left", tenant=name)
         if name in self.settings.now.tenants:  # it has moved, or was added again meanwhile
             self._serve_again(name)
@@ -221,13 +241,13 @@ class Reloader:
             self._refuse(error)
 
 
-def tell_bounds(metrics: Metrics, settings: Settings) -> None:
-    """Tells the least and the largest number of workers of a node."""
+def publish_bounds(metrics: Metrics, settings: Settings) -> None:
+    """The fewest and the most workers that the node may have."""
     floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
     metrics.crew_bounds(floors, settings.workers.max_count)
 
 
 def _with_secrets(found: Changes, keys: Collection[str]) -> Changes:
-    """Secrets that are others by now, though the settings name the same files."""
+    """Secrets that have changed although the settings name the same files."""
     secrets = (Change(key, MASK, MASK, "at once") for key in keys)
     return attrs.evolve(found, keys=(*found.keys, *secrets))
