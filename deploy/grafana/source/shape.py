@@ -37,7 +37,7 @@ class Panel:
     says: str
     queries: tuple[Query, ...]
     unit: str = "short"
-    look: Literal["lines", "areas", "number"] = "lines"
+    look: Literal["lines", "areas", "number"] = "lines"  # areas: stacked; number: the last value
     limits: tuple[Limit, ...] = ()
     base: Colour = "green"
     runbook: str = ""
@@ -70,17 +70,3 @@ class Board:
     @property
     def panels(self) -> list[Panel]:
         return [panel for section in self.sections for panel in section.panels]
-
-
-def lines(title: str, says: str, *queries: Query) -> Panel:
-    return Panel(title, says, queries)
-
-
-def areas(title: str, says: str, *queries: Query) -> Panel:
-    """Stacked, for what adds up to something."""
-    return Panel(title, says, queries, look="areas")
-
-
-def number(title: str, says: str, expr: str) -> Panel:
-    """The last value, large."""
-    return Panel(title, says, (Query(expr),), look="number", width=3)

@@ -13,8 +13,7 @@ import pytest
 
 from deploy.grafana.source.boards import BOARDS
 from deploy.grafana.source.draw import DOCS_AT, drawn
-from deploy.grafana.source.overview import board as overview
-from deploy.grafana.source.shape import Board, Section, lines
+from deploy.grafana.source.shape import Board, Panel, Section
 from tests.support.grafana import FILES, FOLDER, asked, dashboards, panels
 from tests.support.pages import DOCS, page, table
 
@@ -107,8 +106,7 @@ def test_the_page_tells_of_each_dashboard_and_each_panel() -> None:
 
 
 def test_a_line_of_panels_has_to_be_full() -> None:
-    board = overview()
-    panel = lines("a", "Says.")
+    board, panel = BOARDS[0], Panel("a", "Says.", ())
     for widths, said in (((8, 8), "the last line has 16"), ((16, 16), "panels of 32 in a line")):
         wide = tuple(attrs.evolve(panel, width=width) for width in widths)
         with pytest.raises(ValueError, match=said):
