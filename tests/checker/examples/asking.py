@@ -24,8 +24,7 @@ def a_retry_forgets_the_cancel(h: Story) -> None:
 def a_lost_lease_forgets_the_pause(h: Story) -> None:
     h.take()
     h.control("pause", 1, "running", asked=True)
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
     h.claim(1, "b", 2)
 
 

@@ -139,10 +139,7 @@ def a_phase_that_was_about_to_begin_in_a_freeze(h: Story) -> None:
     """The next attempt has finished it meanwhile."""
     h.take()
     h.note("fault", what="freeze", node="north")
-    h.wait(31)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
-    h.handler("begin", 1, "b", 2, who=SOUTH, phase="download")
+    h.move_and_run(phase="download")
     h.do("phase", SOUTH, job=1, token="b", name="download")
     h.note("fault", what="thaw", node="north")
     h.handler("begin", 1, "a", phase="download")
@@ -153,10 +150,7 @@ def a_phase_that_was_about_to_begin_in_a_freeze(h: Story) -> None:
 def one_effect_that_was_under_way_in_a_freeze(h: Story) -> None:
     h.run()
     h.note("fault", what="freeze", node="north")
-    h.wait(31)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
-    h.handler("begin", 1, "b", 2, who=SOUTH)
+    h.move_and_run()
     h.wait(5)
     h.note("fault", what="thaw", node="north")
     h.handler("effect", 1, "a")

@@ -75,8 +75,7 @@ def a_node_leaves_and_keeps_its_job(h: Story) -> None:
     h.take()
     h.note("process", what="told", node="north")
     h.note("process", what="ended", node="north", children=0)
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
 
 
 @breaks("M3")
@@ -86,16 +85,14 @@ def a_node_lives_and_does_not_renew(h: Story) -> None:
     h.wait(1)
     h.note("fault", what="heal")
     h.take()
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
 
 
 @breaks("M3", stop_seconds=8)
 def a_node_that_nobody_told_to_stop_lets_a_lease_run_out(h: Story) -> None:
     h.note("process", what="started", node="north")
     h.take()
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
 
 
 @legal()
@@ -103,8 +100,7 @@ def a_node_dies_with_its_job(h: Story) -> None:
     h.note("process", what="started", node="north")
     h.take()
     h.note("fault", what="kill", node="north")
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
 
 
 @legal()
@@ -113,8 +109,7 @@ def the_lease_was_had_before_it_became_calm(h: Story) -> None:
     h.note("fault", what="line_cut", node="north")
     h.take()
     h.note("fault", what="heal")
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
 
 
 @legal(stop_seconds=8)
@@ -123,8 +118,7 @@ def work_that_does_not_stop_is_left_behind(h: Story) -> None:
     h.take()
     h.note("process", what="told", node="north")
     h.note("process", what="ended", node="north", children=0)
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
 
 
 @breaks("M4", commits=(True,))

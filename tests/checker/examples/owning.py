@@ -123,18 +123,14 @@ def one_claim_takes_many_jobs_under_one_token(h: Story) -> None:
 @breaks("S6")
 def a_late_renewal_is_taken(h: Story) -> None:
     h.take()
-    h.wait(31)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
+    h.move()
     h.renew(1, "a")
 
 
 @breaks("S6")
 def a_late_settlement_is_taken(h: Story) -> None:
     h.take()
-    h.wait(31)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
+    h.move()
     h.settle(1, "a")
 
 
@@ -173,9 +169,7 @@ def events_tell_of_an_end_by_an_earlier_attempt(h: Story) -> None:
 @legal()
 def a_late_settlement_is_refused(h: Story) -> None:
     h.take()
-    h.wait(31)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
+    h.move()
     call = h.call("settle", NORTH, job=1, token="a", **ending())
     h.reply(call, "stale")
     h.settle(1, "b", SOUTH, **ending(attempt=2))
@@ -199,8 +193,7 @@ def reaped_before_the_lease_had_run_out(h: Story) -> None:
     h.take()
     h.wait(20)
     h.renew(1, "a")
-    h.wait(20)
-    h.reap(1)
+    h.lapse(20)
 
 
 @breaks("S7", commits=(False,))

@@ -202,8 +202,7 @@ def a_dead_node_keeps_its_job(h: Story) -> None:
     h.take()
     h.note("fault", what="kill", node="north")
     heal(h)
-    h.wait(40)
-    h.reap(1)
+    h.lapse(40)
 
 
 @legal(bounds={"reclaim": 35})
@@ -216,8 +215,7 @@ def a_dead_node_loses_its_job(h: Story) -> None:
     h.note("fault", what="kill", node="north")
     h.wait(300)
     heal(h)
-    h.wait(5)
-    h.reap(1)
+    h.lapse(5)
 
 
 @breaks("L3", bounds={"duty": 15})

@@ -49,6 +49,21 @@ class Story(History):
     def reap(self, job: int, attempt: int = 1, state: str = "queued", node: str = SOUTH) -> int:
         return self.do("reap", node, {"jobs": [{"job": job, "attempt": attempt, "state": state}]})
 
+    def lapse(self, wait_seconds: float = 31) -> None:
+        """The lease of job 1 runs out and is reaped."""
+        self.wait(wait_seconds)
+        self.reap(1)
+
+    def move(self, wait_seconds: float = 31) -> None:
+        """The lease of job 1 runs out, and the other node claims the job."""
+        self.lapse(wait_seconds)
+        self.claim(1, "b", 2, SOUTH)
+
+    def move_and_run(self, wait_seconds: float = 31, **phase: Any) -> None:
+        """The lease of job 1 runs out, and the other node begins with it."""
+        self.move(wait_seconds)
+        self.handler("begin", 1, "b", 2, who=SOUTH, **phase)
+
     def control(self, op: str, job: int, state: str, *, asked: bool = False) -> int:
         return self.do(op, CLIENT, {"state": state, "asked": asked}, job=job)
 

@@ -38,10 +38,7 @@ def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: Story) -> N
     h.run()
     h.wait(28)
     h.note("told", job=1, attempt=1)
-    h.wait(3)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
-    h.handler("begin", 1, "b", 2, who=SOUTH)
+    h.move_and_run(3)
     h.wait(4)
     h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
@@ -99,9 +96,7 @@ def a_handler_that_stops_before_the_margin(h: Story) -> None:
     h.wait(27)
     h.handler("told", 1, "a")
     h.handler("end", 1, "a", outcome="canceled")
-    h.wait(4)
-    h.reap(1)
-    h.claim(1, "b", 2, SOUTH)
+    h.move(4)
 
 
 @legal(**MARGIN)
@@ -178,8 +173,7 @@ def a_phase_of_which_no_end_was_written_is_run_again(h: Story) -> None:
     h.handler("begin", 1, "a", phase="download")
     call = h.call("phase", NORTH, job=1, token="a", name="download")
     h.reply(call, "unknown")
-    h.wait(31)
-    h.reap(1)
+    h.lapse()
     h.claim(1, "b", 2)
     h.handler("begin", 1, "b", 2, phase="download")
 
