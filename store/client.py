@@ -176,6 +176,6 @@ def _backend(url: str, schema: str, pool_size: int, answer_seconds: float) -> Ba
 
 
 def _through(connection: Any, schema: str, jobs: Sequence[NewJob]) -> list[int]:
-    from musterd.store.postgres.client import enqueue_through
+    from musterd.store.postgres.client import enqueue_through  # psycopg is heavy
 
     return enqueue_through(connection, schema, jobs)

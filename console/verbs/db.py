@@ -71,7 +71,7 @@ def roles(cli: CommandLine, apply: bool) -> None:
         raise click.UsageError(
             "an embedded store has no roles: access to its file is access to the store"
         )
-    from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
+    from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
 
     schema = settings.store.schema
     if not apply:

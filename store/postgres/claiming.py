@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import attrs
 import psycopg
 
 from musterd.store.errors import OutcomeUnknown
 from musterd.store.leases import Claim, ClaimRequest
-from musterd.store.postgres import claim_rows
-from musterd.store.postgres.claim_rows import Rest, Start
+from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.marks import Marks
-from musterd.store.postgres.rows import Params, Row
-from musterd.store.postgres.troubles import first_line
+from musterd.store.postgres.errors import first_line
+from musterd.store.postgres.marks import (
+    DRAINS_FROM,
+    FROM_THE_FIRST,
+    WALKED_MAX,
+    Findings,
+    Mark,
+    Marks,
+    Start,
+    places,
+    start_params,
+)
+from musterd.store.postgres.statements import Cursor, Params, Row, Send
 
-ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next looks at so many
-EXPECTED = 50  # so many claims after the last that met a job with a target, or of a limited kind
-
-Cursor = psycopg.AsyncCursor[Row]
-Send = Callable[[TrioConnection, str, Params], Awaitable[Cursor]]
+ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next one reads so many
+EXPECTED = 50  # so many claims expect a target, or a limit, after the last one that met such a job
+FINDINGS = 10  # the column in which a claim says what it met beside the jobs
 
 
-class Asked(NamedTuple):
-    """What one claim reckons with. It is said once: another visit may change what comes next."""
+class ClaimForm(NamedTuple):
+    """What one claim takes into account, fixed when it begins: an exchange beside it may change
+    what the next one does.
+    """
 
-    claim: ClaimRequest  # with the limits that it keeps to
-    stops: Sequence[str] = ()  # kinds with limits that it does not: it takes none of them
+    claim: ClaimRequest  # with the limits that it counts
+    stops: Sequence[str] = ()  # kinds with limits that it does not count: it takes none of them
     with_targets: bool = False
 
     @property
@@ -36,86 +47,87 @@ class Asked(NamedTuple):
         """Whether nothing has to be locked, or counted, before it."""
         return not self.claim.caps and self.claim.leased_max is None
 
-    def form(self, *, has_marks: bool) -> str:
-        """Which statement makes it."""
+    def statement(self, *, has_marks: bool) -> str:
+        """The name of the statement that makes it."""
         if self.with_targets:
             return "claim_targets"
         return "claim_with_limits" if has_marks or not self.is_one_statement else "claim"
 
 
-class Sent(NamedTuple):
-    asked: Asked
+class SentClaim(NamedTuple):
+    form: ClaimForm
     cursor: Cursor
     start: Start
     let_go: Sequence[Cursor]  # with the places of jobs that may be claimed again
 
 
 @attrs.define
-class Claiming:
-    """The claims of one engine. What targets and limits of kinds need makes a claim dearer, so it
-    is asked for only while such jobs are met.
+class Claimer:
+    """Makes the claims of one engine. Targets and limits of kinds make a claim dearer, so it counts
+    with them only while such jobs are met: a plain claim stops at the first one and goes on in
+    another form, and so do the next fifty claims.
     """
 
     send: Send
     marks: Marks
-    _scan: int = 0  # how many jobs the next claim looks at, beyond those that it wants
-    _targets: int = 0  # how many more claims reckon with targets
-    _limits: int = EXPECTED  # how many more reckon with limits; at first some may be parked
+    _scan: int = 0  # how many jobs the next claim reads if it wants fewer
+    _targets: int = 0  # how many more claims expect targets
+    _limits: int = EXPECTED  # how many more expect limits; at first some may be parked
 
-    def asked(self, claim: ClaimRequest) -> Asked:
-        """Who has to wait for others anyway reckons with all limits."""
+    def form(self, claim: ClaimRequest) -> ClaimForm:
+        """A claim that has to wait for others anyway counts all limits."""
         with_targets = self._targets > 0
         if self._limits or with_targets or claim.leased_max is not None:
-            return Asked(claim, with_targets=with_targets)
-        return Asked(attrs.evolve(claim, caps=()), [kind for kind, _ in claim.caps])
+            return ClaimForm(claim, with_targets=with_targets)
+        return ClaimForm(attrs.evolve(claim, caps=()), [kind for kind, _ in claim.caps])
 
     def expect_limits(self) -> None:
-        """There are jobs of kinds with a limit, or there is room for them."""
+        """There are jobs of kinds with a limit, or room for them."""
         self._limits = EXPECTED
 
-    async def begin(self, conn: TrioConnection, asked: Asked) -> Sent:
-        """Sends what is to be sent; `conn` is in a pipeline if that is more than one statement."""
-        claim = asked.claim
-        start = self.marks.for_claim(claim, is_plain=not asked.with_targets)
-        params = claim_rows.claim_request(claim, self._scan, start, asked.stops)
-        if not asked.is_one_statement:
+    async def begin(self, conn: TrioConnection, form: ClaimForm) -> SentClaim:
+        """Sends the claim; `conn` is in a pipeline if that takes more than one statement."""
+        claim = form.claim
+        start = self.marks.for_claim(claim, is_plain=not form.with_targets)
+        params = claim_params(claim, self._scan, start, form.stops)
+        if not form.is_one_statement:
             await self.send(conn, "lock_caps", {})  # before the statements that count
         let_go = [await self.send(conn, "unpark", params)] if claim.caps else []
-        form = asked.form(has_marks=bool(start.marks))
-        return Sent(asked, await self.send(conn, form, params), start, let_go)
+        statement = form.statement(has_marks=bool(start.marks))
+        return SentClaim(form, await self.send(conn, statement, params), start, let_go)
 
     async def end(
-        self, conn: TrioConnection, claim: ClaimRequest, sent: Sent
+        self, conn: TrioConnection, claim: ClaimRequest, sent: SentClaim
     ) -> tuple[list[Claim], int, bool]:
-        """The claims, how many jobs were taken out of their way or were let go on unseen, and
-        whether no more may be leased.
+        """The claims, how many jobs they took out of their way or could not see, and whether no
+        more may be leased.
         """
-        claims, rest = claim_rows.claims_and_rest(await sent.cursor.fetchall(), claim.token)
-        self.marks.note(rest, sent.start, claim, len(claims))
+        claims, found = claims_and_findings(await sent.cursor.fetchall(), claim.token)
+        self.marks.note(found, sent.start, claim, len(claims))
         unseen = await self.lower_marks(sent.let_go)
-        aside = rest.aside + (unseen if sent.start.marks else 0)
-        if not sent.asked.with_targets and rest.busy:  # it stopped there: goes on from there
-            self._expect(rest)
-            if rest.is_full:
+        aside = found.aside + (unseen if sent.start.marks else 0)
+        if not sent.form.with_targets and found.busy:  # it stopped there: goes on from there
+            self._expect(found)
+            if found.is_full:
                 return claims, aside, True
-            more, more_aside, is_full = await self._go_on(conn, _rest(claim, claims))
+            more, more_aside, is_full = await self._go_on(conn, _remaining(claim, claims))
             return claims + more, aside + more_aside, is_full
-        self._note(claim, claims, is_in_the_way=bool(rest.busy or aside))
-        return claims, aside, rest.is_full
+        self._note(claim, claims, is_in_the_way=bool(found.busy or aside))
+        return claims, aside, found.is_full
 
     async def lower_marks(self, let_go: Sequence[Cursor]) -> int:
-        """Gives how many of these jobs no claim that begins at marks would have found."""
+        """How many of these jobs, claimable again, a claim that begins at marks would miss."""
         found = [row for cursor in let_go for row in await cursor.fetchall()]
-        return self.marks.lower(claim_rows.places(found)) if found else 0
+        return self.marks.lower(places(found)) if found else 0
 
-    def _expect(self, rest: Rest) -> None:
-        if rest.is_limited:
+    def _expect(self, found: Findings) -> None:
+        if found.is_limited:
             self.expect_limits()
         else:
             self._targets = EXPECTED
 
     def _note(self, claim: ClaimRequest, claims: Sequence[Claim], *, is_in_the_way: bool) -> None:
-        """Which jobs the next claims have to expect, by those that this one has met."""
+        """What the next claims expect follows from what this one met."""
         if self._targets:
             met = is_in_the_way or any(one.target is not None for one in claims)
             self._targets = EXPECTED if met else self._targets - 1
@@ -128,20 +140,55 @@ class Claiming:
     async def _go_on(
         self, conn: TrioConnection, rest: ClaimRequest
     ) -> tuple[list[Claim], int, bool]:
-        """In a transaction of its own. What came before it is written whatever becomes of it: if it
+        """In a transaction of its own. The one before it is committed in any case: if this one
         breaks, the caller has to read back what there is.
         """
         try:
             async with conn.pipeline():
-                going_on = await self.begin(conn, self.asked(rest))
+                going_on = await self.begin(conn, self.form(rest))
             return await self.end(conn, rest, going_on)
         except psycopg.Error as error:
             conn.discard()
             raise OutcomeUnknown(f"claiming: {first_line(error)}", "unreachable") from error
 
 
-def _rest(claim: ClaimRequest, claims: list[Claim]) -> ClaimRequest:
+def _remaining(claim: ClaimRequest, claims: list[Claim]) -> ClaimRequest:
     given = {one.worker for one in claims}
     workers = tuple(worker for worker in claim.workers if worker not in given)
     ahead = claim.ahead - sum(one.worker is None for one in claims)
     return attrs.evolve(claim, workers=workers, ahead=ahead)
+
+
+def claim_params(
+    request: ClaimRequest, scan: int, start: Start = FROM_THE_FIRST, stops: Iterable[str] = ()
+) -> Params:
+    """The claim stops at the first job of a kind in `stops`."""
+    return {
+        "stops": texts(stops),
+        **start_params(start),
+        "walked_max": WALKED_MAX if request.batch < DRAINS_FROM else -1,
+        "batch": request.batch,
+        "scan": max(request.batch, scan),
+        "workers": numbers(request.workers),
+        "token": request.token,
+        "node": request.node,
+        "common": json.dumps({"node": request.node}),
+        "lease_seconds": request.lease_seconds,
+        "cap_kinds": texts(kind for kind, _ in request.caps),
+        "caps": numbers(cap for _, cap in request.caps),
+        "most": request.leased_max,
+    }
+
+
+def claims_and_findings(rows: list[Row], token: UUID) -> tuple[list[Claim], Findings]:
+    """The row without an id, if there is one, is the last."""
+    if not rows or rows[-1][0] is not None:
+        return claims(rows, token), Findings()
+    found: dict[str, Any] = json.loads(rows.pop()[FINDINGS])
+    firsts = [Mark._make(first) for first in found.pop("firsts", None) or ()]
+    return claims(rows, token), Findings(**found, firsts=firsts)
+
+
+def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
+    make = Claim._make
+    return [make((*row[:8], token, *row[8:FINDINGS])) for row in rows]

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import psycopg
-from psycopg.abc import ConnDict
+from psycopg.abc import ConnDict, PQGen
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from musterd.config.job_options import NAMES, OPTIONS
@@ -27,18 +27,25 @@ from musterd.store.errors import (
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
 from musterd.store.new_job import JobWanted, new_jobs
-from musterd.store.postgres import migrating, rows, setup
-from musterd.store.postgres.fate import STATUS, Transaction
+from musterd.store.postgres import setup
+from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.postgres.hosts import places
+from musterd.store.postgres.jobs import _job_records, id_params, new_job_params, one_job_params
+from musterd.store.postgres.migrating import PACKAGE, fill
 from musterd.store.postgres.outbox import with_webhooks
-from musterd.store.postgres.patience import PatientConnection
-from musterd.store.postgres.records import job_records
-from musterd.store.postgres.troubles import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.sqlfiles import load_statements
 
 T = TypeVar("T")
+
+
 Connection = psycopg.Connection[Any]
 
+
+# A server that has crashed gives ids of transactions again that it had not yet written to disk. It
+# is another run of the server then, whose start or whose loss of statistics tells it apart.
+RUN = "concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())"
+TRANSACTION = f"select pg_current_xact_id()::text, {RUN}"
+STATUS = f"select pg_xact_status(%s::text::xid8), {RUN}"
 CONNECT_SECONDS = 5.0
 HOST_SECONDS = 2.0  # for one of several; no less can be told to libpq
 ASK_SECONDS = 15.0  # how long a transaction whose reply was lost may take to be decided
@@ -49,17 +56,27 @@ CALL = f"select {{schema}}.enqueue(%(kind)s, {', '.join(_ARGUMENTS)})"
 CALL_MANY = "select {schema}.enqueue_many(%s::jsonb)"
 CALL_ACTION = "select {schema}.%s(%%s::bigint)"
 MAY_INSERT = "select has_table_privilege('{schema}.job_rows', 'insert')"
+
+
 # The sequence is looked up once, in a subselect of its own, and not for every id.
 NEW_IDS = """select array_agg(nextval((
         select pg_get_serial_sequence('{schema}.job_rows', 'id')::regclass)))
     from generate_series(1, %s)"""
+
+
 COPY = (
     "copy {schema}.job_rows (id, kind, payload, priority, max_attempts, state, target) from stdin"
 )
+
+
 COPIED = frozenset({"payload", "priority", "max_attempts", "hold", "target"})
 NOT_COPIED = tuple(name for name in NAMES if name not in COPIED)
 DEFAULTS_NOT_COPIED = tuple(NewJob._field_defaults[name] for name in NOT_COPIED)
+
+
 _not_copied = attrgetter(*NOT_COPIED)
+
+
 COPY_JOBS = 500
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -92,13 +109,13 @@ class PostgresBackend:
 
     def job(self, job_id: int) -> JobRecord | None:
         with self._connection("reading a job") as conn:
-            found = conn.execute(self._sql["jobs"], rows.one_job(job_id)).fetchall()
-            ids = rows.job_ids(found)
+            found = conn.execute(self._sql["jobs"], one_job_params(job_id)).fetchall()
+            ids = id_params(found)
             past, phases, told = (
                 conn.execute(self._sql[name], ids).fetchall()
                 for name in ("attempts", "phases", "webhooks_of")
             )
-        records = with_webhooks(job_records(found, past, phases), told)
+        records = with_webhooks(_job_records(found, past, phases), told)
         return records[0] if records else None
 
     def control(self, action: Action, job_id: int) -> str:
@@ -228,12 +245,12 @@ def _enqueue_many(conn: Connection, sql: Mapping[str, bytes], jobs: Sequence[New
         text = json.dumps(given, default=datetime.isoformat)
         found = conn.execute(sql["enqueue_many"], [text]).fetchall()
     elif any(job.dedup_key is not None for job in jobs):
-        found = conn.execute(sql["enqueue_keyed"], rows.new_jobs(jobs)).fetchall()
+        found = conn.execute(sql["enqueue_keyed"], new_job_params(jobs)).fetchall()
     elif all(_is_plain(job) for job in jobs):
         parts = (jobs[first : first + COPY_JOBS] for first in range(0, len(jobs), COPY_JOBS))
         return _copy(conn, sql, len(jobs), parts)
     else:
-        found = conn.execute(sql["enqueue"], rows.new_jobs(jobs)).fetchall()
+        found = conn.execute(sql["enqueue"], new_job_params(jobs)).fetchall()
     return [row[0] for row in found]
 
 
@@ -287,5 +304,41 @@ def _statements(schema: str) -> Mapping[str, bytes]:
     calls = {"enqueue_one": CALL, "enqueue_many": CALL_MANY, "may_insert": MAY_INSERT}
     calls |= {"new_ids": NEW_IDS, "copy": COPY}
     actions = {action.value: CALL_ACTION % action.value for action in Action}
-    texts = {**load_statements(migrating.PACKAGE), **calls, **actions}
-    return {name: migrating.fill(text, schema).encode() for name, text in texts.items()}
+    texts = {**load_statements(PACKAGE), **calls, **actions}
+    return {name: fill(text, schema).encode() for name, text in texts.items()}
+
+
+INTERRUPT_SECONDS = 0.1  # so often Ctrl-C is heard while an answer is waited for
+
+
+class PatientConnection(psycopg.Connection[Any]):
+    """Waits for no answer longer than `answer_seconds`, then gives up and closes, as if the line
+    had broken. libpq by itself waits for ever while the line is well and no answer comes: when the
+    server is frozen, or something between lets bytes vanish.
+    """
+
+    answer_seconds: float | None = None  # None = as long as it takes
+
+    def wait(
+        self, gen: PQGen[T], interval: float = INTERRUPT_SECONDS, timeout: float | None = None
+    ) -> T:
+        limit = self.answer_seconds if timeout is None else timeout
+        try:
+            return super().wait(gen, interval, limit)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None and not self.closed:
+                self.close()
+            raise
+
+
+class Transaction(Generic[T]):
+    """One try. `id`, with the run of the server, is set once only the commit is left."""
+
+    id: tuple[str, str] | None = None
+    result: T
+
+    def run(self, conn: Connection, work: Callable[[Connection], T]) -> T:
+        with conn.transaction():
+            self.result = work(conn)
+            self.id = conn.execute(TRANSACTION).fetchall()[0]
+        return self.result

@@ -1,4 +1,4 @@
-"""Acting on jobs on PostgreSQL."""
+"""Acting on jobs, one by one and many at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from musterd.store.control import ControlResult, Look, Selection, Step
-from musterd.store.lifecycle import Action
-from musterd.store.postgres import rows, selecting
-from musterd.store.postgres.parts import Statements
+from musterd.store.control import Candidate, ControlResult, Look, Selection, Step
+from musterd.store.lifecycle import Action, JobState
+from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.statements import Params, Row, Statements
+
+ID_MAX = 2**63 - 1
 
 
 @attrs.frozen
@@ -21,18 +23,55 @@ class PostgresControl:
     async def apply(self, action: Action, job_id: int) -> ControlResult:
         params = {"action": action.value, "id": job_id}
         (row,) = await self.statements.run("control", params)
-        return rows.control_result(row)
+        return _control_result(row)
 
     async def select(self, which: Selection, after_id: int, span: int) -> Look:
-        params = selecting.selection(which, after_id, span)
-        return selecting.look(await self.statements.run("select_jobs", params))
+        params = selection_params(which, after_id, span)
+        return _look(await self.statements.run("select_jobs", params))
 
     async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
-        params, statements = selecting.bulk(action, ids, which), self.statements
+        params, statements = bulk_params(action, ids, which), self.statements
         with statements.limit("control_many"):
             async with statements.shared.use("control_many") as conn:
-                async with conn.pipeline():  # holders before their jobs, as everybody does
+                async with conn.pipeline():  # holders before their jobs, as in every statement
                     await statements.send(conn, "lock_targets_of", {"ids": params["ids"]})
                     cursor = await statements.send(conn, "control_many", params)
                 (row,) = await cursor.fetchall()
         return Step._make(map(frozenset, row))
+
+
+def _control_result(row: Row) -> ControlResult:
+    found, before, after, requested, allowed = row
+    if not found:
+        return ControlResult(found, None, None, requested, allowed)
+    return ControlResult(found, JobState(before), JobState(after), requested, allowed)
+
+
+def selection_params(which: Selection, after_id: int, span: int) -> Params:
+    return {
+        "states": words(which.states),
+        "walks": which.walks,
+        "resting": words(which.resting),
+        "leased": which.leased,
+        "kinds": texts(which.kinds) if which.kinds else None,
+        "targets": texts(which.targets) if which.targets else None,
+        "priorities": numbers(which.priorities) if which.priorities else None,
+        "older": which.older_seconds,
+        "after": after_id,
+        "until": ID_MAX if which.until_id is None else which.until_id,
+        "span": span,
+    }
+
+
+def _look(found: Sequence[Row]) -> Look:
+    fitting = [Candidate(id_, kind, JobState(state)) for id_, kind, state, fits in found if fits]
+    return Look(fitting, found[-1][0] if found else None)
+
+
+def bulk_params(action: Action, ids: Sequence[int], which: Selection) -> Params:
+    return {
+        "action": action.value,
+        "ids": numbers(ids),
+        "states": words(which.states),
+        "older": which.older_seconds,
+    }

@@ -1,14 +1,17 @@
-"""The duties in PostgreSQL."""
+"""Duties and schedules: what one node at a time does for all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import attrs
 
 from musterd.store.duties import FOLDED_ROWS, DutyNews, DutyRecord, DutyReport, Holder
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.parts import Execute, Run
-from musterd.store.postgres.rows import Params
+from musterd.store.postgres.statements import Execute, Params, Run
+from musterd.store.schedules import Fired, Firing, ScheduleRecord, Wish
 
 
 class PostgresDuties:
@@ -57,3 +60,30 @@ def _reported(reports: Sequence[DutyReport]) -> Params:
         "errors": numbers(one.errors for one in reports),
         "last_errors": texts(one.last_error for one in reports),
     }
+
+
+class PostgresSchedules:
+    """See `store.schedules` for what each method promises."""
+
+    def __init__(self, run: Run, execute: Execute) -> None:
+        self._run, self._execute = run, execute
+
+    async def know(self, names: Sequence[str]) -> list[ScheduleRecord]:
+        found = await self._run("know_schedules", {"names": texts(names)})
+        by_name = {row[0]: ScheduleRecord(*row) for row in found}
+        # Of two nodes that meet a new schedule at once, one may see it only a moment later.
+        return [by_name[name] for name in names if name in by_name]
+
+    async def fire(self, firing: Firing) -> Fired:
+        ((taken, job_id),) = await self._run("fire_schedule", attrs.asdict(firing))
+        return Fired(taken, job_id)
+
+    async def let_go(self, name: str, up_to: datetime, count: int) -> bool:
+        params = {"name": name, "up_to": up_to, "count": count}
+        return await self._execute("let_slots_go", params) > 0
+
+    async def rewind(self, name: str, ahead: timedelta) -> bool:
+        return await self._execute("rewind_schedule", {"name": name, "ahead": ahead}) > 0
+
+    async def steer(self, wish: Wish, name: str) -> bool:
+        return await self._execute(f"{wish}_schedule", {"name": name}) > 0

@@ -7,28 +7,24 @@ import random
 import trio
 
 from musterd.store.engine import SchemaState
-from musterd.store.postgres import migrating, numbered, setup
-from musterd.store.postgres.audit import PostgresAudit
-from musterd.store.postgres.board import PostgresOverview
+from musterd.store.postgres import setup
 from musterd.store.postgres.control import PostgresControl
-from musterd.store.postgres.duties import PostgresDuties
-from musterd.store.postgres.events import PostgresEvents
-from musterd.store.postgres.exchanging import Exchanging
+from musterd.store.postgres.duties import PostgresDuties, PostgresSchedules
+from musterd.store.postgres.events import PostgresAudit, PostgresEvents
+from musterd.store.postgres.exchange import Exchanger
+from musterd.store.postgres.health import PostgresHealth
 from musterd.store.postgres.hub import Hub
 from musterd.store.postgres.jobs import PostgresJobs
 from musterd.store.postgres.leases import PostgresLeases
-from musterd.store.postgres.looking import Looking
 from musterd.store.postgres.marks import Marks
+from musterd.store.postgres.migrating import channel_of, compare, fill, migrate
 from musterd.store.postgres.nodes import PostgresNodes
 from musterd.store.postgres.outbox import PostgresOutbox
-from musterd.store.postgres.outlook import PostgresIdleChecks
-from musterd.store.postgres.parts import Statements
+from musterd.store.postgres.overview import PostgresOverview
 from musterd.store.postgres.phases import PostgresPhases
-from musterd.store.postgres.queue import PostgresQueue
-from musterd.store.postgres.reaping import Reaping
+from musterd.store.postgres.queue import PostgresIdleChecks, PostgresQueue
 from musterd.store.postgres.retention import PostgresRetention
-from musterd.store.postgres.schedules import PostgresSchedules
-from musterd.store.postgres.vitals import PostgresHealth
+from musterd.store.postgres.statements import Statements, numbered
 from musterd.store.sqlfiles import load_statements
 
 
@@ -51,20 +47,18 @@ class PostgresEngine:
         self._is_closed = False
         self._schema = schema
         self.where = f"{hub.where}, schema {schema}"
-        self._channel = migrating.channel_of(schema)
+        self._channel = channel_of(schema)
         sql = {
-            name: numbered.numbered(migrating.fill(text, schema))
+            name: numbered(fill(text, schema))
             for name, text in load_statements("musterd.store.postgres").items()
         }
         limit_seconds = options.statement_timeout_seconds
         statements = Statements(sql, hub.shared, limit_seconds)
         run, execute, send = statements.run, statements.execute, statements.send
         marks = Marks()
-        exchanging = Exchanging(hub.exchange, send, marks, limit_seconds)
-        reaping = Reaping(hub.shared, run, execute, send, marks, limit_seconds)
-        looking = Looking(run, exchanging.claiming)
+        exchanger = Exchanger(hub.exchange, send, marks, limit_seconds)
         self.jobs = PostgresJobs(statements)
-        self.leases = PostgresLeases(statements, exchanging, reaping, hub.exchange, hub.leases)
+        self.leases = PostgresLeases(statements, exchanger, marks, hub.exchange, hub.leases)
         self.control = PostgresControl(statements)
         self.nodes = PostgresNodes(statements)
         self.phases = PostgresPhases(run, execute)
@@ -73,7 +67,7 @@ class PostgresEngine:
         self.schedules = PostgresSchedules(run, execute)
         self.duties = PostgresDuties(run, execute)
         self.queue = PostgresQueue(
-            statements, self.jobs, self.duties, looking, hub.hints, self._channel
+            statements, self.jobs, self.duties, exchanger.claimer, hub.hints, self._channel
         )
         self.retention = PostgresRetention(hub.shared, run, send, self.jobs.whole, limit_seconds)
         self.idle = PostgresIdleChecks(hub.hints, sql["outlook"], marks)
@@ -93,11 +87,11 @@ class PostgresEngine:
 
     async def schema(self) -> SchemaState:
         async with self._hub.shared.use("reading the schema's version") as conn:
-            return await migrating.compare(conn, self._schema, self.where)
+            return await compare(conn, self._schema, self.where)
 
     async def migrate(self) -> list[str]:
         async with self._hub.migrating, self._hub.shared.use("migrating the schema") as conn:
-            return await migrating.migrate(conn, self._schema, self.where)
+            return await migrate(conn, self._schema, self.where)
 
     async def start_node(self, node: str) -> int:
         del node  # leases name their node; nothing else has to

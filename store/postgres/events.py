@@ -1,11 +1,12 @@
-"""The log of events in PostgreSQL."""
+"""The log of events, and what is read to compare the store with it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Draft, Tally
 from musterd.store.events import (
     ALL_EVENTS,
     ORDERED_AT_ONCE,
@@ -18,9 +19,9 @@ from musterd.store.events import (
     NewEvent,
     fits,
 )
+from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import texts
-from musterd.store.postgres.parts import Execute, Run
-from musterd.store.postgres.rows import Row
+from musterd.store.postgres.statements import Execute, Row, Run
 
 
 class PostgresEvents:
@@ -98,3 +99,27 @@ def _of(values: Sequence[Any] | None, place: int) -> Any:
     if values is None:
         return None
     return values[0] if len(values) == 1 else values[place]
+
+
+class PostgresAudit:
+    """See `store.audit.Audit` for what each method promises."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    async def rows(self, after_id: int) -> Sequence[AuditRow]:
+        found = await self._run("audit_rows", {"after": after_id, "count": ROWS_AT_ONCE})
+        return [AuditRow(id_, JobState(state), attempt) for id_, state, attempt in found]
+
+    async def tally(self) -> Tally:
+        ((newest, told, kept, counted, enqueued),) = await self._run("audit_tally", {})
+        drafts = [
+            Draft(type_, job_id, None if state is None else JobState(state))
+            for type_, job_ids, state in told
+            for job_id in job_ids
+        ]
+        return Tally(newest, drafts, _by_state(kept), _by_state(counted), enqueued)
+
+
+def _by_state(numbers: Mapping[str, int]) -> Mapping[JobState, int]:
+    return {JobState(state): number for state, number in numbers.items()}

@@ -12,11 +12,10 @@ import psycopg
 import trio
 from psycopg import sql
 
-from musterd.store.postgres import numbered
 from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.errors import sort_error
 from musterd.store.postgres.pool import Gate
-from musterd.store.postgres.rows import Params, Row
-from musterd.store.postgres.troubles import sort_error
+from musterd.store.postgres.statements import Numbered, Params, Row, send
 from musterd.store.queue import Hint
 
 DUTIES = "duties"  # what is said when somebody gives one up
@@ -44,7 +43,7 @@ class _Box:
 class _Question:
     """`rows` None = no answer came, or it was refused."""
 
-    statement: numbered.Numbered
+    statement: Numbered
     params: Params
     rows: list[Row] | None = None
     over: trio.Event = attrs.field(factory=trio.Event)
@@ -84,7 +83,7 @@ class Hints:
         requests = frozenset(int(one) for one in said if one.isdecimal())
         return Hint("" in said, requests, DUTIES in said)
 
-    async def ask(self, statement: numbered.Numbered, params: Params) -> list[Row] | None:
+    async def ask(self, statement: Numbered, params: Params) -> list[Row] | None:
         """The rows of a statement, over the connection that hints come by, while somebody waits for
         them; None = it is refused there, or nothing has come back in time: the connection is given
         up.
@@ -179,7 +178,7 @@ class Hints:
         question = self._questions.popleft()
         try:
             with trio.CancelScope() as self._asking:  # a connection whose query is cut short closes
-                cursor = await numbered.send(conn, question.statement, question.params)
+                cursor = await send(conn, question.statement, question.params)
                 question.rows = await cursor.fetchall()
         except psycopg.Error:
             if not conn.is_clean:

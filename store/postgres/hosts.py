@@ -15,7 +15,7 @@ from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_attempts
 
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.troubles import NoHostServes
+from musterd.store.postgres.errors import NoHostServes
 
 HEAD_START_SECONDS = 0.5  # what a silent host has before the next one is asked, too
 

@@ -15,10 +15,12 @@ from psycopg.abc import ConnDict
 from musterd.store.connections import ConnectionUse
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.lookout import Sight
-from musterd.store.postgres import claim_rows, migrating, setup
+from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.hosts import Hosts
+from musterd.store.postgres.marks import FROM_THE_FIRST, start_params
+from musterd.store.postgres.migrating import fill
 from musterd.store.postgres.pool import Gate, Pool
 from musterd.store.sqlfiles import load_statements
 from musterd.store.waiting import Backoff
@@ -26,7 +28,7 @@ from musterd.store.waiting import Backoff
 AT_ONCE = 100  # tenants in one statement
 STATEMENTS_MAX = 50  # kept as text
 FOR_NOBODY = {  # no node asks for its share
-    "bound": 1, "me": None, "pauses": 0, "most": None, **claim_rows.beginning(claim_rows.ALL),
+    "bound": 1, "me": None, "pauses": 0, "most": None, **start_params(FROM_THE_FIRST),
 }  # fmt: skip
 LEASES_MAX = 2  # connections for renewals, however many tenants share them
 
@@ -137,8 +139,5 @@ def _glance(schemas: Mapping[str, str]) -> bytes:
     statements = load_statements("musterd.store.postgres")
     one = statements["glance"].replace("{observe}", statements["observe"])
     # Names of tenants and schemas are checked identifiers.
-    parts = [
-        migrating.fill(one, schema).replace("{tenant}", tenant)
-        for tenant, schema in schemas.items()
-    ]
+    parts = [fill(one, schema).replace("{tenant}", tenant) for tenant, schema in schemas.items()]
     return "union all\n".join(f"({part})\n" for part in parts).encode()

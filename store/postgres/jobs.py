@@ -1,17 +1,29 @@
-"""The jobs of an engine on PostgreSQL."""
+"""The jobs of an engine on PostgreSQL: enqueued, and read with all that is known of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 import trio
 
-from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
-from musterd.store.postgres import rows, selecting, standing
+from musterd.config.job_options import OPTIONS
+from musterd.store.jobs import (
+    JOB_COLUMNS,
+    AttemptRecord,
+    Enqueued,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    job_record,
+)
+from musterd.store.lifecycle import AttemptOutcome
+from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.outbox import with_webhooks
-from musterd.store.postgres.parts import Run, Statements
-from musterd.store.postgres.records import job_records
+from musterd.store.postgres.phases import phases_by_job
+from musterd.store.postgres.statements import Params, Row, Run, Statements
+from musterd.store.postgres.why import read_why_facts
 from musterd.store.standing import Standing
 
 
@@ -24,34 +36,90 @@ class PostgresJobs:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
         if any(job.dedup_key is not None for job in jobs):
             return [one.id for one in await self.enqueue_keyed(jobs)]
-        found = await self.statements.run("enqueue", rows.new_jobs(jobs))
+        found = await self.statements.run("enqueue", new_job_params(jobs))
         return [row[0] for row in found]
 
     async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        found = await self.statements.run("enqueue_keyed", rows.new_jobs(jobs))
+        found = await self.statements.run("enqueue_keyed", new_job_params(jobs))
         return [Enqueued._make(row) for row in found]
 
     async def get(self, job_id: int) -> JobRecord | None:
-        if abs(job_id) > selecting.ID_MAX:  # no column could hold it
+        if abs(job_id) > ID_MAX:  # no column could hold it
             await trio.lowlevel.checkpoint()
             return None
-        return next(iter(await self._records(rows.one_job(job_id))), None)
+        return next(iter(await self._records(one_job_params(job_id))), None)
 
     async def find(self, which: JobFilter) -> list[JobRecord]:
-        return await self._records(rows.job_filter(which))
+        return await self._records(filter_params(which))
 
     async def why_facts(self, job_id: int) -> Standing | None:
         with self.statements.limit("standing"):
             async with self.statements.shared.use("asking why") as conn:
-                return await standing.read_standing(conn, self.statements.sql, job_id)
+                return await read_why_facts(conn, self.statements.sql, job_id)
 
-    async def whole(self, found: Sequence[rows.Row], run: Run) -> list[JobRecord]:
+    async def whole(self, found: Sequence[Row], run: Run) -> list[JobRecord]:
         """The records of jobs' rows; what is further asked goes through `run`."""
-        ids = rows.job_ids(found)
+        ids = id_params(found)
         past, phases = await run("attempts", ids), await run("phases", ids)
-        records = job_records(found, past, phases)
+        records = _job_records(found, past, phases)
         return with_webhooks(records, await run("webhooks_of", ids))
 
-    async def _records(self, params: rows.Params) -> list[JobRecord]:
+    async def _records(self, params: Params) -> list[JobRecord]:
         run = self.statements.run
         return await self.whole(await run("jobs", params), run)
+
+
+def new_job_params(jobs: Sequence[NewJob]) -> Params:
+    """An array for the kind, and one for each option, under its name."""
+    arrays = {"kind": texts(job.kind for job in jobs)}
+    for option in OPTIONS:
+        values = [getattr(job, option.name) for job in jobs]
+        if option.type.sql in ("integer", "float8", "boolean"):
+            arrays[option.name] = numbers(values)
+        else:
+            arrays[option.name] = texts([None if one is None else str(one) for one in values])
+    return arrays
+
+
+def filter_params(which: JobFilter) -> Params:
+    return {
+        "id": None,
+        "states": words(which.states) if which.states else None,
+        "kind": which.kind,
+        "before_id": which.before_id,
+        "target": which.target,
+        "bound": which.limit,
+    }
+
+
+def one_job_params(job_id: int) -> Params:
+    return {**filter_params(JobFilter(limit=1)), "id": job_id}
+
+
+def id_params(found: Iterable[Row]) -> Params:
+    return {"ids": numbers(row[0] for row in found)}
+
+
+def _job_records(
+    found: Sequence[Row], past: Sequence[Row], phases: Sequence[Row]
+) -> list[JobRecord]:
+    """`past` are their earlier attempts, `phases` their phases."""
+    records = [
+        job_record(
+            dict(zip(JOB_COLUMNS, row, strict=True)),
+            [_attempt_record(one) for one in past if one[0] == row[0]],
+        )
+        for row in found
+    ]
+    by_job = phases_by_job(phases, {record.id: record.state for record in records})
+    return [
+        attrs.evolve(record, phases=by_job[record.id]) if record.id in by_job else record
+        for record in records
+    ]
+
+
+def _attempt_record(row: Row) -> AttemptRecord:
+    _job_id, attempt, node, worker, started_at, finished_at, outcome, error, log = row
+    return AttemptRecord(
+        attempt, node, worker, started_at, finished_at, AttemptOutcome(outcome), error, log
+    )

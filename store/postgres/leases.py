@@ -1,8 +1,9 @@
-"""The leases of an engine on PostgreSQL."""
+"""Leases: claimed and settled by exchanges, renewed, and reaped when they have run out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from uuid import UUID
 
 import attrs
@@ -18,11 +19,15 @@ from musterd.store.leases import (
     Renewal,
     Settlement,
 )
-from musterd.store.postgres import claim_rows, ends, rows
-from musterd.store.postgres.exchanging import Exchanging
-from musterd.store.postgres.parts import Statements
+from musterd.store.lifecycle import JobState
+from musterd.store.postgres.arrays import ages, numbers, texts, tokens, words
+from musterd.store.postgres.claiming import claims
+from musterd.store.postgres.exchange import Arrays, Exchanger, settled_key_params
+from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.pool import Pool
-from musterd.store.postgres.reaping import Reaping
+from musterd.store.postgres.statements import Params, Row, Statements
+
+UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
 
 
 @attrs.frozen
@@ -30,32 +35,106 @@ class PostgresLeases:
     """See `store.leases.Leases`. Exchanges and renewals have connections of their own."""
 
     statements: Statements
-    exchanging: Exchanging
-    reaping: Reaping
+    exchanger: Exchanger
+    marks: Marks
     for_exchanges: Pool
     for_renewals: Pool
 
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
     ) -> Exchange:
-        return await self.exchanging.exchange(settlements, claim, now_local)
+        return await self.exchanger.exchange(settlements, claim, now_local)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self.statements.run("claims_under", {"token": token}, self.for_exchanges)
-        return claim_rows.claims(found, token)
+        return claims(found, token)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        params = ends.settled_keys(settlements)
+        params = settled_key_params(settlements)
         found = await self.statements.run("settled_already", params, self.for_exchanges)
         return frozenset(row[0] for row in found)
 
     async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        params = rows.holds(holds, lease_seconds, now_local)
-        return rows.renewal(await self.statements.run("renew", params, self.for_renewals))
+        params = hold_params(holds, lease_seconds, now_local)
+        return _renewal(await self.statements.run("renew", params, self.for_renewals))
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        found = await self.statements.run("note_progress", rows.progress_notes(notes))
+        found = await self.statements.run("note_progress", progress_params(notes))
         return frozenset(row[0] for row in found)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
-        return await self.reaping.reap(request)
+        if uncapped := [kind for kind, rule in request.rules.items() if not rule.capped]:
+            unparking = {"kinds": texts(uncapped), "batch": UNPARKED_AT_ONCE}
+            await self.statements.execute("unpark_uncapped", unparking)
+        params = reap_params(request)
+        found = await self.statements.run("reap", {**params, "targeted": False})
+        if found and found[-1][0] is None:
+            found.pop()
+            found += await self._reap_targeted({**params, "batch": request.batch - len(found)})
+        reaped = [_reaped(row) for row in found]
+        if any(one.state is JobState.QUEUED for one in reaped):
+            self.marks.walk_all()  # their places are old
+        return reaped
+
+    async def _reap_targeted(self, params: Params) -> list[Row]:
+        """Leases of jobs with a target; the targets are passed on in a statement that sees it."""
+        with self.statements.limit("reap"):
+            async with self.statements.shared.use("reaping") as conn:
+                await conn.execute("begin", prepare=False)
+                reaping = await self.statements.send(conn, "reap", {**params, "targeted": True})
+                found = await reaping.fetchall()
+                targets = texts(sorted({row[5] for row in found}))
+                await self.statements.send(conn, "hand_over", {"targets": targets, "ring": True})
+                await conn.execute("commit", prepare=False)
+        return found
+
+
+def hold_params(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:
+    in_order = sorted(held, key=itemgetter(0))
+    return {
+        "ids": numbers(hold.id for hold in in_order),
+        "tokens": tokens(one.token for one in in_order),
+        "workers": numbers(hold.worker for hold in in_order),
+        "started_ages": ages([hold.started_local for hold in in_order], now_local),
+        "lease_seconds": lease_seconds,
+    }
+
+
+def _renewal(found: Sequence[Row]) -> Renewal:
+    kept = frozenset(row[0] for row in found)
+    return Renewal(kept, {job_id: request for job_id, request in found if request is not None})
+
+
+def progress_params(notes: Sequence[ProgressNote]) -> Params:
+    in_order = sorted(notes, key=itemgetter(0))
+    return {
+        "ids": numbers(note.id for note in in_order),
+        "tokens": tokens(one.token for one in in_order),
+        "percents": numbers(note.percent for note in in_order),
+        "notes": texts(note.note for note in in_order),
+        "spents": texts(note.spent for note in in_order),
+        **_phase_params(in_order),
+    }
+
+
+def _phase_params(in_order: Sequence[ProgressNote]) -> Arrays:
+    return {
+        "phases": texts(note.phase for note in in_order),
+        "phase_percents": numbers(note.phase_percent for note in in_order),
+    }
+
+
+def reap_params(request: ReapRequest) -> Params:
+    return {
+        "batch": request.batch,
+        "kinds": texts(request.rules),
+        "on_lease_lost": words(rule.on_lease_lost for rule in request.rules.values()),
+        "max_attempts": numbers(rule.max_attempts for rule in request.rules.values()),
+        "default_on_lease_lost": request.default.on_lease_lost,
+        "default_max_attempts": request.default.max_attempts,
+    }
+
+
+def _reaped(row: Row) -> Reaped:
+    job_id, kind, attempt, node, state = row[:5]
+    return Reaped(job_id, kind, attempt, node, JobState(state))

@@ -1,17 +1,24 @@
-"""Applies migrations to a PostgreSQL schema: all that are missing, in one transaction, one caller
-at a time.
+"""Makes the schema: applies all missing migrations in one transaction, one caller at a time. Also
+makes the roles that other programs may be granted.
 """
 
 from __future__ import annotations
 
 import hashlib
+from importlib.resources import files
+
+import psycopg
 
 from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
+from musterd.store.jobs import JOB_COLUMNS
 from musterd.store.migrations import Migration, missing, shipped
+from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.rows import SELECTED
+from musterd.store.postgres.errors import sort_connect_error, sort_error
 
+_AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
+SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)
 PACKAGE = "musterd.store.postgres"
 LOCK_SPACE = 1836413796  # the first key of the advisory lock that two migrators share
 
@@ -116,3 +123,33 @@ def refuse_old(state: SchemaState, where: str) -> None:
             f"{where}: the schema is at version {state.found}, this musterd needs {state.wanted}:"
             " run `musterd db migrate`"
         )
+
+
+def role_names(schema: str) -> dict[str, str]:
+    """By what they may do: `enqueue` calls functions, `read` sees jobs without their payload,
+    `daemon` runs a node.
+    """
+    return {duty: f"{schema}_{duty}" for duty in ("enqueue", "read", "daemon")}
+
+
+def roles_sql(schema: str) -> str:
+    """What makes the roles and gives them their rights; safe to run again, as after a migration."""
+    text = (files(PACKAGE) / "roles.sql").read_text("utf-8")
+    for duty, name in role_names(schema).items():
+        text = text.replace(f"{{{duty}}}", f'"{name}"')
+    return fill(text, schema)
+
+
+def apply_roles(url: str, schema: str) -> None:
+    """Makes the roles, all or none. Raises the store's own errors."""
+    params = setup.connection_params(url)
+    where = setup.address(params)
+    try:
+        connection = psycopg.connect(**params)  # type: ignore[arg-type]  # libpq's own names
+    except psycopg.Error as error:
+        raise sort_connect_error(error, where) from None  # its text may show the password
+    try:
+        with connection:
+            connection.execute(roles_sql(schema).encode())
+    except psycopg.Error as error:
+        raise sort_error(error, "making roles", where, sent=True) from error

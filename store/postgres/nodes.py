@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 import attrs
 
-from musterd.store.nodes import Beat, NodeRecord
+from musterd.store.nodes import (
+    FORGET_SECONDS,
+    Beat,
+    NodeRecord,
+    read_kinds,
+)
 from musterd.store.phases import KindRule, rules_text
-from musterd.store.postgres import standing
-from musterd.store.postgres.parts import Statements
+from musterd.store.postgres.statements import Row, Statements
+
+NODES_MAX = 1000
+ALL_NODES = {"young_seconds": None, "bound": NODES_MAX}
 
 
 @attrs.frozen
@@ -20,15 +28,43 @@ class PostgresNodes:
     statements: Statements
 
     async def beat(self, beat: Beat) -> None:
-        await self.statements.execute("beat", standing.beat_params(beat))
+        await self.statements.execute("beat", beat_params(beat))
 
     async def leave(self, node_id: UUID) -> None:
         await self.statements.execute("leave", {"id": node_id})
 
     async def all(self) -> list[NodeRecord]:
-        found = await self.statements.run("nodes", standing.ALL_NODES)
-        return [standing.node_record(row) for row in found]
+        found = await self.statements.run("nodes", ALL_NODES)
+        return [node_record(row) for row in found]
 
     async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
         if rules:
             await self.statements.execute("tell_kinds", {"rules": rules_text(rules)})
+
+
+def beat_params(beat: Beat) -> dict[str, Any]:
+    return {
+        "id": beat.id,
+        "name": beat.name,
+        "version": beat.version,
+        "up_seconds": beat.up_seconds,
+        "phase": beat.phase,
+        "idle": beat.idle,
+        "busy": beat.busy,
+        "retiring": beat.retiring,
+        "default_count": beat.default_count,
+        "max_count": beat.max_count,
+        "pause_seconds": beat.pause_seconds,
+        "config_generation": beat.config_generation,
+        "config_hash": beat.config_hash,
+        "load": beat.load,
+        "kinds": beat.kinds,
+        "forget_seconds": FORGET_SECONDS,
+    }
+
+
+def node_record(row: Row) -> NodeRecord:
+    *fields, kinds, silent_seconds, pause_seconds, generation, config_hash, load = row
+    fields += [read_kinds(kinds), max(0.0, silent_seconds), pause_seconds]
+    fields += [generation, config_hash, load]
+    return NodeRecord(*fields)

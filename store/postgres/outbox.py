@@ -11,8 +11,7 @@ import attrs
 from musterd.store.jobs import JobRecord
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord, WebhookRecord
 from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.parts import Execute, Run
-from musterd.store.postgres.rows import Row
+from musterd.store.postgres.statements import Execute, Row, Run
 
 
 class PostgresOutbox:

@@ -10,8 +10,7 @@ from musterd.store.lifecycle import JobState
 from musterd.store.phase_states import made_whole
 from musterd.store.phases import PhaseRecord, PhaseStart, PhaseState, PhaseStep, Results
 from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.parts import Execute, Run
-from musterd.store.postgres.rows import Params, Row
+from musterd.store.postgres.statements import Execute, Params, Row, Run
 
 
 class PostgresPhases:

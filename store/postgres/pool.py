@@ -12,7 +12,7 @@ import trio
 from musterd.store.connections import ConnectionUse
 from musterd.store.errors import InputRefused, StoreError, StoreUnavailable
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.troubles import READ_ONLY, sort_connect_error, sort_error
+from musterd.store.postgres.errors import READ_ONLY, sort_connect_error, sort_error
 from musterd.store.waiting import Backoff
 
 Dial = Callable[[], Awaitable[TrioConnection]]

@@ -1,4 +1,4 @@
-"""The queue of an engine on PostgreSQL."""
+"""The queue as a whole, read along the index that claims walk."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ from contextlib import suppress
 from uuid import UUID
 
 import attrs
+import trio
 
 from musterd.store.errors import StoreUnavailable
-from musterd.store.postgres import rows
+from musterd.store.lifecycle import JobState
+from musterd.store.nodes import PAUSES_OF_THE_DEAD
+from musterd.store.outlook import IdleCheck
+from musterd.store.postgres.claiming import Claimer
 from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.jobs import PostgresJobs
-from musterd.store.postgres.looking import DEPTH_BOUND, Looking
-from musterd.store.postgres.parts import Statements
-from musterd.store.queue import BEHIND_BOUND, FIRST_BEHIND, Counts, Hint, QueueView, TargetView
+from musterd.store.postgres.marks import Marks, marks_of, start_params
+from musterd.store.postgres.statements import Numbered, Params, Row, Statements
+from musterd.store.queue import (
+    BEHIND_BOUND,
+    FIRST_BEHIND,
+    Counts,
+    Hint,
+    QueueView,
+    Room,
+    TargetView,
+)
+
+DEPTH_BOUND = 10_000  # jobs are counted one by one up to here
 
 
 @attrs.frozen
@@ -24,25 +38,35 @@ class PostgresQueue:
     statements: Statements
     jobs: PostgresJobs
     duties: PostgresDuties
-    looking: Looking
+    claimer: Claimer
     hints: Hints
     channel: str
 
     async def observe(
         self, limit: int, me: UUID | None = None, leased_max: int | None = None
     ) -> QueueView:
-        return await self.looking.observe(limit, me, leased_max)
+        marks = self.claimer.marks
+        if marks.wants_full_walk:
+            ((firsts, walked),) = await self.statements.run("first_places", {})
+            marks.note_full_walk(marks_of(firsts), int(walked))
+        params = {"bound": limit, "me": me, "pauses": PAUSES_OF_THE_DEAD, "most": leased_max}
+        view = _queue_view(await self._walk("observe", params))
+        if view.parked:
+            self.claimer.expect_limits()
+        return view
 
     async def next_due_seconds(self) -> float | None:
-        return await self.looking.next_due_seconds()
+        seconds: float | None = (await self._walk("next_due", {}))[0]
+        return seconds
 
     async def counts(self) -> Counts:
         with suppress(StoreUnavailable):  # full or read-only: what is not folded is summed up
             await self.duties.fold_counts()
         counted = (await self.statements.run("counts", {}))[0]
         view = await self.observe(DEPTH_BOUND)
-        waiting = await self.looking.waiting()
-        return rows.beyond_bound(rows.counts(counted, view), waiting, DEPTH_BOUND)
+        # Queued jobs that are not yet due, parked or behind a target.
+        waiting: int = (await self._walk("not_yet_due", {"bound": DEPTH_BOUND}))[0]
+        return _beyond_bound(_counts(counted, view), waiting, DEPTH_BOUND)
 
     async def target(self, name: str) -> TargetView | None:
         params = {"target": name, "bound": BEHIND_BOUND, "shown": FIRST_BEHIND}
@@ -61,3 +85,61 @@ class PostgresQueue:
 
     async def wait_for_hint(self) -> Hint:
         return await self.hints.wait(self.channel)
+
+    async def _walk(self, name: str, params: Params) -> Row:
+        """The one row of a statement that walks the index and claims nothing; begins at marks."""
+        start = self.claimer.marks.for_walk()
+        return (await self.statements.run(name, {**params, **start_params(start)}))[0]
+
+
+@attrs.frozen
+class PostgresIdleChecks:
+    """See `store.outlook` for what each method promises."""
+
+    hints: Hints
+    statement: Numbered
+    marks: Marks
+
+    async def check(self, me: UUID) -> IdleCheck | None:
+        if self.marks.hide_jobs:  # a full walk is dear, and one that may miss a job proves nothing
+            await trio.lowlevel.checkpoint()
+            return None
+        found = await self.hints.ask(self.statement, {"me": me})
+        return IdleCheck(*found[0]) if found else None
+
+
+def _queue_view(row: Row) -> QueueView:
+    due, oldest_due_seconds, paused, parked, *others, lot, room = row
+    return QueueView(due, max(0.0, oldest_due_seconds), paused, parked, Room(*others), lot, room)
+
+
+COUNTED = (
+    JobState.PENDING,
+    JobState.QUEUED,
+    JobState.ASSIGNED,
+    JobState.RUNNING,
+    JobState.PAUSED,
+    JobState.SUCCEEDED,
+    JobState.FAILED,
+    JobState.CANCELED,
+)
+
+
+def _counts(row: Row, view: QueueView) -> Counts:
+    enqueued, *by_state, paused_at, paused_by, targets_halted = row
+    return Counts(
+        by_state=dict(zip(COUNTED, by_state, strict=True)),
+        enqueued_total=enqueued,
+        due=view.due,
+        oldest_due_seconds=view.oldest_due_seconds,
+        paused_at=paused_at,
+        paused_by=paused_by,
+        targets_halted=targets_halted,
+    )
+
+
+def _beyond_bound(counts: Counts, waiting: int, bound: int) -> Counts:
+    """What is due, where it was counted up to a bound only: what is queued and does not wait."""
+    if counts.due < bound or waiting >= bound:
+        return counts
+    return attrs.evolve(counts, due=max(counts.due, counts.by_state[JobState.QUEUED] - waiting))

@@ -12,10 +12,8 @@ import trio
 from musterd.store.jobs import JobRecord
 from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.parts import Run
 from musterd.store.postgres.pool import Pool
-from musterd.store.postgres.rows import Params, Row
-from musterd.store.postgres.time_limit import TimeLimit
+from musterd.store.postgres.statements import Params, Row, Run, TimeLimit
 from musterd.store.retention import (
     MESSAGES_KEPT_SECONDS,
     Errand,

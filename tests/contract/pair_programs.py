@@ -21,11 +21,15 @@ from musterd.store.leases import (
 )
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
-from musterd.store.postgres import claim_rows, retention, rows, selecting
+from musterd.store.postgres import retention
 from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.claiming import Asked
-from musterd.store.postgres.ends import settlements
+from musterd.store.postgres.claiming import ClaimForm, claim_params
+from musterd.store.postgres.control import bulk_params
+from musterd.store.postgres.exchange import settlement_params, targets_of
+from musterd.store.postgres.jobs import new_job_params
+from musterd.store.postgres.leases import hold_params, progress_params, reap_params
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
+from musterd.store.postgres.statements import Params
 from musterd.store.retention import Errand
 from tests.contract.retention_tools import HOUR, all_after
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
@@ -105,8 +109,8 @@ def claiming(
     idle = tuple(range(1, workers + 1))
     caps, most = (NARROW, MOST) if capped else ((), None)
     request = ClaimRequest(uuid4(), node, idle, ahead, LEASE_SECONDS, caps, most)
-    params = claim_rows.claim_request(request, 100)
-    claim = Statement(Asked(request, with_targets=targeted).form(has_marks=False), params)
+    params = claim_params(request, 100)
+    claim = Statement(ClaimForm(request, with_targets=targeted).statement(has_marks=False), params)
     before = [Statement("lock_caps", {}), Statement("unpark", params)] if capped else []
     return [*before, claim]
 
@@ -120,10 +124,10 @@ def settling(
 ) -> Callable[[Actor], list[Step]]:
     def steps(actor: Actor) -> list[Step]:
         ends = [ending(actor.held, state, outcome, **values)]
-        settle: list[Step] = [Statement("settle", settlements(ends, LOCAL))]
+        settle: list[Step] = [Statement("settle", settlement_params(ends, LOCAL))]
         if (phases := phases_ended(ends)) is not None:
             settle.insert(0, Statement("settle_phases", phases))
-        targets = rows.targets_of(ends)
+        targets = targets_of(ends)
         if targets is None:
             return settle
         handing = Statement("hand_over", {"targets": targets, "ring": True})
@@ -138,12 +142,12 @@ def exchange(actor: Actor) -> list[Step]:
 
 def renew(actor: Actor) -> list[Step]:
     hold = Hold(actor.held.id, actor.held.token, 1, LOCAL - 1)
-    return [Statement("renew", rows.holds([hold], LEASE_SECONDS, LOCAL))]
+    return [Statement("renew", hold_params([hold], LEASE_SECONDS, LOCAL))]
 
 
 def note_progress(actor: Actor) -> list[Step]:
     note = ProgressNote(actor.held.id, actor.held.token, 70.0, "far", None)
-    return [Statement("note_progress", rows.progress_notes([note]))]
+    return [Statement("note_progress", progress_params([note]))]
 
 
 def begin_phases(actor: Actor) -> list[Step]:
@@ -164,7 +168,7 @@ def advance_phases(actor: Actor) -> list[Step]:
 
 def reap(actor: Actor) -> list[Step]:
     request = ReapRequest({}, ReapRule("requeue", 9), 10)
-    reaping = Statement("reap", {**rows.reap_request(request), "targeted": actor.targeted})
+    reaping = Statement("reap", {**reap_params(request), "targeted": actor.targeted})
     if not actor.targeted:
         return [reaping]
     reaped = Reaping(reaping)
@@ -181,7 +185,7 @@ def acting(action: Action) -> Callable[[Actor], list[Step]]:
 
 def acting_on_all(action: Action) -> Callable[[Actor], list[Step]]:
     def steps(_actor: Actor) -> list[Step]:
-        params = selecting.bulk(action, list(IDS), Selection(states_for(action)))
+        params = bulk_params(action, list(IDS), Selection(states_for(action)))
         locking = Statement("lock_targets_of", {"ids": params["ids"]})
         return [locking, Statement("control_many", params)]
 
@@ -196,18 +200,18 @@ def delete(_actor: Actor) -> list[Step]:
     return [Deleting(Statement("pick_expired", _walk()))]
 
 
-def _walk() -> rows.Params:
+def _walk() -> Params:
     return retention._walk(Errand(all_after(HOUR), 10), None)  # pyright: ignore[reportPrivateUsage] - its values
 
 
 def enqueue(actor: Actor) -> list[Step]:
     new = NewJob(actor.held.kind, target=actor.held.target, priority=1)
-    return [Statement("enqueue", rows.new_jobs([new]))]
+    return [Statement("enqueue", new_job_params([new]))]
 
 
 def enqueue_keyed(actor: Actor) -> list[Step]:
     new = NewJob(actor.held.kind, target=actor.held.target, dedup_key="k")
-    return [Statement("enqueue_keyed", rows.new_jobs([new]))]
+    return [Statement("enqueue_keyed", new_job_params([new]))]
 
 
 FINISHED = PhaseEnd(NAMES[0], PhaseState.SUCCEEDED, names=NAMES)

@@ -13,7 +13,8 @@ import psycopg
 
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim
-from musterd.store.postgres import claim_rows, rows
+from musterd.store.postgres.claiming import claims_and_findings
+from musterd.store.postgres.jobs import new_job_params
 from tests.contract import target_tools
 from tests.contract.pair_programs import IN_PHASES, NARROW, VERBS, Actor, Step, claiming
 from tests.contract.sessions import (
@@ -129,7 +130,7 @@ class Stage:
         self.first_ones = len(scene.kinds)
         hold = name.endswith("pending")
         new = [NewJob(kind, target=scene.target, hold=hold) for kind in scene.kinds]
-        Statement("enqueue", rows.new_jobs(new)).run(self.main)
+        Statement("enqueue", new_job_params(new)).run(self.main)
         self.held = Claim(1, scene.kinds[0], "{}", 1, None, 0, 0.0, 1, uuid4(), None, scene.target)
         for step in scene.way:
             self._go(scene, step)
@@ -151,7 +152,7 @@ class Stage:
         )  # fmt: skip
         *_, found = self.run(self.main, steps)
         assert isinstance(claim, Statement)
-        claims, *_ = claim_rows.claims_and_rest(found, claim.params["token"])
+        claims, *_ = claims_and_findings(found, claim.params["token"])
         assert [one.id for one in claims] == [1]
         if step != "claim again":
             self.held = claims[0]
@@ -221,7 +222,7 @@ class Stage:
         *_, found = self.run(self.main, steps)
         self.main.execute(b"commit")
         assert isinstance(claim, Statement)
-        _, rest = claim_rows.claims_and_rest(found, claim.params["token"])
+        _, rest = claims_and_findings(found, claim.params["token"])
         return rest.aside > 0
 
     def _look(self) -> tuple[Any, ...]:

@@ -12,14 +12,12 @@ import attrs
 import psycopg
 import trio
 
-from musterd.store.postgres import migrating, rows
+from musterd.store.postgres.migrating import PACKAGE, fill
+from musterd.store.postgres.statements import Params
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
 
-SQL = {
-    name: migrating.fill(text, SCHEMA).encode()
-    for name, text in load_statements(migrating.PACKAGE).items()
-}
+SQL = {name: fill(text, SCHEMA).encode() for name, text in load_statements(PACKAGE).items()}
 PATIENCE_SECONDS = 10.0
 BLOCKED = b"select cardinality(pg_blocking_pids(%s)) > 0"
 
@@ -38,7 +36,7 @@ class Statement:
     """One of the product's, with its values."""
 
     name: str
-    params: rows.Params
+    params: Params
 
     def run(self, conn: Connection) -> list[Row]:
         cursor = conn.cursor(binary=True).execute(SQL[self.name], self.params)
@@ -49,7 +47,7 @@ def statement_of(call: Callable[[Any], Awaitable[Any]]) -> Statement:
     """What the product sends when it makes this call of a part, given what runs its statements."""
     sent: list[Statement] = []
 
-    def run(name: str, params: rows.Params) -> _AtOnce:
+    def run(name: str, params: Params) -> _AtOnce:
         sent.append(Statement(name, params))
         return _AtOnce()
 

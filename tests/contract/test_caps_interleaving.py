@@ -13,8 +13,11 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Hold, ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.postgres import claim_rows, ends, rows
 from musterd.store.postgres.arrays import texts
+from musterd.store.postgres.claiming import claim_params, claims_and_findings
+from musterd.store.postgres.exchange import settlement_params
+from musterd.store.postgres.jobs import new_job_params
+from musterd.store.postgres.leases import hold_params, reap_params
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
 from tests.contract.sessions import (
     Connection,
@@ -49,9 +52,9 @@ class Scene:
         jobs = [NewJob("narrow"), NewJob("wide", target="a"), NewJob("narrow"), NewJob("wide")]
         jobs += [NewJob(kind) for kind in ("narrow", "wide", "wide", "wide")]
         jobs += [NewJob("wide", target=target) for target in "abab"]
-        Statement("enqueue", rows.new_jobs(jobs)).run(self.main)
+        Statement("enqueue", new_job_params(jobs)).run(self.main)
         *_, claim = claiming(leased, "claim_targets")
-        self.held[:] = claim_rows.claims_and_rest(claim.run(self.main), claim.params["token"])[0]
+        self.held[:] = claims_and_findings(claim.run(self.main), claim.params["token"])[0]
         assert len(self.held) == leased
         self.check()
 
@@ -75,12 +78,12 @@ class Scene:
 def claiming(workers: int, name: str) -> list[Statement]:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "n", idle, 0, LEASE_SECONDS, CAPS, MOST)
-    params = claim_rows.claim_request(request, 0)
+    params = claim_params(request, 0)
     return [Statement("lock_caps", {}), Statement("unpark", params), Statement(name, params)]
 
 
 def settling(claim: Claim, state: JobState) -> list[Statement]:
-    end = ends.settlements([ending(claim, state, delay_seconds=None)], LOCAL)
+    end = settlement_params([ending(claim, state, delay_seconds=None)], LOCAL)
     return [
         Statement("lock_targets", {"targets": TARGETS}),
         Statement("settle", end),
@@ -90,12 +93,12 @@ def settling(claim: Claim, state: JobState) -> list[Statement]:
 
 def reaping() -> list[Statement]:
     rule = ReapRequest({}, ReapRule("requeue", 9), 10)
-    reap = Statement("reap", {**rows.reap_request(rule), "targeted": True})
+    reap = Statement("reap", {**reap_params(rule), "targeted": True})
     return [reap, Statement("hand_over", {"targets": TARGETS, "ring": True})]
 
 
 def renewing(claim: Claim) -> list[Statement]:
-    params = rows.holds([Hold(claim.id, claim.token, None, None)], LEASE_SECONDS, LOCAL)
+    params = hold_params([Hold(claim.id, claim.token, None, None)], LEASE_SECONDS, LOCAL)
     return [Statement("renew", params)]
 
 

@@ -19,7 +19,7 @@ from musterd import (
     StoreUnavailable,
 )
 from musterd.store.lifecycle import JobState
-from musterd.store.postgres.roles import apply_roles, role_names
+from musterd.store.postgres.migrating import apply_roles, role_names
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
 
 

@@ -13,7 +13,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.events import PAGE_EVENTS_MAX, Event
-from musterd.store.postgres.roles import apply_roles, role_names
+from musterd.store.postgres.migrating import apply_roles, role_names
 from tests.contract.event_tools import everything, follow, ordered, types_told
 from tests.contract.rigs import PostgresRig, closing_engine, put
 

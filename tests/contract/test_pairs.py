@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from musterd.store.postgres import migrating
+from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.setup import PLANNER
 from musterd.store.sqlfiles import load_statements
 from tests.contract.pair_programs import PASSING, statements
@@ -45,9 +45,7 @@ def plan_as_the_product(conn: Connection) -> None:
 
 
 def test_no_statement_that_locks_a_job_is_left_out(stage: Stage) -> None:
-    locking = {
-        name for name, text in load_statements(migrating.PACKAGE).items() if LOCKS.search(text)
-    }
+    locking = {name for name, text in load_statements(PACKAGE).items() if LOCKS.search(text)}
     met: set[str] = set()
     for name in SCENES:
         stage.set(name)

@@ -14,7 +14,8 @@ import attrs
 import pytest
 
 from musterd.store.leases import Claim, ClaimRequest
-from musterd.store.postgres import claim_rows, ends
+from musterd.store.postgres.claiming import claim_params, claims_and_findings
+from musterd.store.postgres.exchange import settlement_params
 from musterd.store.schedules import Firing
 from tests.contract.rigs import (
     LOCAL,
@@ -135,14 +136,14 @@ class Scene:
             b"insert into schedules (name, last_slot) values ('nightly', %s)", [START]
         )
         self.statement(FIRST).run(self.main)
-        request = claim_rows.claim_request(ClaimRequest(TOKEN, "n", (1,), 0, 30.0), 0)
+        request = claim_params(ClaimRequest(TOKEN, "n", (1,), 0, 30.0), 0)
         found = Statement("claim", request).run(self.main)
-        self.held[:] = claim_rows.claims_and_rest(found, TOKEN)[0]
+        self.held[:] = claims_and_findings(found, TOKEN)[0]
         return Model().after(FIRST)[1]
 
     def statement(self, act: Act) -> Statement:
         if act.verb == "end":
-            return Statement("settle", ends.settlements([ending(self.held[0])], LOCAL))
+            return Statement("settle", settlement_params([ending(self.held[0])], LOCAL))
         if act.verb == "let go":
             params = {"name": "nightly", "up_to": act.at, "count": 1}
             return Statement("let_slots_go", params)

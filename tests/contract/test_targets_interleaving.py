@@ -17,19 +17,20 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Settlement
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.postgres import claim_rows, migrating, rows
 from musterd.store.postgres.arrays import texts
-from musterd.store.postgres.ends import settlements
+from musterd.store.postgres.claiming import claim_params, claims_and_findings
+from musterd.store.postgres.exchange import settlement_params
+from musterd.store.postgres.jobs import new_job_params
+from musterd.store.postgres.leases import reap_params
+from musterd.store.postgres.migrating import PACKAGE, fill
+from musterd.store.postgres.statements import Params
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending
 from tests.contract.sessions import migrate
 from tests.contract.target_tools import check, rule
 from tests.fix_postgres import FreshDatabase
 
-SQL = {
-    name: migrating.fill(text, SCHEMA).encode()
-    for name, text in load_statements(migrating.PACKAGE).items()
-}
+SQL = {name: fill(text, SCHEMA).encode() for name, text in load_statements(PACKAGE).items()}
 PATIENCE_SECONDS = 5.0
 EMPTY = "truncate job_rows, attempts, target_holders, count_changes restart identity"
 TARGETS = texts(["t"])
@@ -58,14 +59,14 @@ class Scene:
         return self.main.execute(sql.encode()).fetchall()
 
     def put(self, count: int, **more: Any) -> None:
-        run(self.main, "enqueue", rows.new_jobs([NewJob("a", target="t", **more)] * count))
+        run(self.main, "enqueue", new_job_params([NewJob("a", target="t", **more)] * count))
 
     def claim(self) -> list[Claim]:
         """Until nothing is in its way any more."""
         found: list[Claim] = []
         for _ in range(5):
             token = uuid4()
-            claims, rest = claim_rows.claims_and_rest(
+            claims, rest = claims_and_findings(
                 run(self.main, "claim_targets", claiming(token)).fetchall(), token
             )
             found += claims
@@ -117,7 +118,7 @@ class Scene:
         ]
 
 
-def run(conn: Connection, name: str, params: rows.Params) -> psycopg.Cursor[Any]:
+def run(conn: Connection, name: str, params: Params) -> psycopg.Cursor[Any]:
     return conn.cursor(binary=True).execute(SQL[name], params)
 
 
@@ -125,15 +126,15 @@ def control(conn: Connection, action: Action, job_id: int) -> None:
     run(conn, "control", {"action": action.value, "id": job_id})
 
 
-def claiming(token: UUID) -> rows.Params:
-    return claim_rows.claim_request(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS), 0)
+def claiming(token: UUID) -> Params:
+    return claim_params(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS), 0)
 
 
 def settling(ended: Sequence[Settlement]) -> list[Step]:
     targets = {"targets": TARGETS}
     return [
         lambda conn: run(conn, "lock_targets", targets),
-        lambda conn: run(conn, "settle", settlements(ended, LOCAL)),
+        lambda conn: run(conn, "settle", settlement_params(ended, LOCAL)),
         lambda conn: run(conn, "hand_over", {**targets, "ring": False}),
     ]
 
@@ -159,7 +160,7 @@ def control_steps(action: Action, job_id: int) -> Callable[[Scene], list[Step]]:
 
 
 def reap_steps(_scene: Scene) -> list[Step]:
-    params = {**rows.reap_request(rule()), "targeted": True}
+    params = {**reap_params(rule()), "targeted": True}
     found: list[Any] = []
 
     def hand_over(conn: Connection) -> None:
@@ -170,7 +171,7 @@ def reap_steps(_scene: Scene) -> list[Step]:
 
 
 def enqueue_steps(_scene: Scene) -> list[Step]:
-    new = rows.new_jobs([NewJob("a", target="t", priority=1)])
+    new = new_job_params([NewJob("a", target="t", priority=1)])
     return [lambda conn: run(conn, "enqueue", new)]
 
 

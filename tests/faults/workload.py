@@ -15,7 +15,7 @@ import psycopg
 
 from musterd import Client
 from musterd.store.errors import NoSuchJob, NotAllowed, OutcomeUnknown, StoreUnavailable
-from musterd.store.postgres.patience import PatientConnection
+from musterd.store.postgres.client import PatientConnection
 from tests.faults.recording import Recorder
 from tests.faults.sizes import Mix
 

@@ -16,7 +16,8 @@ import attrs
 import psycopg
 
 from musterd.store.engine import Engine
-from musterd.store.postgres import claiming, marks
+from musterd.store.postgres.claiming import Claimer
+from musterd.store.postgres.marks import Marks
 from tests.contract.rigs import SCHEMA, START, PostgresRig, SqliteRig, closing_engine
 from tests.support.empty_schema import emptying
 
@@ -127,9 +128,9 @@ class PostgresStore:
         """As it was migrated. What the engine remembers of earlier claims goes too."""
         self.behind.execute(self.empty)
         self.set_clock(START)
-        exchanging = self.rig.engine.leases.exchanging  # its memory
-        send = exchanging._send  # pyright: ignore[reportPrivateUsage] - as above
-        claiming.Claiming.__init__(exchanging.claiming, send, marks.Marks())  # others know of it
+        exchanger = self.rig.engine.leases.exchanger  # its memory
+        send = exchanger._send  # pyright: ignore[reportPrivateUsage] - as above
+        Claimer.__init__(exchanger.claimer, send, Marks())  # others know of it
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from musterd.store.postgres.connection import CANCEL_SECONDS
 from musterd.store.postgres.hosts import HEAD_START_SECONDS
 from musterd.store.postgres.pool import SOON_SECONDS
 from musterd.store.postgres.setup import connection_params
-from musterd.store.postgres.time_limit import REPLY_SECONDS
+from musterd.store.postgres.statements import REPLY_SECONDS
 from tests.support.pages import page
 from tests.support.pgbouncer import SHIPPED
 

@@ -10,8 +10,9 @@ import psycopg
 
 from musterd.store.leases import Caps, Claim, ClaimRequest, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.postgres import claim_rows, ends
-from musterd.store.postgres.marks import LATE_SECONDS
+from musterd.store.postgres.claiming import claim_params, claims_and_findings
+from musterd.store.postgres.exchange import settlement_params
+from musterd.store.postgres.marks import LATE_SECONDS, Findings, Mark, Start
 from musterd.store.postgres.migrating import fill
 from musterd.store.postgres.setup import PLANNER, limits
 from musterd.store.sqlfiles import load_statements
@@ -49,14 +50,14 @@ class Session:
     def claim(self) -> list[Claim]:
         return self._claim("claim")[0]
 
-    def look(self, form: str) -> claim_rows.Rest:
+    def look(self, form: str) -> Findings:
         """What a claim came by."""
         return self._claim(form)[1]
 
-    def _claim(self, form: str) -> tuple[list[Claim], claim_rows.Rest]:
+    def _claim(self, form: str) -> tuple[list[Claim], Findings]:
         request = a_request()
-        found = self.conn.execute(self._text(form), claim_rows.claim_request(request, 0)).fetchall()
-        return claim_rows.claims_and_rest(found, request.token)
+        found = self.conn.execute(self._text(form), claim_params(request, 0)).fetchall()
+        return claims_and_findings(found, request.token)
 
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
@@ -65,18 +66,16 @@ class Session:
         """What it took, and how many it left to who asks for targets. Nothing of it stays."""
         request = ClaimRequest(uuid4(), "north", (), batch, 30.0)
         with self.conn.transaction(force_rollback=True):
-            params = claim_rows.claim_request(request, 0)
+            params = claim_params(request, 0)
             found = self.conn.execute(self._text(form), params).fetchall()
-        claims, rest = claim_rows.claims_and_rest(found, request.token)
+        claims, rest = claims_and_findings(found, request.token)
         return [claim.id for claim in claims], rest.busy
 
-    def watched(
-        self, form: str, marks: Sequence[claim_rows.Mark] = (), caps: Caps = ()
-    ) -> tuple[int, int]:
+    def watched(self, form: str, marks: Sequence[Mark] = (), caps: Caps = ()) -> tuple[int, int]:
         """A claim, or a look along the places of jobs."""
         request = attrs.evolve(a_request(), caps=caps)
-        start = claim_rows.Start(marks, LATE_SECONDS if marks else 0.0)
-        params = claim_rows.claim_request(request, 0, start)
+        start = Start(marks, LATE_SECONDS if marks else 0.0)
+        params = claim_params(request, 0, start)
         return self._watched(form, {**params, "bound": BATCH, "me": None, "pauses": 3.0})
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
@@ -122,7 +121,7 @@ def _ends(claims: list[Claim]) -> Any:
         Settlement(one.id, one.token, one.attempt, one.worker, 1.0, 2.0, state, outcome)
         for one in claims
     ]
-    return ends.settlements(settled, 3.0)
+    return settlement_params(settled, 3.0)
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -11,8 +11,7 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, ReapRequest, ReapRule, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.postgres import claim_rows
-from musterd.store.postgres.marks import ALL_SECONDS
+from musterd.store.postgres.marks import ALL_SECONDS, WALKED_MAX
 from tests.contract.rigs import PostgresRig
 from tests.contract.test_outlook import listening
 from tests.unit.store.plan_session import (
@@ -51,7 +50,7 @@ async def test_what_walks_begins_behind_what_nobody_can_remove_yet(
     with session.conn:
         claiming = form if form.startswith("claim") else "claim"
         looks = [session.look(claiming) for _ in range(3)]  # the third one takes from both
-        assert all(look.walked > claim_rows.WALKED_MAX for look in looks)
+        assert all(look.walked > WALKED_MAX for look in looks)
         assert sorted(mark.priority for mark in looks[2].firsts) == [0, 1]
         assert session.watched(form)[1] > MANY // 3
         touched, pages = session.watched(form, looks[2].firsts)

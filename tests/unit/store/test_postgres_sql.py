@@ -11,7 +11,7 @@ import pytest
 
 from musterd.config.job_options import NAMES, OPTIONS, JobOption
 from musterd.store.lifecycle import EFFECTS, Action, JobState
-from musterd.store.postgres.roles import apply_roles, role_names, roles_sql
+from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
 from musterd.store.report import control_refusal
 from tests.contract.rigs import PostgresRig, ending, opened, settle, take_one
 from tests.contract.test_laws import bring_to

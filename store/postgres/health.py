@@ -1,4 +1,4 @@
-"""The vitals of a PostgreSQL store."""
+"""The health of a PostgreSQL store: what the server and the tables say."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import trio
 
 from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.parts import Run
 from musterd.store.postgres.pool import Gate, Pool
+from musterd.store.postgres.statements import Run
 from musterd.store.vitals import (
     HOLDERS_MAX,
     Connections,

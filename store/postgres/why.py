@@ -1,20 +1,17 @@
-"""Reads where a job stands: several statements, one snapshot, one round trip."""
+"""Reads the facts behind `musterd why`: several statements, one snapshot, one round trip."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import (
-    FORGET_SECONDS,
     YOUNG_SECONDS,
-    Beat,
-    NodeRecord,
-    read_kinds,
 )
 from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.numbered import Numbered, send
+from musterd.store.postgres.control import ID_MAX
+from musterd.store.postgres.nodes import node_record
+from musterd.store.postgres.statements import Numbered, Row, send
 from musterd.store.standing import (
     LEASED_BOUND,
     LINE_BOUND,
@@ -26,18 +23,16 @@ from musterd.store.standing import (
     TargetJob,
 )
 
-ID_MAX = 2**63 - 1
 SNAPSHOT = b"begin transaction isolation level repeatable read read only"
-NODES_MAX = 1000
+
+
 STATEMENTS = (
     *("why_job", "why_target", "why_before", "why_line"),
     *("why_leased", "nodes", "parked_kinds"),
 )
 
-Row = tuple[Any, ...]
 
-
-async def read_standing(
+async def read_why_facts(
     conn: TrioConnection, sql: Mapping[str, Numbered], job_id: int
 ) -> Standing | None:
     """None = there is no such job."""
@@ -60,41 +55,10 @@ async def read_standing(
         ]
         await conn.execute(b"commit")
         found = [await cursor.fetchall() for cursor in cursors]
-    return _standing(found)
+    return _facts(found)
 
 
-def beat_params(beat: Beat) -> dict[str, Any]:
-    return {
-        "id": beat.id,
-        "name": beat.name,
-        "version": beat.version,
-        "up_seconds": beat.up_seconds,
-        "phase": beat.phase,
-        "idle": beat.idle,
-        "busy": beat.busy,
-        "retiring": beat.retiring,
-        "default_count": beat.default_count,
-        "max_count": beat.max_count,
-        "pause_seconds": beat.pause_seconds,
-        "config_generation": beat.config_generation,
-        "config_hash": beat.config_hash,
-        "load": beat.load,
-        "kinds": beat.kinds,
-        "forget_seconds": FORGET_SECONDS,
-    }
-
-
-ALL_NODES = {"young_seconds": None, "bound": NODES_MAX}
-
-
-def node_record(row: Row) -> NodeRecord:
-    *fields, kinds, silent_seconds, pause_seconds, generation, config_hash, load = row
-    fields += [read_kinds(kinds), max(0.0, silent_seconds), pause_seconds]
-    fields += [generation, config_hash, load]
-    return NodeRecord(*fields)
-
-
-def _standing(found: Sequence[list[Row]]) -> Standing | None:
+def _facts(found: Sequence[list[Row]]) -> Standing | None:
     jobs, in_target, before, line, leased, nodes, parked_kinds = found
     if not jobs:
         return None

@@ -18,6 +18,7 @@ from musterd.store.errors import (
 
 READ_ONLY = "25006"
 
+
 # SQLSTATE, whole or its class -> the word for it
 WEATHER = {
     "08": "unreachable",
@@ -37,8 +38,12 @@ WEATHER = {
     "55": "conflict",
     "XX": "unreachable",
 }
+
+
 # The server said that it was going away: whether the last transaction was committed is not known.
 UNKNOWN = frozenset({"08", "57P01", "57P02", "40003"})
+
+
 # While connecting and while working: the configuration, not the weather.
 MISCONFIGURED = frozenset({"28", "3D", "3F", "42", "0A"})
 REFUSED = frozenset({"22", "23"})

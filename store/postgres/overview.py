@@ -1,4 +1,4 @@
-"""The board in PostgreSQL."""
+"""Lists of jobs for a screen."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from musterd.store.board import (
 )
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import words
-from musterd.store.postgres.parts import Run
-from musterd.store.postgres.rows import Row
+from musterd.store.postgres.statements import Row, Run
 
 FIELDS = len(BoardJob._fields)
 STATE = BoardJob._fields.index("state")
