@@ -31,6 +31,7 @@ from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
 from musterd.store.words import count_text, duration_text
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
+from musterd.workers.idleness import IdleState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
@@ -210,7 +211,7 @@ def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantAcces
         workers=tenancy.workers,
         decisions=tenancy.decisions,
         feed=tenancy.node_events.feed,
-        at_rest=lambda: tenancy.background.is_at_rest,
+        at_rest=lambda: tenancy.idleness.state is IdleState.LISTENING,
         webhooks=settings.now.webhooks.policy,
         schedules=lambda: of_tenant(settings.now.schedules, name),
     )

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import trio
 
 from musterd.manager.node.status import WorkerView
-from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.seat import Seat
+from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.worker import WorkerDeps, work
 
 
@@ -80,7 +79,7 @@ class Crew:
         idle = [seat for seat in self._newest_first() if seat.is_idle and not seat.retiring]
         leaving = idle[:-missing]
         for seat in leaving:
-            self._retire(seat)
+            seat.retire()
         return Change(0, 0, len(leaving))
 
     def retire_beyond(self, count: int) -> int:
@@ -92,13 +91,13 @@ class Crew:
         staying.sort(key=lambda seat: not seat.is_idle)
         leaving = staying[: max(0, surplus)]
         for seat in leaving:
-            self._retire(seat)
+            seat.retire()
         return len(leaving)
 
     def close(self) -> None:
         """Everybody leaves: the idle at once, the busy when their job is done."""
         for seat in list(self._desk.seats.values()):
-            self._retire(seat)
+            seat.retire()
         self._closed.set()
         self._note_if_gone()
 
@@ -117,7 +116,7 @@ class Crew:
     def _take_back(self, count: int) -> int:
         leaving = [seat for seat in self._desk.seats.values() if seat.retiring and seat.held]
         for seat in leaving[:count]:
-            seat.retiring = False
+            seat.take_back()
         return min(count, len(leaving))
 
     def _hire(self, count: int) -> None:
@@ -125,10 +124,6 @@ class Crew:
         for _ in range(count):
             self._numbers += 1
             self._nursery.start_soon(self._employ, self._desk.open_seat(self._numbers))
-
-    def _retire(self, seat: Seat) -> None:
-        seat.retiring = True
-        seat.ring()
 
     async def _employ(self, seat: Seat) -> None:
         self._on_change("hired", seat.worker)

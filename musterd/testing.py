@@ -31,6 +31,7 @@ from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
+from musterd.workers.idleness import Idleness
 from musterd.workers.observer import Ignored
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
@@ -153,11 +154,11 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     """One worker, the desk and the loop of a daemon, until nothing due is left."""
     rng = random.Random(0)
     pace = _pace(settings)
-    desk = Desk("test", pace, tuple, _NobodyListens(), rng)
+    desk = Desk("test", pace, tuple, Idleness(), _NobodyListens(), rng)
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     book = PhaseBook(desk, engine, rng)
-    deps = WorkerDeps(lambda: catalog, pace, lambda: _InlineBox(tools), book)
+    deps = WorkerDeps(lambda: catalog, pace, lambda: _InlineBox(lambda: tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)
@@ -165,8 +166,7 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
         nursery.start_soon(work, seat, desk, deps)
         while (await engine.queue.observe(1)).due or desk.held:  # noqa: ASYNC110 - no event says so
             await trio.sleep(0.001)
-        seat.retiring = True
-        seat.ring()
+        seat.retire()
         loop.close()
         await loop.finished.wait()
         nursery.cancel_scope.cancel()

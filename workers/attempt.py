@@ -12,7 +12,6 @@ from musterd.catalog.behaviour import JSON
 from musterd.catalog.kinds import Deterministic, Pipeline, WorkKind
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.claiming.held import Held
-from musterd.workers.ignoring import end_after_request
 from musterd.workers.outcome import Outcome, on_request
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.pipeline import run_phases, runs_in_thread
@@ -49,8 +48,7 @@ async def _within_limits(
     with box.bounds as scope:
         if limit_seconds is not None:
             scope.deadline = trio.current_time() + limit_seconds
-        held.scope, held.grace_seconds = scope, kind.grace_seconds
-        held.cannot_stop = runs_in_thread(kind)
+        held.run_within(scope, kind.grace_seconds, runs_in_thread(kind))
         try:
             if isinstance(kind.behaviour, Pipeline):
                 outcome = await run_phases(held, assignment, box, phases)
@@ -58,9 +56,9 @@ async def _within_limits(
                 outcome = await box.runner(kind).run(assignment)
             if held.request is None:
                 return outcome
-            return end_after_request(held, outcome, trio.current_time())
+            return held.end_after_request(outcome, trio.current_time())
         finally:
-            held.scope = None
+            held.has_run()
     if held.lost:
         return None
     number, traces = held.claim.attempt, assignment.traces

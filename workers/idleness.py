@@ -1,96 +1,142 @@
-"""Spares an idle node its polls: while hints are known to arrive and nothing can happen without
-one, it only listens, and makes sure of both now and then.
+"""How idle a tenant is on this node, and so how seldom its parts query the store.
+
+`Idleness` owns the state. Its parts ask for it, or subscribe to what must wake them:
+
+    ┌────────┐  looks find nothing, and are   ┌───────┐  only a hint can    ┌───────────┐
+    │ ACTIVE │ ─────as seldom as polls──────> │ QUIET │ ───bring work─────> │ LISTENING │
+    └────────┘                                └───────┘                     └───────────┘
+      │ ^  ^                                      │                               │
+      │ │  └──────────────────────── news ────────┴───────────────────────────────┘
+      │ │
+      │ └───── the scan ends ────┐                       (the scan may begin in any state)
+      │                     ┌─────────┐  nothing to do    ┌─────────┐
+      └── the scan begins ─>│ SCANNED │ ────────────────> │ RESTING │
+                            └─────────┘ <──────────────── └─────────┘
+                                          there is again
+
+Claim pacing moves it to QUIET and reports news, idle mode moves it to LISTENING. On a node with
+several tenants the idle tenant scan begins and ends SCANNED; the supervisor moves it to RESTING.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from uuid import UUID
+from enum import Enum
+from typing import NamedTuple
 
-import attrs
 import trio
 
-from musterd.config.leasing import lease_plan
-from musterd.config.live import LiveSettings
-from musterd.store.engine import Engine
-from musterd.store.errors import StoreError
-from musterd.store.outlook import IdleCheck
-from musterd.store.waiting import Backoff
-from musterd.workers.claiming.desk import Desk
 
-POLLS_SPARED = 20  # an outlook takes the place of so many polls
-LOOK_SECONDS_MAX = 5.0  # but comes at least this often, where polls do
-AGAIN_SECONDS = 1.0  # after an outlook that showed no rest; doubled with each further one
-AGAIN_SECONDS_MAX = 15.0
-GRACE_SECONDS = 0.1  # a hint may come a moment after what it speaks of can be seen
-DISTRUST_SECONDS = 60.0  # after a hint that did not come
+class IdleState(Enum):
+    ACTIVE = "active"  # work, or news of some, came a moment ago
+    QUIET = "quiet"  # nothing is new: the desk looks once a poll interval
+    LISTENING = "listening"  # nothing can happen without a hint: the desk does not look
+    SCANNED = "scanned"  # the node looks at the queues of all its tenants: the desk does not
+    RESTING = "resting"  # as SCANNED; the crew is at its floor and has nothing to do
 
 
-@attrs.define(eq=False)
-class IdleMode:
-    """Owned by a tenancy, beside its desk. `me` is the node. `at_rest` is told when a rest begins
-    and ends.
-    """
+class Move(NamedTuple):
+    """A change of state. `rested_seconds`: how long it had been RESTING."""
 
-    engine: Engine
-    desk: Desk
-    me: UUID
-    settings: LiveSettings
-    rng: random.Random
-    at_rest: Callable[[bool], None]
+    before: IdleState
+    after: IdleState
+    rested_seconds: float
 
-    async def run(self) -> None:
-        backoff = Backoff(AGAIN_SECONDS, AGAIN_SECONDS_MAX, self.rng)
-        while True:
-            await self.desk.pacing.lull()
-            news = self.desk.pacing.news
-            outlook = await self._look()
-            if outlook is None or not outlook.at_rest or news.is_set():
-                await backoff.sleep()
-                continue
-            backoff.succeeded()
-            self.desk.pacing.trust_hints()
-            self.at_rest(True)
-            try:
-                came = await self._keep(outlook, news)
-            finally:
-                self.at_rest(False)
-            if not came:
-                await trio.sleep(DISTRUST_SECONDS * self.rng.uniform(0.8, 1.2))
 
-    async def _keep(self, outlook: IdleCheck, news: trio.Event) -> bool:
-        """Until something happens. Says whether a hint came of it, as it should."""
-        while True:
-            pause, due = self._pause_seconds(), outlook.next_due_seconds
-            with trio.move_on_after(pause if due is None else min(pause, due)):
-                await news.wait()
-                return True
-            if due is not None and due <= pause:
-                self.desk.hint()
-                return True
-            seen = await self._look()
-            if seen is None or not seen.at_rest or news.is_set():
-                return await self._wake_up(seen, news)
-            outlook = seen
+class Idleness:
+    """Owned by a tenancy. Subscribers are called at once, and must not fail."""
 
-    async def _wake_up(self, seen: IdleCheck | None, news: trio.Event) -> bool:
-        if seen is not None and seen.due:
-            with trio.move_on_after(GRACE_SECONDS):
-                await news.wait()
-        came = news.is_set() or seen is None or not seen.due
-        self.desk.poll()
-        return came
+    def __init__(self) -> None:
+        self._state = IdleState.ACTIVE
+        self._resting_since_local = float("inf")
+        self._quiet = trio.Event()  # set while QUIET or LISTENING
+        self._stirred = trio.Event()  # set when that ends
+        self._news_subscribers: list[Callable[[], None]] = []
+        self._move_subscribers: list[Callable[[Move], None]] = []
 
-    async def _look(self) -> IdleCheck | None:
-        try:
-            return await self.engine.idle.check(self.me)
-        except StoreError:
-            return None
+    @property
+    def state(self) -> IdleState:
+        return self._state
 
-    def _pause_seconds(self) -> float:
-        poll_seconds = self.desk.pacing.poll_seconds
-        # A lease of another node cannot run out unseen.
-        lease_seconds = lease_plan(self.settings.now).lease_seconds
-        spared = min(LOOK_SECONDS_MAX, POLLS_SPARED * poll_seconds, lease_seconds / 4)
-        return max(poll_seconds, spared) * self.rng.uniform(0.9, 1.0)
+    @property
+    def is_scanned(self) -> bool:
+        """Whether the node looks at the queue for this tenant."""
+        return self._state in (IdleState.SCANNED, IdleState.RESTING)
+
+    @property
+    def is_notified(self) -> bool:
+        """Whether hints or the node's scan report all that happens, so that nobody need look."""
+        return self.is_scanned or self._state is IdleState.LISTENING
+
+    @property
+    def rested_seconds(self) -> float:
+        """How long it has been RESTING; 0 = it is not."""
+        return max(0.0, trio.current_time() - self._resting_since_local)
+
+    async def until_quiet(self) -> trio.Event:
+        """Returns when it is QUIET, and gives an event that is set as soon as that, and LISTENING
+        after it, has ended.
+        """
+        await self._quiet.wait()
+        return self._stirred
+
+    # -- subscribing
+
+    def on_news(self, call: Callable[[], None]) -> None:
+        """Calls it whenever there is, or may be, work."""
+        self._news_subscribers.append(call)
+
+    def on_move(self, call: Callable[[Move], None]) -> None:
+        self._move_subscribers.append(call)
+
+    # -- moving
+
+    def note_news(self) -> None:
+        """There is work, or there may be."""
+        if not self.is_scanned:
+            self._move(IdleState.ACTIVE)
+        for call in self._news_subscribers:
+            call()
+
+    def note_quiet(self) -> None:
+        """Looks find nothing and have become as seldom as polls."""
+        if self._state is IdleState.ACTIVE:
+            self._move(IdleState.QUIET)
+
+    def listen(self) -> None:
+        """Nothing can happen without a hint, and hints are known to arrive."""
+        if self._state is IdleState.QUIET:
+            self._move(IdleState.LISTENING)
+
+    def begin_scan(self) -> None:
+        if not self.is_scanned:
+            self._move(IdleState.SCANNED)
+
+    def end_scan(self) -> None:
+        if self.is_scanned:
+            self._move(IdleState.ACTIVE)
+
+    def rest(self, *, has_nothing_to_do: bool) -> bool:
+        """Gives whether the supervisor may sleep until there is news: it is scanned, and the crew
+        has nothing to do.
+        """
+        if self.is_scanned:
+            self._move(IdleState.RESTING if has_nothing_to_do else IdleState.SCANNED)
+        return self._state is IdleState.RESTING
+
+    def _move(self, after: IdleState) -> None:
+        before = self._state
+        if before is after:
+            return
+        move = Move(before, after, self.rested_seconds)
+        self._state = after
+        self._resting_since_local = float("inf")
+        if after is IdleState.RESTING:
+            self._resting_since_local = trio.current_time()
+        elif after is IdleState.QUIET:
+            self._quiet.set()
+        elif after is not IdleState.LISTENING and self._quiet.is_set():
+            self._stirred.set()
+            self._quiet, self._stirred = trio.Event(), trio.Event()
+        for call in self._move_subscribers:
+            call(move)

@@ -16,7 +16,6 @@ from musterd.store.errors import StoreError
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
-from musterd.workers.ignoring import ignored_by
 from musterd.workers.observer import JobObserver
 
 START_SECONDS = (
@@ -70,7 +69,7 @@ class LeaseKeeper:
     async def _beat(self) -> None:
         while True:
             if self.unrenewed_since_local is None:
-                await wait_until_held(self.desk)
+                await self.desk.wait_until_held()
             await trio.sleep(self.plan.heartbeat_seconds)
             young = trio.current_time() - self.plan.heartbeat_seconds / 2
             due = [
@@ -87,7 +86,7 @@ class LeaseKeeper:
         later.
         """
         while True:
-            await wait_until_held(self.desk)
+            await self.desk.wait_until_held()
             await trio.sleep(START_SECONDS)
             started_before = trio.current_time() - START_SECONDS
             await self._renew(
@@ -105,7 +104,7 @@ class LeaseKeeper:
     async def _watch(self) -> None:
         """Ends trust in leases whose time is up, whatever the store says or does not say."""
         while True:
-            await wait_until_held(self.desk)
+            await self.desk.wait_until_held()
             now = self.boottime()
             for held in [one for one in self.desk.held.values() if one.trusted_until <= now]:
                 self.desk.lose(held)
@@ -116,7 +115,7 @@ class LeaseKeeper:
         now_local, told = trio.current_time(), self._told
         self._told = set()  # without those that have ended since
         for held in self.desk.held.values():
-            ignored = ignored_by(held, now_local)
+            ignored = held.ignored(now_local)
             if ignored is None:
                 continue
             if held.claim.token not in told:
@@ -143,19 +142,10 @@ class LeaseKeeper:
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for held, was_started in zip(holds, started, strict=True):
             if held.claim.id in renewal.kept:
-                held.trusted_until = trusted_until
-                held.start_written = held.start_written or was_started
+                held.renewed(trusted_until, start_written=was_started)
             elif self.desk.held.get(held.claim.id) is held:
                 self.desk.lose(held)
         for held in holds:
             request = renewal.requests.get(held.claim.id)
             if request is not None and self.desk.held.get(held.claim.id) is held:
                 self.desk.obey(held, request)
-
-
-async def wait_until_held(desk: Desk) -> None:
-    """Returns when there are claims in hand: at once, if there are."""
-    while not desk.held:
-        if desk.claimed.is_set():
-            desk.claimed = trio.Event()
-        await desk.claimed.wait()

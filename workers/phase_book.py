@@ -59,7 +59,7 @@ class PhaseBook:
         results = await self._ask(
             _Entry(held, PhaseStart(claim.id, claim.token, held.worker, started, names))
         )
-        held.start_written = True
+        held.note_start_written()
         return results
 
     async def advance(self, held: Held, step: PhaseStep) -> None:

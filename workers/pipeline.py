@@ -54,7 +54,7 @@ async def _all(run: _Run, book: PhaseBook) -> Outcome:
             await book.advance(held, step)
         except InputRefused as error:
             return run.failed(phase, Outcome("failure", None, "result_invalid", str(error)))
-        held.last_note = None  # the store knows better
+        held.advance()
     return Outcome("success", run.finished[run.pipeline.names[-1]])
 
 
@@ -76,8 +76,7 @@ class _Run:
     async def phase(self, phase: Phase) -> Outcome:
         """Runs one phase within its own limits; notes how it ended."""
         held, kind = self.held, phase.kind
-        held.phase = PhaseEnd(phase.name, PhaseState.RUNNING)
-        held.grace_seconds, held.cannot_stop = kind.grace_seconds, runs_in_thread(kind)
+        held.begin_phase(phase.name, kind.grace_seconds, runs_in_thread(kind))
         traces = Traces()
         outcome: Outcome | None = None
         try:
@@ -88,14 +87,14 @@ class _Run:
         except RecursionError:
             outcome = Outcome("failure", None, "payload_invalid", "payload: nested too deep")
         finally:
-            held.cannot_stop = False
+            held.leave_phase()
             self._keep(phase.name, outcome or traces)
         if outcome is None:
             message = f"took longer than its time limit of {kind.time_limit_seconds:g} s"
             outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
         if outcome.ended == "success":
             names = self.pipeline.names
-            held.phase = PhaseEnd(phase.name, PhaseState.SUCCEEDED, outcome.result, names=names)
+            held.end_phase(PhaseEnd(phase.name, PhaseState.SUCCEEDED, outcome.result, names=names))
             self.finished[phase.name] = outcome.result
             return outcome
         return self.failed(phase, outcome)
@@ -104,8 +103,7 @@ class _Run:
         """A phase that ended otherwise than by success; a failure names it."""
         if outcome.ended not in ("failure", "retry"):
             return outcome
-        self.held.phase = PhaseEnd(phase.name, PhaseState.FAILED)
-        self.held.judged_by = phase.kind
+        self.held.end_phase(PhaseEnd(phase.name, PhaseState.FAILED), judged_by=phase.kind)
         return outcome._replace(message=f"phase {phase.name!r}: {outcome.message or ''}")
 
     def whole(self, outcome: Outcome) -> Outcome:

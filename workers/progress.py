@@ -12,15 +12,14 @@ from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
-from musterd.workers.leases import wait_until_held
 from musterd.workers.running import Note
 
-TELL_SECONDS = 1.0
+WRITE_SECONDS = 1.0
 NOTES_MAX = 1000  # in one statement
 
 
 @attrs.define(eq=False)
-class ProgressTeller:
+class ProgressWriter:
     """Owned by the daemon. A note that could not be written goes with the next round, unless a
     newer one has come.
     """
@@ -30,11 +29,11 @@ class ProgressTeller:
 
     async def run(self) -> None:
         while True:
-            await wait_until_held(self.desk)
-            await trio.sleep(TELL_SECONDS)
-            await self.tell()
+            await self.desk.wait_until_held()
+            await trio.sleep(WRITE_SECONDS)
+            await self.write_all()
 
-    async def tell(self) -> None:
+    async def write_all(self) -> None:
         """One round."""
         news = [held for held in self.desk.held.values() if self._is_news(held)]
         for first in range(0, len(news), NOTES_MAX):
@@ -42,7 +41,7 @@ class ProgressTeller:
 
     def _is_news(self, held: Held) -> bool:
         note = held.last_note
-        is_new = note is not None and note is not held.told_note
+        is_new = note is not None and note is not held.written_note
         # Its start first: whoever follows the job hears of progress only after it.
         return is_new and held.start_written and not (held.lost or held.settling)
 
@@ -66,7 +65,7 @@ class ProgressTeller:
         except StoreError:
             return  # the store's own watcher has told the log
         for held, note in notes.values():
-            held.told_note = note
+            held.note_written(note)
 
 
 def so_far(held: Held, verdict: Verdict) -> Verdict:
@@ -74,7 +73,11 @@ def so_far(held: Held, verdict: Verdict) -> Verdict:
     note, phase = held.last_note, held.phase
     if note is None and phase is None:
         return verdict
-    if note is not None and note is not held.told_note and verdict.state is not JobState.SUCCEEDED:
+    if (
+        note is not None
+        and note is not held.written_note
+        and verdict.state is not JobState.SUCCEEDED
+    ):
         verdict = verdict._replace(percent=_percent(note), note=note.note)
     if phase is None:
         return verdict

@@ -42,9 +42,9 @@ class Box(Protocol):
 class Toolbox:
     """The box of a daemon's worker. `latest` gives the tools of now, which a reload makes anew."""
 
-    def __init__(self, tools: Tools, latest: Callable[[], Tools] | None = None) -> None:
-        self.tools = tools
-        self._latest = latest or (lambda: tools)
+    def __init__(self, latest: Callable[[], Tools]) -> None:
+        self.tools = latest()
+        self._latest = latest
         self.bounds = Bounds()
         self._runners: dict[str, Runner] = {}
 

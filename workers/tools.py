@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from musterd.config.live import LiveSettings
 from musterd.config.settings import Settings
 from musterd.workers.runners.results import AnswerLimits
 
@@ -59,6 +60,31 @@ class Tools:
     start_timeout_seconds: float = 20.0
     max_frame_bytes: int = 4 * _MIB  # the largest message to or from a child
     connections: Connections = attrs.field(factory=Connections)  # of HTTP kinds
+
+
+class LiveTools:
+    """Owned by a tenancy: the tools that the settings of the moment ask for. A reload replaces them
+    whole, so that workers replace children that may run old code.
+    """
+
+    def __init__(
+        self, settings: LiveSettings, boottime: Callable[[], float], environ: Mapping[str, str]
+    ) -> None:
+        self._settings, self._boottime, self._environ = settings, boottime, environ
+        self._now = make_tools(settings.now, boottime, environ)
+        settings.subscribe(self._renew)
+
+    @property
+    def now(self) -> Tools:
+        return self._now
+
+    def close(self) -> None:
+        """Lets go of what runners share."""
+        self._now.connections.close()
+
+    def _renew(self) -> None:
+        tools = make_tools(self._settings.now, self._boottime, self._environ)
+        self._now = attrs.evolve(tools, connections=self._now.connections)
 
 
 def make_tools(

@@ -11,9 +11,8 @@ from musterd.catalog.kinds import Catalog, WorkKind
 from musterd.config.live import LiveSettings
 from musterd.store.leases import Verdict
 from musterd.workers.attempt import attempt
-from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.claiming.held import Held
-from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import (
     broken_kind,
     interrupted,

@@ -10,7 +10,7 @@ import attrs
 from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.log import event
 from musterd.manager.metrics.duty_metrics import DutyMetrics
-from musterd.manager.tenancy.plans import TenancyDeps
+from musterd.manager.tenancy.deps import TenancyDeps
 
 
 @attrs.define(eq=False)
@@ -19,7 +19,7 @@ class DutyReporter:
 
     metrics: DutyMetrics
     event_writer: EventWriter
-    plan: TenancyDeps
+    deps: TenancyDeps
     lost: Callable[[str], None]
 
     def acquired(self, duties: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ class DutyReporter:
             self.event_writer.announce("duty.released", duty=duty, reason=why)
 
     def ran(self, duty: str, items: int, error: str | None) -> None:
-        self.metrics.ran(duty, self.plan.wall_clock(), well=error is None)
+        self.metrics.ran(duty, self.deps.wall_clock(), well=error is None)
 
     def _tell(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
-        event(self.plan.log, logging.INFO, phrase, duties=",".join(duties), **fields)
+        event(self.deps.log, logging.INFO, phrase, duties=",".join(duties), **fields)

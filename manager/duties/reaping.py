@@ -17,6 +17,7 @@ from musterd.store.leases import Reaped, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
+from musterd.workers.idleness import Idleness, IdleState, Move
 from musterd.workers.observer import JobObserver
 
 BATCH = 500
@@ -24,19 +25,24 @@ BATCH = 500
 
 @attrs.define(eq=False)
 class Reaper:
-    """The rules come from the catalog of the moment; unknown kinds get the defaults. Where `rests`,
-    somebody else looks for leases that ran out, but for those that this node has had itself within
-    the time of two leases.
+    """The rules come from the catalog of the moment; unknown kinds get the defaults. While
+    hints or the node's scan report leases that expire, it looks only for those that this node has
+    had itself within the time of two leases.
     """
 
     engine: Engine
     desk: Desk
+    idleness: Idleness
     observer: JobObserver
     catalog: Callable[[], Catalog]
     settings: LiveSettings
-    rests: bool = attrs.field(default=False, init=False)
     _held_local: float = attrs.field(default=float("-inf"), init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.settings.subscribe(self.wake)  # a kind may have lost its limit
+        self.idleness.on_news(self._wake_if_held)
+        self.idleness.on_move(self._end_listening)
 
     async def run(self) -> int:
         """One batch; gives how many leases were ended."""
@@ -48,13 +54,21 @@ class Reaper:
     async def wait(self, seconds: float) -> None:
         """Until it is time to look again."""
         await trio.sleep(seconds)
-        if self.rests and not self._may_have_lost_some():
+        if self.idleness.is_notified and not self._may_have_lost_some():
             await self._bell.wait()
         self._bell.clear()
 
     def wake(self) -> None:
-        """Time to look, if it rests."""
+        """There may be leases that expired."""
         self._bell.ring()
+
+    def _wake_if_held(self) -> None:
+        if self.desk.held:
+            self._bell.ring()
+
+    def _end_listening(self, move: Move) -> None:
+        if move.before is IdleState.LISTENING:
+            self._bell.ring()
 
     def _may_have_lost_some(self) -> bool:
         now = trio.current_time()

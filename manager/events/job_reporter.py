@@ -17,24 +17,32 @@ from musterd.workers.observer import Ignored
 
 
 class JobReporter:
-    """The `JobObserver` of a tenant's desk. `news` is called when something has been written."""
+    """The `JobObserver` of a tenant's desk. `news` is called when something has been written, and
+    `on_settled` with the ends of attempts.
+    """
 
-    def __init__(self, metrics: Metrics, log: Log, tenant: str, news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        log: Log,
+        tenant: str,
+        news: Callable[[], None],
+        on_settled: Callable[[Sequence[Settlement]], None],
+    ) -> None:
         self.settled_total = 0
-        self.on_settled: Callable[[Sequence[Settlement]], None] = lambda _: None
         self.service_times = ServiceTimes()
         self._tenant = tenant
         self.claimed = metrics.claimed  # as it is: this is the hot path
         self._metrics = metrics
         self._log = log
-        self._news = news
+        self._news, self._on_settled = news, on_settled
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         self.settled_total += len(settlements)
         self._news()
         self._metrics.settled(settlements, self._tenant)
         self.service_times.note(settlements)
-        self.on_settled(settlements)
+        self._on_settled(settlements)
         failed, tells_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
         for settlement in settlements:
             if settlement.state is failed:

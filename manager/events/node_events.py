@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from musterd import __version__
@@ -10,17 +12,17 @@ from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.events.feed.feed import Feed
 from musterd.manager.node.objects import decision_object
 from musterd.manager.node.status import Decision
-from musterd.manager.tenancy.plans import TenancyDeps
+from musterd.manager.tenancy.deps import TenancyDeps
 
 
 class NodeEvents:
     """Owned by its tenancy, which runs it."""
 
-    def __init__(self, plan: TenancyDeps) -> None:
-        engine = plan.engine
-        self.feed = Feed(plan.tenant, engine.events, engine.queue.counts)
-        self.event_writer = EventWriter(engine.events, plan.log, plan.node, self.news)
-        self.keeper = EventKeeper(engine.events, plan.settings, plan.rng)
+    def __init__(self, deps: TenancyDeps, is_on_duty: Callable[[], bool]) -> None:
+        engine = deps.engine
+        self.feed = Feed(deps.tenant, engine.events, engine.queue.counts)
+        self.event_writer = EventWriter(engine.events, deps.log, deps.node, self.news)
+        self.keeper = EventKeeper(engine.events, deps.settings, deps.rng, is_on_duty)
 
     def news(self) -> None:
         """This node has done something in the store. Cheap."""

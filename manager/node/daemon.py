@@ -32,8 +32,8 @@ from musterd.manager.systemd.notifier import Notifier
 from musterd.manager.systemd.service_manager import ServiceManager
 from musterd.manager.systemd.timeouts import drain_seconds_max
 from musterd.manager.systemd.vitals import Vitals, vitals_of
+from musterd.manager.tenancy.deps import TenancyDeps, boottime, end_process, machine_load
 from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
-from musterd.manager.tenancy.plans import TenancyDeps, boottime, end_process, machine_load
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
@@ -150,7 +150,7 @@ class Daemon:
             await self._all_ended(homes)
             homes.cancel_scope.cancel()
         self._phase = "stopped"
-        settled = sum(tenancy.reporter.settled_total for tenancy in self._tenancies.values())
+        settled = sum(tenancy.settled_total for tenancy in self._tenancies.values())
         event(self._plan.log, logging.INFO, "stopped", settled=settled)
         whole.cancel()
 
@@ -232,7 +232,7 @@ class Daemon:
     def _vitals(self) -> list[Vitals]:
         now_local = trio.current_time()
         return [
-            vitals_of(one.name, one.keeper, one.engine.trouble, now_local)
+            vitals_of(one.name, one.lease_keeper, one.engine.trouble, now_local)
             for one in self._tenancies.values()
         ]
 

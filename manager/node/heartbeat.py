@@ -11,10 +11,11 @@ import trio
 from musterd import __version__
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.scaling.service_times import ServiceTimes
-from musterd.manager.tenancy.plans import TenancyDeps
+from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, kinds_text
 from musterd.store.waiting import Bell
+from musterd.workers.idleness import Idleness, IdleState, Move
 
 FIRST_SECONDS = 0.1  # the crew has been hired by then
 WAIT_SECONDS_MIN = 0.1
@@ -33,16 +34,25 @@ class Heartbeat:
     not taken off the list: it is dead when its sign of life is too old.
     """
 
-    plan: TenancyDeps
+    deps: TenancyDeps
     status: Callable[[], TenantStatus]
     times: ServiceTimes
-    rests: bool = False  # somebody else looks whether there is work: without any, few signs do
+    idleness: Idleness  # where the node scans the queue, few signs of life do
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
     _told: Beat | None = attrs.field(default=None, init=False)
     _told_local: float = attrs.field(default=float("-inf"), init=False)
     _kinds: str | None = attrs.field(default=None, init=False)
     _kinds_local: float = attrs.field(default=float("-inf"), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.deps.settings.subscribe(self.wake)
+        self.idleness.on_move(self._wake_if_scan_changed)
+
+    def _wake_if_scan_changed(self, move: Move) -> None:
+        scanned = (IdleState.SCANNED, IdleState.RESTING)
+        if (move.before in scanned) != (move.after in scanned):
+            self.wake()
 
     def wake(self) -> None:
         """Others should know of this soon: another phase, another size of the crew."""
@@ -58,7 +68,7 @@ class Heartbeat:
             if self.status().phase in ("draining", "stopped"):
                 # If the store is away, the node counts as dead soon.
                 with trio.move_on_after(LEAVE_SECONDS, shield=True), suppress(StoreError):
-                    await self.plan.engine.nodes.leave(self.plan.node_id)
+                    await self.deps.engine.nodes.leave(self.deps.node_id)
 
     async def _wait(self) -> None:
         told = self._told
@@ -77,8 +87,8 @@ class Heartbeat:
         kinds = self._kinds_if_due(now)
         self._told_local = now
         try:
-            load = self.plan.load()
-            await self.plan.engine.nodes.beat(attrs.evolve(beat, kinds=kinds, load=load))
+            load = self.deps.load()
+            await self.deps.engine.nodes.beat(attrs.evolve(beat, kinds=kinds, load=load))
         except StoreError:
             self._told = self._kinds = None  # the store's watcher has told the log
             return
@@ -102,20 +112,20 @@ class Heartbeat:
         text = kinds_text(
             {
                 name: self.times.standing(name, kind.broken, kind.max_running)
-                for name, kind in self.plan.catalog().items()
+                for name, kind in self.deps.catalog().items()
             },
-            self.plan.settings.now.limits.max_running or None,
+            self.deps.settings.now.limits.max_running or None,
         )
         # Now and then also unchanged: the row may have been forgotten while the machine slept.
         is_old = now - self._kinds_local >= 6 * KINDS_SECONDS
         return text if text != self._kinds or is_old else None
 
     def _beat(self) -> Beat:
-        plan, seen = self.plan, self.status()
-        configured = plan.configured()
+        deps, seen = self.deps, self.status()
+        configured, is_resting = deps.configured(), self.idleness.is_scanned
         return Beat(
-            id=plan.node_id,
-            name=plan.node,
+            id=deps.node_id,
+            name=deps.node,
             version=__version__,
             up_seconds=trio.current_time() - self._started_local,
             phase=seen.phase,
@@ -124,7 +134,7 @@ class Heartbeat:
             retiring=seen.retiring,
             default_count=seen.default_count,
             max_count=seen.max_count,
-            pause_seconds=RESTING_SECONDS if self.rests and not seen.busy else HEARTBEAT_SECONDS,
+            pause_seconds=RESTING_SECONDS if is_resting and not seen.busy else HEARTBEAT_SECONDS,
             config_generation=configured.generation,
             config_hash=configured.hash,
         )

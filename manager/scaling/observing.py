@@ -49,7 +49,7 @@ class QueueObserver:
     async def look(self, policy: ScalingPolicy, interval_seconds: float) -> Observation:
         """Jobs that are due are counted up to what could matter to all nodes."""
         asked_local = trio.current_time()
-        if self._has_run_dry(interval_seconds):
+        if self.desk.has_run_dry(interval_seconds):
             self._due_since_local = None
             return Observation(0, self._others)
         try:
@@ -65,14 +65,6 @@ class QueueObserver:
         due = 0 if view.paused else max(view.due, int(view.parked))
         overdue = self._waits_seconds(due, view) >= OVERDUE_INTERVALS * interval_seconds
         return Observation(due, self._others, view.lot, overdue, view.room)
-
-    def _has_run_dry(self, interval_seconds: float) -> bool:
-        """Whether a claim has just come back short, and a hint would have told of more."""
-        pacing = self.desk.pacing
-        if pacing.calm:
-            return True
-        is_dry = not (pacing.hungry or pacing.no_room)
-        return is_dry and trio.current_time() - pacing.short_at_local < interval_seconds
 
     async def _ask(self, policy: ScalingPolicy) -> QueueView:
         most = policy.max_running

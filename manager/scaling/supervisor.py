@@ -31,16 +31,15 @@ from musterd.manager.scaling.shares import others_of
 from musterd.store.engine import Engine
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
+from musterd.workers.idleness import Idleness, IdleState
 
 JOURNAL_MAX = 1000  # decisions kept in memory
 
 
 class ScalingObserver(Protocol):
-    """Who counts decisions, and hears whether there is anything to decide."""
+    """Counts decisions, and hears how large the crew is."""
 
     def scaled(self, decision: Decision) -> None: ...
-
-    def rest(self, rests: bool) -> None: ...
 
     def crew(self, idle: int, busy: int, retiring: int) -> None: ...
 
@@ -62,30 +61,30 @@ def policy_of(settings: Settings) -> ScalingPolicy:
 class Supervisor:
     """Owned by its tenant. `journal` holds every tick's decision, newest last, up to a bound.
 
-    `share` says how much of the node's workers there is for this crew at the moment, given its
-    wish. Where `rests`, somebody else looks after an idle queue: a crew that has nothing to do and
-    its least size is left alone until `wake` is called.
+    `allowance` says how much of the node's workers there is for this crew at the moment, given its
+    wish. Where the node scans the queue, a crew at its floor that has nothing to do is left alone
+    until there is news.
     """
 
     crew: Crew
     desk: Desk
     engine: Engine
+    idleness: Idleness
     settings: LiveSettings
     observer: ScalingObserver
     log: Log
     wall_clock: Callable[[], float]
-    share: Callable[[], int | None] = lambda: None
-    rests: bool = False
+    allowance: Callable[[], int | None] = lambda: None
     me: UUID | None = None  # this node
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
-    _is_resting: bool = attrs.field(default=False, init=False)
     _queue_observer: QueueObserver = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.settings.subscribe(self.wake)
+        self.idleness.on_news(self._end_rest)
         self._queue_observer = QueueObserver(self.engine, self.desk, self.me)
 
     @property
@@ -99,7 +98,7 @@ class Supervisor:
 
     def start(self) -> None:
         """Hires the crew that is there from the first moment."""
-        policy = attrs.evolve(self.policy, allowance=self.share())
+        policy = attrs.evolve(self.policy, allowance=self.allowance())
         self.crew.resize(min(policy.default_count, policy.bound))
         self._report_crew()
 
@@ -107,23 +106,20 @@ class Supervisor:
         """Time to decide: earlier than planned, or at the end of a rest."""
         self._bell.ring()
 
-    def end_rest(self) -> None:
-        """There may be work."""
-        if self._is_resting:
-            self._bell.ring()
-
     async def run(self) -> None:
         next_tick = trio.current_time()
         while True:
             next_tick = max(next_tick + self._interval_seconds, trio.current_time())
-            self._is_resting = self.rests and self.has_nothing_to_do
-            self.observer.rest(self._is_resting)
-            with trio.move_on_at(math.inf if self._is_resting else next_tick):
+            may_rest = self.idleness.rest(has_nothing_to_do=self.has_nothing_to_do)
+            with trio.move_on_at(math.inf if may_rest else next_tick):
                 await self._bell.wait()
             self._bell.clear()
-            self._is_resting = False
             next_tick = min(next_tick, trio.current_time())
             self.tick(await self._queue_observer.look(self.policy, self._interval_seconds))
+
+    def _end_rest(self) -> None:
+        if self.idleness.state is IdleState.RESTING:
+            self._bell.ring()
 
     @property
     def has_nothing_to_do(self) -> bool:
@@ -141,7 +137,7 @@ class Supervisor:
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
         seen = Seen(found.due, busy, head.size, others, found.overdue, found.room)
         self.wish = useful_wish(seen, self.policy)
-        policy = attrs.evolve(self.policy, allowance=self.share())
+        policy = attrs.evolve(self.policy, allowance=self.allowance())
         # Sharing may have let idle workers of this very crew go.
         seen = attrs.evolve(seen, size=self.crew.head.size)
         plan, self._memory = decide(seen, self._memory, policy, trio.current_time())

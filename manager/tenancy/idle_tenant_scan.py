@@ -28,13 +28,13 @@ class IdleTenantScan:
     settings: LiveSettings  # of the node
     rng: random.Random
     _changed: Bell = attrs.field(factory=Bell, init=False)
-    _watched: dict[str, Tenancy] = attrs.field(factory=dict[str, Tenancy], init=False)
+    _scanned: dict[str, Tenancy] = attrs.field(factory=dict[str, Tenancy], init=False)
     _under_way: set[int] = attrs.field(factory=set[int], init=False)
 
     async def run(self) -> None:
         async with trio.open_nursery() as looks:
             while True:
-                if len(self.tenancies) == 1 and not self._watched:
+                if len(self.tenancies) == 1 and not self._scanned:
                     await self._changed.wait()
                 self._changed.clear()
                 self._look_everywhere(looks)
@@ -42,8 +42,8 @@ class IdleTenantScan:
                 await trio.sleep(poll_seconds * self.rng.uniform(0.9, 1.1))
 
     def _look_everywhere(self, looks: trio.Nursery) -> None:
-        for gone in self._watched.keys() - self.tenancies.keys():
-            del self._watched[gone]
+        for gone in self._scanned.keys() - self.tenancies.keys():
+            del self._scanned[gone]
         for lookout in self.lookouts():
             # One that does not answer holds up nobody else.
             if id(lookout) not in self._under_way:
@@ -63,20 +63,21 @@ class IdleTenantScan:
         """Those of its tenants that can be looked at, and from now on are."""
         known = [name for name in lookout.tenants if name in self.tenancies]
         running = [name for name in known if self.tenancies[name].phase == "running"]
-        watched = running if len(self.tenancies) > 1 else []
+        scanned = running if len(self.tenancies) > 1 else []
         for name in known:
-            self._note(name, self.tenancies[name], is_watched=name in watched)
-        return watched
+            self._note(name, self.tenancies[name], is_scanned=name in scanned)
+        return scanned
 
-    def _note(self, name: str, tenancy: Tenancy, *, is_watched: bool) -> None:
-        was_watched = self._watched.get(name) is tenancy  # else an earlier one of this name was
-        if is_watched == was_watched:
+    def _note(self, name: str, tenancy: Tenancy, *, is_scanned: bool) -> None:
+        was_scanned = self._scanned.get(name) is tenancy  # else an earlier one of this name was
+        if is_scanned == was_scanned:
             return
-        if is_watched:
-            self._watched[name] = tenancy
+        if is_scanned:
+            self._scanned[name] = tenancy
+            tenancy.begin_scan()
         else:
-            del self._watched[name]
-        tenancy.be_watched(is_watched)
+            del self._scanned[name]
+            tenancy.end_scan()
 
     async def _see(self, lookout: Lookout, names: list[str]) -> None:
         if not names:
@@ -90,4 +91,4 @@ class IdleTenantScan:
             sights = dict.fromkeys(names, EVERYTHING)
         for name, sight in sights.items():
             if name in self.tenancies:
-                self.tenancies[name].see(sight)
+                self.tenancies[name].note_activity(sight)

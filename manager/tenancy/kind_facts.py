@@ -14,7 +14,7 @@ from musterd.store.phases import KindRule
 from musterd.store.waiting import Backoff, Bell
 
 if TYPE_CHECKING:
-    from musterd.manager.tenancy.plans import TenancyDeps
+    from musterd.manager.tenancy.deps import TenancyDeps
 
 EVERY_KIND = ""
 PAUSE_SECONDS = 1.0  # after a failed try, doubled with each further one
@@ -36,8 +36,11 @@ def rule_of(kind: WorkKind) -> KindRule:
 class KindPublisher:
     """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
 
-    plan: TenancyDeps
+    deps: TenancyDeps
     _bell: Bell = attrs.field(factory=Bell, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.deps.settings.subscribe(self.wake)
 
     def wake(self) -> None:
         """The catalog has changed."""
@@ -50,12 +53,12 @@ class KindPublisher:
             await self._bell.wait()
 
     async def _tell(self) -> None:
-        plan = self.plan
-        backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, plan.rng)
+        deps = self.deps
+        backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, deps.rng)
         while True:
             try:
-                return await plan.engine.nodes.declare_kinds(
-                    kind_rules(plan.catalog(), plan.settings.now)
+                return await deps.engine.nodes.declare_kinds(
+                    kind_rules(deps.catalog(), deps.settings.now)
                 )
             except StoreError:  # the store's own watcher has told the log
                 await backoff.sleep()

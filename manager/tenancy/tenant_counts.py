@@ -29,7 +29,7 @@ class TenantCounts:
         if tenancy is None:
             await trio.lowlevel.checkpoint()
             return None
-        return await tenancy.background.counts.get()
+        return await tenancy.duties.counts.get()
 
     async def refresh(self) -> None:
         """Tells the metrics of the queues that this node exports, within a bound: who is too slow
@@ -43,7 +43,7 @@ class TenantCounts:
 
     def _exported(self) -> list[str]:
         found = self.tenancies.items()
-        return [name for name, tenancy in found if tenancy.background.holds(METRICS)]
+        return [name for name, tenancy in found if tenancy.duties.holds(METRICS)]
 
     async def _refresh_one(self, name: str, limit: trio.CapacityLimiter) -> None:
         async with limit:
@@ -55,4 +55,4 @@ class TenantCounts:
     async def _refresh_vitals(self, name: str) -> None:
         tenancy = self.tenancies.get(name)
         if tenancy is not None:
-            await tenancy.background.vitals.refresh()
+            await tenancy.duties.vitals.refresh()

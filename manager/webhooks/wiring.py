@@ -9,10 +9,9 @@ import attrs
 import trio
 
 from musterd.config.credentials import resolve_signing_keys
-from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.log import event
 from musterd.manager.node.cancelling import came_in_time
-from musterd.manager.tenancy.plans import TenancyDeps
+from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.postman import Postman
 from musterd.manager.webhooks.sending import Sender
@@ -20,7 +19,7 @@ from musterd.store.leases import Settlement
 from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Delivery, Message
 from musterd.workers.hooks import PythonHooks
-from musterd.workers.tools import Tools
+from musterd.workers.tools import LiveTools
 
 
 @attrs.frozen
@@ -29,7 +28,7 @@ class Mail:
 
     postman: Postman
     _hooks: PythonHooks
-    _plan: TenancyDeps
+    _deps: TenancyDeps
 
     async def run(self) -> None:
         """Until the postman has left."""
@@ -42,7 +41,7 @@ class Mail:
         """On the hot path: looks at what is at hand, and at nothing else."""
         kinds = {settlement.kind for settlement in settlements if settlement.state in ENDED}
         if kinds:
-            catalog, of_all = self._plan.catalog(), bool(self._plan.settings.now.webhooks.url)
+            catalog, of_all = self._deps.catalog(), bool(self._deps.settings.now.webhooks.url)
             known = (catalog[kind] for kind in kinds if kind in catalog)
             self.postman.job_ended(surely=of_all or any(kind.webhook for kind in known))
 
@@ -50,7 +49,7 @@ class Mail:
         """Waits for what is under way, within the time that one try may take; gives back the rest.
         If somebody is in a hurry, all of it at once.
         """
-        settings, postman = self._plan.settings.now, self.postman
+        settings, postman = self._deps.settings.now, self.postman
         postman.close()
         await came_in_time(postman.finished, settings.webhooks.timeout_seconds, unless=hurry)
         postman.dismiss()
@@ -58,33 +57,24 @@ class Mail:
             await postman.finished.wait()
 
 
-def make_mail(
-    plan: TenancyDeps,
-    reporter: JobReporter,
-    tools: Callable[[], Tools],
-) -> Mail:
-    """`tools` gives those of the moment; `reporter` says from now on when jobs have
-    ended.
-    """
-    tenant, settings = plan.tenant, plan.settings
-    hooks = PythonHooks(tools, lambda: settings.now.catalog.python_path)
+def make_mail(deps: TenancyDeps, tools: LiveTools) -> Mail:
+    tenant, settings = deps.tenant, deps.settings
+    hooks = PythonHooks(lambda: tools.now, lambda: settings.now.catalog.python_path)
     courier = Courier(
-        read_job=plan.engine.jobs.get,
-        budget_of=lambda kind: plan.catalog().budget_of(kind),
+        read_job=deps.engine.jobs.get,
+        budget_of=lambda kind: deps.catalog().budget_of(kind),
         tenant=tenant,
-        keys=lambda: resolve_signing_keys(settings.now, plan.environ),
-        post=plan.post or Sender(tools().connections.client).post,
-        log=plan.log,
+        keys=lambda: resolve_signing_keys(settings.now, deps.environ),
+        post=deps.post or Sender(tools.now.connections.client).post,
+        log=deps.log,
         call_python=hooks.call,
     )
-    told = _told(plan)
-    postman = Postman(plan.engine.outbox, courier, settings, told, plan.log, plan.rng)
-    mail = Mail(postman, hooks, plan)
-    reporter.on_settled = mail.settled
-    return mail
+    told = _told(deps)
+    postman = Postman(deps.engine.outbox, courier, settings, told, deps.log, deps.rng)
+    return Mail(postman, hooks, deps)
 
 
-def _told(plan: TenancyDeps) -> Callable[[Delivery, Message], None]:
+def _told(deps: TenancyDeps) -> Callable[[Delivery, Message], None]:
     def told(delivery: Delivery, message: Message) -> None:
         fields: dict[str, object] = {
             "webhook": message.message_id,
@@ -93,13 +83,13 @@ def _told(plan: TenancyDeps) -> Callable[[Delivery, Message], None]:
             "tries": message.tries,
         }
         if delivery.delivered:
-            plan.metrics.webhook("delivered")
-            event(plan.log, logging.DEBUG, "webhook delivered", **fields)
+            deps.metrics.webhook("delivered")
+            event(deps.log, logging.DEBUG, "webhook delivered", **fields)
         elif delivery.retry_seconds is None:
-            plan.metrics.webhook("failed")
-            event(plan.log, logging.WARNING, "webhook failed", error=delivery.error, **fields)
+            deps.metrics.webhook("failed")
+            event(deps.log, logging.WARNING, "webhook failed", error=delivery.error, **fields)
         else:
-            plan.metrics.webhook("retried")
-            event(plan.log, logging.DEBUG, "webhook retried", error=delivery.error, **fields)
+            deps.metrics.webhook("retried")
+            event(deps.log, logging.DEBUG, "webhook retried", error=delivery.error, **fields)
 
     return told

@@ -13,7 +13,7 @@ NIGHTLY = {"schedules__nightly__kind": '"noop"', "schedules__nightly__every_seco
 
 
 def held(node: Node) -> list[str]:
-    return [name for name in names.DUTIES if node.tenancy().background.holds(name)]
+    return [name for name in names.DUTIES if node.tenancy().duties.holds(name)]
 
 
 def exports_the_queue(node: Node) -> bool:

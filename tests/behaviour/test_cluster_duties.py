@@ -30,7 +30,7 @@ WATCH_SECONDS = 0.05
 
 
 def held(node: Node) -> set[str]:
-    background = node.tenancy().background
+    background = node.tenancy().duties
     return {duty for duty in DUTIES if background.holds(duty)}
 
 

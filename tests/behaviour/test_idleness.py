@@ -12,7 +12,7 @@ import trio
 
 from musterd.store.outlook import IdleCheck
 from musterd.store.wrapped import wrapped
-from musterd.workers.idleness import LOOK_SECONDS_MAX
+from musterd.workers.idle_mode import CHECK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.outlooks import outlook_of
 from tests.support.stage import Node, Stage, open_stage, until
@@ -80,7 +80,7 @@ async def test_an_idle_node_that_hears_does_not_poll(stage: Hearing) -> None:
     observed = stage.store.calls["observe"] + stage.store.calls["reap"]
     assert await claims_in(stage, 100) == 0
     looks = stage.store.calls["outlook_look"] - before
-    assert 100 / LOOK_SECONDS_MAX <= looks <= 100 / (0.9 * LOOK_SECONDS_MAX) + 1
+    assert 100 / CHECK_SECONDS_MAX <= looks <= 100 / (0.9 * CHECK_SECONDS_MAX) + 1
     assert stage.store.calls["observe"] + stage.store.calls["reap"] == observed
 
 
@@ -106,7 +106,7 @@ async def test_while_anybody_has_work_the_others_poll(stage: Hearing) -> None:
 async def test_a_lost_hint_costs_one_outlook_and_then_none_is_relied_on(stage: Hearing) -> None:
     node = await rested(stage)
     first = await lose_a_hint(stage)
-    assert await pick_up_seconds(node, first) <= LOOK_SECONDS_MAX + POLL_SECONDS
+    assert await pick_up_seconds(node, first) <= CHECK_SECONDS_MAX + POLL_SECONDS
     await trio.sleep(1)
     (second,) = await stage.put("long")
     assert await pick_up_seconds(node, second) <= POLL_SECONDS
@@ -115,7 +115,7 @@ async def test_a_lost_hint_costs_one_outlook_and_then_none_is_relied_on(stage: H
 async def test_a_connection_that_dies_without_a_word_is_found_out(stage: Hearing) -> None:
     await rested(stage)
     stage.outlooks.mute = True
-    await trio.sleep(LOOK_SECONDS_MAX)
+    await trio.sleep(CHECK_SECONDS_MAX)
     assert await claims_in(stage, 30) >= 30 / POLL_SECONDS
 
 

@@ -1,7 +1,6 @@
 """Progress on its way from a running job to the store."""
 
 from collections.abc import Sequence
-from random import Random
 from typing import Any, cast
 from uuid import uuid4
 
@@ -12,13 +11,11 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.held import Held
-from musterd.workers.progress import ProgressTeller
+from musterd.workers.progress import ProgressWriter
 from musterd.workers.running import Note
 from tests.contract.rigs import take_one
+from tests.support.desks import make_desk
 from tests.support.faulty_engine import PartOverlay
-from tests.support.stage import live_settings
 
 
 class Weather(PartOverlay):
@@ -33,10 +30,6 @@ class Weather(PartOverlay):
             raise StoreUnavailable("away", "unreachable")
         taken: frozenset[int] = await self.part.note_progress(notes)
         return taken
-
-
-class Silent:
-    """A listener that nobody asks."""
 
 
 async def progress_of(engine: Engine, job_id: int) -> tuple[float | None, str | None]:
@@ -56,18 +49,19 @@ async def test_what_is_new_is_written_once_and_after_an_outage_the_newest(
     await engine.migrate()
     await engine.jobs.enqueue([NewJob("a")])
     claim = await take_one(engine)
-    desk = Desk("north", live_settings(), tuple, Silent(), Random(1))  # type: ignore[arg-type]  # never called
-    held = desk.held[claim.id] = Held(claim, 0, 99)
-    desk.held[77] = Held(claim._replace(id=77, token=uuid4()), 0, 99)
-    teller = ProgressTeller(desk, engine)
+    desk = make_desk()
+    mine = claim._replace(worker=None)
+    desk.book_claims([mine, mine._replace(id=77, token=uuid4())], 0.0)
+    held = desk.held[claim.id]
+    writer = ProgressWriter(desk, engine)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(teller.run)
+        nursery.start_soon(writer.run)
         await trio.sleep(2.5)
         assert weather.rounds == 0
         held.note(Note(40.0, "half way"))
         await trio.sleep(3)
         assert weather.rounds == 0  # its start comes first
-        held.start_written = True
+        held.note_start_written()
         await trio.sleep(3)
         assert weather.rounds == 1
         assert await progress_of(engine, claim.id) == (40.0, "half way")

@@ -69,8 +69,12 @@ async def test_a_shorter_poll_interval_applies_at_once(stage: Stage) -> None:
 async def test_numbers_of_the_next_claim_apply(stage: Stage) -> None:
     node = await stage.start()
     await reload(node, limits__claim_batch=3, limits__claim_ahead_ms=0)
-    desk = node.tenancy()._desk  # pyright: ignore[reportPrivateUsage] - the only place that shows it
-    assert (desk.batch_max, desk.pacing.ahead_seconds) == (3, 0)
+    desk = node.tenancy()._parts.desk  # pyright: ignore[reportPrivateUsage]
+    asked = desk.load(is_first=True)
+    assert asked.request is not None
+    assert asked.request.batch <= 3
+    assert asked.request.ahead == 0
+    desk.unload(asked)
     await stage.put("noop", 40)
     await stage.all_ended()
 

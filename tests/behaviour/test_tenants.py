@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from musterd.manager.tenancy.background import RESTING
+from musterd.manager.tenancy.tenant_duties import RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS_RESTING
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import JobState
@@ -241,12 +241,12 @@ async def test_the_duties_of_a_busy_tenant_change_hands_quickly(stage: Stage) ->
     await trio.sleep(100)
     await stage.put("long", 20, tenant="acme")
     await trio.sleep(60)
-    assert dying.tenancy("acme").background.holds("reaping")
+    assert dying.tenancy("acme").duties.holds("reaping")
     left = await stage.start("south", **both)
     await trio.sleep(5)
     dying.kill()
     own_lease_seconds = dying.settings.duties.lease_seconds
-    reaping = left.tenancy("acme").background
+    reaping = left.tenancy("acme").duties
     took = await until(lambda: reaping.holds("reaping"), within_seconds=60)
     assert took <= own_lease_seconds + 6
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from musterd.config.secrets import signing_key
-from musterd.manager.tenancy.background import REST_AFTER_SECONDS
+from musterd.manager.tenancy.tenant_duties import REST_AFTER_SECONDS
 from musterd.manager.webhooks.courier import Courier, Post
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.lifecycle import Action
@@ -214,7 +214,7 @@ async def test_a_node_with_nothing_to_tell_asks_seldom(stage: Stage) -> None:
     before = looks()
     await trio.sleep(600)
     assert looks() - before <= 600 / (0.8 * LOOK_SECONDS) + 1
-    node.tenancy().be_watched(watched=True)
+    node.tenancy().begin_scan()
     await trio.sleep(REST_AFTER_SECONDS + LOOK_SECONDS)
     before = looks()
     await trio.sleep(600)

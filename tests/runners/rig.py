@@ -70,7 +70,8 @@ class Bench:
 
 @asynccontextmanager
 async def a_bench(tools: Tools | None = None) -> AsyncGenerator[Bench]:
-    box = Toolbox(tools or some_tools())
+    given = tools or some_tools()
+    box = Toolbox(lambda: given)
     try:
         yield Bench(box)
     finally:

@@ -31,16 +31,9 @@ from musterd.workers.phase_book import PhaseBook
 from musterd.workers.toolbox import Toolbox
 from tests.contract.rigs import take_one
 from tests.runners.rig import python_kind, some_tools
+from tests.support.desks import make_desk
 from tests.support.http_calls import answer
 from tests.support.scripted_server import scripted
-from tests.support.stage import live_settings
-
-
-class Silent:
-    """A listener that nobody asks."""
-
-    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        del job_id, kind, attempt
 
 
 @attrs.define
@@ -57,8 +50,9 @@ class Line:
         await self.engine.jobs.enqueue([NewJob("video", json.dumps(payload or {}))])
         claim = await take_one(self.engine)
         now = trio.current_time()
-        self.held = held = Held(claim, now, time.monotonic() + 99, 1, now)
-        self.desk.held[claim.id] = held
+        self.desk.book_claims([claim], time.monotonic() + 70)
+        self.held = held = self.desk.held[claim.id]
+        held.start(1, now)
         with trio.fail_after(60):
             outcome = await attempt(held, kind, self.box, self.book)
         assert outcome is not None
@@ -70,10 +64,10 @@ async def line() -> AsyncGenerator[Line]:
     engine = SqliteEngine(":memory:", time.time, busy_timeout_seconds=1)
     await engine.open()
     await engine.migrate()
-    desk = Desk("north", live_settings(), tuple, Silent(), Random(1))  # type: ignore[arg-type]  # only losses are told
+    desk = make_desk()
     book = PhaseBook(desk, engine, Random(1))
     tools = some_tools()
-    box = Toolbox(attrs.evolve(tools, variables=dict(os.environ)))
+    box = Toolbox(lambda: attrs.evolve(tools, variables=dict(os.environ)))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)
         yield Line(engine, desk, book, box)
@@ -138,7 +132,7 @@ async def test_a_handler_reads_what_earlier_phases_returned(
 
 async def test_large_results_travel_when_they_are_asked_for(line: Line) -> None:
     tools = attrs.evolve(some_tools(), max_frame_bytes=100_000)  # less than both together
-    line.box = Toolbox(tools)
+    line.box = Toolbox(lambda: tools)
     kind = pipeline(
         python("a", "large"), python("b", "large", "thread"), python("c", "reads_large")
     )

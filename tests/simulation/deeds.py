@@ -68,17 +68,17 @@ async def _enqueue(world: World, values: Values) -> None:
 async def _control(world: World, values: Values) -> None:
     if world.jobs:
         job = world.jobs[int(values["pick"] * len(world.jobs))]
-        await patiently(world, lambda line: line.control(Action(values["what"]), job))
+        await patiently(world, lambda line: line.control.apply(Action(values["what"]), job))
 
 
 async def _pause_queue(world: World, values: Values) -> None:
     del values
-    await patiently(world, lambda line: line.pause_queue("simulation"))
+    await patiently(world, lambda line: line.queue.pause("simulation"))
 
 
 async def _resume_queue(world: World, values: Values) -> None:
     del values
-    await patiently(world, lambda line: line.resume_queue())
+    await patiently(world, lambda line: line.queue.resume())
 
 
 async def patiently(world: World, ask: Callable[[Any], Awaitable[object]]) -> bool:

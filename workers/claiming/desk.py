@@ -1,34 +1,86 @@
-"""The node's counter. Workers wait here for claims and leave their settlements; the loop takes
-both to the store.
+"""The node's counter: workers wait here for claims and leave their settlements; the exchange loop
+takes both to the store.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
+from typing import NamedTuple
 from uuid import UUID
 
+import attrs
 import trio
 
 from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
-from musterd.store.leases import Caps, Claim, ClaimRequest, Verdict
+from musterd.store.leases import Caps, Claim, ClaimRequest, Exchange, Verdict
 from musterd.store.lifecycle import Request
-from musterd.workers.claiming.held import Ended, Held, ending
-from musterd.workers.claiming.pacing import ClaimPacing
-from musterd.workers.claiming.seat import Seat, count_hands
+from musterd.workers.claiming.held import Ended, Held
+from musterd.workers.claiming.pacing import ClaimPacing, Look
+from musterd.workers.idleness import Idleness
 from musterd.workers.observer import JobObserver
 from musterd.workers.outcome import released, requested
 
 
-class Desk:
-    """Owned by the daemon. `held` is every claim in this node's hands, until its settlement is in
-    the store.
+@attrs.define(eq=False)
+class Seat:
+    """A worker's place at the desk, which alone changes it. `retiring`: finishes its job, then
+    leaves; a retiring worker may be taken back until it has left.
+    """
 
-    All methods but `wait_for_claim` are synchronous: what they change, they change at once.
+    worker: int
+    held: Held | None = None
+    retiring: bool = False
+    given: Held | None = None  # handed over while it waited, not yet taken in hand
+    free_since_local: float | None = None  # its last job ended then, and no other task ran since
+    bell: trio.Event | None = None  # set = come and look; there while it waits
+
+    @property
+    def is_idle(self) -> bool:
+        return self.held is None and self.given is None
+
+    def retire(self) -> None:
+        self.retiring = True
+        self.ring()
+
+    def take_back(self) -> None:
+        self.retiring = False
+
+    def ring(self) -> None:
+        if self.bell is not None:
+            self.bell.set()
+
+    def hand(self, held: Held) -> None:
+        self.given = held
+        self.ring()
+
+    def is_stuck(self, now_local: float, seconds: float) -> bool:
+        """Whether its present job has taken longer than that already."""
+        started = self.held.started_local if self.held else None
+        return started is not None and now_local - started > seconds
+
+
+class Load(NamedTuple):
+    """What goes with one exchange."""
+
+    ended: list[Ended]
+    request: ClaimRequest | None
+    look: Look | None  # there with a request
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.ended and self.request is None
+
+
+class Desk:
+    """Owned by a tenancy. Every claim in this node's hands is here, until its settlement is in the
+    store.
+
+    All methods but those that wait are synchronous: what they change, they change at once.
     """
 
     def __init__(
@@ -36,26 +88,51 @@ class Desk:
         node: str,
         settings: LiveSettings,
         caps: Callable[[], Caps],
+        idleness: Idleness,
         observer: JobObserver,
         rng: random.Random,
     ) -> None:
         """`caps` gives the bounds of kinds, of the moment."""
-        self.held: dict[int, Held] = {}
-        self.seats: dict[int, Seat] = {}
-        self.pacing = ClaimPacing(settings, rng)
-        self.cause = trio.Event()  # set = the loop has a reason to look
-        self.enough = 1  # so many ends are one
-        self.claimed = trio.Event()  # set = there are claims in hand
-        self.claiming = True
-        self.on_work: Callable[[], None] = lambda: None  # there is, or may be, something to do
         self._node, self._settings, self._caps = node, settings, caps
         self._leases = lease_plan(settings.now)
-        self._listener = observer
-        self._rng = rng
+        self._observer, self._rng = observer, rng
+        self._pacing = ClaimPacing(settings, idleness, rng)
+        self._held: dict[int, Held] = {}
+        self._seats: dict[int, Seat] = {}
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
         self._ready: deque[Held] = deque()  # claimed ahead, state `assigned`
         self._ended: list[Ended] = []
         self._expected = 0  # jobs that have been asked for
+        self._claims = True  # until it is told to stop
+        self._changed = trio.Event()  # set = the exchange loop may have a reason to leave
+        self._enough = 1  # so many ends are one
+        self._has_held = trio.Event()  # set = there are claims in hand
+        settings.subscribe(self.poll)
+
+    @property
+    def held(self) -> Mapping[int, Held]:
+        """The claims in this node's hands, by job."""
+        return self._held
+
+    @property
+    def seats(self) -> Mapping[int, Seat]:
+        return self._seats
+
+    @property
+    def ready_count(self) -> int:
+        """Jobs that are claimed and wait for a worker."""
+        return len(self._ready)
+
+    async def wait_until_held(self) -> None:
+        """Returns when there are claims in hand: at once, if there are."""
+        while not self._held:
+            if self._has_held.is_set():
+                self._has_held = trio.Event()
+            await self._has_held.wait()
+
+    def has_run_dry(self, within_seconds: float) -> bool:
+        """Whether a claim has come back short so recently, or hints would have told of more."""
+        return self._pacing.has_run_dry(within_seconds)
 
     # -- for workers
 
@@ -91,7 +168,7 @@ class Desk:
     async def _sit(self, seat: Seat) -> None:
         seat.bell = trio.Event()
         self._waiting[seat.worker] = seat
-        self.cause.set()
+        self._changed.set()
         try:
             await seat.bell.wait()
         except trio.Cancelled:
@@ -103,17 +180,16 @@ class Desk:
             self._waiting.pop(seat.worker, None)
 
     def settle(self, seat: Seat | None, held: Held, verdict: Verdict) -> None:
-        """Takes the end of an attempt; it is in the store a visit later."""
+        """Takes the end of an attempt; it is in the store an exchange later."""
         now = trio.current_time()
         if held.started_local is not None:
-            self.pacing.note_service(now - held.started_local)
+            self._pacing.note_service(now - held.started_local)
         if seat is not None:
             seat.held = seat.given = None
             seat.free_since_local = now
-        held.settling = True
-        self._ended.append(ending(held, verdict, now))
-        if len(self._ended) >= self.enough:
-            self.cause.set()
+        self._ended.append(held.settle(verdict, now))
+        if len(self._ended) >= self._enough:
+            self._changed.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
         """Forgets a claim whose lease was lost: nothing is written for it."""
@@ -121,44 +197,35 @@ class Desk:
         self._forget(held)
 
     def _start(self, seat: Seat, held: Held, now_local: float | None = None) -> Held:
-        held.worker = seat.worker
-        held.started_local = trio.current_time() if now_local is None else now_local
+        held.start(seat.worker, trio.current_time() if now_local is None else now_local)
         seat.held = held
         return held
 
     # -- for the crew and the daemon
 
     def open_seat(self, worker: int) -> Seat:
-        seat = self.seats[worker] = Seat(worker)
+        seat = self._seats[worker] = Seat(worker)
         return seat
 
     def close_seat(self, seat: Seat) -> None:
-        del self.seats[seat.worker]
+        del self._seats[seat.worker]
 
     def hint(self) -> None:
         """There may be new work."""
-        self.pacing.hint()
-        self.cause.set()
-        self.on_work()
+        self._pacing.hint()
+        self._changed.set()
 
     def poll(self) -> None:
         """It is time to look, as when the poll interval has passed."""
-        self.pacing.poll_due()
-        self.pacing.end_calm()
-        self.cause.set()
-        self.on_work()
-
-    def be_watched(self, watched: bool) -> None:
-        """Whether somebody else looks at the queue, and calls `poll`."""
-        self.pacing.is_watched = watched
-        self.pacing.end_calm()
+        self._pacing.poll()
+        self._changed.set()
 
     def stop_claiming(self) -> None:
         """From now on nothing is claimed, and what lies ready is given back."""
-        self.claiming = False
+        self._claims = False
         while self._ready:
             self.settle(None, self._ready.pop(), released("its node shut down before it started"))
-        self.cause.set()
+        self._changed.set()
 
     def give_back_stale(self, older_than_seconds: float) -> None:
         """Gives back what has lain ready longer than that: the crew is busier than it was thought
@@ -179,7 +246,7 @@ class Desk:
             self._forget(held)
             if held in self._ready:
                 self._ready.remove(held)
-        self._listener.lease_lost(held.claim.id, held.claim.kind, held.claim.attempt)
+        self._observer.lease_lost(held.claim.id, held.claim.kind, held.claim.attempt)
 
     def obey(self, held: Held, request: Request) -> None:
         """Somebody wants this job canceled or paused. What has not started is settled at once, an
@@ -192,33 +259,53 @@ class Desk:
             self._ready.remove(held)
             self.settle(None, held, requested(request))
 
-    # -- for the loop
-
-    def has_cause(self) -> bool:
-        return bool(self._ended) or self._wants_claims()
+    # -- for the exchange loop
 
     @property
     def has_ended(self) -> bool:
         return bool(self._ended)
 
+    @property
+    def has_cause(self) -> bool:
+        """Whether an exchange would have something to do."""
+        return bool(self._ended) or self._wants_claims
+
     def has_gathered(self, batches: float) -> bool:
         """Whether so much has ended: the workers go on meanwhile."""
-        return len(self._ended) >= batches * self.batch_max
+        return len(self._ended) >= batches * self._batch_max
 
-    @property
-    def batch_max(self) -> int:
-        """The most jobs of one claim."""
-        return self._settings.now.limits.claim_batch
+    def wake_loop(self) -> None:
+        self._changed.set()
 
-    @property
-    def ready_count(self) -> int:
-        return len(self._ready)
+    async def wait_for_change(self, *, may_poll: bool) -> None:
+        """Returns when there may be a reason for an exchange. While one is under way only a whole
+        batch of ends is one, and no poll is (`may_poll`).
+        """
+        self._changed = trio.Event()
+        self._enough = 1 if may_poll else self._batch_max
+        is_idle = may_poll and self._claims and self._waiting
+        deadline = self._pacing.planned_local if is_idle else float("inf")
+        with trio.CancelScope(deadline=deadline) as poll:
+            await self._changed.wait()
+        if poll.cancelled_caught:
+            self._pacing.poll_is_due()
 
-    @property
-    def next_poll_local(self) -> float:
-        """When to look again without a hint; never while nobody is idle."""
-        idle = self.claiming and self._waiting
-        return self.pacing.next_poll_local if idle else float("inf")
+    def load(self, *, is_first: bool) -> Load:
+        """Takes what goes with one exchange. `is_first`: no other one is under way. Each load is
+        given back to `unload`.
+        """
+        ended = self.take_ended()
+        request = self._request(is_first=is_first)
+        if request is None:
+            return Load(ended, None, None)
+        self._expected += request.batch
+        return Load(ended, request, self._pacing.begin_look())
+
+    def unload(self, load: Load) -> None:
+        """That exchange is over, whatever came of it."""
+        if load.request is not None:
+            self._expected -= load.request.batch
+        self._changed.set()  # another may leave without a whole batch again
 
     def take_ended(self) -> list[Ended]:
         ended, self._ended = self._ended, []
@@ -227,51 +314,41 @@ class Desk:
     def put_back(self, ended: Sequence[Ended]) -> None:
         self._ended[:0] = ended
 
-    def request(self, *, is_first: bool = True) -> ClaimRequest | None:
-        """A call for work for idle workers, unless an earlier one under way is, and for soon."""
-        if not self.claiming:
-            return None
-        idle = self._idle() if is_first else ()
-        ahead = min(self._room_ahead(), self.batch_max - len(idle))
-        if not idle and not ahead:
-            return None
-        self.pacing.begin_look()
-        token, most = UUID(int=self._rng.getrandbits(128), version=4), self._settings.now.limits
-        return ClaimRequest(
-            token, self._node, idle, ahead, self._leases.lease_seconds, self._caps(),
-            most.max_running or None,
-        )  # fmt: skip
-
-    def expect(self, request: ClaimRequest | None, sign: int) -> None:
-        """That call is on its way, or (-1) answered."""
-        self._expected += 0 if request is None else sign * request.batch
+    def book_look(self, load: Load, answer: Exchange, *, beside_another: bool) -> bool:
+        """Says whether the queue has just run dry. `beside_another`: jobs that another exchange had
+        in its hands were not seen by this one.
+        """
+        if load.request is None or load.look is None:
+            return False
+        taken, more = len(answer.claims), answer.parked + beside_another
+        return self._pacing.end_look(load.look, taken, load.request.batch, more, full=answer.full)
 
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie
         ready.
         """
         if claims:
-            self.claimed.set()
-            self.on_work()
+            self._has_held.set()
         leases, now = self._leases, trio.current_time()
         trusted_until = sent_boottime + leases.lease_seconds - leases.margin_seconds
         for kind, alike in groupby(claims, key=attrgetter("kind")):
-            self._listener.claimed(kind, [claim.waited_seconds for claim in alike])
+            self._observer.claimed(kind, [claim.waited_seconds for claim in alike])
         for claim in claims:
-            before = self.held.get(claim.id)
+            before = self._held.get(claim.id)
             if before is not None:
                 self.lose(before)  # the store has just given its job to this claim
-            held = self.held[claim.id] = Held(claim, now, trusted_until)
-            held.start_written = claim.worker is not None
+            held = self._held[claim.id] = Held(claim, now, trusted_until)
+            if claim.worker is not None:
+                held.note_start_written()
             seat = self._waiting.pop(claim.worker, None) if claim.worker is not None else None
             if seat is None:
                 self._ready.append(held)
             else:
                 seat.hand(held)
-        while self._waiting and self._ready and not self.pacing.is_brisk:
+        while self._waiting and self._ready and not self._pacing.is_brisk:
             self._waiting.pop(next(iter(self._waiting))).hand(self._ready.popleft())
         self._call_one()
-        if not self.claiming:
+        if not self._claims:
             self.stop_claiming()
 
     def book_ended(self, ended: Sequence[Ended]) -> None:
@@ -279,33 +356,53 @@ class Desk:
         for one in ended:
             self._forget(one.held)
         if ended:
-            self._listener.settled([one.settlement for one in ended])
+            self._observer.settled([one.settlement for one in ended])
 
     def book_stale(self, ended: Sequence[Ended]) -> None:
         """These were refused: their leases had been lost."""
         for one in ended:
             self._forget(one.held)
-        self._listener.stale_writes(len(ended))
+        self._observer.stale_writes(len(ended))
 
     def abandon(self, one: Ended) -> None:
         """The store takes nothing about this end: its lease runs out, and the reaper ends it."""
         self._forget(one.held)
         claim = one.held.claim
-        self._listener.lease_lost(claim.id, claim.kind, claim.attempt)
+        self._observer.lease_lost(claim.id, claim.kind, claim.attempt)
 
     def _forget(self, held: Held) -> None:
         # The same job may be here again under a newer claim, which stays.
-        if self.held.get(held.claim.id) is held:
-            del self.held[held.claim.id]
+        if self._held.get(held.claim.id) is held:
+            del self._held[held.claim.id]
 
+    def _request(self, *, is_first: bool) -> ClaimRequest | None:
+        """A call for work for idle workers, unless an earlier one under way is, and for soon."""
+        if not self._claims:
+            return None
+        idle = self._idle() if is_first else ()
+        ahead = min(self._room_ahead(), self._batch_max - len(idle))
+        if not idle and not ahead:
+            return None
+        token = UUID(int=self._rng.getrandbits(128), version=4)
+        most = self._settings.now.limits.max_running or None
+        lease_seconds = self._leases.lease_seconds
+        return ClaimRequest(token, self._node, idle, ahead, lease_seconds, self._caps(), most)
+
+    @property
+    def _batch_max(self) -> int:
+        """The most jobs of one claim."""
+        return self._settings.now.limits.claim_batch
+
+    @property
     def _wants_claims(self) -> bool:
-        wants = self.claiming and self.pacing.hungry
-        return wants and (bool(self._idle()) or self._room_ahead() > 0)
+        if not (self._claims and self._pacing.is_due):
+            return False
+        return bool(self._idle()) or self._room_ahead() > 0
 
     def _idle(self) -> tuple[int, ...]:
         """Whom work is asked for. Of brisk jobs one does many; after a rest others may come."""
-        count = self.batch_max
-        if self.held and self.pacing.is_brisk:
+        count = self._batch_max
+        if self._held and self._pacing.is_brisk:
             count = 0 if self._ready else 1
         return tuple(islice(self._waiting, count))
 
@@ -315,7 +412,11 @@ class Desk:
             next(iter(self._waiting.values())).ring()
 
     def _room_ahead(self) -> int:
-        if not self.pacing.hungry:
+        if not self._pacing.is_due:
             return 0
-        hands = count_hands(self.seats.values(), self.pacing.ahead_seconds)
-        return self.pacing.room_ahead(hands, len(self._ready) + self._expected)
+        now, stuck_seconds = trio.current_time(), self._pacing.ahead_seconds
+        hands = sum(
+            not (seat.retiring or seat.is_stuck(now, stuck_seconds))
+            for seat in self._seats.values()
+        )
+        return self._pacing.room_ahead(hands, len(self._ready) + self._expected)

@@ -1,17 +1,17 @@
-"""Carries settlements and claims between the desk and the store.
+"""Exchanges settlements for claims between the desk and the store.
 
-What gathers during one visit goes with the next, so batches grow with the load and a single job
-waits for nobody. Once a whole batch has gathered it need not wait for the visit under way: a second
-one goes beside it, so that the store has work while this process reads a reply. A failed visit
-loses nothing: settlements stay at the desk, and a visit whose reply was lost is read back by token.
+What gathers during one exchange goes with the next, so batches grow with the load and a single job
+waits for nobody. Once a whole batch has gathered it need not wait for the exchange under way: a
+second one goes beside it, so that the store has work while this process reads a reply. A failed
+exchange loses nothing: settlements stay at the desk, and claims whose reply was lost are read back
+by their token.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import attrs
@@ -19,11 +19,11 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Exchange, Settlement
+from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.waiting import Backoff
-from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk import Desk, Load
 from musterd.workers.claiming.held import Ended
 from musterd.workers.outcome import error_json
 
@@ -34,17 +34,10 @@ PAUSE_SECONDS_MAX = 2.0
 REFUSED_BYTES_MAX = 2000
 
 
-class _Load(NamedTuple):
-    """What goes with one visit."""
-
-    ended: list[Ended]
-    request: ClaimRequest | None
-
-
 @attrs.define(eq=False)
 class ExchangeLoop:
-    """Owned by the daemon. `on_delay` is called when the next due time may have changed: the queue
-    has run dry after work or a hint, or a job was put off.
+    """Owned by a tenancy, beside its desk. `on_delay` is called when the next due time may have
+    changed: the queue has run dry after work or a hint, or a job was put off.
     """
 
     desk: Desk
@@ -55,7 +48,7 @@ class ExchangeLoop:
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)  # `run` has returned
     # Sent, and no reply came: the job and the token of its claim.
     _uncertain: set[tuple[int, UUID]] = attrs.field(factory=set[tuple[int, UUID]], init=False)
-    _under_way: int = attrs.field(default=0, init=False)  # visits
+    _under_way: int = attrs.field(default=0, init=False)  # exchanges
     _attending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
     _backoff: Backoff = attrs.field(
@@ -70,49 +63,64 @@ class ExchangeLoop:
         """Returns after `close`, once every settlement is in the store."""
         async with trio.open_nursery() as nursery:
             for _ in range(EXCHANGES_AT_ONCE):
-                nursery.start_soon(self._visit_again_and_again)
+                nursery.start_soon(self._exchange_again_and_again)
         self.finished.set()
 
-    async def _visit_again_and_again(self) -> None:
+    def close(self) -> None:
+        self._closing = True
+        self.desk.wake_loop()
+
+    async def _exchange_again_and_again(self) -> None:
         while not self._closing or self.desk.has_ended:
             async with self._attending:  # one sees when to leave, while others are under way
                 await self._wait_for_cause()
                 load = self._load()
                 self._under_way += 1
             try:
-                if load.ended or load.request is not None:
-                    await self._visit(*load)
+                if not load.is_empty:
+                    await self._exchange(load)
             finally:
                 self._under_way -= 1
-                self.desk.expect(load.request, -1)
-                self.desk.cause.set()  # whoever attends may go without a whole batch again
-
-    def close(self) -> None:
-        self._closing = True
-        self.desk.cause.set()
+                self.desk.unload(load)
 
     async def _wait_for_cause(self) -> None:
         if self.desk.has_ended and not self.desk.has_gathered(0.5):
-            await trio.lowlevel.checkpoint()  # whoever can run now may add to this visit
+            await trio.lowlevel.checkpoint()  # whoever can run now may add to this exchange
         while not self._has_cause():
-            self.desk.cause = trio.Event()
-            self.desk.enough = self.desk.batch_max if self._under_way else 1
-            deadline = math.inf if self._under_way else self.desk.next_poll_local
-            with trio.CancelScope(deadline=deadline) as poll:
-                await self.desk.cause.wait()
-            if poll.cancelled_caught:
-                self.desk.pacing.poll_due()
+            await self.desk.wait_for_change(may_poll=not self._under_way)
 
     def _has_cause(self) -> bool:
         if self._under_way:
             return self.desk.has_gathered(1)
-        return self._closing or self.desk.has_cause()
+        return self._closing or self.desk.has_cause
 
-    async def _visit(self, ended: list[Ended], request: ClaimRequest | None) -> None:
+    def _load(self) -> Load:
+        if self._alone:
+            self._alone -= 1
+            ended = self.desk.take_ended()
+            self.desk.put_back(ended[1:])
+            return Load(ended[:1], None, None)
+        load = self.desk.load(is_first=not self._under_way)
+        if len({one.settlement.id for one in load.ended}) < len(load.ended):
+            return load._replace(ended=self._one_of_each_job(load.ended))
+        return load
+
+    def _one_of_each_job(self, ended: list[Ended]) -> list[Ended]:
+        """What comes back names jobs. An end whose reply or lease was lost may be followed by that
+        of the next claim of the same job: that one goes with the next exchange.
+        """
+        first = {one.settlement.id: one for one in reversed(ended)}
+        self.desk.put_back([one for one in ended if first[one.settlement.id] is not one])
+        return [one for one in ended if first[one.settlement.id] is one]
+
+    async def _exchange(self, load: Load) -> None:
         sent_boottime = self.boottime()
+        ended = load.ended
         settlements = [one.settlement for one in ended]
         try:
-            exchange = await self.engine.leases.exchange(settlements, request, trio.current_time())
+            answer = await self.engine.leases.exchange(
+                settlements, load.request, trio.current_time()
+            )
         except InputRefused as error:
             self._put_refused_back(ended, error)
             if not ended:  # a row that cannot be claimed as it stands
@@ -120,43 +128,17 @@ class ExchangeLoop:
         except OutcomeUnknown:
             self._uncertain.update((one.id, one.token) for one in settlements)
             self.desk.put_back(ended)
-            await self._read_back(request, sent_boottime)
+            await self._read_back(load.request, sent_boottime)
         except StoreError:
             self.desk.put_back(ended)
             await self._backoff.sleep()
         else:
             self._backoff.succeeded()
-            if request is not None:  # first: the leases of what was claimed are running already
-                self._book_claims(exchange, request, sent_boottime)
-            await self._book(_as_turned(ended, exchange.turned), exchange.rejected)
-
-    def _load(self) -> _Load:
-        ended = self.desk.take_ended()
-        if len({one.settlement.id for one in ended}) < len(ended):
-            ended = self._one_of_each_job(ended)
-        if not self._alone:
-            request = self.desk.request(is_first=not self._under_way)
-            self.desk.expect(request, 1)
-            return _Load(ended, request)
-        self._alone -= 1
-        self.desk.put_back(ended[1:])
-        return _Load(ended[:1], None)
-
-    def _one_of_each_job(self, ended: list[Ended]) -> list[Ended]:
-        """What comes back names jobs. An end whose reply or lease was lost may be followed by that
-        of the next claim of the same job: that one goes with the next visit.
-        """
-        first = {one.settlement.id: one for one in reversed(ended)}
-        self.desk.put_back([one for one in ended if first[one.settlement.id] is not one])
-        return [one for one in ended if first[one.settlement.id] is one]
-
-    def _book_claims(self, exchange: Exchange, request: ClaimRequest, sent_boottime: float) -> None:
-        pacing, claims = self.desk.pacing, exchange.claims
-        self.desk.book_claims(claims, sent_boottime)
-        pacing.no_room = exchange.full
-        missed = self._under_way > 1  # what another visit has in its hands is not seen by this one
-        if pacing.note_claim(len(claims), request.batch, exchange.parked, missed=missed):
-            self.on_delay()
+            if load.request is not None:  # first: the leases of what was claimed are running
+                self.desk.book_claims(answer.claims, sent_boottime)
+                if self.desk.book_look(load, answer, beside_another=self._under_way > 1):
+                    self.on_delay()
+            await self._book(_as_turned(ended, answer.turned), answer.rejected)
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:
         if not rejected:
@@ -194,6 +176,8 @@ class ExchangeLoop:
             token = request.token
             claims = await self._insist(lambda: self.engine.leases.claims_under(token))
             self.desk.book_claims(claims, sent_boottime)
+            if claims:
+                self.desk.poll()
 
     def _put_refused_back(self, ended: list[Ended], error: InputRefused) -> None:
         """The store refuses the values of one of these: they go one by one, and the culprit fails

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import attrs
@@ -10,17 +11,22 @@ import trio
 from musterd.catalog.kinds import WorkKind
 from musterd.store.leases import Claim, Hold, Settlement, Verdict
 from musterd.store.lifecycle import Request
-from musterd.store.phases import PhaseEnd
+from musterd.store.phases import PhaseEnd, PhaseState
+from musterd.workers.observer import Ignored
+from musterd.workers.outcome import Outcome, on_request
 from musterd.workers.running import Note
 
-STOPPING_SECONDS = 2.0  # what the end of work that was told to stop may take beyond its grace
+STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
 
 
 @attrs.define(eq=False)
 class Held:
-    """`trusted_until` is on the clock that runs through a suspend: past it the lease may be
-    another's, and the
-    holder stops by itself without asking."""
+    """Fields are for reading: the desk, the lease keeper, and whoever runs the attempt change them
+    through the methods below.
+
+    `trusted_until` is on the clock that runs through a suspend. After it the lease may belong to
+    another node, and the holder stops by itself without asking.
+    """
 
     claim: Claim
     claimed_local: float
@@ -36,12 +42,23 @@ class Held:
     grace_seconds: float = 0.0  # how long its work may take to stop
     cannot_stop: bool = False  # its work runs where nothing can end it: it is waited for
     last_note: Note | None = None  # of its progress
-    told_note: Note | None = None  # the last that is in the store
+    written_note: Note | None = None  # the last that is in the store
     phase: PhaseEnd | None = None  # the phase that it is in, as it would be settled now
     judged_by: WorkKind | None = None  # the phase in which it failed, where one did
 
-    def note(self, note: Note) -> None:
-        self.last_note = note
+    # -- at the desk
+
+    def start(self, worker: int, now_local: float) -> None:
+        self.worker, self.started_local = worker, now_local
+
+    def settle(self, verdict: Verdict, ended_local: float) -> Ended:
+        self.settling = True
+        claim = self.claim
+        settlement = Settlement(
+            claim.id, claim.token, claim.attempt, self.worker, self.started_local, ended_local,
+            *verdict, claim.target, claim.kind,
+        )  # fmt: skip
+        return Ended(settlement, self)
 
     def lose(self) -> None:
         """The lease is gone: its attempt is cancelled and nothing more is written for it."""
@@ -59,13 +76,73 @@ class Held:
         if self.scope is not None and not self.cannot_stop:
             self.scope.cancel()
 
+    # -- its lease
+
+    def hold(self) -> Hold:
+        return Hold(self.claim.id, self.claim.token, self.worker, self.started_local)
+
+    def renewed(self, trusted_until: float, *, start_written: bool) -> None:
+        self.trusted_until = trusted_until
+        self.start_written = self.start_written or start_written
+
+    def note_start_written(self) -> None:
+        self.start_written = True
+
+    # -- its attempt
+
+    def run_within(self, scope: trio.CancelScope, grace_seconds: float, cannot_stop: bool) -> None:
+        self.scope = scope
+        self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop
+
+    def has_run(self) -> None:
+        self.scope = None
+
+    def note(self, note: Note) -> None:
+        self.last_note = note
+
+    def note_written(self, note: Note | None) -> None:
+        self.written_note = note
+
+    def begin_phase(self, name: str, grace_seconds: float, cannot_stop: bool) -> None:
+        self.phase = PhaseEnd(name, PhaseState.RUNNING)
+        self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop
+
+    def leave_phase(self) -> None:
+        """Its work has ended, however it did."""
+        self.cannot_stop = False
+
+    def end_phase(self, end: PhaseEnd, judged_by: WorkKind | None = None) -> None:
+        self.phase, self.judged_by = end, judged_by
+
+    def advance(self) -> None:
+        """The store has the end of the phase: what was noted before says nothing new."""
+        self.last_note = None
+
+    # -- a request that it does not obey
+
     def ignores_request(self, now_local: float) -> bool:
         """Whether its work should have ended by now."""
         asked = self.request is not None and self.started_local is not None
         return asked and now_local - self.asked_local > self.grace_seconds + STOPPING_SECONDS
 
-    def hold(self) -> Hold:
-        return Hold(self.claim.id, self.claim.token, self.worker, self.started_local)
+    def ignored(self, now_local: float) -> Ignored | None:
+        """What its work ignores; None = nothing, or not for long. Its lease goes on being renewed,
+        so that nobody else starts the job beside it.
+        """
+        if self.request is None or self.settling or not self.ignores_request(now_local):
+            return None
+        claim, seconds = self.claim, now_local - self.asked_local
+        return Ignored(claim.id, claim.kind, claim.attempt, self.request, seconds)
+
+    def end_after_request(self, outcome: Outcome, now_local: float) -> Outcome:
+        """What an end amounts to that the work came to by itself. Success within the time it had to
+        stop is success; whatever else it does after the request, the job is what was asked for.
+        """
+        if self.request is None:
+            return outcome
+        if outcome.ended == "success" and not self.ignores_request(now_local):
+            return outcome
+        return on_request(self.request)._replace(log=outcome.log, spent=outcome.spent)
 
 
 class Ended(NamedTuple):
@@ -75,10 +152,7 @@ class Ended(NamedTuple):
     held: Held
 
 
-def ending(held: Held, verdict: Verdict, ended_local: float) -> Ended:
-    claim, started = held.claim, held.started_local
-    settlement = Settlement(
-        claim.id, claim.token, claim.attempt, held.worker, started, ended_local, *verdict,
-        claim.target, claim.kind,
-    )  # fmt: skip
-    return Ended(settlement, held)
+def all_ignored(helds: Iterable[Held], now_local: float) -> list[Ignored]:
+    """The longest first."""
+    found = [one for held in helds if (one := held.ignored(now_local)) is not None]
+    return sorted(found, key=lambda one: -one.seconds)

@@ -1,89 +1,139 @@
-"""When to look for work and how much to take: the desk's pace. Holds a few numbers, does no I/O."""
+"""When the desk looks for work, and how much it claims. Holds a few numbers, does no I/O."""
 
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
-import attrs
 import trio
 
 from musterd.config.live import LiveSettings
+from musterd.workers.idleness import Idleness, IdleState, Move
 
 # After work was found or hinted at, the next look comes this soon, then ever later.
 ECHO_SECONDS = 0.01
 ECHO_FACTOR = 4.0
+ECHO_SECONDS_MAX = 3600.0
 SERVICE_WEIGHT = 0.02  # how much one job moves the measured service time
 FIRST_WEIGHT = 0.2  # the same of the first ones: each tenant begins with a guess of its own
 FIRST_JOBS = 40
 BRISK_SECONDS = 0.001
+NEVER = float("inf")
 
 
-@attrs.define(eq=False)
+class Look(NamedTuple):
+    """One claim, as things were when it was sent."""
+
+    hints: int  # that had come by then
+    was_listening: bool
+
+
 class ClaimPacing:
-    """`hungry`: the queue may hold more than was taken. A look that comes back short ends it until
-    the next poll or hint.
+    """Owned by a desk. A look is due, or the next one is planned:
 
-    A hint can overtake the commit it speaks of, so the first polls after one follow each other
-    quickly. Where hints are trusted, the last of them is the last until something is new.
+        ┌─────┐  a look comes back short          ┌─────────┐  as planned, by 4 x later each time
+        │ DUE │ ────────────────────────────────> │ PLANNED │ ──┐ up to the poll interval
+        └─────┘ <──────────────────────────────── └─────────┘ <─┘
+                  its time has come, or a hint; a look that was filled, or that parked or may have
+                  missed jobs, leaves the next one due
+
+    A hint can overtake the commit it speaks of, so the first looks after one follow each other
+    quickly. A look that began while LISTENING and comes back short is the last: none is planned
+    until something is new.
     """
 
-    settings: LiveSettings
-    rng: random.Random
-    is_watched: bool = False  # somebody else looks at the queue: no polls of its own
-    hungry: bool = True
-    next_poll_local: float = 0.0
-    short_at_local: float = float("-inf")  # when the queue was last seen with nothing left to claim
-    no_room: bool = False  # at the last look as many jobs ran in the whole store as may
-    calm: bool = False  # no polls: there is nothing, and hints are trusted to say so when there is
-    news: trio.Event = attrs.field(factory=trio.Event)  # set = a hint, a poll or work has come
-    _is_lull: trio.Event = attrs.field(factory=trio.Event)
-    _trusts: bool = False
-    _trusted: bool = False  # when the last look was begun
-    _hinted: bool = False  # since the last look was begun
-    _echo_seconds: float = ECHO_SECONDS
-    _service_seconds: float = 1.0
-    _first_left: int = FIRST_JOBS
+    def __init__(self, settings: LiveSettings, idleness: Idleness, rng: random.Random) -> None:
+        self._settings, self._idleness, self._rng = settings, idleness, rng
+        self._is_due = True
+        self._planned_local = 0.0
+        self._hints = 0
+        self._echo_seconds = ECHO_SECONDS
+        self._dry_at_local = float("-inf")  # a look came back short then
+        self._is_full = False  # at the last look as many jobs ran in the whole store as may
+        self._service_seconds = 1.0
+        self._first_left = FIRST_JOBS
+        idleness.on_move(self._plan_anew)
+
+    # -- when
 
     @property
-    def poll_seconds(self) -> float:
-        if self.is_watched:
-            return float("inf")
-        return self.settings.now.workers.poll_interval_ms / 1000
+    def is_due(self) -> bool:
+        """Whether the queue may hold more than was taken."""
+        return self._is_due
+
+    @property
+    def planned_local(self) -> float:
+        """When to look without a hint, if no look is due."""
+        return self._planned_local
+
+    def has_run_dry(self, within_seconds: float) -> bool:
+        """Whether a look has come back short so recently, or hints would have told of more."""
+        if self._planned_local == NEVER:
+            return True
+        is_dry = not (self._is_due or self._is_full)
+        return is_dry and trio.current_time() - self._dry_at_local < within_seconds
+
+    def hint(self) -> None:
+        """There may be new work."""
+        self._hints += 1
+        self._is_due = True
+        self._echo_seconds = ECHO_SECONDS
+        self._idleness.note_news()
+
+    def poll(self) -> None:
+        """Somebody wants it to look now."""
+        self._is_due = True
+        self._idleness.note_news()
+
+    def poll_is_due(self) -> None:
+        """The time that was planned has come."""
+        self._is_due = True
+
+    def begin_look(self) -> Look:
+        return Look(self._hints, self._idleness.state is IdleState.LISTENING)
+
+    def end_look(self, look: Look, taken: int, asked: int, more: int, *, full: bool) -> bool:
+        """`more`: jobs that the look parked, or may have missed. Says whether the queue has just
+        run dry, after work or a hint: time to ask when the next job is due.
+        """
+        self._is_full = full
+        self._is_due = taken >= asked or more > 0 or look.hints < self._hints
+        if taken or self._is_due:
+            self._echo_seconds = ECHO_SECONDS
+            self._idleness.note_news()
+        if self._is_due:
+            return False
+        ran_dry = self._echo_seconds == ECHO_SECONDS
+        self._plan_next(look)
+        return ran_dry
+
+    def _plan_next(self, look: Look) -> None:
+        now, poll_seconds = trio.current_time(), self._poll_seconds
+        pause = min(poll_seconds, self._echo_seconds)
+        self._dry_at_local = now
+        self._echo_seconds = min(self._echo_seconds * ECHO_FACTOR, ECHO_SECONDS_MAX)
+        self._planned_local = now + pause * self._rng.uniform(0.9, 1.1)
+        if pause == poll_seconds:
+            self._idleness.note_quiet()
+            if look.was_listening and self._idleness.state is IdleState.LISTENING:
+                self._planned_local = NEVER
+
+    def _plan_anew(self, move: Move) -> None:
+        if move.before is IdleState.LISTENING and self._planned_local == NEVER:
+            self._planned_local = trio.current_time()
+
+    @property
+    def _poll_seconds(self) -> float:
+        if self._idleness.is_scanned:
+            return NEVER
+        return self._settings.now.workers.poll_interval_ms / 1000
+
+    # -- how much
 
     @property
     def ahead_seconds(self) -> float:
         """How much work may lie ready, measured in the crew's time; 0 = none."""
-        return self.settings.now.limits.claim_ahead_ms / 1000
-
-    def hint(self) -> None:
-        self.hungry = self._hinted = True
-        self._echo_seconds = ECHO_SECONDS
-        self.end_calm()
-
-    def begin_look(self) -> None:
-        self._hinted = False
-        self._trusted = self._trusts
-
-    def poll_due(self) -> None:
-        self.hungry = True
-
-    async def lull(self) -> None:
-        """Returns when looks have become as seldom as polls, and nothing is new."""
-        await self._is_lull.wait()
-
-    def trust_hints(self) -> None:
-        """From now on, until something is new: one more look that finds nothing is the last."""
-        self._trusts = True
-
-    def end_calm(self) -> None:
-        """Something is new, or may be."""
-        if not self._is_lull.is_set():
-            return
-        if self.calm:
-            self.next_poll_local = trio.current_time()
-        self.calm = self._trusts = self._trusted = False
-        self.news.set()
-        self.news, self._is_lull = trio.Event(), trio.Event()
+        return self._settings.now.limits.claim_ahead_ms / 1000
 
     def note_service(self, seconds: float) -> None:
         weight = SERVICE_WEIGHT
@@ -91,32 +141,6 @@ class ClaimPacing:
             self._first_left -= 1
             weight = FIRST_WEIGHT
         self._service_seconds += (seconds - self._service_seconds) * weight
-
-    def note_claim(self, taken: int, asked: int, parked: int = 0, *, missed: bool = False) -> bool:
-        """Says whether the queue has just run dry, after work or a hint: time to ask when the next
-        job is due. A short claim that parked jobs, or may have `missed` some, does not say so:
-        there may be more.
-        """
-        now = trio.current_time()
-        self.hungry = taken >= asked or parked > 0 or missed or self._hinted
-        if self.hungry:
-            self._echo_seconds = ECHO_SECONDS
-            self.end_calm()
-            return False
-        if taken:
-            self._echo_seconds = ECHO_SECONDS
-            self.end_calm()
-        ran_dry = self._echo_seconds == ECHO_SECONDS
-        self.short_at_local = now
-        pause = min(self.poll_seconds, self._echo_seconds)
-        self._echo_seconds = min(self._echo_seconds * ECHO_FACTOR, 3600.0)
-        self.next_poll_local = now + pause * self.rng.uniform(0.9, 1.1)
-        if pause == self.poll_seconds:
-            self._is_lull.set()
-            self.calm = self._trusted
-        if self.calm:
-            self.next_poll_local = float("inf")
-        return ran_dry
 
     @property
     def is_brisk(self) -> bool:
@@ -130,7 +154,7 @@ class ClaimPacing:
         Up to three batches: one is worked on while two are fetched. 0 until half a batch is
         missing, since a visit for a few costs nearly as much as one for many.
         """
-        ahead_seconds, batch_max = self.ahead_seconds, self.settings.now.limits.claim_batch
+        ahead_seconds, batch_max = self.ahead_seconds, self._settings.now.limits.claim_batch
         if not ahead_seconds:
             return 0
         soon = int(hands * ahead_seconds / max(self._service_seconds, 1e-6))

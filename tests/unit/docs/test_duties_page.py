@@ -7,7 +7,7 @@ from musterd.manager.duties.names import DUTIES
 from musterd.manager.duties.reaping import BATCH
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SCHEDULES_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND
-from musterd.manager.tenancy.background import COUNT_SECONDS, FOLD_SECONDS, RESTING
+from musterd.manager.tenancy.tenant_duties import COUNT_SECONDS, FOLD_SECONDS, RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS
 from musterd.store.duties import FOLDED_ROWS
 from tests.support.pages import bare, page, table

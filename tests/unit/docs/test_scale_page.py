@@ -11,13 +11,13 @@ from musterd.manager.duties.turns import (
 from musterd.manager.duties.turns import LOOK_SECONDS_MAX as MOST_SECONDS
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import HEARTBEAT_SECONDS
-from musterd.workers.idleness import LOOK_SECONDS_MAX
+from musterd.workers.idle_mode import CHECK_SECONDS_MAX
 from tests.support.pages import page, table
 from tests.support.stage import settings_with
 
 PAGE = page("scale.md")
 DOING, DOING_AT_REST = 1.3, 0.35  # statements a second of the duties themselves, as the page says
-OUTLOOK_SECONDS = 0.95 * LOOK_SECONDS_MAX  # with its jitter
+OUTLOOK_SECONDS = 0.95 * CHECK_SECONDS_MAX  # with its jitter
 OTHER_CONNECTIONS = EXCHANGES_AT_ONCE + 2  # for claims, renewals and hints
 
 

@@ -1,7 +1,5 @@
 """The desk's books: which claims are in this node's hands, and which are no longer."""
 
-import random
-from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -9,37 +7,11 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from musterd.store.leases import Claim, Reaped, Settlement, Verdict
+from musterd.store.leases import Claim, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.workers.claiming.desk import Desk
-from musterd.workers.claiming.seat import Seat
-from musterd.workers.observer import Ignored
+from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.outcome import released
-from tests.support.stage import live_settings
-
-
-class Heard:
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.lost: list[int] = []
-        self.stale = 0
-        self.ended: list[Settlement] = []
-
-    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
-
-    def settled(self, settlements: Sequence[Settlement]) -> None:
-        self.ended += settlements
-
-    def stale_writes(self, count: int) -> None:
-        self.stale += count
-
-    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        self.lost.append(job_id)
-
-    def request_ignored(self, ignored: Ignored) -> None: ...
-
-    def reaped(self, reaped: Sequence[Reaped]) -> None: ...
+from tests.support.desks import Heard, be_brisk, make_desk
 
 
 @pytest.fixture
@@ -49,7 +21,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def desk(heard: Heard) -> Desk:
-    return Desk("north", live_settings(), tuple, heard, random.Random(1))
+    return make_desk(heard)
 
 
 def claim(job_id: int, attempt: int = 1) -> Claim:
@@ -142,19 +114,17 @@ async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
     given_back = {one.settlement.id: one.settlement for one in desk.take_ended()}
     assert sorted(given_back) == [5, 6]
     assert all(one.forgive and one.state is JobState.QUEUED for one in given_back.values())
-    assert desk.request() is None
+    assert desk.load(is_first=True).request is None
 
 
 async def test_a_call_beside_another_asks_for_neither_its_workers_nor_its_room(desk: Desk) -> None:
-    for _ in range(2000):
-        desk.pacing.note_service(0.0)
+    be_brisk(desk)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(desk.wait_for_claim, desk.open_seat(1))
         await trio.testing.wait_all_tasks_blocked()
         asked: list[tuple[tuple[int, ...], int] | None] = []
         for is_first in (True, False, False, False):
-            request = desk.request(is_first=is_first)
-            desk.expect(request, 1)
+            request = desk.load(is_first=is_first).request
             asked.append((request.workers, request.ahead) if request else None)
         assert asked == [((1,), 499), ((), 500), ((), 500), None]
         nursery.cancel_scope.cancel()

@@ -13,14 +13,12 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Exchange, ReapRequest, ReapRule, Settlement, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held
-from musterd.workers.claiming.seat import Seat
 from musterd.workers.outcome import released
+from tests.support.desks import Heard, be_brisk, make_desk
 from tests.support.faulty_engine import Fault, FaultyEngine, PartOverlay
-from tests.support.stage import live_settings
-from tests.unit.workers.test_desk import Heard
 
 
 class Watched(FaultyEngine):
@@ -73,8 +71,7 @@ class Small:
 @pytest.fixture
 async def small() -> AsyncGenerator[Small]:
     heard = Heard()
-    settings = live_settings(limits__claim_ahead_ms=0)
-    desk = Desk("north", settings, tuple, heard, random.Random(1))
+    desk = make_desk(heard, limits__claim_ahead_ms=0)
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()
@@ -148,16 +145,17 @@ class Busy:
 async def busy() -> AsyncGenerator[Busy]:
     """Three batches lie ready, and the reply to the first settlement will take ten seconds."""
     heard = Heard()
-    settings = live_settings(
-        workers__poll_interval_ms=60_000, limits__claim_batch=BATCH, limits__claim_ahead_ms=1_000
+    desk = make_desk(
+        heard,
+        workers__poll_interval_ms=60_000,
+        limits__claim_batch=BATCH,
+        limits__claim_ahead_ms=1_000,
     )
-    desk = Desk("north", settings, tuple, heard, random.Random(1))
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()
     await engine.jobs.enqueue([NewJob("k")] * 50)
-    for _ in range(1000):
-        desk.pacing.note_service(0.0)
+    be_brisk(desk)
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
         loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)

@@ -1,12 +1,14 @@
 """When the desk looks for work, and how much it takes."""
 
+import math
 import random
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from musterd.workers.claiming.pacing import ClaimPacing
+from musterd.workers.claiming.pacing import ClaimPacing, Look
+from musterd.workers.idleness import Idleness, IdleState
 from tests.support.stage import live_settings
 
 
@@ -16,68 +18,76 @@ class NoDice(random.Random):
 
 
 @pytest.fixture
-def pacing() -> ClaimPacing:
-    return ClaimPacing(live_settings(), NoDice())
+def idleness() -> Idleness:
+    return Idleness()
 
 
-async def look(pacing: ClaimPacing, taken: int, asked: int) -> bool:
-    pacing.begin_look()
+@pytest.fixture
+def pacing(idleness: Idleness) -> ClaimPacing:
+    return ClaimPacing(live_settings(), idleness, NoDice())
+
+
+def end(pacing: ClaimPacing, begun: Look, taken: int, more: int = 0) -> bool:
+    """A look that asked for 4 jobs comes back."""
+    return pacing.end_look(begun, taken, 4, more, full=False)
+
+
+async def look(pacing: ClaimPacing, taken: int) -> bool:
+    begun = pacing.begin_look()
     await trio.lowlevel.checkpoint()
-    return pacing.note_claim(taken, asked)
+    return end(pacing, begun, taken)
 
 
 async def test_a_full_hand_asks_for_more(pacing: ClaimPacing, mock_clock: MockClock) -> None:
     del mock_clock
-    assert not await look(pacing, 4, 4)
-    assert pacing.hungry
+    assert not await look(pacing, 4)
+    assert pacing.is_due
 
 
 async def test_a_short_claim_that_parked_jobs_is_no_look_at_an_empty_queue(
     pacing: ClaimPacing, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    pacing.begin_look()
-    await trio.lowlevel.checkpoint()
-    assert not pacing.note_claim(1, 4, parked=3)
-    assert pacing.hungry
-    assert pacing.short_at_local == float("-inf")
+    assert not end(pacing, pacing.begin_look(), 1, more=3)
+    assert pacing.is_due
+    assert not pacing.has_run_dry(math.inf)
 
 
 async def test_after_work_the_looks_follow_ever_later_up_to_the_poll(
     pacing: ClaimPacing, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    await look(pacing, 1, 4)
-    pauses = [pacing.next_poll_local - trio.current_time()]
+    await look(pacing, 1)
+    pauses = [pacing.planned_local - trio.current_time()]
     for _ in range(4):
-        await look(pacing, 0, 4)
-        pauses.append(pacing.next_poll_local - trio.current_time())
+        await look(pacing, 0)
+        pauses.append(pacing.planned_local - trio.current_time())
     assert pauses == pytest.approx([0.01, 0.04, 0.16, 0.25, 0.25])
-    assert not pacing.hungry
+    assert not pacing.is_due
 
 
 async def test_only_the_first_short_look_says_that_the_queue_has_run_dry(
     pacing: ClaimPacing, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    assert await look(pacing, 0, 4)
-    assert not await look(pacing, 0, 4)
+    assert await look(pacing, 0)
+    assert not await look(pacing, 0)
     pacing.hint()
-    assert await look(pacing, 0, 4)
-    assert await look(pacing, 1, 4)
+    assert await look(pacing, 0)
+    assert await look(pacing, 1)
 
 
 async def test_a_hint_that_comes_during_a_look_is_not_forgotten(
     pacing: ClaimPacing, mock_clock: MockClock
 ) -> None:
     del mock_clock
-    pacing.begin_look()
+    begun = pacing.begin_look()
     await trio.lowlevel.checkpoint()
     pacing.hint()
-    assert not pacing.note_claim(0, 4)
-    assert pacing.hungry
-    await look(pacing, 0, 4)
-    assert not pacing.hungry
+    assert not end(pacing, begun, 0)
+    assert pacing.is_due
+    await look(pacing, 0)
+    assert not pacing.is_due
 
 
 @pytest.mark.parametrize(
@@ -117,7 +127,7 @@ def test_then_one_job_among_many_changes_little(pacing: ClaimPacing) -> None:
 
 
 def test_nothing_lies_ready_where_that_is_turned_off() -> None:
-    pacing = ClaimPacing(live_settings(limits__claim_ahead_ms=0), NoDice())
+    pacing = ClaimPacing(live_settings(limits__claim_ahead_ms=0), Idleness(), NoDice())
     for _ in range(2000):
         pacing.note_service(0)
     assert pacing.room_ahead(8, 0) == 0
@@ -126,60 +136,73 @@ def test_nothing_lies_ready_where_that_is_turned_off() -> None:
 async def settle_down(pacing: ClaimPacing) -> None:
     """Looks until they are as seldom as polls."""
     for _ in range(4):
-        await look(pacing, 0, 4)
+        await look(pacing, 0)
 
 
-async def test_where_hints_are_trusted_one_more_look_is_the_last(
-    pacing: ClaimPacing, mock_clock: MockClock
+async def test_while_listening_one_more_look_is_the_last(
+    pacing: ClaimPacing, idleness: Idleness, mock_clock: MockClock
 ) -> None:
     del mock_clock
     await settle_down(pacing)
-    assert pacing.next_poll_local < float("inf")
-    pacing.trust_hints()
-    assert not pacing.calm
-    await look(pacing, 0, 4)
-    assert pacing.calm
-    assert pacing.next_poll_local == float("inf")
+    assert pacing.planned_local < math.inf
+    idleness.listen()
+    assert pacing.planned_local < math.inf
+    await look(pacing, 0)
+    assert pacing.planned_local == math.inf
+    assert pacing.has_run_dry(0.0)
 
 
-async def test_a_look_that_was_begun_before_proves_nothing(
-    pacing: ClaimPacing, mock_clock: MockClock
+async def test_a_look_that_began_before_proves_nothing(
+    pacing: ClaimPacing, idleness: Idleness, mock_clock: MockClock
 ) -> None:
     del mock_clock
     await settle_down(pacing)
-    pacing.begin_look()
-    pacing.trust_hints()
-    pacing.note_claim(0, 4)
-    assert not pacing.calm
+    begun = pacing.begin_look()
+    idleness.listen()
+    end(pacing, begun, 0)
+    assert pacing.planned_local < math.inf
 
 
-@pytest.mark.parametrize("news", ["a hint", "work", "a full hand"])
-async def test_whatever_is_new_ends_the_calm_and_the_trust(
-    pacing: ClaimPacing, mock_clock: MockClock, news: str
+@pytest.mark.parametrize("news", ["a hint", "work", "a full hand", "a poll"])
+async def test_whatever_is_new_ends_quiet_and_listening(
+    pacing: ClaimPacing, idleness: Idleness, mock_clock: MockClock, news: str
 ) -> None:
     del mock_clock
     await settle_down(pacing)
-    pacing.trust_hints()
-    await look(pacing, 0, 4)
-    heard = pacing.news
+    stirred = await idleness.until_quiet()
+    idleness.listen()
+    await look(pacing, 0)
     if news == "a hint":
         pacing.hint()
+    elif news == "a poll":
+        pacing.poll()
     else:
-        await look(pacing, 1 if news == "work" else 4, 4)
-    assert heard.is_set()
+        await look(pacing, 1 if news == "work" else 4)
+    assert stirred.is_set()
+    assert idleness.state is IdleState.ACTIVE
     await settle_down(pacing)
-    await look(pacing, 0, 4)
-    assert not pacing.calm
-    assert pacing.next_poll_local == pytest.approx(trio.current_time() + 0.25)
+    await look(pacing, 0)
+    assert pacing.planned_local == pytest.approx(trio.current_time() + 0.25)
 
 
-async def test_a_lull_begins_when_looks_are_as_seldom_as_polls(
-    pacing: ClaimPacing, mock_clock: MockClock
+async def test_it_is_quiet_when_looks_are_as_seldom_as_polls(
+    pacing: ClaimPacing, idleness: Idleness, mock_clock: MockClock
 ) -> None:
     await settle_down(pacing)
-    await pacing.lull()
+    await idleness.until_quiet()
     pacing.hint()
     with trio.move_on_after(10) as scope:
         mock_clock.autojump_threshold = 0
-        await pacing.lull()
+        await idleness.until_quiet()
     assert scope.cancelled_caught
+
+
+async def test_where_the_node_scans_the_queue_looks_become_ever_rarer(
+    pacing: ClaimPacing, idleness: Idleness, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    idleness.begin_scan()
+    for _ in range(20):
+        await look(pacing, 0)
+    assert idleness.state is IdleState.SCANNED
+    assert pacing.planned_local == pytest.approx(trio.current_time() + 3600)

@@ -1,7 +1,6 @@
 """Jobs that take next to no time are relayed from worker to worker."""
 
-import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -9,40 +8,20 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from musterd.store.leases import Claim, Reaped, Settlement, Verdict
+from musterd.store.leases import Claim, ClaimRequest, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
-from musterd.workers.observer import Ignored
 from musterd.workers.worker import JOBS_A_TURN
-from tests.support.stage import live_settings
+from tests.support.desks import be_brisk, make_desk
 
 DONE = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
 
 
-class Deaf:
-    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
-
-    def settled(self, settlements: Sequence[Settlement]) -> None: ...
-
-    def stale_writes(self, count: int) -> None: ...
-
-    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None: ...
-
-    def request_ignored(self, ignored: Ignored) -> None: ...
-
-    def reaped(self, reaped: Sequence[Reaped]) -> None: ...
-
-
-def make_desk(ahead_seconds: float = 0.02) -> Desk:
-    settings = live_settings(limits__claim_ahead_ms=round(1000 * ahead_seconds))
-    return Desk("north", settings, tuple, Deaf(), random.Random(1))
-
-
-def be_brisk(desk: Desk) -> None:
-    for _ in range(1_000):
-        desk.pacing.note_service(0.0)
-    assert desk.pacing.is_brisk
+def asked(desk: Desk) -> ClaimRequest | None:
+    load = desk.load(is_first=True)
+    desk.unload(load)
+    return load.request
 
 
 def lay_ready(desk: Desk, count: int) -> None:
@@ -90,31 +69,31 @@ async def test_work_is_asked_for_one_worker_and_for_nobody_while_some_lies_ready
     async with crew(desk, 10, waits=lambda _: True):
         lay_ready(desk, 1)
         await wait_all_tasks_blocked()
-        request = desk.request()
+        request = asked(desk)
         assert request is not None
         assert (request.workers, request.batch) == ((2,), 500)
         lay_ready(desk, 20)
-        again = desk.request()
+        again = asked(desk)
         assert again is not None
         assert again.workers == ()
 
 
 @pytest.mark.parametrize(
-    ("ahead_seconds", "runs", "in_hand"),
-    [(0.0, 1_000, 1), (0.02, 0, 1), (0.02, 1_000, 0)],
+    ("ahead_seconds", "is_brisk", "in_hand"),
+    [(0.0, True, 1), (0.02, False, 1), (0.02, True, 0)],
     ids=["nothing is claimed ahead", "jobs take their time", "nothing is in hand"],
 )
 async def test_else_work_is_asked_for_all_who_are_idle(
-    mock_clock: MockClock, ahead_seconds: float, runs: int, in_hand: int
+    mock_clock: MockClock, ahead_seconds: float, is_brisk: bool, in_hand: int
 ) -> None:
     del mock_clock
-    desk = make_desk(ahead_seconds)
-    for _ in range(runs):
-        desk.pacing.note_service(0.0)
+    desk = make_desk(limits__claim_ahead_ms=round(1000 * ahead_seconds))
+    if is_brisk:
+        be_brisk(desk)
     async with crew(desk, 10, waits=lambda _: True):
         lay_ready(desk, in_hand)
         await wait_all_tasks_blocked()
-        request = desk.request()
+        request = asked(desk)
         assert request is not None
         assert request.workers == tuple(range(1 + in_hand, 11))
 
@@ -151,8 +130,7 @@ async def test_one_that_was_called_and_leaves_calls_the_next(mock_clock: MockClo
     async with crew(desk, 3) as begun:
         lay_ready(desk, 5)
         seat = desk.seats[1]
-        seat.retiring = True
-        seat.ring()
+        seat.retire()
         await wait_all_tasks_blocked()
     assert {worker for worker, _ in begun} == {2}
     assert len(begun) == 5

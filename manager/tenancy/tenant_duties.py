@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import attrs
-import trio
-
 from musterd.config.leasing import lease_plan
 from musterd.config.listen import listen_address
 from musterd.config.schedules import of_tenant
@@ -23,7 +20,7 @@ from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
-from musterd.manager.tenancy.plans import TenancyDeps
+from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.store_cache import (
     COUNTS_FRESH_SECONDS,
     VITALS_FRESH_SECONDS,
@@ -34,6 +31,7 @@ from musterd.store.duties import FOLDED_ROWS
 from musterd.store.queue import Counts
 from musterd.store.vitals import Signs
 from musterd.workers.claiming.desk import Desk
+from musterd.workers.idleness import Idleness, Move
 
 # Where nothing happens: a scrape asks for counts by itself.
 RESTING = Pace(lease_seconds=90.0, heartbeat_seconds=30.0, rests=True)
@@ -42,34 +40,33 @@ FOLD_SECONDS, FOLD_SECONDS_RESTING = 20.0, 600.0
 REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 
 
-@attrs.frozen
-class Workplace:
-    """What of a tenancy its duties are done with."""
-
-    plan: TenancyDeps
-    node_events: NodeEvents
-    desk: Desk
-    reporter: JobReporter
-    postman: Postman
-
-
-class Background:
+class TenantDuties:
     """Owned by a tenancy, which runs it from the crew's start to the beginning of the drain."""
 
-    def __init__(self, place: Workplace) -> None:
-        self._place = place
-        self._idle_since_local: float | None = None
-        self._is_watched = self.is_at_rest = False
-        plan, self._settings = place.plan, place.plan.settings
-        self.counts = StoreCache(plan.engine.queue.counts, COUNTS_FRESH_SECONDS, self._tell_counts)
-        self.vitals = StoreCache(plan.engine.health.signs, VITALS_FRESH_SECONDS, self._tell_vitals)
-        self._reaper = Reaper(plan.engine, place.desk, place.reporter, plan.catalog, plan.settings)
-        self._retiring = Retiring(_retention_deps(plan))
-        self._keeper = ScheduleKeeper(plan.engine.schedules, plan.settings, plan.catalog)
+    def __init__(
+        self,
+        deps: TenancyDeps,
+        idleness: Idleness,
+        desk: Desk,
+        node_events: NodeEvents,
+        reporter: JobReporter,
+        postman: Postman,
+    ) -> None:
+        self._deps, self._idleness, self._node_events = deps, idleness, node_events
+        self._settings, self._postman = deps.settings, postman
+        engine, settings, catalog = deps.engine, deps.settings, deps.catalog
+        self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
+        self.vitals = StoreCache(engine.health.signs, VITALS_FRESH_SECONDS, self._export_vitals)
+        self._reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
+        retention = RetentionDeps(
+            engine.retention, settings, catalog, deps.tenant, deps.rng, deps.log
+        )
+        self._retiring = Retiring(retention)
+        self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self._leading = self._make_leading()
-        place.node_events.keeper.is_on_duty = lambda: self.holds(names.EVENTS)
-        plan.settings.subscribe(self._settings_changed)
+        settings.subscribe(self._settings_changed)
+        idleness.on_move(self._end_rest)
 
     @property
     def retention_trouble(self) -> str | None:
@@ -93,36 +90,18 @@ class Background:
         self._reaper.wake()
 
     def _settings_changed(self) -> None:
-        self._reaper.wake()  # a kind may have lost its limit
         self._retiring.wake()
         self._keeper.wake()
         self._leading.wake()
 
-    def be_watched(self, watched: bool) -> None:
-        """As `Tenancy.be_watched`."""
-        self._is_watched = watched
-        self._reaper.rests = self._is_watched or self.is_at_rest
-
-    def be_at_rest(self, at_rest: bool) -> None:
-        """Whether nothing happens in the store: nobody has anything in hand."""
-        self.is_at_rest = at_rest
-        self._reaper.rests = self._is_watched or at_rest
-        if not at_rest:
-            self._reaper.wake()
-
-    def rest(self, rests: bool) -> None:
-        """Whether there is nothing to do, and somebody else looks at the queue. A rest begins some
-        time after it was told of, and ends at once.
-        """
-        did_rest, since_local = self._rests, self._idle_since_local
-        self._idle_since_local = (since_local or trio.current_time()) if rests else None
-        if did_rest and not rests:
+    def _end_rest(self, move: Move) -> None:
+        if move.rested_seconds >= REST_AFTER_SECONDS:
             self._leading.change_pace()
 
     @property
     def _rests(self) -> bool:
-        since_local = self._idle_since_local
-        return since_local is not None and trio.current_time() - since_local >= REST_AFTER_SECONDS
+        """A rest begins some time after the crew has nothing to do, and ends at once."""
+        return self._idleness.rested_seconds >= REST_AFTER_SECONDS
 
     # -- what there is to do
 
@@ -141,9 +120,8 @@ class Background:
         return bool(of_tenant(settings.schedules, settings.tenant))
 
     def _make(self) -> list[Duty]:
-        place, events, retiring = self._place, self._place.node_events.keeper, self._retiring
-        reaper, postman, keeper = self._reaper, place.postman, self._keeper
-        fold = place.plan.engine.duties.fold_counts
+        events, retiring, postman = self._node_events.keeper, self._retiring, self._postman
+        reaper, keeper, fold = self._reaper, self._keeper, self._deps.engine.duties.fold_counts
         return [
             Duty(names.EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
             Duty(names.METRICS, self.counts.refresh, self._count_seconds),
@@ -169,13 +147,13 @@ class Background:
     # -- who does it
 
     def _make_leading(self) -> Leadership | Everyone:
-        place, plan = self._place, self._place.plan
-        told = DutyReporter(plan.metrics.duties, place.node_events.event_writer, plan, self._lost)
+        deps, events = self._deps, self._node_events.event_writer
+        reporter = DutyReporter(deps.metrics.duties, events, deps, self._lost)
         if self._settings.now.duties.mode == "everyone":
-            return Everyone(self._duties, plan.rng, told, plan.log)
+            return Everyone(self._duties, deps.rng, reporter, deps.log)
         return Leadership(
-            plan.engine.duties, self._duties, Identity(plan.node, plan.node_id, plan.tenant),
-            self._pace, plan.boottime, plan.rng, told, plan.log,
+            deps.engine.duties, self._duties, Identity(deps.node, deps.node_id, deps.tenant),
+            self._pace, deps.boottime, deps.rng, reporter, deps.log,
         )  # fmt: skip
 
     def _pace(self) -> Pace:
@@ -187,22 +165,16 @@ class Background:
 
     def _lost(self, duty: str) -> None:
         if duty == names.METRICS:
-            self._place.plan.metrics.counts(None, self._place.plan.tenant)
-            self._place.plan.metrics.vitals.tell(None, self._place.plan.tenant)
+            self._deps.metrics.counts(None, self._deps.tenant)
+            self._deps.metrics.vitals.tell(None, self._deps.tenant)
             self.vitals.forget()
 
-    def _tell_counts(self, counts: Counts | None) -> None:
+    def _export_counts(self, counts: Counts | None) -> None:
         """One node exports what is true of all of them; what is not known is not kept either."""
         known = counts if self.holds(names.METRICS) else None
-        self._place.plan.metrics.counts(known, self._place.plan.tenant)
+        self._deps.metrics.counts(known, self._deps.tenant)
 
-    def _tell_vitals(self, signs: Signs | None) -> None:
-        """As `_tell_counts`."""
+    def _export_vitals(self, signs: Signs | None) -> None:
+        """As `_export_counts`."""
         known = signs if self.holds(names.METRICS) else None
-        self._place.plan.metrics.vitals.tell(known, self._place.plan.tenant)
-
-
-def _retention_deps(plan: TenancyDeps) -> RetentionDeps:
-    return RetentionDeps(
-        plan.engine.retention, plan.settings, plan.catalog, plan.tenant, plan.rng, plan.log
-    )
+        self._deps.metrics.vitals.tell(known, self._deps.tenant)

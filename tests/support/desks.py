@@ -1,0 +1,59 @@
+"""Desks without a node around them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from musterd.store.leases import Reaped, Settlement
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.idleness import Idleness
+from musterd.workers.observer import Ignored, JobObserver
+from tests.support.stage import live_settings
+
+
+class Silent:
+    """An observer to whom nothing matters."""
+
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
+
+    def settled(self, settlements: Sequence[Settlement]) -> None: ...
+
+    def stale_writes(self, count: int) -> None: ...
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None: ...
+
+    def request_ignored(self, ignored: Ignored) -> None: ...
+
+    def reaped(self, reaped: Sequence[Reaped]) -> None: ...
+
+
+class Heard(Silent):
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.lost: list[int] = []
+        self.stale = 0
+        self.ended: list[Settlement] = []
+
+    def settled(self, settlements: Sequence[Settlement]) -> None:
+        self.ended += settlements
+
+    def stale_writes(self, count: int) -> None:
+        self.stale += count
+
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        self.lost.append(job_id)
+
+
+def make_desk(
+    observer: JobObserver | None = None, idleness: Idleness | None = None, **changes: object
+) -> Desk:
+    settings, idle = live_settings(**changes), idleness or Idleness()
+    return Desk("north", settings, tuple, idle, observer or Silent(), random.Random(1))
+
+
+def be_brisk(desk: Desk) -> None:
+    """As after a thousand jobs that took no time at all."""
+    for _ in range(1_000):
+        desk._pacing.note_service(0.0)  # pyright: ignore[reportPrivateUsage] - what it measured
