@@ -50,7 +50,7 @@ async def heal(world: World) -> None:
         if not world.processes[name].is_up:
             world.start(name)
     while True:
-        if await patiently(world, lambda line: line.resume_queue()):
+        if await patiently(world, lambda line: line.queue.resume()):
             return
         await trio.sleep(LOOK_SECONDS)
 
