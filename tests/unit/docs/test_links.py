@@ -55,6 +55,11 @@ def test_the_index_links_every_guide() -> None:
     assert guides <= linked
 
 
+def test_each_decision_is_listed_once_by_topic() -> None:
+    listed = [path for path, _ in targets(DOCS / "decisions" / "README.md")]
+    assert sorted(listed) == sorted(set((DOCS / "decisions").glob("[0-9]*.md")))
+
+
 def broken_links(path: Path) -> Iterator[str]:
     for target, anchor in targets(path):
         place = f"{path.name}: {target}#{anchor}"
