@@ -86,8 +86,9 @@ nightly: .venv/dev.stamp  ## what takes too long for every day: systemd booted f
 proof: .venv/dev.stamp  ## before a release: ten times the faults, 100,000 simulated clusters, an hour under load
 	@$(BIN)/python -m tests.proof $(ARGS)
 
-reference: .venv/dev.stamp  ## default.toml's comments, the settings in docs/configuration.md and the manual pages anew
+reference: .venv/dev.stamp  ## default.toml's comments, docs' settings and job options, the manual pages anew
 	@$(BIN)/python -m tests.support.settings_table
+	@$(BIN)/python -m tests.support.option_tables
 	@$(BIN)/python -m tests.support.man_pages
 
 dashboards: .venv/dev.stamp  ## deploy/grafana/dashboards anew from deploy/grafana/source

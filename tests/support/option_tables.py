@@ -1,6 +1,6 @@
 """What the pages under docs/ say of a job's options, made from the one table that declares them.
 
-`python -m tests.support.option_tables` brings them up to date.
+`make reference` brings them up to date.
 """
 
 from __future__ import annotations

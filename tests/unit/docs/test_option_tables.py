@@ -20,7 +20,7 @@ PAGES = pages()
 
 @pytest.mark.parametrize("name", list(PAGES))
 def test_a_page_has_what_is_declared(name: str) -> None:
-    assert page(name) == PAGES[name], "python -m tests.support.option_tables"
+    assert page(name) == PAGES[name], "make reference"
 
 
 def test_a_new_job_has_every_option_and_no_other() -> None:
