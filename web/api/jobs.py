@@ -16,8 +16,8 @@ from musterd.store.queue import TargetView
 from musterd.store.report import control_refusal
 from musterd.store.why import why
 from musterd.store.why_report import why_object
+from musterd.web.api.job_request import check_webhook, requested_job, requested_tenant
 from musterd.web.api.operation import Call, Handler
-from musterd.web.api.wish import check_webhook, job_wanted, tenant_asked
 from musterd.web.server import requests
 from musterd.web.server.answers import (
     RequestRefused,
@@ -36,7 +36,7 @@ READ_JOBS_MAX = 200
 
 async def enqueue(call: Call) -> Response:
     body = await read_object(call.site, call.request)
-    tenant = tenant_asked(body, call.text("tenant"))
+    tenant = requested_tenant(body, call.text("tenant"))
     here = attrs.evolve(call, tenant=tenant_access(call.site, tenant))
     job = await _wanted(here, body)
     check_webhook(job, here.tenant.webhooks)
@@ -127,9 +127,9 @@ async def _wanted(call: Call, body: dict[str, object]) -> NewJob:
     length = int(call.request.headers.get("content-length", SMALL_BYTES + 1))
     catalog, limits = call.tenant.catalog(), call.tenant.limits
     if length <= SMALL_BYTES:
-        return job_wanted(body, catalog, limits)
+        return requested_job(body, catalog, limits)
     limiter = call.site.reading
-    return await trio.to_thread.run_sync(job_wanted, body, catalog, limits, limiter=limiter)
+    return await trio.to_thread.run_sync(requested_job, body, catalog, limits, limiter=limiter)
 
 
 async def _make(engine: Engine, job: NewJob) -> Enqueued:

@@ -1,4 +1,4 @@
-"""From a body to the job that is wanted. Pure."""
+"""Reads the body of `POST /jobs`. Pure."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from musterd.config.job_options import MOMENT, NAMES, OPTIONS
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
 from musterd.store.jobs import NewJob
 from musterd.store.moments import EXAMPLE, moment_of
-from musterd.store.new_job import new_job, payload_text
+from musterd.store.new_job import new_job
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.web.server.answers import RequestRefused
 
 FIELDS = ("kind", *NAMES, "tenant")
 
 
-def tenant_asked(body: Mapping[str, object], asked_in_query: str | None) -> str | None:
-    """Gives the tenant that the body names, else the query's. Raises `Refused` where they differ,
-    and for a field that does not exist.
+def requested_tenant(body: Mapping[str, object], in_query: str | None) -> str | None:
+    """Returns the tenant that the body names, else the query's. Raises `RequestRefused` when they
+    differ, and for a field that does not exist.
     """
     _check_fields(body)
     named = body.get("tenant")
     if named is None:
-        return asked_in_query
+        return in_query
     if not isinstance(named, str):
         raise _invalid("tenant: wanted a text")
-    if asked_in_query is not None and asked_in_query != named:
+    if in_query is not None and in_query != named:
         raise _invalid(f"tenant: found {named!r}, and another one in the URL")
     return named
 
 
-def job_wanted(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimits) -> NewJob:
-    """Gives the job; its priority is that of its kind unless the body says otherwise.
+def requested_job(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimits) -> NewJob:
+    """Returns the job; its priority is that of its kind unless the body says otherwise.
 
-    Raises `Refused` or `InputRefused`, which say what was found and what is wanted.
+    Raises `RequestRefused` or `InputRefused`, which say what was found and what is wanted.
     """
     kind = _kind(catalog, body.get("kind"))
     options = {
@@ -45,15 +45,14 @@ def job_wanted(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimi
         for one in OPTIONS
         if body.get(one.name) is not None and one.name != "payload"
     }
-    job = new_job(kind.name, None, {"priority": kind.priority, **options})
-    payload = payload_text(body.get("payload"))
-    _check_size(payload, limits)
-    check_payload(payload, limits)
-    return job._replace(payload=payload)
+    job = new_job(kind.name, body.get("payload"), {"priority": kind.priority, **options})
+    _check_size(job.payload, limits)
+    check_payload(job.payload, limits)
+    return job
 
 
 def check_webhook(job: NewJob, policy: UrlPolicy) -> None:
-    """Raises `Refused` where the job's end is to be told to whom this node tells nothing."""
+    """Raises `RequestRefused` when this node would not send the job's outcome to its webhook."""
     if job.webhook is not None:
         try:
             check_allowed(job.webhook, policy)
