@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from musterd.config.changes import Changes
     from musterd.config.settings import Settings
     from musterd.manager.node.status import NodeStatus
-    from musterd.manager.systemd.service_manager import ServiceManager
+    from musterd.manager.systemd.notifier import ServiceManager
 
 BAR_CELLS_MAX = 40
 

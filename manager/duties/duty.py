@@ -1,4 +1,4 @@
-"""What a duty is, and the loop of whoever has it."""
+"""What a duty is, and the loop of the node that has one."""
 
 from __future__ import annotations
 

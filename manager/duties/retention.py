@@ -1,12 +1,17 @@
-"""The duty of retention: marks jobs that have ended as stale, and deletes them, when their time has
-come. Two that do it at the same time share the work, and neither waits for the other.
+"""The duty of retention: marks jobs that have ended as stale, and deletes them when their time has
+come; an archive gets them first. Two nodes that do it at the same time share the work, and neither
+waits for the other.
 """
 
 from __future__ import annotations
 
+import fcntl
+import json
 import logging
+import os
 import random
-from collections.abc import Awaitable, Callable, Mapping
+import stat
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,11 +23,12 @@ from musterd.config.live import LiveSettings
 from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
-from musterd.manager.duties.archive import ArchiveFailed, Archivist
 from musterd.manager.log import Log, event
 from musterd.store.errors import StoreUnavailable
+from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import ENDED, JobState
-from musterd.store.retention import Ages, Errand, Place, Retention, Strides
+from musterd.store.report import job_object
+from musterd.store.retention import Ages, Errand, Kept, Place, Retention, Strides
 from musterd.store.waiting import Bell
 
 PAUSE_SECONDS = 0.02  # between two batches, at least
@@ -193,3 +199,85 @@ def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: in
     if shortest_age is None:
         return pause
     return max(LOOK_SECONDS_MIN, min(pause, shortest_age / LOOKS))
+
+
+class ArchiveFailed(Exception):
+    """The file could not be written: nothing that was to be in it may be deleted."""
+
+
+@attrs.frozen
+class Archivist:
+    """A `Keeper` (see `store.retention`). `file` takes a JSON object a line, `in_table` says that
+    the store keeps them, `tells` that the hook is told of them; `payload_told`: with the payload.
+    """
+
+    tenant: str
+    catalog: Callable[[], Catalog]
+    file: Path | None
+    in_table: bool
+    tells: bool
+    payload_told: bool
+
+    def __call__(self, jobs: Sequence[JobRecord]) -> Sequence[Kept]:
+        """Raises `ArchiveFailed`. When it returns the lines are on the disk."""
+        catalog = self.catalog()
+        objects = [job_object(job, self.tenant, catalog.budget_of(job.kind)) for job in jobs]
+        if self.file is not None:
+            append_lines(self.file, [json.dumps(each) for each in objects])
+        return [
+            Kept(
+                json.dumps(each) if self.in_table else None,
+                json.dumps(self._told(each)) if self.tells else None,
+            )
+            for each in objects
+        ]
+
+    def _told(self, job: dict[str, object]) -> dict[str, object]:
+        if self.payload_told:
+            return job
+        return {name: value for name, value in job.items() if name != "payload"}
+
+
+def append_lines(path: Path, lines: Sequence[str]) -> None:
+    """Appends whole lines, or none, and returns when they are on the disk. A file that is not there
+    is made, for its owner alone. Several processes may write the same file.
+
+    Raises `ArchiveFailed`. A line that a crash has cut off is ended before the next one begins.
+    """
+    try:
+        is_new = not path.exists()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            _append(descriptor, "".join(f"{line}\n" for line in lines).encode())
+        finally:
+            os.close(descriptor)
+        if is_new:
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise ArchiveFailed(f"{path}: {error.strerror or error}") from error
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError("it is no plain file")
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        data = b"\n" + data
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)  # no half of a batch stays
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,8 +1,8 @@
 """What Prometheus reads: all instruments of a node on a registry of its own.
 
-The desk and the workers tell it as their `JobObserver`; the supervisor, the watched store and the
-HTTP side have calls of their own. Counting is cheap enough for the hot path: the series of a kind
-are looked up once. No label has values that users can multiply without bound: kinds beyond
+The desk and the workers report to it as their `JobObserver`; the supervisor, the instrumented store
+and the HTTP side have calls of their own. Counting is cheap enough for the hot path: the series of
+a kind are looked up once. No label has values that users can multiply without bound: kinds beyond
 `metrics.kinds_max` share the label `other`.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
+import trio
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -26,13 +27,14 @@ from prometheus_client import (
 
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.metrics.crew_metrics import CrewMetrics
-from musterd.manager.metrics.duty_metrics import DutyMetrics
+from musterd.manager.metrics.instruments import (
+    CrewMetrics,
+    DutyMetrics,
+    QueueCollector,
+    StoreHealthMetrics,
+    StoreMetrics,
+)
 from musterd.manager.metrics.job_counters import JobCounters
-from musterd.manager.metrics.queue_metrics import QueueCollector
-from musterd.manager.metrics.rendering import Rendering
-from musterd.manager.metrics.store_metrics import StoreMetrics
-from musterd.manager.metrics.vital_metrics import VitalMetrics
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
 from musterd.store.leases import Reaped, Settlement
@@ -68,7 +70,7 @@ class Metrics:
         self._make_config_instruments()
         self.duties = DutyMetrics(self.registry)
         self.rendering = Rendering(self.render)
-        self.vitals = VitalMetrics(self.registry)
+        self.store_health = StoreHealthMetrics(self.registry)
 
     # -- told by the desk and the workers -------------------------------------------------------
 
@@ -142,7 +144,7 @@ class Metrics:
         self._jobs.forget(tenant)
         self._queue.by_tenant.pop(tenant, None)
         self._crew.forget(tenant)
-        self.vitals.tell(None, tenant)
+        self.store_health.record(None, tenant)
 
     def webhook(self, result: str) -> None:
         """One try: delivered, failed for good, or to be retried."""
@@ -176,33 +178,35 @@ class Metrics:
     # -- making ----------------------------------------------------------------------------------
 
     def _make_lease_instruments(self) -> None:
-        self._leases_lost = self._counter("leases_lost", "Leases that ran out, ended by this node.")
+        self._leases_lost = self._counter("leases_lost", "Leases that expired, ended by this node.")
         self._leases_requeued = self._counter(
-            "leases_requeued", "Jobs queued again since their lease ran out."
+            "leases_requeued", "Jobs requeued because their lease expired."
         )
         self._stale_writes = self._counter(
-            "stale_writes_rejected", "Settlements refused since the lease had been lost."
+            "stale_writes_rejected", "Settlements rejected because the lease was lost."
         )
 
     def _make_node_instruments(self, version: str) -> None:
-        self._webhooks = self._counter("webhooks", "Tries to tell of a job's end.", "result")
+        self._webhooks = self._counter("webhooks", "Attempts to deliver a webhook.", "result")
         for result in ("delivered", "failed", "retried"):
             self._webhooks.labels(result=result)
-        self._loop_lag = self._gauge("loop_lag_seconds", "How late the loop woke at most, of late.")
-        self._draining = self._gauge("node_draining", "1 while the node waits for its last jobs.")
+        self._loop_lag = self._gauge("loop_lag_seconds", "Largest recent delay of the event loop.")
+        self._draining = self._gauge("node_draining", "1 while the node drains.")
         self._render_seconds = self._gauge(
-            "metrics_render_seconds", "How long it took to write the metrics the last time."
+            "metrics_render_seconds", "How long the last rendering of the metrics took."
         )
-        info = self._gauge("build_info", "What is running; always 1.", "version", "python")
+        info = self._gauge("build_info", "Version in use; always 1.", "version", "python")
         info.labels(version=version, python=platform.python_version()).set(1)
 
     def _make_config_instruments(self) -> None:
-        self._config_generation = self._gauge("config_generation", "Which configuration is in use.")
+        self._config_generation = self._gauge(
+            "config_generation", "Number of the configuration in use."
+        )
         self._config_success = self._gauge(
-            "config_reload_success", "1 if the last configuration offered was taken."
+            "config_reload_success", "1 if the last reload succeeded."
         )
         self._config_timestamp = self._gauge(
-            "config_last_reload_timestamp_seconds", "When a configuration was last taken."
+            "config_last_reload_timestamp_seconds", "When a configuration was last applied."
         )
 
     def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
@@ -210,3 +214,28 @@ class Metrics:
 
     def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
         return Gauge(f"musterd_{name}", help_text, labels, registry=self.registry)
+
+
+class Rendering:
+    """`render` takes its time (half a second with ten thousand series) and holds the interpreter:
+    it runs in a thread, one at a time. Who asks while it runs shares the next one with all others
+    who do, so that nobody gets numbers that are older than the question.
+    """
+
+    def __init__(self, render: Callable[[], bytes]) -> None:
+        self._render = render
+        self._turn = trio.Lock()
+        self._thread = trio.CapacityLimiter(1)
+        self._begun = 0  # renderings so far
+        self._text = b""
+        self._number = 0  # of the rendering that the text is from
+
+    async def text(self) -> bytes:
+        """Raises what `render` raises; then whoever waits tries for itself."""
+        wanted = self._begun + 1
+        async with self._turn:
+            if self._number < wanted:
+                self._begun += 1
+                text = await trio.to_thread.run_sync(self._render, limiter=self._thread)
+                self._text, self._number = text, self._begun
+            return self._text

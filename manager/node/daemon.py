@@ -28,10 +28,8 @@ from musterd.manager.node.looplag import measure_loop_lag
 from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
 from musterd.manager.reload.reloader import Reloader
-from musterd.manager.systemd.notifier import Notifier
-from musterd.manager.systemd.service_manager import ServiceManager
-from musterd.manager.systemd.timeouts import drain_seconds_max
-from musterd.manager.systemd.vitals import Vitals, vitals_of
+from musterd.manager.systemd.messages import Vitals, drain_seconds_max, vitals_of
+from musterd.manager.systemd.notifier import Notifier, ServiceManager
 from musterd.manager.tenancy.deps import TenancyDeps, boottime, end_process, machine_load
 from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
 from musterd.manager.tenancy.tenancy import Tenancy

@@ -85,7 +85,7 @@ def _keys(table: attrs.AttrsInstance) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, key in attrs.fields_dict(type(table)).items():
         if name not in _LEFT_OUT:
-            told_as: Callable[[Any], object] | None = key.metadata.get("mask", _TOLD_AS.get(name))
+            told_as: Callable[[Any], object] | None = key.metadata.get("mask") or _TOLD_AS.get(name)
             value: object = getattr(table, name)
             found[name] = _plain(told_as(value) if told_as is not None else value)
     return found

@@ -1,17 +1,23 @@
-"""What systemd is told next: a pure function of what is seen and what it has been told."""
+"""What to send to systemd next, whether the daemon is alive, how long a drain may take. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
+from musterd.config.settings import Settings, Shutdown
 from musterd.manager.node.objects import TROUBLE_WORDS
 from musterd.manager.node.status import NodeStatus, TenantStatus
 from musterd.store.words import count_text, duration_text, one_line
+from musterd.workers.leases import LeaseKeeper
 
 TEXT_LENGTH_MAX = 300
 # systemd counts from each such message, and kills us if none follows in time.
 EXTEND_SECONDS = 30.0
 EXTEND_AGAIN_SECONDS = 5.0
+CLOSING_SECONDS = 5.0  # of the store, see `tenancy`
+SLACK_SECONDS = 20.0
 
 
 @attrs.frozen
@@ -107,3 +113,50 @@ def _drain_text(status: NodeStatus) -> str:
     if left is None or left <= 0:
         return f"draining, {jobs} running"
     return f"draining, {jobs} running, {duration_text(float(round(left)))} left"
+
+
+@attrs.frozen
+class Vitals:
+    """How the renewals of one tenant's leases get on. `unrenewed_seconds`: how long none has come
+    through although one was sent; None = the last one did, or none was ever due.
+    """
+
+    tenant: str
+    lease_seconds: float
+    unrenewed_seconds: float | None
+    store_in_trouble: bool  # and everybody has been told
+
+
+def why_unwell(tenants: Sequence[Vitals], late_seconds: float, late_max: float) -> str | None:
+    """Says why the watchdog is not fed; None = it is.
+
+    A store that is known to be away is weather, and starting anew does not help. Renewals that
+    vanish without a word for longer than a lease are ours to end.
+    """
+    if late_seconds > late_max:
+        return f"the event loop is {duration_text(late_seconds)} late"
+    for one in tenants:
+        if one.store_in_trouble or one.unrenewed_seconds is None:
+            continue
+        if one.unrenewed_seconds > one.lease_seconds:
+            since = duration_text(one.unrenewed_seconds)
+            return f"no lease of {one_line(one.tenant)} could be renewed for {since}"
+    return None
+
+
+def vitals_of(tenant: str, keeper: LeaseKeeper, trouble: str | None, now_local: float) -> Vitals:
+    """`trouble` is what is known to ail the tenant's store."""
+    since_local = keeper.unrenewed_since_local
+    unrenewed_seconds = None if since_local is None else now_local - since_local
+    return Vitals(tenant, keeper.plan.lease_seconds, unrenewed_seconds, trouble is not None)
+
+
+def drain_seconds_max(settings: Settings) -> float:
+    """Gives the longest time from the request to stop to the end of the process: each part of
+    `[shutdown]` in turn, then the last webhooks and the last writes.
+    """
+    shutdown = settings.shutdown
+    names = [one.name for one in attrs.fields(Shutdown) if one.name.endswith("_seconds")]
+    parts = sum(float(getattr(shutdown, name)) for name in names)
+    mail = settings.webhooks.timeout_seconds + shutdown.dismiss_seconds
+    return parts + mail + CLOSING_SECONDS + SLACK_SECONDS

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
 import attrs
 import trio
 
 from musterd.manager.log import event
 from musterd.manager.node.status import NodeStatus
-from musterd.manager.systemd.messages import Seen, Told, next_message
-from musterd.manager.systemd.service_manager import ServiceManager
-from musterd.manager.systemd.vitals import Vitals, why_unwell
+from musterd.manager.systemd.messages import Seen, Told, Vitals, next_message, why_unwell
 from musterd.store.waiting import Bell
 
 LOOK_SECONDS = 1.0
 WAITING_MAX = 16  # messages of reloads that could not be sent yet
+ADDRESS, WATCHDOG_USEC, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"
+MICROSECONDS = 1_000_000
 
 
 @attrs.define(eq=False)
@@ -114,3 +115,39 @@ class Notifier:
         if unwell is None and self._unwell is not None:
             event(self.log, logging.INFO, "watchdog fed again")
         self._unwell = unwell
+
+
+@attrs.frozen
+class ServiceManager:
+    """Listens at `address`: a path, or `@name` for an abstract one. It wants to hear from a daemon
+    that is well at least every `watchdog_seconds`; None = it does not watch.
+    """
+
+    address: str
+    watchdog_seconds: float | None = None
+
+    def tell(self, lines: Iterable[str]) -> bool:
+        """Sends the lines as one message. Never waits and never raises; False = it was not sent:
+        nobody listens there, or the queue is full.
+        """
+        where = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
+                sender.sendto("\n".join(lines).encode(), where)
+        except OSError:
+            return False
+        return True
+
+
+def take_service_manager(environ: MutableMapping[str, str], pid: int) -> ServiceManager | None:
+    """Gives the service manager that waits to hear from this process, which is `pid`; None = there
+    is none. Its variables are taken out of `environ`, so that no child can speak for us.
+    """
+    address = environ.pop(ADDRESS, "")
+    usec, watched = environ.pop(WATCHDOG_USEC, ""), environ.pop(WATCHDOG_PID, "")
+    if not address.startswith(("/", "@")):
+        return None  # none, or of a kind that only virtual machines have
+    is_ours = watched in ("", str(pid))
+    is_watching = is_ours and usec.isascii() and usec.isdecimal() and int(usec) > 0
+    return ServiceManager(address, int(usec) / MICROSECONDS if is_watching else None)

@@ -9,17 +9,15 @@ from musterd.config.listen import listen_address
 from musterd.config.schedules import of_tenant
 from musterd.manager.duties import names
 from musterd.manager.duties.duty import Duty
-from musterd.manager.duties.duty_reporter import DutyReporter
 from musterd.manager.duties.events import TRIMMED_ROWS
-from musterd.manager.duties.everyone import Everyone
-from musterd.manager.duties.leadership import Identity, Leadership, Pace
+from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
 from musterd.manager.duties.reaping import BATCH as REAPED_AT_ONCE
 from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import RetentionDeps, Retiring
 from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
-from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
+from musterd.manager.events.reporters import DutyReporter, JobReporter
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.store_cache import (
     COUNTS_FRESH_SECONDS,
@@ -166,7 +164,7 @@ class TenantDuties:
     def _lost(self, duty: str) -> None:
         if duty == names.METRICS:
             self._deps.metrics.counts(None, self._deps.tenant)
-            self._deps.metrics.vitals.tell(None, self._deps.tenant)
+            self._deps.metrics.store_health.record(None, self._deps.tenant)
             self.vitals.forget()
 
     def _export_counts(self, counts: Counts | None) -> None:
@@ -177,4 +175,4 @@ class TenantDuties:
     def _export_vitals(self, signs: Signs | None) -> None:
         """As `_export_counts`."""
         known = signs if self.holds(names.METRICS) else None
-        self._deps.metrics.vitals.tell(known, self._deps.tenant)
+        self._deps.metrics.store_health.record(known, self._deps.tenant)

@@ -11,8 +11,8 @@ import trio
 from musterd.config.leasing import lease_plan
 from musterd.manager.crew import Crew
 from musterd.manager.duties import names
-from musterd.manager.events.job_reporter import JobReporter
 from musterd.manager.events.node_events import NodeEvents
+from musterd.manager.events.reporters import JobReporter
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.scaling.supervisor import ScalingObserver, Supervisor

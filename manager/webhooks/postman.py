@@ -20,8 +20,7 @@ from musterd.config.faults import ConfigError
 from musterd.config.live import LiveSettings
 from musterd.config.settings import Webhooks
 from musterd.manager.log import Log, event
-from musterd.manager.webhooks.courier import Courier
-from musterd.manager.webhooks.judging import given_back
+from musterd.manager.webhooks.courier import Courier, given_back
 from musterd.store.errors import StoreError
 from musterd.store.outbox import Delivery, Message, Outbox
 from musterd.store.waiting import Bell

@@ -35,7 +35,7 @@ def exported() -> dict[str, tuple[str, frozenset[str]]]:
     metrics.store_operation("claim", 0.1)
     metrics.store_error("claim")
     metrics.duties.ran("reaping", 1.0, well=True)
-    metrics.vitals.tell(Signs(1.0, 1, 1), "default")
+    metrics.store_health.record(Signs(1.0, 1, 1), "default")
     found: dict[str, tuple[str, frozenset[str]]] = {}
     for family in text_string_to_metric_families(metrics.render().decode()):
         name = f"{family.name}_total" if family.type == "counter" else family.name

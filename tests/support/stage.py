@@ -22,7 +22,7 @@ from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.daemon import Daemon, DaemonDeps
 from musterd.manager.node.status import Decision, WorkerView
-from musterd.manager.systemd.service_manager import ServiceManager
+from musterd.manager.systemd.notifier import ServiceManager
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post
 from musterd.store.jobs import JobFilter, JobRecord, NewJob

@@ -6,11 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from musterd.manager.events.feed.entrance import Entrance, Start
-from musterd.manager.events.feed.frames import ping_frame
-from musterd.manager.events.feed.reader import Reader
-from musterd.manager.events.feed.ring import Portions
-from musterd.manager.events.feed.source import Forgotten, SetBack, Source
+from musterd.manager.events.feed.reader import Reader, ping_frame
+from musterd.manager.events.feed.source import Entrance, Forgotten, Portions, SetBack, Source, Start
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog
 from musterd.store.queue import Counts

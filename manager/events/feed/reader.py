@@ -1,20 +1,22 @@
-"""One reader of the feed: where it stands, and the socket it reads from."""
+"""One reader of the feed: where it stands, the socket it reads from, and what is written there."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
 
 import attrs
 import trio
 
-from musterd.manager.events.feed.frames import chunk
-from musterd.store.events import EventFilter
+from musterd.store.event_report import event_object
+from musterd.store.events import Event, EventFilter
 
 STUCK_SECONDS = 10.0  # a reader that takes nothing for so long is cut off
 
 Ending = Literal["closed", "slow", "gone"]  # told all there was; cut off; has left by itself
+RETRY_MS = 1_000  # how long a reader that was cut off waits before it comes back
 
 
 class Wire:
@@ -103,3 +105,42 @@ class Reader:
         if self.ending is None:
             self.ending = how
             self.ended.set()
+
+
+class Frame(NamedTuple):
+    """One event, written once for all its readers."""
+
+    event: Event
+    text: bytes
+
+
+def frame_of(event: Event, tenant: str) -> Frame:
+    return Frame(event, _written(event.type, event.id, event_object(event, tenant)))
+
+
+def opening() -> bytes:
+    """What a stream begins with."""
+    return f"retry: {RETRY_MS}\n\n".encode()
+
+
+def snapshot_frame(position: int, status: Mapping[str, object], *, gap: bool) -> bytes:
+    """How things stood, where what followed is in the log behind `position`. `gap`: the reader
+    asked for events that the log does not have.
+    """
+    told = {**status, "position": position}
+    return _written("snapshot", position, {**told, "gap": True} if gap else told)
+
+
+def ping_frame(position: int) -> bytes:
+    """A sign of life: all up to this position that the reader wants has been sent."""
+    return _written("ping", position, {"position": position})
+
+
+def chunk(data: bytes) -> bytes:
+    """A piece of a body that is sent in chunks (RFC 9112, 7.1)."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _written(name: str, position: int, value: object) -> bytes:
+    # JSON with everything but ASCII escaped has no line end in it.
+    return f"event: {name}\nid: {position}\ndata: {json.dumps(value)}\n\n".encode()

@@ -1,18 +1,117 @@
-"""From the log into the ring; and page by page for those who have missed more than the ring has."""
+"""From the event log to its readers: a ring of the newest events for all, where each reader begins,
+and pages for those that have missed more than the ring holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Sequence
 
 import attrs
 import trio
 
-from musterd.manager.events.feed.frames import Frame, frame_of
-from musterd.manager.events.feed.ring import FRAMES_MAX, PORTION_BYTES, Ring
-from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog
+from musterd.manager.events.feed.reader import Frame, chunk, frame_of
+from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, fits
+from musterd.store.queue import Counts
 
 FRAMES_AT_ONCE = 100  # then all others on the loop have their turn
 PAGES_AT_ONCE = 4  # read for single readers at the same time
+SNAPSHOT_SECONDS = 1.0  # for so long a snapshot serves all who come
+ASKING_MAX = 4  # readers that ask the store where they may go on, at the same time
+FRAMES_MAX = 20_000
+BYTES_MAX = 8 * 1024 * 1024
+PORTION_BYTES = 128 * 1024  # of one reader, at once
+
+
+class Ring:
+    """All of the log behind `start` up to `end` is here; the oldest goes when there is too much."""
+
+    def __init__(self, frames_max: int = FRAMES_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self.start = self.end = 0
+        self._frames: list[Frame] = []
+        self._bytes = 0
+        self._frames_max, self._bytes_max = frames_max, bytes_max
+
+    def begin(self, position: int) -> None:
+        """Forgets everything; what comes next is what is behind `position`."""
+        self.start = self.end = position
+        self._frames, self._bytes = [], 0
+
+    def add(self, frames: Sequence[Frame], end: int) -> None:
+        """What the log has behind `self.end` up to `end`, in its order."""
+        self._frames += frames
+        self._bytes += sum(len(frame.text) for frame in frames)
+        self.end = end
+        self._drop_oldest()
+
+    def between(self, position: int, end: int) -> Sequence[Frame]:
+        """What is behind a position that is not before `start`, up to another one."""
+        first = bisect_right(self._frames, position, key=_position_of)
+        return self._frames[first : bisect_right(self._frames, end, lo=first, key=_position_of)]
+
+    def _drop_oldest(self) -> None:
+        count = 0
+        while len(self._frames) - count > self._frames_max or self._bytes > self._bytes_max:
+            self._bytes -= len(self._frames[count].text)
+            count += 1
+        if count:
+            self.start = self._frames[count - 1].event.id
+            del self._frames[:count]
+
+
+class Portions:
+    """What readers get in one round: up to where the ring ends as it begins. Readers that stand at
+    the same place and want the same share one text.
+    """
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+        self._end = ring.end
+        self._frames: dict[int, Sequence[Frame]] = {}
+        self._of_job: dict[int, dict[int | None, list[Frame]]] = {}
+        self._made: dict[Hashable, tuple[bytes, int]] = {}
+
+    def take(self, position: int, which: EventFilter, *, chunked: bool) -> tuple[bytes, int]:
+        """Gives what to send, nothing if nothing fits, and the position where the reader then
+        stands. What is large is given in several portions.
+        """
+        if position >= self._end:
+            return b"", position
+        key = (position, which, chunked)
+        if key not in self._made:
+            texts, position = self._portion(position, which)
+            data = b"".join(texts)
+            self._made[key] = (chunk(data) if chunked and data else data, position)
+        return self._made[key]
+
+    def _portion(self, position: int, which: EventFilter) -> tuple[list[bytes], int]:
+        texts: list[bytes] = []
+        size = 0
+        for frame in self._candidates(position, which):
+            if fits(frame.event, which):
+                texts.append(frame.text)
+                size += len(frame.text)
+                if size >= PORTION_BYTES:
+                    return texts, frame.event.id
+        return texts, self._end
+
+    def _candidates(self, position: int, which: EventFilter) -> Sequence[Frame]:
+        """Of many readers, each with a job of its own, none looks at the others' events."""
+        if position not in self._frames:
+            self._frames[position] = self._ring.between(position, self._end)
+        frames = self._frames[position]
+        if which.job_id is None:
+            return frames
+        if position not in self._of_job:
+            sorted_out: dict[int | None, list[Frame]] = {}
+            for frame in frames:
+                sorted_out.setdefault(frame.event.job_id, []).append(frame)
+            self._of_job[position] = sorted_out
+        return self._of_job[position].get(which.job_id, ())
+
+
+def _position_of(frame: Frame) -> int:
+    return frame.event.id
 
 
 class Forgotten(Exception):
@@ -117,3 +216,53 @@ def _portions_of(frames: Sequence[Frame]) -> Iterator[Sequence[Frame]]:
             first, size = number + 1, 0
     if frames[first:]:
         yield frames[first:]
+
+
+@attrs.frozen
+class Start:
+    """Where a reader begins. `counts`: how the queue stood at `position` or later; None = it goes
+    on where it was. `gap`: it asked for what the log does not have.
+    """
+
+    position: int
+    counts: Counts | None = None
+    gap: bool = False
+
+
+@attrs.define(eq=False)
+class Entrance:
+    """The calls raise `StoreError`."""
+
+    source: Source
+    counts: Callable[[], Awaitable[Counts]]
+    _snapshot: tuple[float, Start] | None = attrs.field(default=None, init=False)
+    _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _asking: trio.CapacityLimiter = attrs.field(
+        factory=lambda: trio.CapacityLimiter(ASKING_MAX), init=False
+    )
+
+    async def start_of(self, last_id: int | None) -> Start:
+        """Where somebody begins who has got all up to `last_id`; None = who comes for the first
+        time.
+        """
+        if last_id is None:
+            return await self._snapshot_now()
+        if self.source.was_lost(last_id):
+            return attrs.evolve(await self._snapshot_now(), gap=True)
+        if last_id <= self.source.ring.end and self.source.holds(last_id):
+            return Start(last_id)
+        async with self._asking:
+            newest = await self.source.log.order()
+            oldest = (await self.source.log.bounds()).oldest
+        if max(oldest - 1, 0) <= last_id <= newest:
+            return Start(last_id)
+        return attrs.evolve(await self._snapshot_now(), gap=True)
+
+    async def _snapshot_now(self) -> Start:
+        """The position first: what happens while the queue is counted is told once more."""
+        async with self._turn:
+            now = trio.current_time()
+            if self._snapshot is None or now - self._snapshot[0] >= SNAPSHOT_SECONDS:
+                position = await self.source.log.order()
+                self._snapshot = now, Start(position, await self.counts())
+            return self._snapshot[1]

@@ -9,8 +9,14 @@ import pytest
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.retention import Ages as KindAges
-from musterd.manager.duties.archive import ArchiveFailed, append_lines
-from musterd.manager.duties.retention import address_of, ages_of, keeper_of, pause_seconds
+from musterd.manager.duties.retention import (
+    ArchiveFailed,
+    address_of,
+    ages_of,
+    append_lines,
+    keeper_of,
+    pause_seconds,
+)
 from musterd.store.lifecycle import JobState
 from tests.support.stage import kind, settings_with
 

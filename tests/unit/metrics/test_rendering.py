@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from musterd.manager.metrics.rendering import Rendering
+from musterd.manager.metrics.metrics import Rendering
 
 
 class Counted:

@@ -6,8 +6,15 @@ import attrs
 import pytest
 
 from musterd.manager.node.status import NodeStatus, TenantStatus
-from musterd.manager.systemd.messages import TEXT_LENGTH_MAX, Seen, Told, next_message, status_text
-from musterd.manager.systemd.vitals import Vitals, why_unwell
+from musterd.manager.systemd.messages import (
+    TEXT_LENGTH_MAX,
+    Seen,
+    Told,
+    Vitals,
+    next_message,
+    status_text,
+    why_unwell,
+)
 
 TENANT = TenantStatus(
     "default", "running", "sqlite", "sqlite:///m.db", None, 0.0, None,

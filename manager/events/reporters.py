@@ -1,5 +1,5 @@
-"""Passes on what desk and workers report: to the metrics for counting, to the log where people want
-to read it.
+"""Reports what becomes of a tenant's jobs and duties: to the metrics for counting, to the log and
+the event log for people.
 """
 
 from __future__ import annotations
@@ -7,9 +7,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+import attrs
+
+from musterd.manager.events.event_writer import EventWriter
 from musterd.manager.log import Log, event
+from musterd.manager.metrics.instruments import DutyMetrics
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.scaling.service_times import ServiceTimes
+from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.leases import Reaped, Settlement
 from musterd.store.lifecycle import JobState
 from musterd.store.report import error_line
@@ -89,3 +94,32 @@ class JobReporter:
             attempt=settlement.attempt, worker=settlement.worker, outcome=str(settlement.outcome),
             error=error_line(settlement.error), run_seconds=round(settlement.run_seconds, 6),
         )  # fmt: skip
+
+
+@attrs.define(eq=False)
+class DutyReporter:
+    """The `DutyObserver` of a tenant's duties. `lost` hears of each that is no longer done here."""
+
+    metrics: DutyMetrics
+    event_writer: EventWriter
+    deps: TenancyDeps
+    lost: Callable[[str], None]
+
+    def acquired(self, duties: Sequence[str]) -> None:
+        self._tell("duties taken", duties)
+        for duty in duties:
+            self.metrics.acquired(duty)
+            self.event_writer.announce("duty.acquired", duty=duty)
+
+    def released(self, duties: Sequence[str], why: str) -> None:
+        self._tell("duties given up", duties, reason=why)
+        for duty in duties:
+            self.metrics.released(duty)
+            self.lost(duty)
+            self.event_writer.announce("duty.released", duty=duty, reason=why)
+
+    def ran(self, duty: str, items: int, error: str | None) -> None:
+        self.metrics.ran(duty, self.deps.wall_clock(), well=error is None)
+
+    def _tell(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
+        event(self.deps.log, logging.INFO, phrase, duties=",".join(duties), **fields)
