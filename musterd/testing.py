@@ -36,7 +36,7 @@ from musterd.workers.observer import Ignored
 from musterd.workers.outcome import Outcome
 from musterd.workers.phase_book import PhaseBook
 from musterd.workers.runners import inside
-from musterd.workers.runners.importing import import_function
+from musterd.workers.runners.inside import import_function
 from musterd.workers.running import Assignment, Note, Runner, Traces
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.tools import Tools, make_tools

@@ -14,8 +14,7 @@ import trio
 from musterd.catalog.kinds import Command
 from musterd.catalog.tables import RlimitTable
 from musterd.workers.outcome import Outcome
-from musterd.workers.runners.command import RLIMITS, CommandRunner
-from musterd.workers.runners.progress_lines import note_of
+from musterd.workers.runners.command import RLIMITS, CommandRunner, note_of
 from musterd.workers.runners.results import AnswerLimits
 from musterd.workers.running import Note
 from tests.support.assignments import TOKEN, Given, given

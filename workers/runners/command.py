@@ -1,14 +1,17 @@
-"""Command kinds: a program for each job. Payload on stdin, result on stdout, progress on fd 3."""
+"""Command kinds: a program without a shell, its pipes, and the progress that it reports."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, cast
 
 import attrs
 import trio
@@ -16,10 +19,10 @@ import trio
 from musterd.catalog.kinds import Command, WorkKind
 from musterd.store.leases import Claim
 from musterd.workers.outcome import Outcome
-from musterd.workers.runners.command_pipes import Pipes
+from musterd.workers.runners.capture import Head, Tail
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import AnswerLimits, success, too_large
-from musterd.workers.running import Assignment
+from musterd.workers.running import Assignment, Note
 
 EXIT_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 LINE_LENGTH_MAX = 500
@@ -39,6 +42,12 @@ RLIMITS: Mapping[str, tuple[int, int]] = {
     "nproc": (resource.RLIMIT_NPROC, 1),
     "stack_mb": (resource.RLIMIT_STACK, MIB),
 }
+DRAIN_SECONDS_MAX = 1.0  # for what is still in the pipes once the whole group has ended
+LINE_BYTES_MAX = 2_000
+NOTE_LENGTH_MAX = 200
+COMPLAINTS_MAX = 3
+SHOWN_LENGTH_MAX = 80
+PERCENT_MAX = 100
 
 
 @attrs.frozen
@@ -172,3 +181,164 @@ def _name_of(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal
         return "unnamed"
+
+
+class Writes(Protocol):
+    """Takes what arrives."""
+
+    def add(self, chunk: bytes | bytearray) -> None: ...
+
+
+class Pipes:
+    """Ours are ends that Trio waits for; the child's are plain files, closed once it has them.
+
+    Reads on while the command is told to stop, so that what it writes then can't block it.
+    """
+
+    def __init__(self, result_bytes_max: int, log_bytes_max: int) -> None:
+        """Raises OSError if there are too few file descriptors."""
+        self.result = Head(result_bytes_max)
+        self.log = Tail(log_bytes_max)
+        self._ours: list[trio.lowlevel.FdStream] = []
+        self._theirs: list[int] = []
+        self._reading = trio.CancelScope(shield=True)
+        try:
+            self.stdin = self._open(ours_writes=True)
+            self.stdout, self.stderr, self.progress = (self._open() for _ in range(3))
+        except OSError:
+            self.close()
+            raise
+
+    def _open(self, *, ours_writes: bool = False) -> int:
+        reads, writes = os.pipe()
+        ours, theirs = (writes, reads) if ours_writes else (reads, writes)
+        self._theirs.append(theirs)
+        self._ours.append(trio.lowlevel.FdStream(ours))
+        return theirs
+
+    def close_theirs(self) -> None:
+        while self._theirs:
+            os.close(self._theirs.pop())
+
+    def close(self) -> None:
+        self.close_theirs()
+        for stream in self._ours:
+            stream.close()
+
+    @contextmanager
+    def until_it_ended(self) -> Generator[None]:
+        """After the block the group is no more: what is in the pipes is read, then no more."""
+        try:
+            yield
+        finally:
+            self._reading.deadline = trio.current_time() + DRAIN_SECONDS_MAX
+
+    async def carry(
+        self, payload: str, tell: Callable[[Note], None], on_flood: Callable[[], None]
+    ) -> None:
+        """Feeds stdin, reads the rest to their ends. `on_flood`: stdout is more than a result."""
+        stdin, stdout, stderr, progress = self._ours
+        lines = ProgressLines(tell, self.complain)
+        with self._reading:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_read, stderr, self.log)
+                nursery.start_soon(_read, progress, lines)
+                nursery.start_soon(_feed, stdin, payload.encode())
+                await self._read_result(stdout, on_flood)
+                # A program that has closed stdout may live on and still tell of its progress.
+        lines.end()
+
+    async def _read_result(
+        self, stdout: trio.lowlevel.FdStream, on_flood: Callable[[], None]
+    ) -> None:
+        async for chunk in stdout:
+            self.result.add(chunk)
+            if self.result.overflowed:
+                on_flood()
+                return
+
+    def complain(self, text: str) -> None:
+        """A line of ours in the command's log."""
+        self.log.add(f"musterd: {text}\n".encode())
+
+
+async def _read(stream: trio.lowlevel.FdStream, into: Writes) -> None:
+    async for chunk in stream:
+        into.add(chunk)
+
+
+async def _feed(stdin: trio.lowlevel.FdStream, payload: bytes) -> None:
+    try:
+        await stdin.send_all(payload)
+    except trio.BrokenResourceError:
+        pass  # it need not read what it is given
+    finally:
+        stdin.close()
+
+
+@attrs.define
+class ProgressLines:
+    """Takes what arrives, tells the latest note of each arrival; complains of what is no note."""
+
+    tell: Callable[[Note], None]
+    complain: Callable[[str], None]
+    _rest: bytes = attrs.field(default=b"", init=False)
+    _complaints: int = attrs.field(default=0, init=False)
+
+    def add(self, chunk: bytes | bytearray) -> None:
+        *lines, self._rest = (self._rest + bytes(chunk)).split(b"\n")
+        if len(self._rest) > LINE_BYTES_MAX:
+            lines, self._rest = [*lines, self._rest], b""
+        self._take(lines)
+
+    def end(self) -> None:
+        """Takes a last line that had no end."""
+        self._take([self._rest])
+
+    def _take(self, lines: list[bytes]) -> None:
+        latest: Note | None = None
+        for line in lines:
+            text = line.decode("utf-8", "replace").strip()
+            if not text:
+                continue
+            note = note_of(text) if len(line) <= LINE_BYTES_MAX else None
+            latest = note or latest
+            if note is None:
+                self._refuse(text)
+        if latest is not None:
+            self.tell(latest)
+
+    def _refuse(self, text: str) -> None:
+        self._complaints += 1
+        if self._complaints <= COMPLAINTS_MAX:
+            wanted = 'a percentage from 0 to 100, or {"percent": ..., "note": ...}'
+            self.complain(f"ignored on fd 3: {text[:SHOWN_LENGTH_MAX]!r}, wanted {wanted}")
+
+
+def note_of(line: str) -> Note | None:
+    """The note that the line holds, if it holds one."""
+    if line.startswith("{"):
+        return _from_json(line)
+    percent, _, note = line.partition(" ")
+    try:
+        return _note(float(percent.removesuffix("%")), note)
+    except ValueError:
+        return None
+
+
+def _from_json(line: str) -> Note | None:
+    try:
+        value = cast("dict[str, object]", json.loads(line))
+    except (ValueError, RecursionError):
+        return None
+    percent, note = value.get("percent"), value.get("note")
+    if isinstance(percent, bool) or not isinstance(percent, int | float):
+        return None
+    return _note(percent, note) if note is None or isinstance(note, str) else None
+
+
+def _note(percent: float, note: str | None) -> Note | None:
+    if not math.isfinite(percent) or not 0 <= percent <= PERCENT_MAX:
+        return None
+    words = " ".join((note or "").replace("\0", "").split())
+    return Note(float(percent), words[:NOTE_LENGTH_MAX] or None)

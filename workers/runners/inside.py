@@ -1,17 +1,23 @@
-"""A handler inside the daemon: its context, and the end it came to."""
+"""A handler inside the daemon: how it is imported, its context, and how it ends."""
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
+import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+from musterd.catalog.kinds import Python
 from musterd.workers.context import Ending, Facts, JobContext
 from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Outcome
-from musterd.workers.runners.concluding import outcome_of
-from musterd.workers.runners.results import AnswerLimits
+from musterd.workers.runners.results import AnswerLimits, outcome_of
 from musterd.workers.running import Assignment, Note
 
 _NOTHING: Mapping[str, float] = {}
@@ -80,3 +86,43 @@ def leave_traces(assignment: Assignment, link: InsideLink) -> None:
     log, spent = link.job_log, link.last_spent
     assignment.traces.log = None if log is None else log.text()
     assignment.traces.spent = None if spent is None else json.dumps(dict(spent))
+
+
+def import_function(behaviour: Python) -> Callable[..., Any]:
+    """Raises what the import raises; AttributeError or TypeError if there is no such function."""
+    with _IMPORTING:
+        _FINDER.add(behaviour.search_path)
+        found: Any = importlib.import_module(behaviour.module)
+    for name in behaviour.function.split("."):
+        found = getattr(found, name)
+    if not callable(found):
+        what = f"{behaviour.module}:{behaviour.function}"
+        raise TypeError(f"{what} is no function but {type(found).__name__}")
+    function: Callable[..., Any] = found
+    return function
+
+
+class _UsersFolders:
+    """A finder for top-level modules in the users' folders."""
+
+    def __init__(self) -> None:
+        self._folders: list[str] = []
+
+    def add(self, folders: Sequence[Path]) -> None:
+        new = [str(each) for each in folders if str(each) not in self._folders]
+        if new:
+            self._folders += new
+            importlib.invalidate_caches()
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is not None or name == "musterd" or name in sys.stdlib_module_names:
+            return None
+        return PathFinder.find_spec(name, self._folders, target)
+
+
+_IMPORTING = threading.Lock()
+_FINDER = _UsersFolders()

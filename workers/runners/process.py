@@ -10,8 +10,8 @@ import trio
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Outcome
-from musterd.workers.runners.concluding import outcome_of
 from musterd.workers.runners.executor import ChildDied, Ended, Executor
+from musterd.workers.runners.results import outcome_of
 from musterd.workers.running import Assignment
 from musterd.workers.tools import Tools
 

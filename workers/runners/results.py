@@ -1,4 +1,4 @@
-"""What a program or a server answered, made into a result: JSON if it is JSON, else a string."""
+"""From what a program, a server or a handler came to, to the outcome of its attempt."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import json
 
 import attrs
 
+from musterd.catalog.kinds import WorkKind
 from musterd.store.errors import InputRefused
-from musterd.store.payload import PayloadLimits, check_payload
+from musterd.store.payload import SUSPECT, PayloadLimits, check_payload
+from musterd.workers.context import Ending
 from musterd.workers.outcome import Outcome
+
+_NO_RESULT = Outcome("success")
 
 
 @attrs.frozen
@@ -65,3 +69,52 @@ def _is_json(text: str) -> bool:
 
 def _refuse(word: str) -> object:
     raise ValueError(f"{word} is no JSON")  # NaN and the infinities
+
+
+def outcome_of(ending: Ending, kind: WorkKind, limits: AnswerLimits) -> Outcome:
+    """A failure may be tried again if its kind is retryable, or lists its error or one that it
+    derives from in `retry_on`. A result that no store can keep is a failure as well.
+    """
+    if ending.ended == "success":
+        return _success(ending.result, limits)
+    if ending.ended == "cancel":
+        return Outcome("cancel", message=ending.message)
+    if ending.ended == "snooze":
+        return Outcome("snooze", message=ending.message or None, delay_seconds=ending.in_seconds)
+    error_type = ending.names[0] if ending.names else "error"
+    if ending.ended == "retry":
+        wait = ending.in_seconds
+        return Outcome("retry", None, error_type, ending.message, True, delay_seconds=wait)
+    retryable = not ending.final and (
+        kind.retryable or not _bare_and_full(ending.names).isdisjoint(kind.retry_on)
+    )
+    return Outcome("failure", None, error_type, ending.message, retryable)
+
+
+def _success(result: str | None, limits: AnswerLimits) -> Outcome:
+    if result is None:
+        return _NO_RESULT
+    # The common case at little cost: what is that short can't be too deep.
+    if len(result) <= limits.depth_max and not SUSPECT.search(result):
+        return Outcome("success", result)
+    fault = result_fault(result, limits)
+    if fault is None:
+        return Outcome("success", result)
+    return Outcome("failure", None, "result_invalid", fault)
+
+
+def result_fault(result: str, limits: AnswerLimits) -> str | None:
+    """Why this JSON text can't be kept; None = it can."""
+    size_bytes = len(result.encode("utf-8", "surrogatepass"))
+    if size_bytes > limits.result_bytes_max:
+        wanted = f"at most {limits.result_bytes_max} ([limits] max_result_bytes)"
+        return f"result: found {size_bytes} bytes, wanted {wanted}"
+    try:
+        check_payload(result, PayloadLimits(limits.result_bytes_max, limits.depth_max))
+    except InputRefused as error:
+        return str(error).replace("payload", "result", 1)
+    return None
+
+
+def _bare_and_full(names: tuple[str, ...]) -> set[str]:
+    return {*names, *(name.rpartition(".")[2] for name in names)}

@@ -18,7 +18,7 @@ from musterd.catalog.kinds import Python
 from musterd.workers.context import Ending, JobContext, ending_of_error, ending_of_value
 from musterd.workers.outcome import Outcome
 from musterd.workers.runners import inside
-from musterd.workers.runners.importing import import_function
+from musterd.workers.runners.inside import import_function
 from musterd.workers.running import Assignment, Note
 from musterd.workers.tools import Tools
 
