@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from musterd.console.completers import complete_settings, complete_tenants
-from musterd.console.output import Complaint, Exit, complaint_about
+from musterd.console.completers import (
+    complete_kinds,
+    complete_settings,
+    complete_targets,
+    complete_tenants,
+)
+from musterd.console.output import Complaint, Exit, complaint_about, print_json, say_lines
 from musterd.store.moments import moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from musterd.catalog.kinds import Catalog
     from musterd.config.faults import Fault
     from musterd.config.load import Loaded
     from musterd.config.settings import Settings
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CommandLine:
@@ -95,6 +104,14 @@ class CommandLine:
         self.of_tenant(settings)
         return settings_of(settings, DEFAULT_TENANT)
 
+    def show(self, objects: Iterable[object], lines: Callable[[], Iterable[str]]) -> None:
+        """Prints a list: with --json one object per line, else `lines()` for people."""
+        if not self.json:
+            say_lines(lines())
+            return
+        for one in objects:
+            print_json(one)
+
     def catalog(self, settings: Settings) -> Catalog:
         """Reads the catalog; raises ConfigError."""
         from musterd.catalog.load import catalog_of
@@ -113,8 +130,8 @@ def _schedule_faults(
 
 
 def _take_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
-    if value is not None:
-        _command_line(context).config_file = value
+    cli = _command_line(context)
+    cli.config_file = value or cli.config_file
 
 
 def _take_sets(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> None:
@@ -122,13 +139,12 @@ def _take_sets(context: click.Context, _option: click.Parameter, values: tuple[s
 
 
 def _take_json(context: click.Context, _option: click.Parameter, value: bool) -> None:
-    if value:
-        _command_line(context).json = True
+    _command_line(context).json |= value
 
 
 def _take_tenant(context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        _command_line(context).tenant = value
+    cli = _command_line(context)
+    cli.tenant = cli.tenant if value is None else value
 
 
 def _command_line(context: click.Context) -> CommandLine:
@@ -238,3 +254,21 @@ def read_target(_context: click.Context, _option: click.Parameter, text: str | N
         return text
     found = f"found {len(text)} characters"
     raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
+
+
+def kind_and_target_options(what: str) -> Callable[[F], F]:
+    """The options `--kind` and `--target`, which filter `what`."""
+
+    def add(verb: F) -> F:
+        target = click.option(
+            "--target",
+            callback=read_target,
+            shell_complete=complete_targets,
+            help=f"Only {what} of this target.",
+        )
+        kind = click.option(
+            "--kind", shell_complete=complete_kinds, help=f"Only {what} of this kind."
+        )
+        return kind(target(verb))
+
+    return add

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
+from musterd.store.lifecycle import Action
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from musterd.store.board import BoardJob
     from musterd.store.engine import Engine
 
-SECONDS_MAX = 0.4  # for a look into the store; then the shell gets nothing
+SECONDS_MAX = 0.4  # for reading the store; after that the shell gets nothing
 JOBS_MAX = 50
 
 Offer = CompletionItem
@@ -37,7 +39,7 @@ def _completer(find: Find) -> Completer:
         try:
             offers = find(_given(context), context)
             return [one for one in offers if str(one.value).startswith(word)]
-        except (Exception, SystemExit):  # noqa: BLE001 - a traceback in the middle of a line helps nobody
+        except (Exception, SystemExit):  # noqa: BLE001 - no traceback while a person types
             return []
 
     return complete
@@ -73,7 +75,6 @@ def _settings(_given: CommandLine, _context: click.Context) -> Iterable[Offer]:
 def _jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
     """Those that the verb can do something about."""
     from musterd.store.control import states_for
-    from musterd.store.lifecycle import Action
 
     verb = context.command.name
     states = states_for(Action(verb)) if verb in list(Action) else ()
@@ -99,11 +100,11 @@ def _on_board(cli: CommandLine) -> tuple[BoardJob, ...]:
 
 
 def _give_up(_number: int, _frame: FrameType | None) -> None:
-    os._exit(0)  # whatever hangs, the person who types waits no longer
+    os._exit(0)  # whatever hangs, the person who types must not wait
 
 
 def _is_there(settings: Settings) -> bool:
-    """To look at a file would make it."""
+    """Opening a missing file would create it."""
     from musterd.config.store_url import resolve_store_url, sqlite_path
 
     url = resolve_store_url(settings, os.environ)
@@ -132,7 +133,7 @@ complete_targets = _completer(_targets)
 
 
 def script(shell: str, command: click.Command, program: str) -> str:
-    """The script that a shell of this name reads; it asks `program` for what fits."""
+    """The script for a shell of this name; it asks `program` for completions."""
     found = get_completion_class(shell)
     assert found is not None
     made = found(command, {}, program, f"_{program.upper()}_COMPLETE")

@@ -1,4 +1,4 @@
-""""""
+"""Asking the daemon over HTTP, briefly: it is on this machine, or there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 class DaemonSilent(Exception):
     """No daemon gave a usable answer; the message says where it was asked, and what came.
 
-    `is_gone`: nobody listens there.
+    `is_gone`: nothing listens there.
     """
 
     def __init__(self, message: str, *, is_gone: bool = False) -> None:
@@ -30,10 +30,7 @@ class DaemonSilent(Exception):
 
 
 def ask_daemon(settings: Settings, path: str, method: str = "GET") -> dict[str, Any]:
-    """Gives the JSON object that the daemon has at `path`, or answers with.
-
-    Raises `NodeSilent` if there is none to be had.
-    """
+    """The JSON object at `path`. Raises `DaemonSilent` if there is none."""
     status, found = request(settings, path, method)
     if status in USABLE:
         return found
@@ -43,9 +40,8 @@ def ask_daemon(settings: Settings, path: str, method: str = "GET") -> dict[str, 
 def request(
     settings: Settings, path: str, method: str = "GET", within_seconds: float = ASK_SECONDS
 ) -> tuple[int, dict[str, Any]]:
-    """Gives the daemon's answer, also a refusal but for that of the token: status and object.
-
-    Raises `NodeSilent` if there is none to be had.
+    """Status and JSON object of the daemon's answer, which may be an error other than 401. Raises
+    `DaemonSilent`.
     """
     from musterd.config.credentials import resolve_http_token
 

@@ -16,6 +16,7 @@ import attrs
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.output import Complaint, Exit
+from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.words import count_text, cut, duration_text, one_line, plural
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ TENANTS_NAMED = 5  # tenants that are not well
 
 @attrs.frozen
 class StoreAnswers:
-    """What a tenant's store has answered. Where `error` says why it has not, all else is empty."""
+    """The answers of a tenant's store. If `error` says why there are none, the rest is empty."""
 
     settings: Settings
     where: str
@@ -49,7 +50,7 @@ class StoreAnswers:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What its nodes do not agree on."""
+        """Where its nodes disagree."""
         from musterd.store.disagreement import warnings
 
         return warnings(self.nodes)
@@ -57,8 +58,8 @@ class StoreAnswers:
 
 @attrs.frozen
 class HealthReport:
-    """What was found out: about the stores, the first of which is the one that was asked about, and
-    about the node. `listens`: a daemon is expected to answer.
+    """What the stores and the daemon say. The first store is the one in question. `listens`: a
+    daemon is expected to answer.
     """
 
     asked: Sequence[StoreAnswers]
@@ -72,11 +73,11 @@ class HealthReport:
 
     @property
     def warnings(self) -> list[str]:
-        """What nodes do not agree on; those that serve several tenants say so in each store."""
+        """Where nodes disagree; nodes of several tenants say so in each store, so each once."""
         return list(dict.fromkeys(said for asked in self.asked for said in asked.warnings))
 
     def on_node(self, asked: StoreAnswers) -> dict[str, Any] | None:
-        """What the node says of a tenant; None = it does not serve it, or works elsewhere."""
+        """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
         return tenant_on_node(self.node, asked.settings.tenant, asked.where)
 
     def is_well(self, asked: StoreAnswers) -> bool:
@@ -86,7 +87,7 @@ class HealthReport:
             return False
         return found["phase"] == "running" and not found["store_trouble"]
 
-    def judged(self) -> tuple[Exit, str]:
+    def verdict(self) -> tuple[Exit, str]:
         """Whether all is well, and one line that says why."""
         first = self.first
         tenant, where, error = first.settings.tenant, first.where, first.error
@@ -103,7 +104,7 @@ class HealthReport:
 
 
 def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
-    """Asks the stores of these tenants, and the daemon. Raises what makes the first one useless."""
+    """Asks these tenants' stores, and the daemon. Raises what makes the first store useless."""
     asked = _ask_stores(tenants)
     node, silence = _ask_daemon_here(settings)
     return HealthReport(asked, node, silence, bool(settings.http.listen))
@@ -132,10 +133,9 @@ def _ask_stores(tenants: Sequence[Settings]) -> list[StoreAnswers]:
 
 
 async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
-    """What makes the only store useless ends the verb; of several it is said of that one."""
+    """An error ends the verb if this is the only store, else it is reported for this one."""
     from musterd.config.store_url import resolve_store_url
     from musterd.console.opening import reached
-    from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 
     engine = stores.engine(resolve_store_url(settings, os.environ), settings)
     try:
@@ -171,8 +171,8 @@ def _ask_daemon_here(settings: Settings) -> tuple[dict[str, Any] | None, str]:
 @attrs.frozen
 class TenantAnswers:
     """What was said about one tenant. `error`: the store did not answer. `node`: what the daemon
-    says of itself; None = it is silent, and `silence` says where it was asked. `listens`: one is
-    expected to answer.
+    says of itself; None = it is silent, and `silence` says where it was asked. `listens`: a daemon
+    is expected to answer.
     """
 
     tenant: str
@@ -184,7 +184,7 @@ class TenantAnswers:
 
 
 def judge(said: TenantAnswers) -> tuple[Exit, str]:
-    """Gives the exit code, and one line that says why."""
+    """The exit code, and the reason in one line."""
     if said.error is not None:
         return Exit.UNAVAILABLE, f"the store is not available: {said.error}"
     if said.node is not None:
@@ -197,13 +197,13 @@ def judge(said: TenantAnswers) -> tuple[Exit, str]:
 def tenant_on_node(
     node: Mapping[str, Any] | None, tenant: str, where: str
 ) -> dict[str, Any] | None:
-    """What the node says of a tenant; None = it does not serve it, or works elsewhere."""
+    """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
     seen = None if node is None else _tenant_named(node["node"], tenant)
     return seen if seen is not None and seen["store"] == where else None
 
 
 def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
-    """Reads a decision that a daemon, maybe of another version, has told; None for what is none."""
+    """Reads a decision from a daemon that may have another version; None if it cannot be read."""
     from musterd.manager.node.status import Decision
 
     if value is None:
@@ -211,7 +211,7 @@ def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
     known: dict[str, Any] = {
         name: value[name] for name in attrs.fields_dict(Decision) if name in value
     }
-    known["at"] = 0.0  # a text in what was told
+    known["at"] = 0.0  # a text there
     try:
         return Decision(**known)
     except TypeError:
@@ -234,7 +234,7 @@ def _tenant_named(node: Mapping[str, Any], tenant: str) -> dict[str, Any] | None
     return next((one for one in node["tenants"] if one["name"] == tenant), None)
 
 
-LATE_SECONDS = 60.0  # a job that is due for so long waits for workers that there are too few of
+LATE_SECONDS = 60.0  # a job that waits for longer than this lacks a worker
 LONG_SECONDS = 6 * 3600.0
 NAMES_MAX = 3
 FAULT_WIDTH = 120
@@ -243,7 +243,9 @@ FAULT_WIDTH = 120
 def remarks(
     asked: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
 ) -> list[str]:
-    """Of one tenant; `node` and `crew` are what the daemon here says of itself and of it."""
+    """Remarks about one tenant; `node` and `crew` are what the daemon says of itself and of the
+    tenant.
+    """
     found = [*_node_remarks(node, crew), *_store_remarks(asked, crew), *_nodes_remarks(asked)]
     return [one_line(each) for each in found]
 

@@ -1,4 +1,4 @@
-""""""
+"""Checks on this machine: which kinds cannot run here, and which hooks are broken."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from types import FrameType
 
+    from musterd.catalog.checking import Surroundings
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
 
 
 def check_kinds(catalog: Catalog, settings: Settings) -> Catalog:
-    """Gives the catalog with each kind's `broken` as it is on this machine, now.
+    """The catalog with each kind's `broken` as it is on this machine now.
 
-    Blocks for as long as the modules of Python kinds take to import.
+    Blocks while the modules of Python kinds are imported.
     """
-    import os
-    import time
+    from musterd.catalog.checking import find_broken
 
-    from musterd.catalog.checking import find_broken, surroundings_of
-    from musterd.workers.tools import make_tools
-
-    tools = make_tools(settings, time.monotonic, os.environ)
-    return find_broken(catalog, surroundings_of(settings, os.environ, tools.environment))
+    return find_broken(catalog, _surroundings(settings))
 
 
 def broken_hooks_of(settings: Settings) -> Mapping[str, str]:
-    """Gives what is wrong with the functions that settings name, by key. Blocks as `checked`."""
+    """What is wrong with the functions that settings name, by key. Blocks like `check_kinds`."""
+    from musterd.catalog.checking import broken_hooks
+
+    return broken_hooks(settings, _surroundings(settings))
+
+
+def _surroundings(settings: Settings) -> Surroundings:
     import os
     import time
 
-    from musterd.catalog.checking import broken_hooks, surroundings_of
+    from musterd.catalog.checking import surroundings_of
     from musterd.workers.tools import make_tools
 
     tools = make_tools(settings, time.monotonic, os.environ)
-    return broken_hooks(settings, surroundings_of(settings, os.environ, tools.environment))
+    return surroundings_of(settings, os.environ, tools.environment)
 
 
 def log_broken_hooks(settings: Settings, log: logging.Logger) -> None:
-    """Says which functions are broken. What they are told of waits until they are mended."""
+    """Logs which functions are broken. Their calls wait until they are fixed."""
     from musterd.manager.log import event
 
     for key, why in broken_hooks_of(settings).items():
@@ -52,7 +54,7 @@ def log_broken_hooks(settings: Settings, log: logging.Logger) -> None:
 
 
 def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) -> Catalog:
-    """As `checked`, for a daemon: says which kinds are broken, and goes on with the others.
+    """Like `check_kinds`, for a daemon: logs broken kinds, and continues with the others.
 
     A TERM or INT meanwhile ends the process with 0: nothing has begun yet.
     """
@@ -69,19 +71,19 @@ def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logg
 
 
 def log_broken_kinds(catalog: Catalog, log: logging.Logger) -> Catalog:
-    """Says which kinds are broken; gives the catalog as it is."""
+    """Logs which kinds are broken; returns the catalog unchanged."""
     from musterd.manager.log import event_of_list
 
     for kind in catalog.values():
         if kind.broken is not None:
-            told = {"kind": kind.name, "message": kind.broken}
-            event_of_list(log, logging.WARNING, "kind broken", **told)
+            fields = {"kind": kind.name, "message": kind.broken}
+            event_of_list(log, logging.WARNING, "kind broken", **fields)
     return catalog
 
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Generator[None, None, None]:
-    """An exception, not the signal's own death: whoever runs a child then ends it first."""
+    """Raises SystemExit rather than dying of the signal, so that children are ended first."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         sys.exit(0)

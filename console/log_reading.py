@@ -6,22 +6,29 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
+import click
+
+from musterd.console.output import Complaint, Exit
+from musterd.store.errors import StoreUnavailable
 from musterd.store.events import Event
 
 if TYPE_CHECKING:
     from musterd.store.events import EventFilter, EventLog, EventPage
 
 
-WINDOW = 2_000  # positions looked through at first, on the way back
+F = TypeVar("F", bound=Callable[..., Any])
+EVENTS_AT_ONCE = 5_000  # in a batch from a file
+WINDOW = 2_000  # positions searched first, backwards
 WINDOW_GROWTH = 4
 LOOK_SECONDS = 0.2
 AWAY_SECONDS = 1.0
 
 
 async def order_all(log: EventLog) -> int:
-    """Puts everything in order that has been written; gives the newest position."""
+    """Orders all drafts written so far; returns the newest position."""
     from musterd.store.events import ORDERED_AT_ONCE
 
     newest = await log.order()
@@ -35,7 +42,7 @@ async def order_all(log: EventLog) -> int:
 async def newest_events(
     log: EventLog, which: EventFilter, limit: int, newest: int
 ) -> Sequence[Event]:
-    """Gives the last events up to `newest` that fit, the oldest first."""
+    """The last matching events up to `newest`, oldest first."""
     oldest = (await log.bounds()).oldest
     found: deque[Event] = deque(maxlen=limit)
     end, window = newest, WINDOW
@@ -54,7 +61,7 @@ async def newest_events(
 async def pages_between(
     log: EventLog, which: EventFilter, start: int, end: int
 ) -> AsyncGenerator[Sequence[Event]]:
-    """Gives what lies behind `start`, up to `end`."""
+    """Pages of events after `start`, up to `end`."""
     while start < end:
         page = await log.read(start, which)
         yield [one for one in page.events if one.id <= end]
@@ -64,7 +71,7 @@ async def pages_between(
 
 
 async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
-    """Gives a position behind which everything lies that has happened since then."""
+    """A position before everything that has happened since `moment`."""
     low, high = max((await log.bounds()).oldest - 1, 0), newest
     while low < high:
         middle = (low + high) // 2
@@ -79,12 +86,10 @@ async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
 async def events_to_come(
     log: EventLog, which: EventFilter, position: int, on_away: Callable[[str], None]
 ) -> AsyncGenerator[EventPage]:
-    """Gives what lies behind a position, and then what happens, for ever; nothing now and then. A
-    store that is away is waited for.
+    """The events after a position, then new ones as they happen, forever; an empty page now and
+    then. Waits for a store that is away.
     """
     import trio
-
-    from musterd.store.errors import StoreUnavailable
 
     while True:
         pause = LOOK_SECONDS
@@ -106,7 +111,29 @@ ID_MAX = 2**63 - 1
 
 
 class InvalidLog(ValueError):
-    """What was given is no log of events; says which line is wrong, and how."""
+    """The input is not a log of events; says which line is wrong, and how."""
+
+
+def batches_of(source: TextIO, tenant: str | None) -> Iterator[list[Event]]:
+    """The events of a file, in batches. Complains if it is not a log of events."""
+    events = events_of(source, tenant)
+    try:
+        while batch := list(islice(events, EVENTS_AT_ONCE)):
+            yield batch
+    except InvalidLog as error:
+        advice = "it must be as `musterd events --since 0 --json` writes it"
+        raise Complaint(Exit.USAGE, f"{source.name}: {error}", advice) from None
+
+
+def source_option(flag: str) -> Callable[[F], F]:
+    """The option that names a file of events."""
+    return click.option(
+        flag,
+        "source",
+        type=click.File(encoding="utf-8", errors="replace"),
+        metavar="FILE|-",
+        help="Read a log from `musterd events --since 0 --json` instead of the store.",
+    )
 
 
 def events_of(lines: Iterable[str], tenant: str | None) -> Iterator[Event]:
@@ -118,30 +145,30 @@ def events_of(lines: Iterable[str], tenant: str | None) -> Iterator[Event]:
     for number, line in enumerate(lines, start=1):
         if line.isspace():
             continue
-        told = _parse_line(number, line)
-        if told.get("record", "event") != "event":
+        fields = _parse_line(number, line)
+        if fields.get("record", "event") != "event":
             continue
-        whose = told.get("tenant", seen)
+        whose = fields.get("tenant", seen)
         if seen is not None and whose != seen:
             if tenant is not None:
                 continue
             raise InvalidLog(f"line {number} is of tenant {whose!r}, others are of {seen!r}")
         seen = whose
-        yield _parse_event(number, told)
+        yield _parse_event(number, fields)
 
 
 def _parse_line(number: int, line: str) -> Mapping[str, Any]:
     try:
-        told = json.loads(line)
+        fields = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidLog(f"line {number} is no JSON: {error}") from None
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         raise InvalidLog(f"line {number} is no object")
-    return cast("Mapping[str, Any]", told)
+    return cast("Mapping[str, Any]", fields)
 
 
-def _parse_event(number: int, told: Mapping[str, Any]) -> Event:
-    get = told.get
+def _parse_event(number: int, fields: Mapping[str, Any]) -> Event:
+    get = fields.get
     id_, at, type_, job_id = get("id"), get("at"), get("type"), get("job_id")
     data, kind, target = get("data"), get("kind"), get("target")
     if id_ is None or not _is_id(id_):

@@ -42,7 +42,7 @@ def in_store(
 async def visit(
     settings: Settings, work: Callable[[Engine], Awaitable[T]], *, creates: bool = False
 ) -> T:
-    """As `in_store`, for who runs in Trio already."""
+    """Like `in_store`, inside Trio."""
 
     async def checked(engine: Engine) -> T:
         await _check_schema(engine, creates=creates and settings.store.migrate)

@@ -10,8 +10,11 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
+from musterd.store.words import cut, one_line, table
+
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
     from musterd.config.faults import ConfigError
     from musterd.store.jobs import JobRecord
@@ -51,6 +54,33 @@ def coloured(state: str, text: str) -> str:
     return click.style(text, fg=colour) if colour else text
 
 
+def coloured_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    state_at: int = 0,
+    right: frozenset[int] = frozenset(),
+) -> list[str]:
+    """A table whose rows have the colour of the job state in column `state_at`."""
+    first, *lines = table(heads, rows, right=right)
+    return [first, *(coloured(row[state_at], line) for row, line in zip(rows, lines, strict=True))]
+
+
+class StoreAwayNotice:
+    """Says once that the store is not available, each time that it goes away."""
+
+    def __init__(self) -> None:
+        self._is_said = False
+
+    def say(self, message: str) -> None:
+        if not self._is_said:
+            self._is_said = True
+            complain(f"the store is not available, waiting for it: {message}")
+
+    def is_back(self) -> None:
+        self._is_said = False
+
+
 class LiveLine:
     """One line at the foot of a terminal, rewritten in place; other lines pass above it."""
 
@@ -61,8 +91,6 @@ class LiveLine:
     def show(self, text: str) -> None:
         """Replaces the line with `text`, cut to the terminal's width."""
         import shutil
-
-        from musterd.store.words import cut
 
         self._shown = cut(text, shutil.get_terminal_size().columns - 1)
         self._terminal.write(f"\r\x1b[K{self._shown}")
@@ -134,7 +162,6 @@ def complaint_about(error: BaseException) -> Complaint | None:
     """What to say about an error that a user can fix; None = a fault of the program."""
     from musterd.config.faults import ConfigError
     from musterd.manager.node.errors import StartError
-    from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 
     single = _innermost(error)
     match single:
@@ -179,8 +206,6 @@ def progress_bar(percent: int) -> str:
 
 def progress_words(record: JobRecord) -> str:
     """The phase that a job is in, and its note, if there is one."""
-    from musterd.store.words import one_line
-
     note = one_line(record.progress_note or "")
     return ": ".join(part for part in (_running_phase(record), note) if part)
 
@@ -198,7 +223,6 @@ def running_line(record: JobRecord) -> str:
 
 def _running_phase(record: JobRecord) -> str:
     from musterd.store.phases import PhaseState
-    from musterd.store.words import one_line
 
     names = [one.name for one in record.phases if one.state is PhaseState.RUNNING]
     return one_line(names[0]) if names else ""

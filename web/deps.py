@@ -22,7 +22,7 @@ from musterd.store.engine import Engine
 from musterd.store.payload import PayloadLimits
 from musterd.store.queue import Counts
 
-ENVELOPE_BYTES = 16_384  # what may stand around a payload: the other options, and white space
+ENVELOPE_BYTES = 16_384  # around the payload: the other options, and white space
 
 
 class NodeView(Protocol):
@@ -33,25 +33,27 @@ class NodeView(Protocol):
 
 @frozen
 class TenantAccess:
-    """One tenant, as far as the routes need it. Every call but those of the engine is cheap."""
+    """One tenant, as far as the routes need it. Calls other than the engine's return at once."""
 
     name: str
     engine: Engine
     limits: PayloadLimits
     catalog: Callable[[], Catalog]
-    snapshot: Callable[[], Awaitable[Counts | None]]  # shared by all who look; None = store silent
+    snapshot: Callable[
+        [], Awaitable[Counts | None]
+    ]  # shared by all readers; None = the store does not answer
     workers: Callable[[], Sequence[WorkerView]]
     decisions: Callable[[], Sequence[Decision]]  # the supervisor's journal, newest last
     feed: Feed
-    at_rest: Callable[[], bool] = lambda: False  # nothing happens in its store, as far as is known
-    webhooks: UrlPolicy = STRICT  # where the end of a job may be told
+    at_rest: Callable[[], bool] = lambda: False  # nothing is known to happen in its store
+    webhooks: UrlPolicy = STRICT  # URLs that webhooks may go to
     schedules: Callable[[], Mapping[str, Schedule]] = dict  # those that make jobs of this tenant
 
 
 @frozen
 class ReloadAccess:
-    """How the node is told to read its configuration anew: `soon` without waiting for it;
-    `why_not` says why it can't now, or nothing.
+    """Reloading the node: `ask` waits for the result, `soon` does not; `why_not` says why the node
+    cannot reload now, or is empty.
     """
 
     ask: Callable[[], Awaitable[ReloadOutcome]]
@@ -61,10 +63,10 @@ class ReloadAccess:
 
 @frozen
 class HttpDeps:
-    """`tenant` gives the tenant of a tenant that this node serves; `default` always has one.
+    """`tenant` gives access to a tenant that this node serves; `default` always exists.
 
-    `drain` lets the node end as TERM does; a second call changes nothing. `body_bytes_max` bounds
-    every request's body of the moment, whatever its route.
+    `drain` drains the node like TERM; a second call changes nothing. `body_bytes_max` bounds the
+    body of every request.
     """
 
     listen: str
@@ -72,7 +74,7 @@ class HttpDeps:
     node: NodeView
     tenant: Callable[[str], TenantAccess | None]
     drain: Callable[[], None]
-    refresh: Callable[[], Awaitable[None]]  # tells the metrics of all tenants' queues
+    refresh: Callable[[], Awaitable[None]]  # updates the metrics of all queues
     reload: ReloadAccess
     body_bytes_max: Callable[[], int]
     event_readers_max: int
@@ -80,7 +82,7 @@ class HttpDeps:
     log: logging.Logger
 
 
-NOBODY = BearerToken("", "", ("admin",))  # whoever asks where no token is asked for
+NOBODY = BearerToken("", "", ("admin",))  # callers, if no token is configured
 
 
 def may(token: BearerToken, scope: HttpScope) -> bool:
@@ -90,16 +92,16 @@ def may(token: BearerToken, scope: HttpScope) -> bool:
 
 @define(eq=False)
 class Keys:
-    """All tokens; where there are none, everybody who can reach the daemon may do everything. A
-    reload puts others in their place.
+    """All bearer tokens. With none, everyone who can reach the daemon may do everything. A reload
+    replaces them.
     """
 
     tokens: Sequence[BearerToken] = ()
 
     def holder(self, authorization: str) -> BearerToken | None:
-        """Gives whose token stands in an `Authorization` header; None = nobody's.
+        """The token in an `Authorization` header; None = an unknown one.
 
-        It takes as long whichever token it is, or is like.
+        Takes the same time whatever the token.
         """
         if not self.tokens:
             return NOBODY

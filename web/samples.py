@@ -25,7 +25,7 @@ OPEN_PHASES = ("running", "draining")  # in which the store is open
 
 
 class Samples:
-    """`run` takes a sample of each tenant every few seconds, for ever."""
+    """`run` takes a sample of each tenant every few seconds, forever."""
 
     def __init__(self, deps: HttpDeps) -> None:
         self._deps = deps
@@ -113,7 +113,7 @@ def tenants_of(status: NodeStatus) -> Sequence[TenantStatus]:
 
 
 SAMPLE_SECONDS = 5.0
-RATE_SAMPLES = 6  # a rate is over so many steps
+RATE_SAMPLES = 6  # the samples that a rate covers
 
 
 @attrs.frozen
@@ -143,7 +143,7 @@ class Trend:
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
-        """How many jobs come and end in a second, now."""
+        """Jobs that arrive and finish per second, now."""
         return (
             self.arriving[-1] if self.arriving else None,
             self.leaving[-1] if self.leaving else None,
@@ -167,7 +167,9 @@ def sample_of(
 
 
 def trend_of(samples: Sequence[Sample]) -> Trend:
-    """What ends is what has come and is no longer there: deleting old jobs does not count."""
+    """Jobs that were enqueued and are no longer open have finished: deleting old ones does not
+    count.
+    """
     rates = [_rates(_before(samples, place), one) for place, one in enumerate(samples)]
     return Trend(
         [one.depth for one in samples],
@@ -180,7 +182,7 @@ def trend_of(samples: Sequence[Sample]) -> Trend:
 
 
 def _before(samples: Sequence[Sample], place: int) -> Sample:
-    """What a rate is counted from: a few samples ago, later if nothing was known then."""
+    """The sample that a rate counts from: a few samples ago, later if nothing was known then."""
     window = samples[max(0, place - RATE_SAMPLES) : place + 1]
     return next((one for one in window if one.enqueued_total is not None), samples[place])
 

@@ -37,7 +37,7 @@ from musterd.workers.context import JobContext
 ANSWER_SECONDS = 10.0  # for one call of the client, which nothing else can cut short
 REST_SECONDS = 1.0  # after the many: the crew is idle, and listens
 GAP_SECONDS = 0.025  # after each single one
-END_SECONDS = 10.0  # for the node, from being told to stop until its store is closed
+END_SECONDS = 10.0  # for the node, from the request to stop until its store is closed
 REMOVE_SECONDS = 30.0
 
 
@@ -116,7 +116,9 @@ class Measurement:
     async def _watch(
         self, marks: TimingMetrics, client: Client, node: Node, deadline: float
     ) -> None:
-        """Who tells the daemon to stop before that ends the measurement."""
+        """Stops the daemon after all phases; if something else stops it, the measurement is cut
+        short.
+        """
         with trio.move_on_at(deadline):
             await self._drain(marks)
             await trio.sleep(REST_SECONDS)
@@ -142,7 +144,7 @@ class Measurement:
             job_id, committed = await trio.to_thread.run_sync(enqueue)
             while marks.ended == before:
                 await marks.more()
-            # It may begin before its enqueueing has been told of here.
+            # The job may begin before this task knows of its commit.
             found.pick_ups_seconds.append(max(0.0, marks.begun_local[job_id] - committed))
 
     async def _remove(self, remove: Callable[[], Awaitable[None]]) -> None:
@@ -153,7 +155,7 @@ class Measurement:
 
 
 def _enqueue_one(client: Client, clock: Callable[[], float]) -> tuple[int, float]:
-    """Gives the job's id, and when its commit was known."""
+    """The job's id, and when its commit was known."""
     return client.enqueue(REPORTS_BEGIN), clock()
 
 
@@ -191,9 +193,9 @@ def core_count() -> int:
 
 
 NOTHING = "nothing"
-REPORTS_BEGIN = "tell-begin"
+REPORTS_BEGIN = "report-begin"
 
-# Set by who starts the node, for all tasks of it: called with a job's id as its handler begins.
+# Set where the node is started, for all its tasks; called with the id of each job that begins.
 on_begin: ContextVar[Callable[[int], None]] = ContextVar("on_begin")
 
 

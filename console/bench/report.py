@@ -20,7 +20,7 @@ Stage = Literal["making a store", "enqueueing", "doing", "picking up"]
 
 @attrs.frozen
 class Plan:
-    """What is to be measured, and for how long at most."""
+    """What to measure, and for how long at most."""
 
     jobs: int
     workers: int
@@ -29,7 +29,7 @@ class Plan:
 
 
 class Spread(NamedTuple):
-    """Of many durations, in seconds: each is one that was measured."""
+    """Of many measured durations, in seconds."""
 
     p50: float
     p99: float
@@ -38,7 +38,7 @@ class Spread(NamedTuple):
 
 @attrs.define(eq=False)
 class Findings:
-    """What has been measured so far."""
+    """The measurements so far."""
 
     place: Scratch | None = None
     stage: Stage = "making a store"
@@ -82,7 +82,7 @@ AGAINST = "Anything else that machine and database do meanwhile lowers these fig
 
 @attrs.frozen
 class Machine:
-    """What it was measured on, beside the store."""
+    """The machine of the measurement."""
 
     musterd: str
     python: str
@@ -136,7 +136,7 @@ def cut_text(order: Plan, found: Findings) -> str:
 
 
 def progress_text(order: Plan, found: Findings) -> str:
-    """What is being done, in one line."""
+    """The current phase, in one line."""
     return f"{found.stage} · {_far_text(order, found)}"
 
 

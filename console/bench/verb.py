@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from musterd.console.command import CommandLine, Verb, read_delay
-from musterd.console.output import Complaint, Exit, LiveLine, complain, print_json, say
+from musterd.console.output import Complaint, Exit, LiveLine, complain, print_json, say_lines
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -121,7 +121,7 @@ async def _redraw(course: Measurement, live: LiveLine) -> None:
 
 
 def _report(order: Plan, found: Findings, *, as_json: bool) -> None:
-    """Says what there is; complains where that is not all."""
+    """Prints what there is, and complains if that is not all."""
     import platform
 
     from musterd import __version__
@@ -132,8 +132,7 @@ def _report(order: Plan, found: Findings, *, as_json: bool) -> None:
     if as_json:
         print_json(report_object(order, found, machine))
     else:
-        for line in report_lines(order, found, machine):
-            say(line)
+        say_lines(report_lines(order, found, machine))
     if found.is_whole:
         return
     if found.trouble:

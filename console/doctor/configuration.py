@@ -129,7 +129,7 @@ def judge_kinds(catalog: Catalog) -> list[Finding]:
         for name, kind in catalog.items()
         if kind.broken is not None
     ]
-    return found or [ok("kinds", f"{plural(len(catalog), 'kind')}; each can run here")]
+    return found or [ok("kinds", f"{plural(len(catalog), 'kind')}, all of which can run here")]
 
 
 def judge_hooks(broken: Mapping[str, str]) -> list[Finding]:

@@ -15,11 +15,11 @@ from musterd.store.errors import StoreError
 from musterd.store.words import one_line
 
 CHECK_SECONDS = 10.0
-AT_ONCE = 4  # a patient is not to be made ill by its doctor
+AT_ONCE = 4  # a setup is not to be made ill by its doctor
 
 
 async def examine(checks: Sequence[Check], seconds: float = CHECK_SECONDS) -> list[Finding]:
-    """What they find, in their order."""
+    """The findings of the checks, in their order."""
     found: list[Sequence[Finding]] = [()] * len(checks)
     limit = trio.CapacityLimiter(AT_ONCE)
 
@@ -65,31 +65,28 @@ CLOSE_SECONDS = 5.0
 PROGRAM_BYTES_MAX = 64 * 1024
 
 
-async def examine_all(patient: Setup, seconds: float = CHECK_SECONDS) -> list[Finding]:
+async def examine_all(setup: Setup, seconds: float = CHECK_SECONDS) -> list[Finding]:
     """All that is found, the stores' after the rest, each tenant's together."""
     try:
-        patients = stores.stores_of(patient)
+        found_stores = stores.stores_of(setup)
     except ConfigError:
-        patients = []  # the check of secrets tells of it
-    first = surroundings.checks(patient)
+        found_stores = []  # reported by the check of secrets
+    first = surroundings.checks(setup)
     try:
-        found = await examine([*first, *stores.opening_checks(patients)], seconds)
-        found += await examine(stores.open_checks(patients, patient), seconds)
+        found = await examine([*first, *stores.opening_checks(found_stores)], seconds)
+        found += await examine(stores.open_checks(found_stores, setup), seconds)
     finally:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
-            await stores.close_all(patients)
+            await stores.close_all(found_stores)
     own = [one for one in found if not one.tenant]
-    theirs = [one for store in patients for one in found if one.tenant == store.tenant]
+    theirs = [one for store in found_stores for one in found if one.tenant == store.tenant]
     return [*own, *theirs]
 
 
 async def run_program(command: Sequence[str]) -> ProgramResult:
-    """Raises OSError where there is no such program. Its complaints are nobody's."""
+    """Raises OSError if there is no such program; ignores its stderr."""
     done = await trio.run_process(
-        list(command),
-        capture_stdout=True,
-        stderr=subprocess.DEVNULL,
-        check=False,
+        list(command), capture_stdout=True, stderr=subprocess.DEVNULL, check=False
     )
     return ProgramResult(
         done.returncode, done.stdout[:PROGRAM_BYTES_MAX].decode("utf-8", "replace")

@@ -24,9 +24,7 @@ Stop = Literal["unavailable", "misconfigured"]  # why nothing more can be asked 
 
 @attrs.frozen
 class Finding:
-    """One thing that was looked at, by one of `NAMES`. `wanted` and `advice` are empty where all is
-    well.
-    """
+    """The result of a check, one of `NAMES`. `wanted` and `advice` are empty if all is well."""
 
     name: str
     level: Level
@@ -40,7 +38,7 @@ class Finding:
 
 @attrs.frozen
 class Check:
-    """Something to look at. `look` may raise, and may take its time: the rounds see to both."""
+    """`look` may raise, and may take its time: the examination handles both."""
 
     name: str
     group: str
@@ -69,9 +67,9 @@ class ProgramResult(NamedTuple):
 
 @attrs.frozen
 class Setup:
-    """`settings` are the node's own, `tenants` the names of those to look at. `kinds` looks at each
-    kind as it is on this machine, `hooks` says which functions of the settings are broken; both
-    block. `origins` say where each setting comes from. `run` runs a program.
+    """What is examined. `settings` are the node's own; `tenants` names the tenants to check.
+    `kinds` checks each kind on this machine, `hooks` says which functions of the settings are
+    broken; both block. `origins` says where each setting comes from. `run` runs a program.
     """
 
     settings: Settings

@@ -10,7 +10,7 @@ import attrs
 
 from musterd.config.settings import Settings
 from musterd.console.doctor.finding import Finding, fail, ok, warn
-from musterd.store.words import count_text
+from musterd.store.words import count_text, plural
 
 MIB = 1024**2
 FREE_BYTES_MIN, FREE_BYTES_FEW = 100 * MIB, 2048 * MIB
@@ -77,7 +77,9 @@ def files_wanted(settings: Settings) -> int:
 
 def judge_permissions(files: Sequence[GivenFile]) -> list[Finding]:
     found = [fault for file in files for fault in _permission_faults(file)]
-    return found or [ok("permissions", f"of {len(files)} files, none is open to everyone")]
+    return found or [
+        ok("permissions", f"{plural(len(files), 'file')} checked; none is open to everyone")
+    ]
 
 
 def _permission_faults(file: GivenFile) -> Iterator[Finding]:
@@ -112,7 +114,7 @@ _PART = re.compile(r"([\d.]+)\s*([a-z]+)")
 
 
 def properties(text: str) -> dict[str, str]:
-    """What `systemctl show` says, by name."""
+    """The output of `systemctl show`, by name."""
     pairs = (line.partition("=") for line in text.splitlines())
     return {name: value for name, _, value in pairs if name}
 

@@ -50,7 +50,7 @@ def judge_durability(server: Server) -> list[Finding]:
 
 
 def judge_session(server: Server, mode: PoolMode, settings: Settings) -> list[Finding]:
-    """What a fresh session of the role gets. Direct connections set limits of their own."""
+    """Judges a new session of the role. Direct connections set limits of their own."""
     found = [*_session_faults(server, mode, settings)]
     said = f"role {server.role}" + (", a superuser" if server.is_superuser else "")
     return found or [ok("session", said)]

@@ -46,17 +46,19 @@ class Store:
     has_schema: bool = False
 
 
-def stores_of(patient: Setup) -> list[Store]:
+def stores_of(setup: Setup) -> list[Store]:
     """Opens nothing. Raises ConfigError where a URL cannot be read."""
-    made = Stores(patient.wall_clock, Random(0))  # pauses after failures: nobody waits for them
+    made = Stores(
+        setup.wall_clock, Random(0)
+    )  # for pauses after failures, which nothing here waits for
     all_urls = Counter(
-        resolve_store_url(settings_of(patient.settings, name), patient.environ)
-        for name in patient.settings.tenants
+        resolve_store_url(settings_of(setup.settings, name), setup.environ)
+        for name in setup.settings.tenants
     )
     found: list[Store] = []
-    for name in patient.tenants:
-        own = settings_of(patient.settings, name)
-        url = resolve_store_url(own, patient.environ)
+    for name in setup.tenants:
+        own = settings_of(setup.settings, name)
+        url = resolve_store_url(own, setup.environ)
         leads = url not in {one.url for one in found}
         found.append(Store(name, own, url, made.engine(url, own), leads, all_urls[url]))
     return found
@@ -71,15 +73,15 @@ def opening_checks(stores: Sequence[Store]) -> list[Check]:
     return [_check(one, "store", partial(_check_open, one)) for one in stores]
 
 
-def open_checks(stores: Sequence[Store], patient: Setup) -> list[Check]:
-    """Of those that could be opened."""
+def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
+    """The checks of the stores that could be opened."""
     found: list[Check] = []
     for one in stores:
         if one.is_open:
             found += (
-                _file_checks(one, patient)
+                _file_checks(one, setup)
                 if one.engine.name == "sqlite"
-                else _server_checks(one, patient)
+                else _server_checks(one, setup)
             )
     return found
 
@@ -119,15 +121,15 @@ def judge_schema(state: SchemaState, settings: Settings) -> Finding:
     return fail(name, said, wanted, "run `musterd db migrate`: store.migrate is off")
 
 
-def _file_checks(one: Store, patient: Setup) -> list[Check]:
+def _file_checks(one: Store, setup: Setup) -> list[Check]:
     path = str(sqlite_path(one.url).resolve())
 
     async def file() -> Iterable[Finding]:
-        found = await one.engine.health.file(patient.monotonic, FILE_SECONDS)
+        found = await one.engine.health.file(setup.monotonic, FILE_SECONDS)
         return [] if found is None else embedded.judge_file(found)
 
     async def file_system() -> Iterable[Finding]:
-        lines = (await trio.Path(patient.mounts).read_text("utf-8")).splitlines()
+        lines = (await trio.Path(setup.mounts).read_text("utf-8")).splitlines()
         return embedded.judge_file_system(path, embedded.file_system_of(path, lines))
 
     looks: dict[str, Look] = {"file": file, "file system": file_system}
@@ -136,13 +138,13 @@ def _file_checks(one: Store, patient: Setup) -> list[Check]:
     return [_check(one, name, look) for name, look in looks.items()]
 
 
-def _server_checks(one: Store, patient: Setup) -> list[Check]:
+def _server_checks(one: Store, setup: Setup) -> list[Check]:
     looks: dict[str, Look] = {}
     if one.leads:
         looks |= {
             "server": lambda: _check_server(one),
             "session": lambda: _check_session(one),
-            "clock": lambda: _check_clock(one, patient),
+            "clock": lambda: _check_clock(one, setup),
             "horizon": lambda: _check_horizon(one),
             "replication": lambda: _check_replication(one),
             "connections": lambda: _check_connections(one),
@@ -166,15 +168,17 @@ async def _check_server(one: Store) -> Iterable[Finding]:
 async def _check_session(one: Store) -> Iterable[Finding]:
     vitals = one.engine.health
     mode, found = await vitals.pool_mode(), await vitals.server()
-    told = postgres.judge_pooler(mode, one.settings)
-    return told if found is None else [*told, *postgres.judge_session(found, mode, one.settings)]
+    judged = postgres.judge_pooler(mode, one.settings)
+    return (
+        judged if found is None else [*judged, *postgres.judge_session(found, mode, one.settings)]
+    )
 
 
-async def _check_clock(one: Store, patient: Setup) -> Iterable[Finding]:
+async def _check_clock(one: Store, setup: Setup) -> Iterable[Finding]:
     await one.engine.health.now()  # the connection is made, so that the next question is quick
-    before = patient.wall_clock()
+    before = setup.wall_clock()
     theirs = await one.engine.health.now()
-    after = patient.wall_clock()
+    after = setup.wall_clock()
     return postgres.judge_clock((before + after) / 2 - theirs, (after - before) / 2)
 
 

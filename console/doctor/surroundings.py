@@ -35,19 +35,19 @@ _LINE = re.compile(r":\d+$")
 CONFIGURATION, MACHINE = "configuration", "machine"
 
 
-def checks(patient: Setup) -> list[Check]:
-    """In the order in which they are told."""
-    settings = patient.settings
+def checks(setup: Setup) -> list[Check]:
+    """All of them, in the order of the report."""
+    settings = setup.settings
     return [
         Check("leases", CONFIGURATION, _at_once(lambda: judge_leases(settings))),
-        Check("secrets", CONFIGURATION, _at_once(lambda: _secrets(patient))),
-        Check("permissions", CONFIGURATION, _in_thread(lambda: _permissions(patient))),
-        Check("kinds", CONFIGURATION, _in_thread(lambda: judge_kinds(patient.kinds()))),
-        Check("hooks", CONFIGURATION, _in_thread(lambda: judge_hooks(patient.hooks()))),
-        Check("schedules", CONFIGURATION, _in_thread(lambda: _schedules(patient))),
-        Check("systemd", MACHINE, lambda: _systemd(patient)),
-        Check("open files", MACHINE, _at_once(lambda: _open_files(patient))),
-        Check("disk", MACHINE, _in_thread(lambda: _disks(patient))),
+        Check("secrets", CONFIGURATION, _at_once(lambda: _secrets(setup))),
+        Check("permissions", CONFIGURATION, _in_thread(lambda: _permissions(setup))),
+        Check("kinds", CONFIGURATION, _in_thread(lambda: judge_kinds(setup.kinds()))),
+        Check("hooks", CONFIGURATION, _in_thread(lambda: judge_hooks(setup.hooks()))),
+        Check("schedules", CONFIGURATION, _in_thread(lambda: _schedules(setup))),
+        Check("systemd", MACHINE, lambda: _systemd(setup)),
+        Check("open files", MACHINE, _at_once(lambda: _open_files(setup))),
+        Check("disk", MACHINE, _in_thread(lambda: _disks(setup))),
     ]
 
 
@@ -60,7 +60,7 @@ def _at_once(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
 
 
 def _in_thread(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """For what waits for disks or programs; who waits for it may leave."""
+    """For checks that wait for disks or programs; cancelling abandons the thread."""
 
     async def looked() -> T:
         return await trio.to_thread.run_sync(look, abandon_on_cancel=True)
@@ -68,10 +68,10 @@ def _in_thread(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
     return looked
 
 
-def _secrets(patient: Setup) -> list[Finding]:
+def _secrets(setup: Setup) -> list[Finding]:
     """Raises ConfigError where one cannot be read."""
-    settings, environ = patient.settings, patient.environ
-    for name in patient.tenants:
+    settings, environ = setup.settings, setup.environ
+    for name in setup.tenants:
         resolve_store_url(settings_of(settings, name), environ)
     tokens = resolve_http_tokens(settings, environ)
     signing = resolve_signing_keys(settings, environ)
@@ -79,24 +79,24 @@ def _secrets(patient: Setup) -> list[Finding]:
     return [*judge_signing(settings, bool(signing))] or [ok("secrets", said)]
 
 
-def _schedules(patient: Setup) -> list[Finding]:
-    found = judge_schedules(patient.settings.schedules, patient.wall_clock())
+def _schedules(setup: Setup) -> list[Finding]:
+    found = judge_schedules(setup.settings.schedules, setup.wall_clock())
     return [*judge_zones(len(available_timezones())), *found]
 
 
-def _permissions(patient: Setup) -> list[Finding]:
-    return machine.judge_permissions(list(_given_files(patient)))
+def _permissions(setup: Setup) -> list[Finding]:
+    return machine.judge_permissions(list(_given_files(setup)))
 
 
-def _given_files(patient: Setup) -> Iterator[machine.GivenFile]:
-    for key, path in _secret_paths(patient):
+def _given_files(setup: Setup) -> Iterator[machine.GivenFile]:
+    for key, path in _secret_paths(setup):
         yield from _given(path, key, True)
-    secret = set(_files_with_secrets(patient))
-    named = {_LINE.sub("", origin) for origin in patient.origins.values()}
+    secret = set(_files_with_secrets(setup))
+    named = {_LINE.sub("", origin) for origin in setup.origins.values()}
     for text in sorted(named):
         if text.startswith("/") or Path(text).is_file():
             yield from _given(Path(text), "configuration", text in secret)
-    for path in (*patient.settings.catalog.paths, *patient.settings.catalog.python_path):
+    for path in (*setup.settings.catalog.paths, *setup.settings.catalog.python_path):
         yield from _given(path, "catalog", False)
 
 
@@ -104,12 +104,12 @@ def _given(path: Path, key: str, is_secret: bool) -> Iterator[machine.GivenFile]
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
-        return  # another check tells of it
+        return  # reported by another check
     yield machine.GivenFile(str(path), key, mode, is_secret)
 
 
-def _secret_paths(patient: Setup) -> Iterator[tuple[str, Path]]:
-    settings = patient.settings
+def _secret_paths(setup: Setup) -> Iterator[tuple[str, Path]]:
+    settings = setup.settings
     named = {
         "store.url_file": settings.store.url_file,
         "http.token_file": settings.http.token_file,
@@ -119,58 +119,58 @@ def _secret_paths(patient: Setup) -> Iterator[tuple[str, Path]]:
     named |= {f"tenants.{one.name}": one.place.url_file for one in settings.tenants.values()}
     for key, name in named.items():
         if name:
-            yield key, find_credential(name, patient.environ) or Path(name)
+            yield key, find_credential(name, setup.environ) or Path(name)
 
 
-def _files_with_secrets(patient: Setup) -> Iterator[str]:
-    for key, origin in patient.origins.items():
-        mask, value = _masked(patient, key)
+def _files_with_secrets(setup: Setup) -> Iterator[str]:
+    for key, origin in setup.origins.items():
+        mask, value = _masked(setup, key)
         if mask is not None and value and mask(value) != value:
             yield _LINE.sub("", origin)
 
 
-def _masked(patient: Setup, key: str) -> tuple[Callable[[str], str] | None, str]:
+def _masked(setup: Setup, key: str) -> tuple[Callable[[str], str] | None, str]:
     """How a setting is masked, and its value."""
     section, _, name = key.partition(".")
     attribute = keys().get(key)
     if attribute is not None:
-        found = cast(str, getattr(getattr(patient.settings, section), name))
+        found = cast(str, getattr(getattr(setup.settings, section), name))
         return attribute.metadata.get("mask"), found
     if section == "tenants" and name.endswith(".url"):
-        tenant = patient.settings.tenants[name.removesuffix(".url")]
+        tenant = setup.settings.tenants[name.removesuffix(".url")]
         return keys()["store.url"].metadata["mask"], tenant.place.url
     return None, ""
 
 
-async def _systemd(patient: Setup) -> Iterable[Finding]:
-    if not patient.has_systemd:
+async def _systemd(setup: Setup) -> Iterable[Finding]:
+    if not setup.has_systemd:
         await trio.lowlevel.checkpoint()
         return [ok("systemd", "does not run here")]
     names = ",".join(machine.PROPERTIES)
-    done = await patient.run(["systemctl", "show", patient.unit, f"--property={names}"])
+    done = await setup.run(["systemctl", "show", setup.unit, f"--property={names}"])
     if done.code != 0:
         said, advice = f"systemctl show ended with {done.code}", "check that you may query systemd"
         return [warn("systemd", said, "the unit's properties", advice)]
     shown = machine.properties(done.out)
-    return machine.judge_unit(patient.unit, shown, patient.settings) + _units_files(patient, shown)
+    return machine.judge_unit(setup.unit, shown, setup.settings) + _units_files(setup, shown)
 
 
-def _units_files(patient: Setup, shown: Mapping[str, str]) -> list[Finding]:
+def _units_files(setup: Setup, shown: Mapping[str, str]) -> list[Finding]:
     limit = shown.get("LimitNOFILESoft", "")
     if shown.get("LoadState") != "loaded" or not limit.isdigit():
         return []
-    judged = machine.judge_open_files(int(limit), patient.settings, patient.unit)
+    judged = machine.judge_open_files(int(limit), setup.settings, setup.unit)
     return [attrs.evolve(one, name="systemd") for one in judged if one.level != "ok"]
 
 
-def _open_files(patient: Setup) -> list[Finding]:
+def _open_files(setup: Setup) -> list[Finding]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = soft if soft != resource.RLIM_INFINITY else 2**31
-    return machine.judge_open_files(limit, patient.settings, "a process started from here")
+    return machine.judge_open_files(limit, setup.settings, "a process started from here")
 
 
-def _disks(patient: Setup) -> list[Finding]:
-    places = dict(_places(patient))
+def _disks(setup: Setup) -> list[Finding]:
+    places = dict(_places(setup))
     if not places:
         return [ok("disk", "no part of the queue is on this machine")]
     return [one for path, what in places.items() for one in _disk(path, what)]
@@ -185,12 +185,12 @@ def _disk(path: Path, what: str) -> list[Finding]:
     return machine.judge_disk(disk)
 
 
-def _places(patient: Setup) -> Iterator[tuple[Path, str]]:
+def _places(setup: Setup) -> Iterator[tuple[Path, str]]:
     """The folders that fill up."""
-    archive = patient.settings.retention.archive
+    archive = setup.settings.retention.archive
     if archive.startswith("/"):
         yield Path(archive).parent, "the archive"
-    for name in patient.tenants:
-        url = resolve_store_url(settings_of(patient.settings, name), patient.environ)
+    for name in setup.tenants:
+        url = resolve_store_url(settings_of(setup.settings, name), setup.environ)
         if url.startswith("sqlite:"):
             yield sqlite_path(url).absolute().parent, "the embedded store"

@@ -1,4 +1,4 @@
-""""""
+"""`musterd doctor`: whether everything around the queue is as it should be, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import Exit, print_json, say
+from musterd.console.output import Exit
+from musterd.store.words import one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +37,10 @@ def doctor(context: click.Context, unit: str) -> None:
 
     cli: CommandLine = context.obj
     found = trio.run(examine_all, _setup(cli, unit))
-    if cli.json:
-        print_json({"verdict": _verdict(found), "checks": [_object(one) for one in found]})
-    else:
-        for line in _lines(found):
-            say(line)
+    cli.show(
+        [{"verdict": _verdict(found), "checks": [_object(one) for one in found]}],
+        lambda: _lines(found),
+    )
     context.exit(_code(found))
 
 
@@ -81,15 +81,13 @@ def _code(found: Sequence[Finding]) -> Exit:
 
 
 def _verdict(found: Sequence[Finding]) -> str:
-    from musterd.store.words import plural
-
     fails = sum(one.level == "fail" for one in found)
     warnings = sum(one.level == "warn" for one in found)
     if not fails and not warnings:
         return f"all is well ({plural(len(found), 'finding')})"
-    told = [plural(fails, "failure")] if fails else []
-    told += [plural(warnings, "warning")] if warnings else []
-    return f"{', '.join(told)}, {len(found) - fails - warnings} ok"
+    counts = [plural(fails, "failure")] if fails else []
+    counts += [plural(warnings, "warning")] if warnings else []
+    return f"{', '.join(counts)}, {len(found) - fails - warnings} ok"
 
 
 def _object(one: Finding) -> dict[str, object]:
@@ -118,8 +116,6 @@ def _lines(found: Sequence[Finding]) -> list[str]:
 
 
 def _finding_lines(one: Finding) -> list[str]:
-    from musterd.store.words import one_line
-
     line = f"  {MARKS[one.level]}  {one.name}: {one_line(one.found)}"
     if one.level == "ok":
         return [click.style(line, dim=True)]

@@ -20,7 +20,7 @@ STRETCH_SECONDS_MIN = 0.001
 
 @attrs.frozen
 class ModelSettings:
-    """What of the settings the model knows: the supervisor's policy, and how often it decides."""
+    """The settings that the model knows: the supervisor's policy, and how often it decides."""
 
     policy: ScalingPolicy
     interval_seconds: float
@@ -33,8 +33,8 @@ class ModelSettings:
 
 @attrs.frozen
 class Run:
-    """What became of a trace. `sizes`: from when on the crew had which size. `ended`: all jobs are
-    done, and the crew rests.
+    """The outcome of a trace. `sizes`: the times at which the crew changed, and its size from then
+    on.
     """
 
     waits: Sequence[float]  # of each attempt, in the trace's order
@@ -51,10 +51,10 @@ class Run:
     decisions: int  # ticks that were worked out; all others could have changed nothing
 
 
-def simulate(trace: Trace, rules: ModelSettings) -> Run:
+def simulate(trace: Trace, settings: ModelSettings) -> Run:
     """Runs the trace. The node starts where the trace begins, and ticks from then on."""
     stretch = max(STRETCH_SECONDS_MIN, trace.span_seconds / STRETCHES)
-    scaler = _Scaler(rules, SimulatedQueue(trace, stretch))
+    scaler = _Scaler(settings, SimulatedQueue(trace, stretch))
     scaler.start()
     while not scaler.is_over():
         scaler.go_on()
@@ -64,9 +64,9 @@ def simulate(trace: Trace, rules: ModelSettings) -> Run:
 class _Scaler:
     """The supervisor: each tick of its grid, but for those that can change nothing."""
 
-    def __init__(self, rules: ModelSettings, on: SimulatedQueue) -> None:
-        self._rules = rules
-        self._floor = on
+    def __init__(self, settings: ModelSettings, on: SimulatedQueue) -> None:
+        self._settings = settings
+        self._simulated = on
         self._memory = Memory()
         self._tick = 0  # the last one worked out
         self._sizes: list[tuple[float, int]] = []
@@ -77,27 +77,27 @@ class _Scaler:
         self._seen = self._look()
 
     def start(self) -> None:
-        size = self._rules.rest_size
-        self._floor.resize(size, 0.0)
+        size = self._settings.rest_size
+        self._simulated.resize(size, 0.0)
         self._sizes.append((0.0, size))
 
     def is_over(self) -> bool:
-        at_rest = self._floor.size == self._rules.rest_size
-        return at_rest and self._floor.next_at() == inf and not self._floor.queue
+        at_rest = self._simulated.size == self._settings.rest_size
+        return at_rest and self._simulated.next_at() == inf and not self._simulated.queue
 
     def go_on(self) -> None:
-        """To the next tick that may change something; at the end, to the end of all jobs."""
+        """Advances to the next tick that may change something, or to the end of all jobs."""
         tick = self._next_tick()
         if tick is None:
             return
-        policy = self._rules.policy
+        policy = self._settings.policy
         if tick > self._tick + 1:  # the last of those that are passed over renews its wish
             _, self._memory = decide(self._seen, self._memory, policy, self._time(tick - 1))
-        self._floor.advance(self._time(tick))
+        self._simulated.advance(self._time(tick))
         self._decide(tick)
 
     def run(self) -> Run:
-        on = self._floor
+        on = self._simulated
         ended = max(on.trace.span_seconds, on.now, self._time(self._tick))
         since, size = self._sizes[-1]
         return Run(
@@ -116,17 +116,17 @@ class _Scaler:
         )
 
     def _time(self, tick: int) -> float:
-        return tick * self._rules.interval_seconds
+        return tick * self._settings.interval_seconds
 
     def _next_tick(self) -> int | None:
         """None = all jobs ended before there was anything to decide.
 
-        A crew of its least size stays so until a job has to wait. Any other is looked at when
-        something has happened, or when what held it back has passed.
+        A crew of its smallest size stays so until a job has to wait. Any other is examined when
+        something has happened, or when what held it back is over.
         """
-        on, soonest = self._floor, self._tick + 1
+        on, soonest = self._simulated, self._tick + 1
         self._seen = self._look()  # as it stays until then
-        if on.size == self._rules.rest_size and not on.queue:
+        if on.size == self._settings.rest_size and not on.queue:
             on.advance(inf, stops_at_queue=True)
             return max(soonest, self._tick_at(on.now)) if on.queue else None
         found = self._held_until()
@@ -136,7 +136,7 @@ class _Scaler:
 
     def _tick_at(self, moment: float) -> int:
         """The first tick that sees what happens then."""
-        tick = max(0, ceil(moment / self._rules.interval_seconds) - 1)
+        tick = max(0, ceil(moment / self._settings.interval_seconds) - 1)
         while self._time(tick) < moment:
             tick += 1
         return tick
@@ -147,7 +147,7 @@ class _Scaler:
         """
         if not self._is_calm:
             return -inf
-        memory, policy, now = self._memory, self._rules.policy, self._time(self._tick)
+        memory, policy, now = self._memory, self._settings.policy, self._time(self._tick)
         ends = [inf]
         if len(memory.wishes) > 1:
             ends.append(memory.wishes[0][0] + policy.stabilization_seconds)
@@ -156,12 +156,12 @@ class _Scaler:
         if now - memory.shrank_at < policy.down_cooldown_seconds:
             ends.append(memory.shrank_at + policy.down_cooldown_seconds)
         soonest = min(ends)
-        return inf if soonest == inf else floor(soonest / self._rules.interval_seconds) - 1
+        return inf if soonest == inf else floor(soonest / self._settings.interval_seconds) - 1
 
     def _decide(self, tick: int) -> None:
-        on, now = self._floor, self._time(tick)
+        on, now = self._simulated, self._time(tick)
         self._tick, self._decisions = tick, self._decisions + 1
-        plan, self._memory = decide(self._look(), self._memory, self._rules.policy, now)
+        plan, self._memory = decide(self._look(), self._memory, self._settings.policy, now)
         self._is_calm = plan.desired == on.size
         if not self._is_calm:
             before = on.size
@@ -169,13 +169,13 @@ class _Scaler:
             self._note(before, now)
 
     def _look(self) -> Seen:
-        on, most = self._floor, self._rules.policy.max_running
-        due = min(len(on.queue), 2 * self._rules.policy.max_count + 1)
+        on, most = self._simulated, self._settings.policy.max_running
+        due = min(len(on.queue), 2 * self._settings.policy.max_count + 1)
         room = None if most is None else max(0, most - on.busy)
         return Seen(due, on.busy, on.size, room=room)
 
     def _note(self, before: int, now: float) -> None:
-        change = self._floor.size - before
+        change = self._simulated.size - before
         if not change:
             return
         self._hired += max(0, change)
@@ -184,7 +184,7 @@ class _Scaler:
         self._grew = change > 0
         since, size = self._sizes[-1]
         self._worker_seconds += size * (now - since)
-        self._sizes.append((now, self._floor.size))
+        self._sizes.append((now, self._simulated.size))
 
 
 class Peaks:
@@ -205,8 +205,8 @@ class Peaks:
 
 
 class SimulatedQueue:
-    """`size` workers; who is idle takes the first job in line at once. What happens at the same
-    moment: ends come before arrivals.
+    """A crew of `size`; an idle worker takes the first waiting job at once. At the same moment,
+    ends come before arrivals.
     """
 
     def __init__(self, trace: Trace, stretch_seconds: float) -> None:
@@ -232,7 +232,7 @@ class SimulatedQueue:
         return found
 
     def advance(self, until: float, *, stops_at_queue: bool = False) -> None:
-        """Lets happen what happens up to then; or only until somebody has to wait."""
+        """Lets events happen up to then, or only until a job has to wait."""
         while (at := self.next_at()) <= until and at < inf:
             self.now = at
             if self._ends and self._ends[0][0] <= at:
@@ -243,7 +243,7 @@ class SimulatedQueue:
                 return
 
     def resize(self, size: int, now: float) -> None:
-        """Who is new takes what waits. Only idle workers leave, whatever `size` says."""
+        """New workers take waiting jobs. Only idle workers leave, whatever `size` says."""
         self.now = now
         self.size = max(size, self.busy)
         while self.queue and self.busy < self.size:
@@ -300,7 +300,7 @@ class Waits:
 
 @attrs.frozen
 class Figures:
-    """Over `span_seconds`; runs that stand beside each other are told over the same span."""
+    """Over `span_seconds`; runs that are compared cover the same span."""
 
     attempts: int
     waits: Waits
@@ -322,7 +322,7 @@ class Figures:
 
     @property
     def idle_share(self) -> float:
-        """Of the worker-seconds."""
+        """The idle share of the worker-seconds."""
         if not self.worker_seconds:
             return 0.0
         return max(0.0, 1 - self.busy_seconds / self.worker_seconds)
@@ -332,7 +332,7 @@ class Figures:
         return self.turns * HOUR_SECONDS / self.span_seconds if self.span_seconds else 0.0
 
     def over(self, span_seconds: float) -> Figures:
-        """As if it had gone on until then, with a crew at rest."""
+        """The figures as if the run had continued until then, with a crew at rest."""
         longer = max(0.0, span_seconds - self.span_seconds)
         return attrs.evolve(
             self,
@@ -353,14 +353,14 @@ def waits_of(ordered: Sequence[float]) -> Waits:
     return Waits(p50, p95, p99, quantile(ordered, 1.0))
 
 
-def figures_of(trace: Trace, rules: ModelSettings, run: Run) -> Figures:
+def figures_of(trace: Trace, settings: ModelSettings, run: Run) -> Figures:
     return Figures(
         attempts=len(trace),
         waits=waits_of(sorted(run.waits)),
         span_seconds=run.ended_seconds,
         busy_seconds=trace.busy_seconds,
         worker_seconds=run.worker_seconds,
-        crew_rest=rules.rest_size,
+        crew_rest=settings.rest_size,
         crew_most=max(size for _, size in run.sizes),
         busy_most=run.most_busy,
         hired=run.hired,
@@ -396,13 +396,13 @@ def waits_object(waits: Waits) -> dict[str, float]:
     }
 
 
-def settings_object(rules: ModelSettings) -> dict[str, Any]:
+def settings_object(settings: ModelSettings) -> dict[str, Any]:
     """The settings that the model knows, by their names."""
-    policy = rules.policy
+    policy = settings.policy
     return {
         "workers.default_count": policy.default_count,
         "workers.max_count": policy.max_count,
-        "workers.scale_interval_ms": round(rules.interval_seconds * 1000),
+        "workers.scale_interval_ms": round(settings.interval_seconds * 1000),
         "scaling.policy": policy.policy,
         "scaling.up_cooldown_seconds": policy.up_cooldown_seconds,
         "scaling.down_cooldown_seconds": policy.down_cooldown_seconds,
@@ -412,6 +412,6 @@ def settings_object(rules: ModelSettings) -> dict[str, Any]:
 
 
 def changed_settings(before: ModelSettings, after: ModelSettings) -> Mapping[str, tuple[Any, Any]]:
-    """What of that is different: before and after, by name."""
+    """The settings that differ: before and after, by name."""
     old, new = settings_object(before), settings_object(after)
     return {name: (old[name], new[name]) for name in old if old[name] != new[name]}

@@ -29,10 +29,10 @@ NOT_KNOWN = "-"
 
 @attrs.frozen
 class Comparison:
-    """Runs of one trace under the settings at hand and, where there are any, proposed ones."""
+    """Runs of one trace under the present settings and, if there are any, the proposed ones."""
 
     trace: Trace
-    rules: Sequence[ModelSettings]
+    settings: Sequence[ModelSettings]
     runs: Sequence[Run]
 
     @property
@@ -41,20 +41,22 @@ class Comparison:
 
     @property
     def figures(self) -> list[Figures]:
-        pairs = zip(self.rules, self.runs, strict=True)
-        found = [figures_of(self.trace, rules, run) for rules, run in pairs]
+        pairs = zip(self.settings, self.runs, strict=True)
+        found = [figures_of(self.trace, settings, run) for settings, run in pairs]
         return [one.over(self.span_seconds) for one in found]
 
 
 def comparison_object(found: Comparison, tenant: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"tenant": tenant, "trace": trace_object(found.trace)}
+    whole: dict[str, Any] = {"tenant": tenant, "trace": trace_object(found.trace)}
     for name in (FIRST, SECOND):
-        told[name] = None
-    for name, rules, figures in zip((FIRST, SECOND), found.rules, found.figures, strict=False):
-        told[name] = {"settings": settings_object(rules), **figures_object(figures)}
-    changed = changed_settings(found.rules[0], found.rules[-1])
-    told["changed"] = {name: {"from": a, "to": b} for name, (a, b) in changed.items()}
-    return told
+        whole[name] = None
+    for name, settings, figures in zip(
+        (FIRST, SECOND), found.settings, found.figures, strict=False
+    ):
+        whole[name] = {"settings": settings_object(settings), **figures_object(figures)}
+    changed = changed_settings(found.settings[0], found.settings[-1])
+    whole["changed"] = {name: {"from": a, "to": b} for name, (a, b) in changed.items()}
+    return whole
 
 
 def trace_object(trace: Trace) -> dict[str, Any]:
@@ -76,14 +78,14 @@ def trace_object(trace: Trace) -> dict[str, Any]:
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    changed = changed_settings(found.rules[0], found.rules[-1])
+    changed = changed_settings(found.settings[0], found.settings[-1])
     changes = [f"proposed: {name} {before} -> {after}" for name, (before, after) in changed.items()]
     blank = [""] if changes else []
     return [*trace_lines(found.trace), *blank, *changes, "", *_table(found), "", *_chart(found)]
 
 
 def trace_lines(trace: Trace) -> list[str]:
-    """What was read, and what of it could not be used."""
+    """What was read, and what could not be used."""
     begun = (time_text(trace.begun_at) or "")[:19].replace("T", " ")
     span = duration_text(trace.span_seconds)
     lines = [f"trace: {plural(len(trace), 'attempt')} in {span} from {begun}Z"]
@@ -150,8 +152,8 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def chart_lines(name: str, run: Run, span_seconds: float, highest: tuple[int, int]) -> list[str]:
-    """Two lines, the crew and the queue, each at its most within a column's time. `highest`: what
-    a full block stands for in each.
+    """Two lines, for crew and queue, each the maximum within a column's time. `highest`: the value
+    of a full block in each.
     """
     crew, queue = crew_columns(run, span_seconds), queue_columns(run, span_seconds)
     return [
@@ -167,7 +169,7 @@ def scale_line(span_seconds: float) -> str:
 
 
 def bars(values: Sequence[int], highest: int) -> str:
-    """One block a value. Only nothing looks like nothing."""
+    """One block per value; only zero looks empty."""
     top = len(BLOCKS) - 1
     return "".join(BLOCKS[-(-value * top // max(1, highest))] for value in values)
 

@@ -20,13 +20,12 @@ NONE = -1  # no further attempt
 
 @attrs.frozen
 class LeftOut:
-    """What the log tells of and a simulation cannot use. `cut`: it was
-    too much to read to its end."""
+    """What the log has and a simulation cannot use. `cut`: it was too long to read to its end."""
 
-    running: int = 0  # attempts whose end is not told
+    running: int = 0  # attempts whose end is not in the log
     waiting: int = 0  # jobs that never started
     unstarted: int = 0  # ends without a start: the log begins in between
-    undue: int = 0  # attempts that are used, but of which nobody knows when they were due
+    undue: int = 0  # attempts that are used, though the log does not say when they were due
     cut: bool = False
 
 
@@ -57,7 +56,7 @@ class Trace:
 
     @cached_property
     def waits(self) -> Sequence[float]:
-        """How long they waited in truth, as far as that is known; sorted."""
+        """The actual waits, as far as they are known, sorted."""
         return sorted(one for one in self.waited_seconds if not isnan(one))
 
     @cached_property
@@ -97,7 +96,7 @@ WorkerKey = tuple[str, str]  # a node, and one of its workers
 
 @attrs.define
 class _Job:
-    """What is known of a job that has not ended. `last` is its attempt before this one."""
+    """A job that has not ended. `last` is its previous attempt."""
 
     due: float | None = None
     assigned: float | None = None
@@ -112,7 +111,7 @@ class _Job:
 
 
 class TraceReader:
-    """Takes the events of one store in their order; `trace` is what they tell so far."""
+    """Takes the events of one store in order; `trace` is what they amount to so far."""
 
     def __init__(self, attempts_max: int = ATTEMPTS_MAX) -> None:
         self._attempts_max = attempts_max
@@ -130,15 +129,15 @@ class TraceReader:
         return len(self._run) >= self._attempts_max or len(self._jobs) >= LIVING_MAX
 
     def take(self, events: Iterable[Event]) -> None:
-        """What comes after it is full is not looked at."""
+        """Ignores events that come after it is full."""
         for event in events:
             if self.is_full:
                 return
             now = self._seconds(event.at)
             self._latest = max(self._latest, now)
-            told = _TAKERS.get(event.type)
-            if told is not None and event.job_id is not None:
-                told(self, event, event.job_id, now)
+            taker = _TAKERS.get(event.type)
+            if taker is not None and event.job_id is not None:
+                taker(self, event, event.job_id, now)
             elif event.type in ("worker.retired", "worker.dismissed"):
                 self._free_since.pop(_worker_key(event.data), None)
 
@@ -203,13 +202,13 @@ class TraceReader:
     def gone(self, _event: Event, job_id: int, _now: float) -> None:
         self._jobs.pop(job_id, None)
 
-    def _start_of(self, job: _Job, told: float) -> float:
-        """The start of what was claimed ahead is told late, at worst with its end: it began when
-        its worker was free.
+    def _start_of(self, job: _Job, logged: float) -> float:
+        """The start of a job that was claimed ahead is logged late, at worst with its end: it began
+        when its worker was free.
         """
         if job.assigned is None or job.hand is None:
-            return told
-        return min(told, max(job.assigned, self._free_since.get(job.hand, 0.0)))
+            return logged
+        return min(logged, max(job.assigned, self._free_since.get(job.hand, 0.0)))
 
     def _due_again(self, event: Event, now: float) -> float | None:
         """None = the log does not say, as after a snooze."""
@@ -221,7 +220,7 @@ class TraceReader:
             return None
 
     def _note(self, job: _Job, job_id: int, started: float, ended: float) -> int:
-        """Of what nobody knows when it was due, it is taken that it did not wait."""
+        """An attempt whose due time is unknown is assumed not to have waited."""
         entry = len(self._run)
         due = started if job.due is None else min(job.due, started)
         self._due.append(due)

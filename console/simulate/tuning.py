@@ -33,7 +33,7 @@ Mark = Literal["present", "recommended", "same floor", "no gain beyond"]
 
 
 @attrs.frozen
-class Goal:
+class Aim:
     """So large a share of the attempts waits no longer than that."""
 
     share: float
@@ -64,7 +64,7 @@ class Advice:
     found out within the bound on simulations.
     """
 
-    aim: Goal
+    aim: Aim
     reached: bool
     present: Candidate
     recommended: Candidate
@@ -74,14 +74,17 @@ class Advice:
 
 
 def tune(
-    trace: Trace, rules: ModelSettings, aim: Goal, progress: Callable[[int], None] = lambda _: None
+    trace: Trace,
+    settings: ModelSettings,
+    aim: Aim,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Advice:
-    """Searches; `progress` is told of each simulation."""
-    search = _Search(trace, rules, aim, progress)
-    present = Counts(rules.policy.default_count, rules.policy.max_count)
+    """Searches; calls `progress` after each simulation."""
+    search = _Search(trace, settings, aim, progress)
+    present = Counts(settings.policy.default_count, settings.policy.max_count)
     most = min(COUNT_MAX, max(present.most, trace.most_wanted))
     search.wait(present)
-    reached = search.reaches(Counts(most, most))  # everybody is there from the start
+    reached = search.reaches(Counts(most, most))  # all workers are there from the start
     if reached:
         kept = search.smallest_most(present.least, most)
         recommended = search.cheaper(search.cheapest(present.least, most), kept)
@@ -112,9 +115,9 @@ class _Search:
     """Remembers what was simulated, and bounds how often that is done."""
 
     def __init__(
-        self, trace: Trace, rules: ModelSettings, aim: Goal, progress: Callable[[int], None]
+        self, trace: Trace, settings: ModelSettings, aim: Aim, progress: Callable[[int], None]
     ) -> None:
-        self._trace, self._rules, self._aim, self._progress = trace, rules, aim, progress
+        self._trace, self._settings, self._aim, self._progress = trace, settings, aim, progress
         self._figures: dict[Counts, Figures] = {}
         self._waits: dict[Counts, float] = {}
 
@@ -124,10 +127,10 @@ class _Search:
 
     def wait(self, counts: Counts) -> float:
         if counts not in self._waits:
-            rules = self._with(counts)
-            run = simulate(self._trace, rules)
+            settings = self._with(counts)
+            run = simulate(self._trace, settings)
             self._waits[counts] = quantile(sorted(run.waits), self._aim.share)
-            self._figures[counts] = figures_of(self._trace, rules, run)
+            self._figures[counts] = figures_of(self._trace, settings, run)
             self._progress(self.count)
         return self._waits[counts]
 
@@ -150,7 +153,7 @@ class _Search:
         )
 
     def cheaper(self, one: Counts, other: Counts) -> Counts:
-        """Who reaches the aim before who does not, then who costs less."""
+        """The one that reaches the aim; if both do, or neither, the one that costs less."""
         reaches = {each: self.reaches(each) for each in (one, other)}
         span = self._span()
         return min(reaches, key=lambda each: (not reaches[each], self._cost(each, span), each))
@@ -175,7 +178,7 @@ class _Search:
         ]
 
     def _first(self, low: int, high: int, fits: Callable[[int], bool]) -> int:
-        """The smallest that fits, if none above it fails; `high` is taken to fit."""
+        """The smallest that fits, provided that all larger ones fit; `high` is assumed to fit."""
         while low < high and self.count < SIMULATIONS_MAX - 3:  # the last few are for the table
             middle = (low + high) // 2
             if fits(middle):
@@ -185,8 +188,10 @@ class _Search:
         return high
 
     def _with(self, counts: Counts) -> ModelSettings:
-        policy = attrs.evolve(self._rules.policy, default_count=counts.least, max_count=counts.most)
-        return attrs.evolve(self._rules, policy=policy)
+        policy = attrs.evolve(
+            self._settings.policy, default_count=counts.least, max_count=counts.most
+        )
+        return attrs.evolve(self._settings, policy=policy)
 
     def _span(self) -> float:
         return max(one.span_seconds for one in self._figures.values())
@@ -199,7 +204,7 @@ PLACES = 6
 
 
 def advice_object(
-    advice: Advice, trace: Trace, rules: ModelSettings, tenant: str
+    advice: Advice, trace: Trace, settings: ModelSettings, tenant: str
 ) -> dict[str, Any]:
     aim = {"quantile": advice.aim.share, "wait_seconds": advice.aim.wait_seconds}
     return {
@@ -213,7 +218,7 @@ def advice_object(
         "no_gain_beyond": advice.useful_most,
         "simulations": advice.simulations,
         "settings": "\n".join(settings_lines(advice, tenant)),
-        "summary": " ".join(summary_lines(advice, rules)),
+        "summary": " ".join(summary_lines(advice, settings)),
     }
 
 
@@ -227,36 +232,32 @@ def _candidate_object(one: Candidate) -> dict[str, Any]:
     }
 
 
-def advice_lines(advice: Advice, trace: Trace, rules: ModelSettings, tenant: str) -> list[str]:
+def advice_lines(advice: Advice, trace: Trace, settings: ModelSettings, tenant: str) -> list[str]:
     aim = f"aim: {_quantile_name(advice)} wait at most {duration_text(advice.aim.wait_seconds)}"
-    lines = [*trace_lines(trace), aim, "", *_table(advice), "", *summary_lines(advice, rules)]
-    settings = settings_lines(advice, tenant)
-    return [*lines, "", *settings] if settings else lines
+    lines = [*trace_lines(trace), aim, "", *_table(advice), "", *summary_lines(advice, settings)]
+    changes = settings_lines(advice, tenant)
+    return [*lines, "", *changes] if changes else lines
 
 
 def settings_lines(advice: Advice, tenant: str) -> list[str]:
-    """The recommended counts as the configuration file has them; none where they are there."""
+    """The recommended counts as TOML; empty if they are set already."""
     if advice.present.counts == advice.recommended.counts:
         return []
     path = ("workers",) if tenant == DEFAULT_TENANT else ("tenants", tenant, "workers")
     counts = advice.recommended.counts
-    return [
-        f"[{key_text(path)}]",
-        f"default_count = {counts.least}",
-        f"max_count = {counts.most}",
-    ]
+    return [f"[{key_text(path)}]", f"default_count = {counts.least}", f"max_count = {counts.most}"]
 
 
-def summary_lines(advice: Advice, rules: ModelSettings) -> Iterator[str]:
-    """What to do, what comes of it, and what would not help."""
+def summary_lines(advice: Advice, settings: ModelSettings) -> Iterator[str]:
+    """What to do, with what effect, and what would not help."""
     yield _change(advice)
     if advice.useful_most is not None:
         beyond = max(advice.useful_most, advice.recommended.counts.most)
         yield f"Beyond max {beyond} there is no gain."
     if not advice.reached:
-        yield _unreached(advice, rules)
+        yield _unreached(advice, settings)
     elif advice.recommended.counts.least > advice.present.counts.least:
-        interval = duration_text(rules.interval_seconds)
+        interval = duration_text(settings.interval_seconds)
         yield (
             "No max_count alone reaches the aim: a job that finds no idle worker waits for the"
             f" next decision, every {interval}. Keep more workers ready, or lower "
@@ -285,10 +286,10 @@ def _cost_change(advice: Advice) -> str:
     return " -> ".join(count_text(round(one.figures.worker_seconds)) for one in pair)
 
 
-def _unreached(advice: Advice, rules: ModelSettings) -> str:
+def _unreached(advice: Advice, settings: ModelSettings) -> str:
     """No crew reaches the aim. One as large as all that ever ran would, if it might be hired."""
     best = f"Nothing reaches the aim; {duration_text(advice.recommended.wait_seconds)} is the best"
-    most = rules.policy.max_running
+    most = settings.policy.max_running
     if most is not None:
         return f"{best}: limits.max_running = {most} lets no more jobs run. Raise that first."
     return f"{best} that {count_text(advice.candidates[-1].counts.most)} workers can do."

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -12,7 +11,8 @@ import click
 
 from musterd.console.command import CommandLine, Verb
 from musterd.console.completers import complete_settings
-from musterd.console.output import Complaint, Exit, LiveLine, complain, print_json, say
+from musterd.console.log_reading import batches_of, order_all, pages_between, source_option
+from musterd.console.output import Complaint, Exit, complain, live_line
 from musterd.console.verbs.events import Since, read_since
 
 if TYPE_CHECKING:
@@ -22,26 +22,18 @@ if TYPE_CHECKING:
     from musterd.store.engine import Engine
     from musterd.store.events import Event
 
-EVENTS_AT_ONCE = 5_000  # events taken at once from a file
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def trace_options(verb: Command) -> Command:
-    """Gives a verb the options that say where its trace comes from."""
-    file = click.option(
-        "--trace",
-        "source",
-        type=click.File(encoding="utf-8", errors="replace"),
-        metavar="FILE|-",
-        help="Read a log from `musterd events --since 0 --json` instead of the store.",
-    )
+    """Adds the options that say where the trace comes from."""
     since = click.option(
         "--since",
         callback=read_since,
         metavar="7d|POSITION|TIME",
         help="Only newer events; default: all that are kept.",
     )
-    return file(since(verb))
+    return source_option("--trace")(since(verb))
 
 
 @click.command(cls=Verb)
@@ -79,18 +71,14 @@ def simulate(
     from musterd.console.simulate.report import Comparison, comparison_lines, comparison_object
 
     settings = cli.settings()
-    rules = [model_settings(settings)]
+    models = [model_settings(settings)]
     if proposed or against is not None:
-        rules.append(model_settings(_proposed(cli, proposed, against)))
-    if len(rules) > 1 and rules[0] == rules[1]:
+        models.append(model_settings(_proposed(cli, proposed, against)))
+    if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
     trace = read_trace(cli, settings, source, since)
-    found = Comparison(trace, rules, [run_trace(trace, one) for one in rules])
-    if cli.json:
-        print_json(comparison_object(found, settings.tenant))
-        return
-    for line in comparison_lines(found):
-        say(line)
+    found = Comparison(trace, models, [run_trace(trace, one) for one in models])
+    cli.show([comparison_object(found, settings.tenant)], lambda: comparison_lines(found))
 
 
 def _proposed(cli: CommandLine, sets: tuple[str, ...], file: Path | None) -> Settings:
@@ -139,38 +127,27 @@ def tune(
     those that meet the aim (this share of the jobs waits no longer than --wait) at the fewest
     worker-seconds. Changes nothing.
     """
-    from musterd.console.simulate.tuning import Goal, advice_lines, advice_object
+    from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, advice_object
     from musterd.console.simulate.tuning import tune as search
 
     settings = cli.settings()
-    rules = model_settings(settings)
+    model = model_settings(settings)
     trace = read_trace(cli, settings, source, since)
-    with _progress() as progress:
-        advice = search(trace, rules, Goal(quantile, wait_seconds), progress)
-    if cli.json:
-        print_json(advice_object(advice, trace, rules, settings.tenant))
-        return
-    for line in advice_lines(advice, trace, rules, settings.tenant):
-        say(line)
+    with live_line(terminal=sys.stderr) as line:
 
+        def progress(count: int) -> None:
+            if line is not None:
+                line.show(f"simulation {count} of at most {SIMULATIONS_MAX}")
 
-@contextmanager
-def _progress() -> Generator[Callable[[int], None]]:
-    """Says on a terminal how far the search is."""
-    from musterd.console.simulate.tuning import SIMULATIONS_MAX
-
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    line = LiveLine(sys.stderr)
-    try:
-        yield lambda count: line.show(f"simulation {count} of at most {SIMULATIONS_MAX}")
-    finally:
-        line.done()
+        advice = search(trace, model, Aim(quantile, wait_seconds), progress)
+    cli.show(
+        [advice_object(advice, trace, model, settings.tenant)],
+        lambda: advice_lines(advice, trace, model, settings.tenant),
+    )
 
 
 def model_settings(settings: Settings) -> ModelSettings:
-    """What the model knows of the settings, made by the daemon's own function."""
+    """The settings for the model, made by the daemon's own function."""
     from musterd.console.simulate.model import ModelSettings
     from musterd.manager.scaling.supervisor import policy_of
 
@@ -180,7 +157,7 @@ def model_settings(settings: Settings) -> ModelSettings:
 def read_trace(
     cli: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
 ) -> Trace:
-    """Reads the trace; complains where there is none."""
+    """Reads the trace; complains if there is none."""
     from musterd.console.simulate.trace import TraceReader
 
     reader = TraceReader()
@@ -205,7 +182,6 @@ def _no_trace(source: TextIO | None, since: Since | None) -> Complaint:
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
-    from musterd.console.log_reading import order_all, pages_between
     from musterd.console.opening import in_store
     from musterd.console.verbs.events import position_since
     from musterd.store.events import EventFilter
@@ -226,19 +202,12 @@ def _from_store(settings: Settings, reader: TraceReader, since: Since | None) ->
 def _from_file(
     source: TextIO, reader: TraceReader, tenant: str | None, since: Since | None
 ) -> None:
-    from itertools import islice
-
-    from musterd.console.log_reading import InvalidLog, events_of
-
     if isinstance(since, float):
         raise click.UsageError("with a file, --since takes a position or a time only")
-    events = (one for one in events_of(source, tenant) if _is_newer(one, since))
-    try:
-        while not reader.is_full and (stretch := list(islice(events, EVENTS_AT_ONCE))):
-            reader.take(stretch)
-    except InvalidLog as error:
-        advice = "it must be as `musterd events --since 0 --json` writes it"
-        raise Complaint(Exit.USAGE, f"{source.name}: {error}", advice) from None
+    for batch in batches_of(source, tenant):
+        reader.take(one for one in batch if _is_newer(one, since))
+        if reader.is_full:
+            return
 
 
 def _is_newer(event: Event, since: Since | None) -> bool:

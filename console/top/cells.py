@@ -52,14 +52,14 @@ def cut(text: str, cells: int) -> str:
 
 
 def fitted(text: str, cells: int, *, right: bool = False) -> str:
-    """Gives a text of unknown origin in exactly `cells` cells."""
+    """A text of unknown origin in exactly `cells` cells."""
     shown = cut(one_line(text), cells)
     fill = " " * max(0, cells - width(shown))
     return fill + shown if right else shown + fill
 
 
 def line(spans: Iterable[Span], cells: int, *, fill: bool = False) -> Line:
-    """A line of at most `cells`; `fill`: of exactly so many, in the style of its last piece."""
+    """A line of at most `cells`; with `fill` of exactly so many, in the style of its last span."""
     found: list[Span] = []
     left = cells
     for one in spans:
@@ -126,13 +126,13 @@ class Painter:
         self._shown = []
 
     def paint(self, lines: Sequence[Line]) -> bytes:
-        """Gives the bytes that turn the last picture into this one."""
+        """The bytes that turn the last picture into this one."""
         whole = len(self._shown) != len(lines)
         parts = [CLEAR] if whole else []
         for row, drawn in enumerate(lines):
             if whole or drawn != self._shown[row]:
                 text = "".join(self._span(one) for one in drawn)
-                # Emptied first: behind a full line the cursor still stands on its last cell.
+                # Emptied first: after a full line the cursor is still on its last cell.
                 parts.append(f"\x1b[{row + 1};1H\x1b[K{text}\x1b[0m")
         self._shown = list(lines)
         return self._encoded("".join(parts))

@@ -31,7 +31,7 @@ class Column:
 
 
 def age_seconds(job: BoardJob, now: datetime) -> float:
-    """How long it runs, has waited, or since when it has ended; negative: due in so long."""
+    """How long the job has run, waited, or been finished; negative: due in this time."""
     if job.state in LEASED and job.started_at is not None:
         since = job.started_at
     elif job.state in ENDED and job.finished_at is not None:
@@ -46,8 +46,8 @@ def age_seconds(job: BoardJob, now: datetime) -> float:
 def sorted_jobs(
     jobs: Sequence[BoardJob], column: int, *, reverse: bool, now: datetime
 ) -> list[BoardJob]:
-    """By that column, -1: as they came, which is what runs and then the order of claims. What is
-    alike stays in that order.
+    """By that column; -1: as the store returned them, running jobs first, then in claim order. The
+    sort is stable.
     """
     found = list(jobs)
     if column >= 0:
@@ -60,8 +60,8 @@ def sorted_jobs(
 def shown_columns(
     jobs: Sequence[BoardJob], now: datetime, cells: int, marked: int = -1
 ) -> list[tuple[Column, int]]:
-    """Those that fit side by side, with their widths; the last one gets what is left. The head of
-    the marked one has room for its mark.
+    """The columns that fit, with their widths; the last one gets the rest. The head of the marked
+    column has room for its mark.
     """
     widths = {one.head: _width(one, jobs, now) for one in COLUMNS}
     if marked >= 0:
@@ -129,14 +129,14 @@ COLUMNS: tuple[Column, ...] = (
 
 
 JOBS_SHOWN = 200  # jobs of each sort that are shown
-JOBS_SCANNED = 2_000  # that are looked at for one kind or target
+JOBS_SCANNED = 2_000  # scanned for one kind or target
 FILTER_KEYS = ("state", "kind", "target")
 FILTER_HELP = "state=failed,paused kind=NAME target=NAME, and any text"
 
 
 @attrs.frozen
 class Filter:
-    """What is empty or None asks for nothing. `words` must all stand in what is shown of a job."""
+    """Empty and None match everything. All `words` must be in the shown text of a job."""
 
     text: str = ""
     states: tuple[JobState, ...] = ()
@@ -146,7 +146,7 @@ class Filter:
 
     @property
     def wanted(self) -> BoardFilter:
-        """What is asked of the store."""
+        """The part of the filter that the store applies."""
         narrow = self.kind is not None or self.target is not None
         states = self.states or SHOWN_FIRST
         return BoardFilter(

@@ -140,7 +140,7 @@ HEADER_STATES = (
 
 
 def header(state: State) -> list[Line]:
-    """As many lines as there is room for, the most telling ones first to stay."""
+    """As many lines as there is room for; the most important ones stay longest."""
     count = layout(state.size).header
     if count == 0:
         return []
@@ -274,7 +274,7 @@ def snapshot_lines(state: State) -> list[str]:
 
 
 def snapshot_object(state: State) -> dict[str, object]:
-    """What the screen shows, as one object."""
+    """One look as a JSON object."""
     code, words = verdict(state)
     seen = state.store
     node = None if state.node is None or state.node.whole is None else state.node.whole["node"]

@@ -55,7 +55,7 @@ SIGNALS = (
 
 
 class Screen(Protocol):
-    """A terminal, or what stands for one in a test."""
+    """A terminal, or its stand-in in a test."""
 
     def size(self) -> Size: ...
 
@@ -70,8 +70,8 @@ class Screen(Protocol):
 
 @attrs.frozen
 class DriverDeps:
-    """`settings_of` gives a tenant's settings, `engine_of` its engine, not yet open; `ask` asks the
-    daemon; `by` is who pauses the queue.
+    """`settings_of` returns a tenant's settings, `engine_of` its engine, not yet open; `ask` asks
+    the daemon; `by` is the name under which the queue is paused.
     """
 
     interval_seconds: float
@@ -83,7 +83,7 @@ class DriverDeps:
 
 
 class Driver:
-    """Owns what runs while the screen is shown; `run` returns when somebody has quit."""
+    """Owns the tasks that run while the screen is shown; `run` returns when the user quits."""
 
     def __init__(self, state: State, plan: DriverDeps, screen: Screen, painter: Painter) -> None:
         self.state = state
@@ -134,10 +134,10 @@ class Driver:
 
     def _press_all(self, keys: list[str]) -> None:
         for key in keys:
-            state, wishes = press(self.state, key)
+            state, commands = press(self.state, key)
             self._show(state)
-            for wish in wishes:
-                self._wished(wish)
+            for command in commands:
+                self._obey(command)
 
     async def _obey_signals(self) -> None:
         with trio.open_signal_receiver(*SIGNALS) as received:
@@ -152,8 +152,8 @@ class Driver:
                 else:
                     self._quit()
 
-    def _wished(self, wish: Command) -> None:
-        match wish:
+    def _obey(self, command: Command) -> None:
+        match command:
             case ScreenCommand(what="quit"):
                 self._quit()
             case ScreenCommand(what="suspend"):
@@ -167,7 +167,7 @@ class Driver:
                 self._show(switched(self.state, tenant, self._plan.engine_of(settings).where))
                 self._tenant_scope.cancel()
             case ActOnJob() | OpenPanel() | SwitchQueue():
-                self._nursery.start_soon(self._fulfil, wish)
+                self._nursery.start_soon(self._run_command, command)
 
     def _suspend(self) -> None:
         self._screen.suspend()
@@ -178,7 +178,7 @@ class Driver:
         self._show(resized(self.state, self._screen.size()))
 
     async def _look_forever(self) -> None:
-        """One tenant after the other, as they are wished for."""
+        """One tenant after another, as the user switches."""
         while True:
             with trio.CancelScope() as self._tenant_scope:
                 await self._look_at(self._plan.settings_of(self.state.tenant))
@@ -215,14 +215,14 @@ class Driver:
                 self._show(attrs.evolve(self.state, node=seen))
             await trio.sleep(self._plan.interval_seconds)
 
-    async def _fulfil(self, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
+    async def _run_command(self, command: ActOnJob | OpenPanel | SwitchQueue) -> None:
         engine, tenant = self._engine, self.state.tenant
         if engine is None:
             self._say("the store does not answer: nothing was done")
             return
         try:
             with trio.fail_after(COMMAND_SECONDS):
-                await self._carry_out(engine, wish)
+                await self._carry_out(engine, command)
         except trio.TooSlowError:
             self._say("the store does not answer: it may or may not have been done")
         except StoreError as error:
@@ -230,8 +230,8 @@ class Driver:
         if tenant == self.state.tenant:
             self._hurry.ring()
 
-    async def _carry_out(self, engine: Engine, wish: ActOnJob | OpenPanel | SwitchQueue) -> None:
-        match wish:
+    async def _carry_out(self, engine: Engine, command: ActOnJob | OpenPanel | SwitchQueue) -> None:
+        match command:
             case ActOnJob(action, job_id):
                 done = await engine.control.apply(action, job_id)
                 self._say(
@@ -271,7 +271,7 @@ AWAY = (StoreUnavailable, StoreMisconfigured, Complaint)  # what the screen says
 
 
 async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
-    """One look at all that the screen shows of the store; nothing of it grows with the queue."""
+    """Everything that the screen shows of the store; its cost does not grow with the queue."""
     board = await engine.overview.jobs(which.wanted)
     counts = await engine.queue.counts()
     nodes = await engine.nodes.all()
@@ -279,7 +279,7 @@ async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
 
 
 async def read_daemon(settings: Settings) -> NodeAnswer:
-    """What the daemon says. Never raises: that it is silent is an answer."""
+    """What the daemon says. Never raises: silence is an answer too."""
     return await trio.to_thread.run_sync(_read_daemon, settings, abandon_on_cancel=True)
 
 

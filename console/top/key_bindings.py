@@ -1,4 +1,4 @@
-""""""
+"""What each key does: a state and a key in, a state and commands out. Pure."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def _act_on_chosen(state: State, key: str) -> Step:
     job = next((one for one in state.jobs if one.id == state.chosen), None)
     if job is None:
         return attrs.evolve(state, message="no job is chosen"), ()
-    wish = ActOnJob(ACTIONS[key], job.id)
-    if wish.action is not Action.CANCEL:
-        return state, (wish,)
-    return _ask(state, f"cancel job {job.id} ({one_line(job.kind)}, {job.state.value})?", wish)
+    command = ActOnJob(ACTIONS[key], job.id)
+    if command.action is not Action.CANCEL:
+        return state, (command,)
+    return _ask(state, f"cancel job {job.id} ({one_line(job.kind)}, {job.state.value})?", command)
 
 
-def _ask(state: State, text: str, wish: Command) -> Step:
-    return attrs.evolve(state, mode="ask", question=Question(text, wish)), ()
+def _ask(state: State, text: str, command: Command) -> Step:
+    return attrs.evolve(state, mode="ask", question=Question(text, command)), ()
 
 
 def _sorted(step: int) -> Callable[[State], Step]:
@@ -198,7 +198,7 @@ def _in_question(state: State, key: str) -> Step:
     question = state.question
     state = attrs.evolve(state, mode="table", question=None)
     if key in ("y", "Y") and question is not None:
-        return state, (question.wish,)
+        return state, (question.command,)
     return attrs.evolve(state, message="not done"), ()
 
 

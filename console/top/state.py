@@ -31,7 +31,7 @@ class Size(NamedTuple):
 
 @attrs.frozen
 class StoreSnapshot:
-    """What one look at the store has brought. `at` is a local time, in seconds."""
+    """The result of one look at the store. `at` is a local time, in seconds."""
 
     at: float
     now: datetime
@@ -42,7 +42,7 @@ class StoreSnapshot:
 
 @attrs.frozen
 class NodeAnswer:
-    """What the daemon of this machine says; `whole` None = it is silent."""
+    """What the daemon on this machine says; `whole` None = it is silent."""
 
     whole: Mapping[str, Any] | None
     silence: str = ""
@@ -84,7 +84,7 @@ class SwitchTenant:
 
 @attrs.frozen
 class ScreenCommand:
-    """What the driver does with itself: look now, draw all anew, stand aside, end."""
+    """For the driver itself: look now, redraw, suspend, quit."""
 
     what: Literal["look", "redraw", "suspend", "quit"]
 
@@ -95,7 +95,7 @@ Command = ActOnJob | OpenPanel | SwitchQueue | SwitchTenant | ScreenCommand
 @attrs.frozen
 class Question:
     text: str
-    wish: Command
+    command: Command
 
 
 @attrs.frozen
@@ -107,8 +107,8 @@ class Panel:
 
 @attrs.frozen
 class State:
-    """`chosen` is the job under the cursor, `place` where it stood last, `top` the first row that
-    is shown. `sort` -1: as the store gives them.
+    """`chosen` is the job under the cursor, `place` its last row, `top` the first visible row.
+    `sort` -1: as the store returns them.
     """
 
     tenant: str
@@ -143,7 +143,7 @@ class State:
 
     @property
     def rates(self) -> tuple[float, float] | None:
-        """Jobs a second, in and out, over the last seconds; None = nobody can say yet."""
+        """Jobs per second, in and out, over the last seconds; None = not known yet."""
         earlier = self.samples[:-1]
         if not earlier:
             return None
@@ -158,7 +158,7 @@ class State:
 
 
 def with_store(state: State, seen: StoreSnapshot) -> State:
-    """A look has come back. While the screen is frozen only the trend goes on."""
+    """The state after a look at the store. While the screen is frozen only the trend continues."""
     unfinished = sum(n for one, n in seen.counts.by_state.items() if one not in FINISHED)
     enqueued = seen.counts.enqueued_total
     sample = Sample(seen.at, seen.counts.due, enqueued, enqueued - unfinished)
@@ -180,8 +180,8 @@ def resized(state: State, size: Size) -> State:
 
 
 def settled(state: State, place: int | None = None) -> State:
-    """The cursor on a job that is there, in view: at `place`, else on the job it was on, else where
-    that one stood. On the first row it stays there, whoever comes to stand in it.
+    """Puts the cursor on a visible job: at `place`, else on its job, else on that job's last row.
+    In the first row it stays there, whichever job is there.
     """
     jobs = state.jobs
     if not jobs:
@@ -211,6 +211,6 @@ def layout(size: Size) -> Layout:
     return Layout(header, heads, max(0, size.rows - header - heads - footer), footer)
 
 
-# From so many rows on: lines of the header, of the heads, of the footer.
+# From this many rows on: lines of the header, the heads, the footer.
 LAYOUTS = ((14, (6, 1, 1)), (9, (3, 1, 1)), (4, (1, 1, 1)), (3, (0, 1, 1)), (2, (0, 0, 1)),
     (0, (0, 0, 0)))  # fmt: skip

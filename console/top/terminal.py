@@ -52,7 +52,7 @@ class Terminal:
             self._give_back()
 
     def suspend(self) -> None:
-        """Gives the terminal back and stops, as Ctrl-Z does; takes it again when it goes on."""
+        """The terminal back and stops, like Ctrl-Z; takes it again on resuming."""
         self._give_back()
         try:
             before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -67,7 +67,7 @@ class Terminal:
         self._take()
 
     async def read(self) -> bytes:
-        """What was typed; nothing = there is no terminal any more."""
+        """The bytes that were typed; empty = there is no terminal any more."""
         await trio.lowlevel.wait_readable(self._input)
         try:
             return os.read(self._input, READ_BYTES)
@@ -91,7 +91,7 @@ class Terminal:
         os.write(self._output, ENTER.encode())
 
     def _give_back(self) -> None:
-        # The terminal may have gone: then nobody is left to give it to.
+        # The terminal may have gone.
         with contextlib.suppress(OSError):
             os.write(self._output, LEAVE.encode())
         with contextlib.suppress(OSError, termios.error):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import print_json, say
+from musterd.console.output import print_json, say_lines
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
@@ -116,8 +116,7 @@ def _print(state: State, *, as_json: bool) -> None:
     if as_json:
         print_json(snapshot_object(state))
         return
-    for line in snapshot_lines(state):
-        say(line)
+    say_lines(snapshot_lines(state))
 
 
 def _watch(

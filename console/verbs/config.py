@@ -11,7 +11,7 @@ import click
 from musterd.config.secrets import MASK
 from musterd.config.toml_text import toml_text
 from musterd.console.command import CommandLine, Verbs
-from musterd.console.output import complain, print_json, say
+from musterd.console.output import complain, print_json, say, say_lines
 from musterd.store.words import cut, one_line, table
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -
 
 
 def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict[str, Any] | None:
-    """The daemon of this machine and store, if one answers, and whether it goes by the files as
-    they are. What may differ from machine to machine is not compared.
+    """The daemon of this machine and store, if one answers, and whether its configuration is that
+    of the files. What may differ between machines is not compared.
     """
     from musterd.config.faults import ConfigError
     from musterd.console.daemon_client import DaemonSilent, ask_daemon
@@ -153,8 +153,7 @@ def _print_difference(whole: dict[str, Any], file: Path, *, same: bool) -> None:
 
     if same:
         say(f"{file} changes nothing")
-    for line in difference_lines(whole):
-        say(line)
+    say_lines(difference_lines(whole))
     if whole["restart"]:
         count = len(whole["restart"])
         say(f"{count} of them {'needs' if count == 1 else 'need'} a restart")

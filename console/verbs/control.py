@@ -13,7 +13,19 @@ import click
 from musterd.console.command import CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
 from musterd.console.opening import in_store
-from musterd.console.output import Complaint, Exit, LiveLine, coloured, complain, print_json, say
+from musterd.console.output import (
+    Complaint,
+    Exit,
+    LiveLine,
+    coloured_table,
+    complain,
+    live_line,
+    print_json,
+    say,
+    say_lines,
+)
+from musterd.store.lifecycle import Action, JobState
+from musterd.store.words import count_text, one_line, plural
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -54,11 +66,11 @@ def _verb(action: str) -> click.Command:
     @click.pass_context
     def verb(context: click.Context, /, job_ids: tuple[int, ...], **bulk: Any) -> None:
         cli: CommandLine = context.obj
-        wish = BulkRequest(action=action, json=cli.json, **bulk)
-        _check(job_ids, wish)
+        request = BulkRequest(action=action, json=cli.json, **bulk)
+        _check(job_ids, request)
         if job_ids:
             context.exit(_act_on_each(cli, action, job_ids))
-        context.exit(act_on_all(cli.settings(), wish))
+        context.exit(act_on_all(cli.settings(), request))
 
     return verb
 
@@ -93,19 +105,16 @@ BULK_OPTIONS = (
 )
 
 
-def _check(job_ids: tuple[int, ...], wish: BulkRequest) -> None:
-    if job_ids and (wish.is_there or wish.limit is not None or wish.dry_run):
+def _check(job_ids: tuple[int, ...], request: BulkRequest) -> None:
+    if job_ids and (request.is_there or request.limit is not None or request.dry_run):
         raise click.UsageError("give IDs, or a filter (--where, --older), not both")
-    if not job_ids and not wish.is_there:
-        example = f"musterd {wish.action} --where kind=report --older 1h"
+    if not job_ids and not request.is_there:
+        example = f"musterd {request.action} --where kind=report --older 1h"
         raise click.UsageError(f"give the ID of a job, or a filter: {example}")
 
 
 def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exit:
-    """Does it to each, in their order, and says of each what came of it; the first fault is the
-    exit code.
-    """
-    from musterd.store.lifecycle import Action
+    """Acts on each in order and reports each result; the first failure is the exit code."""
 
     async def work(engine: Engine) -> list[ControlResult]:
         return [await engine.control.apply(Action(action), job_id) for job_id in job_ids]
@@ -161,7 +170,7 @@ _NEXT_KEY = re.compile(r",(?=[a-z_]+=)")
 
 @attrs.frozen
 class BulkRequest:
-    """What was asked for on the command line."""
+    """The bulk options of the command line."""
 
     action: str
     where: tuple[str, ...]
@@ -176,46 +185,46 @@ class BulkRequest:
         return bool(self.where) or self.older_seconds is not None
 
 
-def act_on_all(settings: Settings, wish: BulkRequest) -> Exit:
-    """First says what is meant, then does it, if it is wanted; gives the exit code."""
+def act_on_all(settings: Settings, request: BulkRequest) -> Exit:
+    """Shows what matches, asks, then acts; returns the exit code."""
     from musterd.store import bulk
 
-    which = read_selection(wish)
+    which = read_selection(request)
 
     async def look(engine: Engine) -> tuple[Selection, Survey]:
         pinned = await bulk.pin(engine, which)
-        return pinned, await bulk.survey(engine, pinned, wish.limit)
+        return pinned, await bulk.survey(engine, pinned, request.limit)
 
     pinned, found = in_store(settings, look)
-    if not wish.json:
-        for line in _survey_lines(found):
-            say(line)
-    if not found.matched or wish.dry_run:
-        return _report_bulk(wish, found, None)
-    _confirm(wish, found)
-    return _report_bulk(wish, found, _act_on_all(settings, wish, pinned, found))
+    if not request.json:
+        say_lines(_survey_lines(found))
+    if not found.matched or request.dry_run:
+        return _report_bulk(request, found, None)
+    _confirm(request, found)
+    return _report_bulk(request, found, _act_on_all(settings, request, pinned, found))
 
 
-def read_selection(wish: BulkRequest) -> Selection:
+def read_selection(request: BulkRequest) -> Selection:
     """Reads `state=failed,kind=x`; values of one key are alternatives. Raises click.UsageError."""
     from musterd.store.control import Selection, states_for
-    from musterd.store.lifecycle import Action, JobState
 
-    given: dict[str, list[str]] = {key: [] for key in KEYS}
-    for text in wish.where:
+    values: dict[str, list[str]] = {key: [] for key in KEYS}
+    for text in request.where:
         for part in _NEXT_KEY.split(text):
             key, equals, value = part.partition("=")
-            if key not in given or not equals or not value:
+            if key not in values or not equals or not value:
                 raise click.UsageError(_bad_part(part, key, equals))
-            given[key].append(value)
-    allowed = states_for(Action(wish.action))
-    states = tuple(JobState(_checked_state(wish.action, text, allowed)) for text in given["state"])
+            values[key].append(value)
+    allowed = states_for(Action(request.action))
+    states = tuple(
+        JobState(_checked_state(request.action, text, allowed)) for text in values["state"]
+    )
     return Selection(
         states=states or allowed,
-        kinds=tuple(given["kind"]),
-        targets=tuple(given["target"]),
-        priorities=tuple(_priority(text) for text in given["priority"]),
-        older_seconds=wish.older_seconds,
+        kinds=tuple(values["kind"]),
+        targets=tuple(values["target"]),
+        priorities=tuple(_priority(text) for text in values["priority"]),
+        older_seconds=request.older_seconds,
     )
 
 
@@ -239,91 +248,69 @@ def _priority(text: str) -> int:
     raise click.UsageError(f"--where priority={text}: wanted {wanted}")
 
 
-def _confirm(wish: BulkRequest, found: Survey) -> None:
-    """Goes on only if it is wanted."""
-    if wish.yes:
+def _confirm(request: BulkRequest, found: Survey) -> None:
+    """Returns only if the user wants to continue."""
+    if request.yes:
         return
-    if wish.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        what = f"this would {wish.action} {_matched(found)}; nothing was done"
+    if request.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        what = f"this would {request.action} {_matched(found)}; nothing was done"
         raise Complaint(Exit.USAGE, what, "add --yes to do it, or --dry-run to only count")
-    if not click.confirm(f"{wish.action} {_matched(found)}?"):
+    if not click.confirm(f"{request.action} {_matched(found)}?"):
         raise Complaint(Exit.UNSUCCESSFUL, "nothing was done")
 
 
-def _act_on_all(settings: Settings, wish: BulkRequest, which: Selection, found: Survey) -> Tally:
-    """Ctrl-C ends it after the batch that is under way, so that it can say how many are done."""
+def _act_on_all(settings: Settings, request: BulkRequest, which: Selection, found: Survey) -> Tally:
+    """Ctrl-C ends it after the current batch, so that it can report how many are done."""
     import signal
 
     import trio
 
     from musterd.store import bulk
-    from musterd.store.lifecycle import Action
 
-    action = Action(wish.action)
-    live = LiveLine() if sys.stdout.isatty() and not wish.json else None
-
-    async def work(engine: Engine) -> Tally:
+    async def work(engine: Engine, live: LiveLine | None) -> Tally:
         stop = trio.Event()
+
+        def on_step(tally: Tally) -> bool:
+            if live is not None:
+                live.show(f"{tally.done + tally.skipped:,} of {_number(found)} …")
+            return not stop.is_set()
+
+        async def stop_at_signal() -> None:
+            with trio.open_signal_receiver(signal.SIGINT) as received:
+                async for _ in received:
+                    stop.set()
+
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_set_at, signal.SIGINT, stop)
-            order = bulk.Order(action, which, wish.limit, _stepper(live, found, stop))
+            nursery.start_soon(stop_at_signal)
+            order = bulk.Order(Action(request.action), which, request.limit, on_step)
             tally = await bulk.act(engine, order)
             nursery.cancel_scope.cancel()
         return tally
 
-    try:
-        return in_store(settings, work)
-    finally:
-        if live is not None:
-            live.done()
+    with live_line(quiet=request.json) as live:
+        return in_store(settings, lambda engine: work(engine, live))
 
 
-async def _set_at(number: int, stop: object) -> None:
-    import signal
-
-    import trio
-
-    assert isinstance(stop, trio.Event)
-    with trio.open_signal_receiver(signal.Signals(number)) as received:
-        async for _ in received:
-            stop.set()
-            return
-
-
-def _stepper(live: LiveLine | None, found: Survey, stop: object) -> Callable[[Tally], bool]:
-    import trio
-
-    assert isinstance(stop, trio.Event)
-
-    def on_step(tally: Tally) -> bool:
-        if live is not None:
-            live.show(f"{tally.done + tally.skipped:,} of {_number(found)} …")
-        return not stop.is_set()
-
-    return on_step
-
-
-def _report_bulk(wish: BulkRequest, found: Survey, tally: Tally | None) -> Exit:
-    if wish.json:
-        print_json(_bulk_object(wish, found, tally))
+def _report_bulk(request: BulkRequest, found: Survey, tally: Tally | None) -> Exit:
+    if request.json:
+        print_json(_bulk_object(request, found, tally))
     elif tally is None:
         say("nothing to do" if not found.matched else "nothing was done: this was a dry run")
     else:
-        for line in _tally_lines(wish.action, tally):
-            say(line)
+        say_lines(_tally_lines(request.action, tally))
     if tally is not None and tally.stopped:
         complain(f"musterd: interrupted: {tally.done:,} of {_number(found)} are done")
         return Exit.UNSUCCESSFUL
     return Exit.DONE
 
 
-def _bulk_object(wish: BulkRequest, found: Survey, tally: Tally | None) -> dict[str, object]:
+def _bulk_object(request: BulkRequest, found: Survey, tally: Tally | None) -> dict[str, object]:
     skipped = {"changed": 0, "not_allowed": 0, "busy": 0}
     if tally is not None:
         skipped = {"changed": tally.changed, "not_allowed": tally.refused, "busy": tally.busy}
     return {
-        "action": wish.action,
-        "dry_run": wish.dry_run,
+        "action": request.action,
+        "dry_run": request.dry_run,
         "matched": found.matched,
         "matched_exact": found.whole,
         "groups": [
@@ -338,13 +325,10 @@ def _bulk_object(wish: BulkRequest, found: Survey, tally: Tally | None) -> dict[
 
 
 def _survey_lines(found: Survey) -> list[str]:
-    from musterd.store.words import count_text, one_line, table
-
     if not found.matched:
         return ["no job matches"]
     counted = "" if found.whole else f" (the table counts the first {count_text(found.matched)})"
-    heads = ("state", "kind", "jobs", "ids")
-    shown = [
+    rows = [
         (
             one.state.value,
             one_line(one.kind),
@@ -353,14 +337,11 @@ def _survey_lines(found: Survey) -> list[str]:
         )
         for one in found.groups[:GROUPS_SHOWN]
     ]
-    first, *rest = table(heads, shown, right=frozenset({2}))
     verb = "matches" if found.matched == 1 and found.whole else "match"
-    lines = [coloured(row[0], line) for row, line in zip(shown, rest, strict=True)]
-    more = len(found.groups) - len(shown)
+    more = len(found.groups) - len(rows)
     return [
         f"{_matched(found)} {verb}{counted}",
-        first,
-        *lines,
+        *coloured_table(("state", "kind", "jobs", "ids"), rows, right=frozenset({2})),
         *([f"… {more} more"] if more else []),
     ]
 
@@ -369,8 +350,6 @@ GROUPS_SHOWN = 20
 
 
 def _tally_lines(action: str, tally: Tally) -> list[str]:
-    from musterd.store.words import plural
-
     at_once = tally.done - tally.requested
     lines = [f"{plural(at_once, 'job')} {PAST[action]}"]
     if tally.requested:

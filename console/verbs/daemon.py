@@ -1,8 +1,7 @@
-"""`musterd reload`, `drain` and `scaling`: what only the daemon of this machine can do or tell."""
+"""`musterd reload`, `drain` and `scaling`: requests to the daemon on this machine."""
 
 from __future__ import annotations
 
-import sys
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,7 +11,8 @@ import click
 from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
 from musterd.console.opening import engine_for
-from musterd.console.output import Complaint, Exit, LiveLine, print_json, say
+from musterd.console.output import Complaint, Exit, LiveLine, live_line, print_json, say, say_lines
+from musterd.store.words import table
 
 if TYPE_CHECKING:
     from musterd.config.faults import ConfigError
@@ -41,7 +41,7 @@ def reload(cli: CommandLine, wait: bool) -> None:
     try:
         status, found = _request_reload(settings, wait=wait)
     except DaemonSilent as silence:
-        if own_faults is not None:  # which may be why nobody was found
+        if own_faults is not None:  # which may be why no daemon was found
             raise own_faults from silence
         raise Complaint(Exit.UNAVAILABLE, f"no reload: {silence}", NO_DAEMON_TO_RELOAD) from silence
     if status == HTTPStatus.ACCEPTED and wait:
@@ -58,9 +58,7 @@ def reload(cli: CommandLine, wait: bool) -> None:
 
 
 def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
-    """The daemon judges the new configuration. Where it has faults, what is sound of it leads to
-    the daemon.
-    """
+    """The settings that lead to the daemon, and their faults: the daemon itself judges them."""
     from musterd.config.load import UnsoundSettings
 
     try:
@@ -70,12 +68,8 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
 
 
 def _request_reload(settings: Settings, *, wait: bool) -> tuple[int, dict[str, Any]]:
-    """Raises `NodeSilent` where there is no daemon, or one of another store."""
-    from musterd.console.opening import engine_for
-
-    where, place = engine_for(settings).where, ask_daemon(settings, "/status")["node"]["store"]
-    if place != where:
-        raise DaemonSilent(f"the daemon that answers uses another store ({place})")
+    """Raises `DaemonSilent` if there is no daemon of this store."""
+    _check_daemon(settings)
     path = "/reload" if wait else "/reload?wait=false"
     return request(settings, path, "POST", RELOAD_SECONDS if wait else START_SECONDS)
 
@@ -93,12 +87,11 @@ def _print_changes(found: dict[str, Any]) -> None:
     lines = difference_lines(found)
     done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
     say(f"{found['node']}: {done}; generation {found['generation']}")
-    for line in lines:
-        say(line)
+    say_lines(lines)
 
 
 LOOK_SECONDS = 0.25
-SILENT_SECONDS_MAX = 15.0  # a daemon that answers nothing for so long, and yet has not gone
+SILENT_SECONDS_MAX = 15.0  # for a daemon that is there but does not answer
 NO_DAEMON_TO_DRAIN = "start one with `musterd run`, or say where it is with --set http.listen=…"
 
 
@@ -127,22 +120,21 @@ def drain(cli: CommandLine, wait: bool) -> None:
 
 
 def _request_drain(settings: Settings) -> dict[str, Any]:
-    """Raises `NodeSilent` where there is no daemon, or one of another store."""
-    where = engine_for(settings).where
-    place = ask_daemon(settings, "/status")["node"]["store"]
-    if place != where:
-        raise DaemonSilent(f"the daemon that answers uses another store ({place})")
+    """Raises `DaemonSilent` if there is no daemon of this store."""
+    _check_daemon(settings)
     return ask_daemon(settings, "/drain", "POST")
+
+
+def _check_daemon(settings: Settings) -> None:
+    where = ask_daemon(settings, "/status")["node"]["store"]
+    if where != engine_for(settings).where:
+        raise DaemonSilent(f"the daemon that answers uses another store ({where})")
 
 
 def _watch_drain(settings: Settings, name: str, *, quiet: bool) -> None:
     """Returns when that node has gone."""
-    live = LiveLine() if sys.stdout.isatty() and not quiet else None
-    try:
+    with live_line(quiet=quiet) as live:
         _wait_until_gone(settings, name, live)
-    finally:
-        if live is not None:
-            live.done()
 
 
 def _wait_until_gone(settings: Settings, name: str, live: LiveLine | None) -> None:
@@ -150,7 +142,7 @@ def _wait_until_gone(settings: Settings, name: str, live: LiveLine | None) -> No
     while True:
         seen, is_gone = _ask_status(settings)
         if is_gone or (seen is not None and seen["node"]["node"] != name):
-            return  # nobody is there, or already the next one
+            return  # no daemon answers, or already the next one
         if seen is not None:
             heard = time.monotonic()
             if live is not None:
@@ -162,7 +154,7 @@ def _wait_until_gone(settings: Settings, name: str, live: LiveLine | None) -> No
 
 
 def _ask_status(settings: Settings) -> tuple[dict[str, Any] | None, bool]:
-    """What it says, and whether it has gone; None = it has not answered in time."""
+    """The status, None if there was no answer in time; and whether the daemon has gone."""
     try:
         return ask_daemon(settings, "/status"), False
     except DaemonSilent as silence:
@@ -194,19 +186,12 @@ def scaling(cli: CommandLine, limit: int) -> None:
     except DaemonSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence
     decisions: list[dict[str, Any]] = answer["decisions"][-limit:]
-    if cli.json:
-        for decision in decisions:
-            print_json(decision)
-        return
-    if not decisions:
-        say("no decision has been made yet")
-    for line in _decision_lines(decisions):
-        say(line)
+    cli.show(decisions, lambda: _decision_lines(decisions))
 
 
 def _decision_lines(decisions: list[dict[str, Any]]) -> list[str]:
-    from musterd.store.words import table
-
+    if not decisions:
+        return ["no decision has been made yet"]
     seen = ("at", "due", "others", "share", "busy", "crew")
     heads = (*seen, "wished", "limited by", "became", "done")
     rows = [

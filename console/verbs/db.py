@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Verbs)
 def db() -> None:
-    """Look after the store's schema."""
+    """Manage the store's schema."""
 
 
 @db.command()

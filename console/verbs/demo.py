@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import LiveLine, say
+from musterd.console.output import LiveLine, say_lines
+from musterd.store.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
@@ -67,8 +68,7 @@ def demo(cli: CommandLine) -> None:
 
         print_json(summary_object(show))
         return
-    for line in summary_lines(show):
-        say(line)
+    say_lines(summary_lines(show))
 
 
 async def _perform(settings: Settings, catalog: Catalog, show: Demo, log: logging.Logger) -> None:
@@ -86,10 +86,8 @@ async def _perform(settings: Settings, catalog: Catalog, show: Demo, log: loggin
 
 
 async def _play(show: Demo, node: Node) -> None:
-    """Plays the show to its end; somebody who stops the daemon before that stops the show."""
+    """Plays the demo to its end; stopping the daemon earlier stops the demo."""
     import trio
-
-    from musterd.store.errors import StoreUnavailable
 
     try:
         with trio.move_on_after(DEMO_SECONDS_MAX - END_SECONDS):

@@ -35,7 +35,7 @@ PERCENTILES = (50, 95)
 
 
 class DemoMetrics(Metrics):
-    """The node's metrics, which also keep what the summary tells."""
+    """The node's metrics, which also keep figures for the summary."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.metrics, __version__)
@@ -72,15 +72,15 @@ class Demo:
     async def play(self, node: Node) -> None:
         """Returns when all jobs have ended and the crew is back at its floor."""
         await _until(lambda: node.daemon.status().phase == "running")
-        self._tell(f"{SINGLES} jobs, one by one, for an idle crew")
+        self._say(f"{SINGLES} jobs, one by one, for an idle crew")
         for _ in range(SINGLES):
             await self._enqueue(node, {PROBE: 1})
             await trio.sleep(SINGLE_PAUSE_SECONDS)
         for number, wave in enumerate(WAVES, start=1):
-            self._tell(f"wave {number}: {plural(sum(wave.values()), 'job')} at once")
+            self._say(f"wave {number}: {plural(sum(wave.values()), 'job')} at once")
             await self._enqueue(node, wave)
             await self._all_ended(node)
-            self._tell("nothing left to do: the crew shrinks to its minimum")
+            self._say("nothing left to do: the crew shrinks to its minimum")
             await _until(lambda: _size(node.daemon.status()) <= self._floor)
 
     async def watch(self, node: Node) -> None:
@@ -118,9 +118,9 @@ class Demo:
             self._live.show(f"{crew_bar(status)} {status_line(status)}")
         elif _size(status) != self._size_said and status.phase == "running":
             self._size_said = _size(status)
-            self._tell(f"  {self.seconds:4.1f} s  {status_line(status)}")
+            self._say(f"  {self.seconds:4.1f} s  {status_line(status)}")
 
-    def _tell(self, text: str) -> None:
+    def _say(self, text: str) -> None:
         if self.is_quiet:
             return
         if self._live is not None:
@@ -130,7 +130,7 @@ class Demo:
 
 
 def summary_object(show: Demo) -> dict[str, object]:
-    """Gives the end of the story for programs."""
+    """The summary for programs."""
     notes = show.metrics
     return {
         "seconds": round(show.seconds, 3),
@@ -146,7 +146,7 @@ def summary_object(show: Demo) -> dict[str, object]:
 
 
 def summary_lines(show: Demo) -> list[str]:
-    """Gives the end of the story for people."""
+    """The summary for people."""
     notes = show.metrics
     ended = ", ".join(f"{count_text(n)} {name}" for name, n in notes.outcomes.most_common())
     pickups = ", ".join(
@@ -165,7 +165,7 @@ def summary_lines(show: Demo) -> list[str]:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Gives the smallest value that is not below `percent` of all; 0 if there is none."""
+    """The smallest value that is not below `percent` of all; 0 if there is none."""
     if not values:
         return 0.0
     ranked = sorted(values)
@@ -173,7 +173,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 - a look at the crew ten times a second is the show
+    while not holds():  # noqa: ASYNC110 - the demo looks ten times a second
         await trio.sleep(LOOK_SECONDS)
 
 

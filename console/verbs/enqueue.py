@@ -18,6 +18,7 @@ from musterd.console.output import (
     Complaint,
     Exit,
     LiveLine,
+    StoreAwayNotice,
     coloured,
     complain,
     print_json,
@@ -25,6 +26,9 @@ from musterd.console.output import (
     running_line,
     say,
 )
+from musterd.store.errors import StoreUnavailable
+from musterd.store.lifecycle import ENDED, JobState
+from musterd.store.words import count_text, duration_text, plural
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog, WorkKind
@@ -111,7 +115,7 @@ def enqueue(
 
 
 def kind_named(catalog: Catalog, name: str) -> WorkKind:
-    """Gives the kind of that name. Complains if there is none."""
+    """The kind of that name. Complains if there is none."""
     try:
         return catalog.known(name)
     except UnknownKind as error:
@@ -120,11 +124,11 @@ def kind_named(catalog: Catalog, name: str) -> WorkKind:
         raise Complaint(Exit.UNKNOWN, str(error), advice) from None
 
 
-def _checked_payload(given: str, settings: Settings) -> str:
-    """Reads the payload from where it stands. Raises `InputRefused` for what no job could read."""
+def _checked_payload(source: str, settings: Settings) -> str:
+    """Reads the payload. Raises `InputRefused` if no job could read it."""
     from musterd.store.payload import PayloadLimits, check_payload
 
-    text = _payload_text(given, settings.limits.max_payload_bytes)
+    text = _payload_text(source, settings.limits.max_payload_bytes)
     limits = PayloadLimits(settings.limits.max_payload_bytes, settings.limits.max_payload_depth)
     check_payload(text, limits)
     return text
@@ -148,19 +152,19 @@ def _check_webhook(url: str | None, settings: Settings) -> None:
             raise click.UsageError(f"--webhook: {unfit}") from None
 
 
-def _payload_text(given: str, max_bytes: int) -> str:
-    if given != "-" and not given.startswith("@"):
-        return given
+def _payload_text(source: str, max_bytes: int) -> str:
+    if source != "-" and not source.startswith("@"):
+        return source
     try:
         # One byte more than allowed is enough to be refused.
-        if given == "-":
+        if source == "-":
             raw = sys.stdin.buffer.read(max_bytes + 1)
         else:
-            with Path(given[1:]).open("rb") as file:
+            with Path(source[1:]).open("rb") as file:
                 raw = file.read(max_bytes + 1)
         return raw.decode("utf-8")
     except OSError as error:
-        said = f"--payload: {given[1:]}: {error.strerror}"
+        said = f"--payload: {source[1:]}: {error.strerror}"
         raise click.UsageError(said) from error
     except UnicodeDecodeError as error:
         raise click.UsageError(f"--payload: not UTF-8 at byte {error.start}") from error
@@ -169,7 +173,7 @@ def _payload_text(given: str, max_bytes: int) -> str:
 async def _store_phases(
     engine: Engine, kind: WorkKind, catalog: Catalog, settings: Settings
 ) -> None:
-    """So that a job shows its phases before any node has met its kind."""
+    """Stores the kind's phases, so that a job shows them before any node has seen its kind."""
     from musterd.catalog.kinds import Pipeline
 
     if isinstance(kind.behaviour, Pipeline):
@@ -179,7 +183,7 @@ async def _store_phases(
 
 
 async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
-    """Enqueues in batches, each made whole or not at all. A stop half-way says what was made."""
+    """Enqueues in batches, each whole or not at all; a failure says how many were enqueued."""
     ids: list[int] = []
     with click.progressbar(
         length=count, label=f"enqueueing {job.kind}", file=sys.stderr, hidden=_needs_no_bar(count)
@@ -205,8 +209,6 @@ def _needs_no_bar(count: int) -> bool:
 
 
 def _receipt(ids: list[int], job: NewJob) -> str:
-    from musterd.store.words import duration_text, plural
-
     due = ""
     if job.delay_seconds:
         due = f", due in {duration_text(job.delay_seconds)}"
@@ -234,7 +236,7 @@ HINT_SECONDS = 5.0
 
 
 class Waited:
-    """The jobs that were waited for, and how they ended. Not waited for counts as well."""
+    """The enqueued jobs and, if they were waited for, how they ended."""
 
     def __init__(self, ids: list[int]) -> None:
         self.ids = ids
@@ -247,10 +249,7 @@ class Waited:
 
 
 async def wait_for(engine: Engine, ids: list[int], *, quiet: bool) -> Waited:
-    """Waits until all of the jobs have ended, or stand still as paused.
-
-    A store that goes away is waited for too.
-    """
+    """Waits until all jobs have ended or are paused; a store that goes away is waited for too."""
     waited = Waited(ids)
     show = _WaitDisplay(len(ids), quiet=quiet)
     for job_id in ids:
@@ -265,15 +264,12 @@ async def wait_for(engine: Engine, ids: list[int], *, quiet: bool) -> Waited:
 async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord | None:
     import trio
 
-    from musterd.store.errors import StoreUnavailable
-    from musterd.store.lifecycle import ENDED, JobState
-
     pause_seconds = LOOK_SECONDS_MIN
     while True:
         try:
             record = await engine.jobs.get(job_id)
         except StoreUnavailable as error:
-            show.store_away(str(error))
+            show.away.say(str(error))
             await trio.sleep(STORE_PAUSE_SECONDS)
             continue
         if record is None or record.state in ENDED or record.state is JobState.PAUSED:
@@ -284,14 +280,15 @@ async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord 
 
 
 class _WaitDisplay:
-    """Tells a person on a terminal what moves; says little to a file, and nothing where `quiet`."""
+    """Shows progress on a terminal; writes little to a file, and nothing if `quiet`."""
 
     def __init__(self, count: int, *, quiet: bool) -> None:
         self._count = count
         self._quiet = quiet
         self._line = LiveLine() if sys.stdout.isatty() and not quiet else None
         self._done = 0
-        self._said_away = self._said_hint = False
+        self._said_hint = False
+        self.away = StoreAwayNotice()
         self._first_look: float | None = None
         self._said_progress = ""
 
@@ -309,11 +306,6 @@ class _WaitDisplay:
             self._said_hint = True
             complain("still queued: is a daemon running? `musterd status` tells")
 
-    def store_away(self, message: str) -> None:
-        if not self._said_away:
-            self._said_away = True
-            complain(f"the store is not available, waiting for it: {message}")
-
     def ended(self, waited: Waited, record: JobRecord | None) -> None:
         self._done = sum(waited.ended.values())
         if self._count > 1 or record is None or self._quiet:
@@ -323,8 +315,6 @@ class _WaitDisplay:
         say(coloured(record.state.value, _ending(record)))
 
     def close(self, waited: Waited) -> None:
-        from musterd.store.words import count_text
-
         if self._count == 1 or self._quiet:
             return
         if self._line is not None:
@@ -337,7 +327,7 @@ class _WaitDisplay:
         return running_line(record)
 
     def _say_progress(self, record: JobRecord) -> None:
-        """A line each time that it has changed."""
+        """One line for each change."""
         from musterd.store.phase_states import overall
 
         if not record.phases and record.progress is None:
@@ -351,7 +341,6 @@ class _WaitDisplay:
 
 def _ending(record: JobRecord) -> str:
     from musterd.store.report import error_line
-    from musterd.store.words import duration_text
 
     words = f"job {record.id} {record.state.value}"
     if record.started_at is not None and record.finished_at is not None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
-from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
-from musterd.console.completers import complete_kinds, complete_targets
+from musterd.console.command import (
+    CommandLine,
+    Verb,
+    kind_and_target_options,
+    read_delay,
+    read_moment,
+)
 from musterd.console.opening import in_store
-from musterd.console.output import coloured, complain, print_json, say
+from musterd.console.output import StoreAwayNotice, coloured, print_json, say
+from musterd.store.words import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +59,8 @@ def read_since(context: click.Context, option: click.Parameter, text: str | None
 
 
 @attrs.frozen
-class Wanted:
-    """What a person wants to see."""
+class EventQuery:
+    """The events that a person asks for, and how to show them."""
 
     which: EventFilter
     since: Since | None
@@ -65,7 +71,7 @@ class Wanted:
 
     @property
     def most(self) -> int | None:
-        """How many of those that have happened; None = all of them."""
+        """How many past events at most; None = all."""
         if self.limit is not None or self.since is not None:
             return self.limit
         return LIMIT_FOLLOWING if self.follow else LIMIT_DEFAULT
@@ -84,13 +90,7 @@ class Wanted:
     metavar="TYPE",
     help="Only this type (job.failed) or group (job); may be repeated.",
 )
-@click.option("--kind", shell_complete=complete_kinds, help="Only events of jobs of this kind.")
-@click.option(
-    "--target",
-    callback=read_target,
-    shell_complete=complete_targets,
-    help="Only events of jobs of this target.",
-)
+@kind_and_target_options("events of jobs")
 @click.option(
     "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only newer events."
 )
@@ -100,73 +100,55 @@ class Wanted:
     help=f"At most this many, the newest; {LIMIT_DEFAULT} unless --since is given.",
 )
 @click.pass_obj
-def events(
-    cli: CommandLine,
-    /,
-    follow: bool,
-    job_id: int | None,
-    types: tuple[str, ...],
-    **options: object,
-) -> None:
+def events(cli: CommandLine, /, follow: bool, **options: Any) -> None:
     """Show events, newest last."""
     from musterd.store.events import EventFilter
 
     kind, target = options["kind"], options["target"]
-    which = EventFilter(
-        job_id, frozenset(types), kind if isinstance(kind, str) else None,
-        target if isinstance(target, str) else None,
-    )  # fmt: skip
+    which = EventFilter(options["job_id"], frozenset(options["types"]), kind, target)
     settings = cli.settings()
     since, limit = options["since"], options["limit"]
-    wanted = Wanted(
-        which, since if isinstance(since, Since) else None,
-        limit if isinstance(limit, int) else None, follow, cli.json, settings.tenant,
-    )  # fmt: skip
-
-    async def work(engine: Engine) -> None:
-        await _show(engine, wanted)
-
+    query = EventQuery(which, since, limit, follow, cli.json, settings.tenant)
     try:
-        in_store(settings, work)
+        in_store(settings, lambda engine: _show(engine, query))
     except KeyboardInterrupt:
-        if not follow:
+        if not follow:  # which is how following ends
             raise
-        # Nobody follows for ever: this is how it ends.
 
 
-async def _show(engine: Engine, wanted: Wanted) -> None:
+async def _show(engine: Engine, query: EventQuery) -> None:
     from musterd.console.log_reading import events_to_come, order_all
 
     newest = await order_all(engine.events)
-    await _show_past(engine, wanted, newest)
-    if not wanted.follow:
+    await _show_past(engine, query, newest)
+    if not query.follow:
         return
-    away = Away()
-    async for page in events_to_come(engine.events, wanted.which, newest, away.say):
+    away = StoreAwayNotice()
+    async for page in events_to_come(engine.events, query.which, newest, away.say):
         away.is_back()
-        show_events(page.events, wanted.tenant, as_json=wanted.as_json)
+        show_events(page.events, query.tenant, as_json=query.as_json)
 
 
-async def _show_past(engine: Engine, wanted: Wanted, newest: int) -> None:
+async def _show_past(engine: Engine, query: EventQuery, newest: int) -> None:
     from musterd.console.log_reading import newest_events, pages_between
 
-    start = await position_since(engine, wanted.since, newest)
+    start = await position_since(engine, query.since, newest)
     count = 0
-    if wanted.most is not None:
-        found = await newest_events(engine.events, wanted.which, wanted.most, newest)
+    if query.most is not None:
+        found = await newest_events(engine.events, query.which, query.most, newest)
         found = [one for one in found if one.id > start]
-        show_events(found, wanted.tenant, as_json=wanted.as_json)
+        show_events(found, query.tenant, as_json=query.as_json)
         count = len(found)
     else:
-        async for page in pages_between(engine.events, wanted.which, start, newest):
-            show_events(page, wanted.tenant, as_json=wanted.as_json)
+        async for page in pages_between(engine.events, query.which, start, newest):
+            show_events(page, query.tenant, as_json=query.as_json)
             count += len(page)
-    if not (count or wanted.follow or wanted.as_json):
+    if not (count or query.follow or query.as_json):
         say("no such events")
 
 
 async def position_since(engine: Engine, since: Since | None, newest: int) -> int:
-    """Gives the position behind which everything lies that is newer."""
+    """The position after which all newer events are."""
     from musterd.console.log_reading import position_at
 
     if since is None or isinstance(since, int):
@@ -189,10 +171,9 @@ def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
 
 
 def event_line(event: Event) -> str:
-    """Gives an event for people, in the colour of the state that it speaks of."""
+    """An event for people, in the colour of the job state that it names."""
     from musterd.store.event_report import event_words
     from musterd.store.shown import time_text
-    from musterd.store.words import one_line
 
     at = time_text(event.at) or ""
     job = "" if event.job_id is None else f"job {event.job_id}"
@@ -201,18 +182,3 @@ def event_line(event: Event) -> str:
     line = "  ".join(part for part in parts if part).rstrip()
     group, _, what = event.type.partition(".")
     return coloured(what, line) if group == "job" else line
-
-
-class Away:
-    """Says once that the store is away, each time that it is."""
-
-    def __init__(self) -> None:
-        self._said = False
-
-    def say(self, message: str) -> None:
-        if not self._said:
-            self._said = True
-            complain(f"the store is not available, waiting for it: {message}")
-
-    def is_back(self) -> None:
-        self._said = False

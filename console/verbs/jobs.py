@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.command import CommandLine, Verb, read_target
-from musterd.console.completers import complete_jobs, complete_kinds, complete_targets
+from musterd.console.command import CommandLine, Verb, kind_and_target_options
+from musterd.console.completers import complete_jobs
 from musterd.console.opening import in_store
 from musterd.console.output import (
     Complaint,
     Exit,
     LiveLine,
+    StoreAwayNotice,
     coloured,
+    coloured_table,
     print_json,
     running_line,
     say,
 )
-from musterd.console.verbs.events import Away, show_events
+from musterd.console.verbs.events import show_events
+from musterd.store.errors import StoreUnavailable
+from musterd.store.lifecycle import ENDED, LEASED, JobState
+from musterd.store.words import cut, duration_text, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from musterd.store.engine import Engine
     from musterd.store.events import Event
     from musterd.store.jobs import JobRecord
-    from musterd.store.standing import Standing
+    from musterd.store.lifecycle import JobState
 
 
 STATES = (
@@ -48,13 +53,7 @@ LIMIT_MAX = 100_000
     type=click.Choice(STATES),
     help="Only jobs in this state; may be repeated.",
 )
-@click.option("--kind", shell_complete=complete_kinds, help="Only jobs of this kind.")
-@click.option(
-    "--target",
-    callback=read_target,
-    shell_complete=complete_targets,
-    help="Only jobs of this target.",
-)
+@kind_and_target_options("jobs")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True)
 @click.pass_obj
 def jobs(
@@ -62,23 +61,15 @@ def jobs(
 ) -> None:
     """List jobs, newest first."""
     from musterd.store.jobs import JobFilter
-    from musterd.store.lifecycle import JobState
     from musterd.store.report import job_object
 
     settings = cli.settings()
     catalog = cli.catalog(settings)
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
 
-    async def work(engine: Engine) -> list[JobRecord]:
-        return await engine.jobs.find(which)
-
-    found = in_store(settings, work)
-    if cli.json:
-        for record in found:
-            print_json(job_object(record, settings.tenant, catalog.budget_of(record.kind)))
-        return
-    for line in _lines(found, catalog):
-        say(line)
+    found = in_store(settings, lambda engine: engine.jobs.find(which))
+    objects = (job_object(one, settings.tenant, catalog.budget_of(one.kind)) for one in found)
+    cli.show(objects, lambda: _lines(found, catalog))
 
 
 @click.command(cls=Verb)
@@ -95,30 +86,29 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
         context.exit(_follow(settings, job_id, as_json=cli.json))
     catalog = cli.catalog(settings)
 
-    async def work(engine: Engine) -> JobRecord | None:
-        return await engine.jobs.get(job_id)
-
-    record = in_store(settings, work)
+    record = in_store(settings, lambda engine: engine.jobs.get(job_id))
     if record is None:
         raise _no_such_job(job_id)
     budget = catalog.budget_of(record.kind)
     if cli.json:
         print_json(job_object(record, settings.tenant, budget))
         return
-    head, _, rest = report_text(record, datetime.now(UTC), budget).partition("\n")
-    say(coloured(record.state.value, head))
-    say(rest)
+    _say_report(record.state, report_text(record, datetime.now(UTC), budget))
 
 
 def _follow(settings: Settings, job_id: int, *, as_json: bool) -> Exit:
-
-    async def work(engine: Engine) -> JobRecord | None:
-        return await follow_job(engine, job_id, settings.tenant, as_json=as_json)
-
-    record = in_store(settings, work)
+    record = in_store(
+        settings, lambda engine: follow_job(engine, job_id, settings.tenant, as_json=as_json)
+    )
     if record is None:
         raise _no_such_job(job_id)
     return Exit.DONE if record.state.value == "succeeded" else Exit.UNSUCCESSFUL
+
+
+def _say_report(state: JobState, text: str) -> None:
+    head, _, rest = text.partition("\n")
+    say(coloured(state.value, head))
+    say(rest)
 
 
 def _no_such_job(job_id: int) -> Complaint:
@@ -126,20 +116,16 @@ def _no_such_job(job_id: int) -> Complaint:
 
 
 def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:
-    from musterd.store.words import table
-
     if not found:
         return ["no such jobs"]
     now = datetime.now(UTC)
     heads = ("id", "kind", "state", "attempt", "age", "")
     rows = [_row(record, now, catalog.budget_of(record.kind)) for record in found]
-    first, *rest = table(heads, rows, right=frozenset({0, 3, 4}))
-    return [first, *(coloured(r.state.value, line) for r, line in zip(found, rest, strict=True))]
+    return coloured_table(heads, rows, state_at=2, right=frozenset({0, 3, 4}))
 
 
 def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...]:
     from musterd.store.report import max_attempts
-    from musterd.store.words import duration_text, one_line
 
     most = max_attempts(record, budget)
     tries = str(record.attempt) if most is None else f"{record.attempt}/{most}"
@@ -149,9 +135,7 @@ def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...
 
 
 def _remark(record: JobRecord, now: datetime) -> str:
-    from musterd.store.lifecycle import LEASED, JobState
     from musterd.store.report import error_line
-    from musterd.store.words import cut, duration_text, one_line
 
     if record.state is JobState.QUEUED and record.run_at > now:
         due = f"due in {duration_text((record.run_at - now).total_seconds())}"
@@ -170,31 +154,24 @@ def why(cli: CommandLine, job_id: int) -> None:
     from musterd.store.why import why as conclude
     from musterd.store.why_report import why_object, why_text
 
-    async def work(engine: Engine) -> Standing | None:
-        return await engine.jobs.why_facts(job_id)
-
     settings = cli.settings()
-    seen = in_store(settings, work)
+    seen = in_store(settings, lambda engine: engine.jobs.why_facts(job_id))
     if seen is None:
-        raise Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
+        raise _no_such_job(job_id)
     answer = conclude(seen)
     if cli.json:
         print_json(why_object(answer, settings.tenant))
         return
-    head, _, rest = why_text(answer).partition("\n")
-    say(coloured(seen.job.state.value, head))
-    say(rest)
+    _say_report(seen.job.state, why_text(answer))
 
 
-MARGIN = timedelta(seconds=1)  # a job may be a little older than the event that tells of it
+MARGIN = timedelta(seconds=1)  # a job may be a little older than its first event
 
 
 async def follow_job(
     engine: Engine, job_id: int, tenant: str, *, as_json: bool
 ) -> JobRecord | None:
-    """Shows its events from the first on; returns when it has ended, or stands still as paused.
-    None = there is no such job (any more).
-    """
+    """Shows a job's events from the first, until it has ended or is paused; None = no such job."""
     from musterd.console.log_reading import events_to_come, order_all, position_at
     from musterd.store.events import EventFilter
 
@@ -203,8 +180,12 @@ async def follow_job(
         return None
     newest = await order_all(engine.events)
     position = await position_at(engine.events, record.created_at - MARGIN, newest)
-    which, away, show = EventFilter(job_id=job_id), Away(), _FollowDisplay(tenant, as_json=as_json)
-    # The record is read before the log: whatever made it what it is then stands there.
+    which, away, show = (
+        EventFilter(job_id=job_id),
+        StoreAwayNotice(),
+        _FollowDisplay(tenant, as_json=as_json),
+    )
+    # The record is read before the log, which then has every event that led to it.
     async for page in events_to_come(engine.events, which, position, away.say):
         away.is_back()
         show.events(page.events)
@@ -217,9 +198,7 @@ async def follow_job(
     raise AssertionError("the log of events does not end")
 
 
-async def _read_again(engine: Engine, before: JobRecord, away: Away) -> JobRecord | None:
-    from musterd.store.errors import StoreUnavailable
-
+async def _read_again(engine: Engine, before: JobRecord, away: StoreAwayNotice) -> JobRecord | None:
     try:
         return await engine.jobs.get(before.id)
     except StoreUnavailable as error:
@@ -228,13 +207,11 @@ async def _read_again(engine: Engine, before: JobRecord, away: Away) -> JobRecor
 
 
 def _stands_still(record: JobRecord) -> bool:
-    from musterd.store.lifecycle import ENDED, JobState
-
     return record.state in ENDED or record.state is JobState.PAUSED
 
 
 class _FollowDisplay:
-    """Lines; on a terminal, and for a job that says how far it is, a bar below them."""
+    """Events as lines; on a terminal, a progress bar below them."""
 
     def __init__(self, tenant: str, *, as_json: bool) -> None:
         self._tenant, self._as_json = tenant, as_json
@@ -242,7 +219,7 @@ class _FollowDisplay:
 
     def events(self, found: Sequence[Event]) -> None:
         if found and self._line is not None:
-            self._line.done()  # the next look draws it again, below
+            self._line.done()  # drawn again below, soon
         show_events(found, self._tenant, as_json=self._as_json)
 
     def progress(self, record: JobRecord | None) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import Complaint, Exit, print_json, say
+from musterd.console.output import Complaint, Exit
+from musterd.store.words import cut, duration_text, one_line, table
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Behaviour, Deterministic, Phase, WorkKind
@@ -33,27 +34,19 @@ def kinds(cli: CommandLine, check: bool) -> None:
 
         catalog = check_kinds(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
-    if cli.json:
-        for kind in found:
-            print_json(_object(kind, check))
-    else:
-        for line in _checks(found) if check else _list(found):
-            say(line)
+    objects = (_object(kind, check) for kind in found)
+    cli.show(objects, lambda: _checks(found) if check else _list(found))
     advice = "their jobs wait until they can; other kinds are not affected"
     if broken := [kind.name for kind in found if kind.broken]:
         raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
 
 
 def _list(kinds: list[WorkKind]) -> list[str]:
-    from musterd.store.words import table
-
     heads = ("kind", "behaviour", "retry", "limit", "priority", "from")
     return table(heads, [_row(kind) for kind in kinds], right=frozenset({4}))
 
 
 def _checks(kinds: list[WorkKind]) -> list[str]:
-    from musterd.store.words import one_line, table
-
     rows = [
         (kind.name, "broken" if kind.broken else "ok", one_line(kind.broken or _behaviour(kind)))
         for kind in kinds
@@ -69,7 +62,7 @@ def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
     whole = cast(dict[str, object], _plain(attrs.asdict(kind, recurse=False)))
     del whole["phase"]
     if not checked:
-        del whole["broken"]  # nobody has looked
+        del whole["broken"]  # not checked
     if isinstance(kind.behaviour, Pipeline):
         phases = [_phase_object(phase, checked) for phase in kind.behaviour.phases]
         whole["behaviour"] = {"phases": phases}
@@ -77,7 +70,7 @@ def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
 
 
 def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
-    """Gives what a phase has to itself."""
+    """The keys that belong to a phase itself."""
     part = phase.kind
     own = ("behaviour", "time_limit_seconds", "grace_seconds", "retryable", "retry_on", "source")
     found: dict[str, object] = {"name": phase.name, "input": phase.input}
@@ -86,9 +79,7 @@ def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Gives the value in JSON's types; of a header that may be a secret, only that it is there, and
-    URLs without their passwords.
-    """
+    """The value in JSON types; secret headers are masked, URLs have no passwords."""
     import attrs
 
     from musterd.config.secrets import mask_headers, mask_url
@@ -108,8 +99,6 @@ def _plain(value: object) -> object:
 
 
 def _row(kind: WorkKind) -> tuple[str, ...]:
-    from musterd.store.words import duration_text
-
     limit = "-" if kind.time_limit_seconds is None else duration_text(kind.time_limit_seconds)
     return (kind.name, _behaviour(kind), _retry(kind), limit, str(kind.priority), _place(kind))
 
@@ -121,8 +110,6 @@ def _place(kind: WorkKind) -> str:
 
 
 def _behaviour(kind: WorkKind) -> str:
-    from musterd.store.words import cut, one_line
-
     return cut(one_line(_does(kind.behaviour)), BEHAVIOUR_WIDTH)
 
 
@@ -146,8 +133,6 @@ def _does(behaviour: Behaviour) -> str:
 
 
 def _pretends(does: Deterministic) -> str:
-    from musterd.store.words import duration_text
-
     lasts = duration_text(does.duration_ms_min / 1000)
     if does.duration_ms_max != does.duration_ms_min:
         lasts += f" to {duration_text(does.duration_ms_max / 1000)}"
@@ -157,7 +142,6 @@ def _pretends(does: Deterministic) -> str:
 
 def _retry(kind: WorkKind) -> str:
     from musterd.catalog.kinds import Deterministic
-    from musterd.store.words import duration_text
 
     is_real = not all(isinstance(part.behaviour, Deterministic) for part in kind.parts)
     is_retryable = all(part.retryable for part in kind.parts)

@@ -8,13 +8,13 @@ import click
 
 from musterd.console.command import CommandLine, Verb
 from musterd.console.opening import in_store
-from musterd.console.output import complain, print_json, say
+from musterd.console.output import complain
+from musterd.store.words import count_text, cut, duration_text, one_line, table
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from musterd.store.duties import DutyRecord
-    from musterd.store.engine import Engine
     from musterd.store.nodes import NodeRecord
 
 
@@ -25,23 +25,13 @@ def nodes(cli: CommandLine) -> None:
     from musterd.store.disagreement import warnings
     from musterd.store.nodes import node_object
 
-    async def work(engine: Engine) -> list[NodeRecord]:
-        return await engine.nodes.all()
-
-    found = in_store(cli.settings(), work)
-    if cli.json:
-        for node in found:
-            print_json(node_object(node))
-    else:
-        for line in _node_lines(found):
-            say(line)
+    found = in_store(cli.settings(), lambda engine: engine.nodes.all())
+    cli.show(map(node_object, found), lambda: _node_lines(found))
     for warning in warnings(found):
         complain(f"warning: {warning}")
 
 
 def _node_lines(found: list[NodeRecord]) -> list[str]:
-    from musterd.store.words import duration_text, table
-
     if not found:
         return ["no node is alive: start one with `musterd run`"]
     heads = (
@@ -67,8 +57,6 @@ def _node_lines(found: list[NodeRecord]) -> list[str]:
 
 
 def _broken_kinds(node: NodeRecord) -> str:
-    from musterd.store.words import cut, one_line
-
     broken = [name for name, kind in sorted(node.named.items()) if kind.broken is not None]
     return cut(one_line(", ".join(broken)), 60) or "-"
 
@@ -79,22 +67,13 @@ def duties(cli: CommandLine) -> None:
     """Show which node has each duty, since when, and with what results."""
     from musterd.store.duties import duty_object
 
-    async def work(engine: Engine) -> list[DutyRecord]:
-        return await engine.duties.duties()
-
     settings = cli.settings()
-    found = in_store(settings, work)
-    if cli.json:
-        for one in found:
-            print_json(duty_object(one, settings.tenant))
-        return
-    for line in _duty_lines(found):
-        say(line)
+    found = in_store(settings, lambda engine: engine.duties.duties())
+    objects = (duty_object(one, settings.tenant) for one in found)
+    cli.show(objects, lambda: _duty_lines(found))
 
 
 def _duty_lines(found: list[DutyRecord]) -> list[str]:
-    from musterd.store.words import count_text, cut, duration_text, one_line, table
-
     if not found:
         return ["no node has taken a duty: start one with `musterd run`, duties.mode = leader"]
     heads = (
@@ -120,6 +99,4 @@ def _duty_lines(found: list[DutyRecord]) -> list[str]:
 
 
 def _ago(at: datetime | None, now: datetime) -> str:
-    from musterd.store.words import duration_text
-
     return "-" if at is None else f"{duration_text((now - at).total_seconds())} ago"

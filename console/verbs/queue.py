@@ -44,11 +44,7 @@ def pause(cli: CommandLine) -> None:
 @click.pass_obj
 def resume(cli: CommandLine) -> None:
     """Resume the queue."""
-
-    async def work(engine: Engine) -> bool:
-        return await engine.queue.resume()
-
-    changed = in_store(cli.settings(), work, creates=True)
+    changed = in_store(cli.settings(), lambda engine: engine.queue.resume(), creates=True)
     if cli.json:
         print_json({"paused": False, "changed": changed})
     else:
@@ -56,12 +52,9 @@ def resume(cli: CommandLine) -> None:
 
 
 def whoami() -> str:
-    """Who pauses the queue, for those who ask later."""
+    """The name under which this command pauses the queue."""
     try:
         user = getpass.getuser()
-    except (
-        KeyError,
-        OSError,
-    ):  # a user id without an entry; which of the two depends on the Python
+    except (KeyError, OSError):  # the user id has no entry; Pythons differ in what they raise
         user = "unknown"
     return f"{user}@{socket.gethostname()}"

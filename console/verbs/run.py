@@ -51,7 +51,7 @@ def run(cli: CommandLine) -> None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
     if service_manager is not None and service_manager.watchdog_seconds is not None:
-        faulthandler.enable()  # the watchdog's ABRT then leaves word of where the loop stands
+        faulthandler.enable()  # the watchdog's ABRT then logs where the loop hangs
     loaded, catalog = cli.load_all()
     settings = loaded.settings
     is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
@@ -64,7 +64,7 @@ def run(cli: CommandLine) -> None:
 
 
 def _reread(cli: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
-    """Reads everything anew, as at the start. Blocks; raises ConfigError."""
+    """Reads everything again, as at the start. Blocks; raises ConfigError."""
     import os
 
     from musterd.config.credentials import resolve_signing_keys
@@ -102,14 +102,14 @@ async def _run(
                 nursery.start_soon(_redraw, live, node)
             collect_seldom()
             await node.daemon.run()
-            if address:  # whoever told an idle node to drain is still being answered
+            if address:  # the request to drain is still being answered
                 await trio.sleep(ANSWER_SECONDS)
             nursery.cancel_scope.cancel()
 
 
 @contextlib.contextmanager
 def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
-    """Where the web side is; None = it is off. Who calls is kept waiting until it serves."""
+    """The listener of the web side; None = it is off. Callers wait until it serves."""
     import os
 
     from musterd.config.credentials import resolve_http_tokens
@@ -128,8 +128,8 @@ def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener 
 async def _serve(
     settings: Settings, node: Node, log: logging.Logger, listener: trio.SocketListener
 ) -> None:
-    """Serves those who call. With the first of them come the libraries that it takes: beside the
-    loop, and into the memory of no daemon that nobody calls.
+    """Serves requests. The first connection loads the libraries, in a thread: a daemon that nobody
+    calls never has them in memory.
     """
     import trio
 
@@ -150,7 +150,7 @@ async def _serve(
 
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:
-    """Says where everything is and what to type next."""
+    """Shows where everything is and what to type next."""
     from musterd.manager.log import event
 
     pages = {"page": f"{address}/", "metrics": f"{address}/metrics"} if address else {}

@@ -10,6 +10,7 @@ from musterd.console.command import CommandLine, Verb, Verbs
 from musterd.console.completers import complete_schedules
 from musterd.console.opening import in_store
 from musterd.console.output import Complaint, Exit, print_json, say
+from musterd.store.words import count_text, duration_text, one_line, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from musterd.config.schedules import Schedule
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
-    from musterd.store.schedules import ScheduleRecord, Wish
+    from musterd.store.schedules import Wish
 
 
 @click.group(cls=Verbs, invoke_without_command=True)
@@ -32,17 +33,9 @@ def schedules(context: click.Context) -> None:
     settings = cli.settings()
     own = _own(settings)
 
-    async def work(engine: Engine) -> list[ScheduleRecord]:
-        return await engine.schedules.know(sorted(own))
-
-    found = in_store(settings, work) if own else []
+    found = in_store(settings, lambda engine: engine.schedules.know(sorted(own))) if own else []
     objects = [schedule_object(own[record.name], record) for record in found]
-    if cli.json:
-        for one in objects:
-            print_json(one)
-        return
-    for line in _lines(objects):
-        say(line)
+    cli.show(objects, lambda: _lines(objects))
 
 
 @schedules.command("run-now", cls=Verb)
@@ -76,7 +69,7 @@ def run_now(cli: CommandLine, name: str) -> None:
 @click.pass_obj
 def pause(cli: CommandLine, name: str) -> None:
     """Skip the slots of a schedule until it is resumed."""
-    _steer(cli, "pause", name)
+    _control(cli, "pause", name)
 
 
 @schedules.command("resume", cls=Verb)
@@ -84,21 +77,18 @@ def pause(cli: CommandLine, name: str) -> None:
 @click.pass_obj
 def resume(cli: CommandLine, name: str) -> None:
     """Fire a schedule again, starting with its next slot."""
-    _steer(cli, "resume", name)
+    _control(cli, "resume", name)
 
 
-def _steer(cli: CommandLine, wish: Wish, name: str) -> None:
+def _control(cli: CommandLine, action: Wish, name: str) -> None:
     settings = cli.settings()
     _named(settings, name)
 
-    async def work(engine: Engine) -> bool:
-        return await engine.schedules.steer(wish, name)
-
-    changed = in_store(settings, work)
+    changed = in_store(settings, lambda engine: engine.schedules.steer(action, name))
     if cli.json:
-        print_json({"schedule": name, "paused": wish == "pause", "changed": changed})
+        print_json({"schedule": name, "paused": action == "pause", "changed": changed})
         return
-    state = "paused" if wish == "pause" else "running"
+    state = "paused" if action == "pause" else "running"
     say(f"schedule {name} is {state}" if changed else f"schedule {name} was {state} already")
 
 
@@ -119,8 +109,6 @@ def _named(settings: Settings, name: str) -> Schedule:
 
 
 def _lines(objects: list[dict[str, Any]]) -> list[str]:
-    from musterd.store.words import count_text, one_line, table
-
     if not objects:
         return ["there are no schedules: add [schedules.NAME] to the configuration"]
     heads = (
@@ -159,8 +147,6 @@ def _when(one: dict[str, Any]) -> str:
 
 
 def _next(one: dict[str, Any]) -> str:
-    from musterd.store.words import duration_text
-
     if not one["enabled"]:
         return "disabled"
     if one["paused_at"] is not None:

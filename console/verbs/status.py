@@ -8,7 +8,9 @@ import click
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import Exit, print_json, say
+from musterd.console.output import Exit
+from musterd.store.lifecycle import JobState
+from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,17 +39,13 @@ def status(context: click.Context) -> None:
     own = cli.of_tenant(settings)
     others = [settings_of(settings, name) for name in settings.tenants if cli.tenant is None]
     seen = gather(settings, others or [own])
-    if cli.json:
-        print_json(_object(seen))
-    else:
-        for line in lines(seen):
-            say(line)
-    context.exit(seen.judged()[0])
+    cli.show([_object(seen)], lambda: lines(seen))
+    context.exit(seen.verdict()[0])
 
 
 def lines(seen: HealthReport) -> list[str]:
     """At most `LINES_MAX`."""
-    code, words = seen.judged()
+    code, words = seen.verdict()
     healthy = code is Exit.DONE
     mood = click.style("healthy" if healthy else "NOT healthy", fg="green" if healthy else "red")
     first = seen.first
@@ -89,9 +87,7 @@ def _bounded(found: Sequence[str]) -> list[str]:
 
 
 def _table(seen: HealthReport, rows_max: int) -> list[str]:
-    """One line a tenant; where they do not fit those that are not well, then the fullest."""
-    from musterd.store.words import plural, table
-
+    """One line per tenant; if there is no room for all, those in trouble, then the fullest."""
     heads = ("tenant", "due", "oldest", "queued", "running", "failed", "crew", "")
     shown = list(seen.asked)
     left: list[str] = []
@@ -110,9 +106,6 @@ def _due(asked: StoreAnswers) -> int:
 
 
 def _row(asked: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
-    from musterd.store.lifecycle import JobState
-    from musterd.store.words import count_text, cut, duration_text, one_line
-
     name, counts = asked.settings.tenant, asked.counts
     crew, remark = "-", "not served"
     if on_node is not None:
@@ -130,9 +123,6 @@ def _row(asked: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, .
 
 
 def _queue_lines(counts: Counts) -> list[str]:
-    from musterd.store.lifecycle import JobState
-    from musterd.store.words import count_text, duration_text
-
     states = [(state.value, counts.by_state.get(state, 0)) for state in JobState]
     shown = ", ".join(f"{count_text(count)} {state}" for state, count in states if count)
     waits = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
@@ -142,7 +132,6 @@ def _queue_lines(counts: Counts) -> list[str]:
 def _node_lines(seen: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
     from musterd.console.health import decision_of
     from musterd.manager.node.objects import decision_text
-    from musterd.store.words import count_text, duration_text, one_line
 
     assert seen.node is not None
     node = seen.node["node"]
@@ -171,8 +160,6 @@ def _generation(seen: HealthReport) -> str:
 
 
 def _nodes_line(nodes: Sequence[NodeRecord]) -> list[str]:
-    from musterd.store.words import plural
-
     live = [node for node in nodes if node.is_live]
     if len(live) < SEVERAL:
         return []
@@ -187,7 +174,7 @@ SEVERAL = 2
 
 def _object(seen: HealthReport) -> dict[str, object]:
     first = seen.first
-    code, words = seen.judged()
+    code, words = seen.verdict()
     whole: dict[str, object] = {
         "healthy": code is Exit.DONE,
         "verdict": words,

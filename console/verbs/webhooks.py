@@ -9,6 +9,7 @@ import click
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
 from musterd.console.output import Exit, complain, complaint_about, print_json, say
+from musterd.store.words import duration_text, one_line, plural, table
 
 if TYPE_CHECKING:
     from musterd.store.engine import Engine
@@ -53,16 +54,8 @@ def webhooks(
     cli: CommandLine = context.obj
     which = MessageFilter(state, job_id, url, limit)
 
-    async def work(engine: Engine) -> list[MessageRecord]:
-        return await engine.outbox.messages(which)
-
-    found = in_store(cli.settings(), work)
-    if cli.json:
-        for one in found:
-            print_json(_object(one))
-        return
-    for line in _lines(found):
-        say(line)
+    found = in_store(cli.settings(), lambda engine: engine.outbox.messages(which))
+    cli.show(map(_object, found), lambda: _lines(found))
 
 
 @webhooks.command()
@@ -115,8 +108,6 @@ async def _resend_all(
 
 
 def _report(cli: CommandLine, sent: set[int], missing: list[int]) -> None:
-    from musterd.store.words import plural
-
     if cli.json:
         print_json({"sent_again": sorted(sent), "unknown": missing})
     else:
@@ -147,8 +138,6 @@ def _object(one: MessageRecord) -> dict[str, object]:
 
 def _lines(found: list[MessageRecord]) -> list[str]:
     from datetime import UTC, datetime
-
-    from musterd.store.words import duration_text, one_line, table
 
     if not found:
         return ["no such webhooks"]

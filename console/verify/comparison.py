@@ -1,4 +1,7 @@
-""""""
+"""Compares a live store with its own log, without blocking anybody.
+
+A job that changes meanwhile is compared with every state that it had.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from musterd.console.log_reading import order_all
 from musterd.console.verify.judge import Judge, StateAndAttempt
 from musterd.console.verify.life import BECOMES
 from musterd.console.verify.rules import Rule
 from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Draft, Tally
 from musterd.store.engine import Engine
-from musterd.store.events import ORDERED_AT_ONCE
 from musterd.store.lifecycle import JobState
 
 GONE: StateAndAttempt = (None, 0)
@@ -27,7 +30,7 @@ class Comparison:
     async def follow(self, until: int | None = None) -> None:
         """Judges what has happened so far, or up to a position."""
         log, judge = self._engine.events, self._judge
-        newest = await self._ordered() if until is None else until
+        newest = await order_all(log) if until is None else until
         while judge.position < newest:
             page = await log.read(judge.position)
             found = [one for one in page.events if one.id <= newest]
@@ -43,15 +46,6 @@ class Comparison:
         await self._compare_rows()
         await self._compare_counts()
 
-    async def _ordered(self) -> int:
-        log = self._engine.events
-        newest = await log.order()
-        grown = ORDERED_AT_ONCE
-        while grown >= ORDERED_AT_ONCE:
-            before, newest = newest, await log.order()
-            grown = newest - before
-        return newest
-
     async def _compare_rows(self) -> None:
         known = self._judge.lives.ids()
         after: int | None = 0
@@ -60,18 +54,18 @@ class Comparison:
         self._judge.lives.unwatch()
 
     async def _compare_page(self, after: int, known: Sequence[int]) -> int | None:
-        """Gives how far it came; None = there are no more. What is read holds somewhere between
-        here and what the log tells in a moment: each job is compared with all that it was.
+        """Returns how far it came; None = there are no more. Each row is compared with all that its
+        job has been since before the page was read, since the log is read afterwards.
         """
-        lives, cases = self._judge.lives, self._judge.docket.cases
+        lives, cases = self._judge.lives, self._judge.findings.cases
         meanwhile = lives.watch()
         rows = await self._engine.audit.rows(after)
         await self.follow()
         more = len(rows) == ROWS_AT_ONCE
         last = rows[-1].id if more else ID_MAX
         found = {row.id: row for row in rows}
-        told = known[bisect_right(known, after) : bisect_right(known, last)]
-        for job_id in sorted({*told, *found}):
+        logged = known[bisect_right(known, after) : bisect_right(known, last)]
+        for job_id in sorted({*logged, *found}):
             seen, row = lives.seen(job_id), found.get(job_id)
             cases[Rule.TABLE] += seen != GONE
             if not any(_fits(one, row) for one in (seen, *meanwhile.get(job_id, ()))):
@@ -79,34 +73,34 @@ class Comparison:
         return last if more else None
 
     def _accuse(self, job_id: int, seen: StateAndAttempt, row: AuditRow | None) -> None:
-        lives, docket = self._judge.lives, self._judge.docket
+        lives, findings = self._judge.lives, self._judge.findings
         if not lives.is_whole and seen == GONE:
-            return  # its beginning was told before the log begins
+            return  # it began before the log does
         state, attempt = seen
-        told = "gone, or never existed" if seen == GONE else f"{state} at attempt {attempt}"
+        logged = "gone, or never existed" if seen == GONE else f"{state} at attempt {attempt}"
         has = "no such job" if row is None else f"it {row.state} at attempt {row.attempt}"
-        story = f"by the log, job {job_id} is {told}; the table has {has}"
-        docket.accuse(Rule.TABLE, job_id, (lives.position_of(job_id),), story)
+        story = f"by the log, job {job_id} is {logged}; the table has {has}"
+        findings.add(Rule.TABLE, job_id, (lives.position_of(job_id),), story)
 
     async def _compare_counts(self) -> None:
-        tally, docket = await self._engine.audit.tally(), self._judge.docket
+        tally, findings = await self._engine.audit.tally(), self._judge.findings
         await self.follow(tally.newest)
-        docket.cases[Rule.COUNTS] += 1
+        findings.cases[Rule.COUNTS] += 1
         for state, kept in tally.kept.items():
             counted = tally.counted.get(state, 0)
             if kept != counted:
                 story = f"{kept:,} jobs are counted as {state}, the table has {counted:,}"
-                docket.accuse(Rule.COUNTS, None, (), story)
+                findings.add(Rule.COUNTS, None, (), story)
         if self._judge.lives.is_whole:
             self._compare_totals(tally)
 
     def _compare_totals(self, tally: Tally) -> None:
-        told = self._after(tally.drafts)
+        logged = self._after(tally.drafts)
         for state in JobState:
             counted = tally.counted.get(state, 0)
-            if told[state] != counted:
-                story = f"by the log, {told[state]:,} jobs are {state}, the table has {counted:,}"
-                self._judge.docket.accuse(Rule.COUNTS, None, (), story)
+            if logged[state] != counted:
+                story = f"by the log, {logged[state]:,} jobs are {state}, the table has {counted:,}"
+                self._judge.findings.add(Rule.COUNTS, None, (), story)
 
     def _after(self, drafts: Sequence[Draft]) -> Mapping[JobState, int]:
         """How many jobs are in which state once this has been put in order."""
@@ -133,7 +127,7 @@ def _state_after(draft: Draft, before: JobState | None) -> JobState | None:
 
 
 def _fits(seen: StateAndAttempt, row: AuditRow | None) -> bool:
-    """Whether a row is as it was told. What the log does not say fits."""
+    """Whether a row is as the log says; what the log does not say fits."""
     state, attempt = seen
     if row is None or seen == GONE:
         return row is None and seen == GONE

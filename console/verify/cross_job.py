@@ -11,8 +11,8 @@ from musterd.console.verify.rules import Findings, Rule
 from musterd.store.events import Event
 from musterd.store.lifecycle import JobState
 
-# A halt is told before the target is locked, so a claim that was on its way may come behind it in
-# the log. Whatever waits so long for a lock is given up.
+# A halt is logged before the target is locked, so a claim on its way may be logged after it. No
+# claim waits for a lock for longer than this.
 OVERLAP = timedelta(seconds=10)
 _LETS_GO = frozenset({JobState.SUCCEEDED, JobState.CANCELED})
 
@@ -25,22 +25,22 @@ class _TargetState:
 
 
 class Targets:
-    """Remembers the targets that somebody has or halts, and no others."""
+    """Remembers the targets that a job has or halts, and no others."""
 
-    def __init__(self, docket: Findings) -> None:
-        self._docket = docket
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
         self._places: dict[str, _TargetState] = {}
 
     def claimed(self, event: Event, target: str, job_id: int, *, is_known: bool) -> None:
-        """`is_known`: if it had had the target before, that would have been told."""
+        """`is_known`: if the job had had the target before, the log would say so."""
         place = self._places.setdefault(target, _TargetState())
-        self._docket.cases[Rule.TARGET] += 1
+        self._findings.cases[Rule.TARGET] += 1
         if place.holder not in (None, job_id):
             story = (
                 f"job {job_id} of target {target!r} was claimed although job {place.holder} had"
                 " the target and had not ended"
             )
-            self._docket.accuse(Rule.TARGET, job_id, (place.claimed, event.id), story)
+            self._findings.add(Rule.TARGET, job_id, (place.claimed, event.id), story)
         elif place.holder is None and is_known:
             self._judge_halt(event, target, place, job_id)
         place.holder, place.claimed = job_id, event.id
@@ -66,11 +66,11 @@ class Targets:
         self._places.clear()
 
     def _judge_halt(self, event: Event, target: str, place: _TargetState, job_id: int) -> None:
-        self._docket.cases[Rule.HALTED] += 1
+        self._findings.cases[Rule.HALTED] += 1
         for other, (position, at) in place.halting.items():
             if other != job_id and event.at - at > OVERLAP:
                 story = f"job {job_id} of target {target!r} was claimed while job {other} halted it"
-                self._docket.accuse(Rule.HALTED, job_id, (position, event.id), story)
+                self._findings.add(Rule.HALTED, job_id, (position, event.id), story)
                 return
 
 
@@ -83,16 +83,16 @@ class _NodeRuns:
 
 
 class Nodes:
-    """Judges as long as each start was told: else nobody knows how many daemons have a name. One
-    that was killed tells of no end, and so counts as there: nobody is accused then.
+    """Judges only while the log has each node's start: else nobody knows how many have a name. A
+    killed node logs no end and counts as running, so that nothing is reported wrongly.
     """
 
-    def __init__(self, docket: Findings) -> None:
-        self._docket = docket
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
         self._runs: dict[str, _NodeRuns] = {}
         self._is_whole = True
 
-    def told(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
         node = event.data.get("node")
         if not isinstance(node, str) or not self._is_whole:
             return
@@ -112,13 +112,13 @@ class Nodes:
         runs = self._runs.get(node)
         if runs is None:
             return
-        self._docket.cases[Rule.DRAINING] += 1
+        self._findings.cases[Rule.DRAINING] += 1
         if len(runs.draining) < runs.count:
             return
         position, at = runs.draining[-1]
         if event.at - at > OVERLAP:
             story = f"node {node} claimed job {event.job_id} while draining"
-            self._docket.accuse(Rule.DRAINING, event.job_id, (position, event.id), story)
+            self._findings.add(Rule.DRAINING, event.job_id, (position, event.id), story)
 
     def forget(self) -> None:
         """Something is missing in the log."""

@@ -23,18 +23,18 @@ from musterd.store.words import count_text, one_line, plural
 
 
 class Judge:
-    """Has to be given the log in its order. Where it begins later than at the first position, or
-    something is missing in it, nobody is accused of what that may have told.
+    """Takes the log in its order. If it begins late or has gaps, nothing is reported that a missing
+    event may explain.
     """
 
     def __init__(self) -> None:
-        self.docket = Findings()
-        self.lives = Lives(self.docket)
-        self.first = self.position = 0  # the first and the last that was looked at
+        self.findings = Findings()
+        self.lives = Lives(self.findings)
+        self.first = self.position = 0  # the first and the last one judged
         self.looked_at = 0
 
     def start_behind(self, position: int) -> None:
-        """What lies up to there is not shown, or is there no more."""
+        """Events up to there are not shown, or no longer exist."""
         if position > self.position:
             self.position = position
             self.lives.forget()
@@ -49,21 +49,21 @@ class Judge:
             take(event)
         if not self.first and self.looked_at:
             self.first = self.position - self.looked_at + 1
-        self.docket.cases[Rule.LOG] = self.looked_at
+        self.findings.cases[Rule.LOG] = self.looked_at
 
     def _is_further(self, event: Event) -> bool:
-        """Of an event that does not follow the last: whether it is further on in the log."""
+        """Whether an event that does not follow the last one is further on in the log."""
         before = self.position
         if event.id <= before:
             story = f"position {event.id} comes behind position {before}"
-            self.docket.accuse(Rule.LOG, event.job_id, (before, event.id), story)
+            self.findings.add(Rule.LOG, event.job_id, (before, event.id), story)
             return False
         if self.looked_at:
             missing = (
                 f"{before + 1}" if event.id == before + 2 else f"{before + 1} to {event.id - 1}"
             )
             story = f"position {missing} is missing"
-            self.docket.accuse(Rule.LOG, None, (before, event.id), story)
+            self.findings.add(Rule.LOG, None, (before, event.id), story)
         else:
             self.first = event.id
         self.lives.forget()
@@ -80,24 +80,24 @@ StateAndAttempt = tuple[
 class Lives:
     """Living jobs as objects, those that rest as numbers, those that are deleted not at all."""
 
-    def __init__(self, docket: Findings) -> None:
-        self._docket = docket
-        self._targets, self._nodes = Targets(docket), Nodes(docket)
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._targets, self._nodes = Targets(findings), Nodes(findings)
         self._living: dict[int, Life] = {}
         self._resting: dict[int, int] = {}
         self._watched: dict[int, list[StateAndAttempt]] | None = None
-        self.is_whole = True  # whatever is told of was made before the eyes of this judge
+        self.is_whole = True  # the log has the making of every job
 
     def take(self, event: Event) -> None:
         job_id = event.job_id
         if job_id is None:
-            self._nodes.told(event)
+            self._nodes.take(event)
             return
         if self._watched is not None:
             self._watched.setdefault(job_id, [self.seen(job_id)])
         life = self._living.get(job_id) or self._found(event, job_id)
         if life is not None:
-            step = apply_event(event, life, self._docket)
+            step = apply_event(event, life, self._findings)
             if event.target is not None:
                 life.target = event.target
             self._apply(event, life, job_id, step)
@@ -113,7 +113,7 @@ class Lives:
         self.is_whole = False
 
     def seen(self, job_id: int) -> StateAndAttempt:
-        """What a job is now, as far as the log tells."""
+        """The state and attempt of a job, as the log says."""
         life = self._living.get(job_id)
         if life is not None:
             return life.state, life.attempt
@@ -151,7 +151,7 @@ class Lives:
         elif event.type == "job.enqueued":
             life = Life(None, 0, event.id)
             life.is_known = True
-            self._docket.cases[Rule.MADE] += 1
+            self._findings.cases[Rule.MADE] += 1
         elif event.type in _SAYS_NOTHING:
             return None  # messages may outlive their job
         else:
@@ -164,7 +164,7 @@ class Lives:
             story = (
                 f"{event.type} was logged for job {job_id}, which was never made, or was deleted"
             )
-            self._docket.accuse(Rule.MADE, job_id, (event.id,), story)
+            self._findings.add(Rule.MADE, job_id, (event.id,), story)
         life = Life(None, None, event.id)
         life.has_ended = life.is_stale = True  # for all one knows
         return life
@@ -201,27 +201,27 @@ FINDING_WIDTH, NAME_WIDTH, COUNT_WIDTH = 11, 9, 11
 
 
 def verdict_object(judge: Judge, tenant: str | None) -> dict[str, object]:
-    docket = judge.docket
+    findings = judge.findings
     return {
-        "holds": docket.holds,
+        "holds": findings.holds,
         "tenant": tenant,
         "events": judge.looked_at,
         "first": judge.first,
         "last": judge.position,
         "rules": [_rule_object(judge, rule) for rule in Rule],
-        "violations": [_violation_object(one) for one in docket.violations],
+        "violations": [_violation_object(one) for one in findings.violations],
     }
 
 
 def _rule_object(judge: Judge, rule: Rule) -> Mapping[str, Any]:
-    docket = judge.docket
+    findings = judge.findings
     return {
         "rule": rule.value,
         "says": TEXTS[rule].says,
-        "finding": docket.finding(rule),
-        "cases": docket.cases[rule],
-        "violations": docket.violated.get(rule, 0),
-        "reason": docket.reason(rule),
+        "finding": findings.finding(rule),
+        "cases": findings.cases[rule],
+        "violations": findings.violated.get(rule, 0),
+        "reason": findings.reason(rule),
     }
 
 
@@ -237,29 +237,29 @@ def _violation_object(one: Violation) -> Mapping[str, Any]:
 
 def verdict_lines(judge: Judge) -> list[str]:
     """The first says whether all holds."""
-    docket = judge.docket
+    findings = judge.findings
     seen = f"{plural(judge.looked_at, 'event')}"
     if judge.looked_at:
         seen += f", positions {count_text(judge.first)} to {count_text(judge.position)}"
-    checked = sum(docket.finding(rule) == "ok" for rule in Rule)
-    if docket.holds:
+    checked = sum(findings.finding(rule) == "ok" for rule in Rule)
+    if findings.holds:
         head = f"all holds: {plural(checked, 'rule')} ok ({seen})"
     else:
-        broken = plural(sum(docket.violated.values()), "violation")
-        head = f"NOT ALL HOLDS: {broken} of {plural(len(docket.violated), 'rule')} ({seen})"
+        broken = plural(sum(findings.violated.values()), "violation")
+        head = f"NOT ALL HOLDS: {broken} of {plural(len(findings.violated), 'rule')} ({seen})"
     lines = [head, "", *(_rule_line(judge, rule) for rule in Rule)]
-    for one in docket.violations:
+    for one in findings.violations:
         lines += ["", *_violation_lines(one)]
-    untold = sum(docket.violated.values()) - len(docket.violations)
+    untold = sum(findings.violated.values()) - len(findings.violations)
     return [*lines, "", f"and {plural(untold, 'further violation')}"] if untold else lines
 
 
 def _rule_line(judge: Judge, rule: Rule) -> str:
-    docket = judge.docket
-    finding = docket.finding(rule)
+    findings = judge.findings
+    finding = findings.finding(rule)
     shown = finding.upper() if finding == "violated" else finding
-    cases = count_text(docket.cases[rule])
-    says = docket.reason(rule) or TEXTS[rule].says
+    cases = count_text(findings.cases[rule])
+    says = findings.reason(rule) or TEXTS[rule].says
     return f"  {shown:<{FINDING_WIDTH}}  {rule:<{NAME_WIDTH}}  {cases:>{COUNT_WIDTH}}  {says}"
 
 

@@ -20,7 +20,7 @@ _PLACE = {state: place for place, state in enumerate(STATES)}
 _ATTEMPT_BITS, _STATE_BITS = 32, 3
 _ATTEMPT_MASK, _STATE_MASK = (1 << _ATTEMPT_BITS) - 1, (1 << _STATE_BITS) - 1
 
-# What an event makes of its job. `job.enqueued` says it itself where it is not queued.
+# The state after an event. `job.enqueued` names it if it is not queued.
 BECOMES: dict[str, JobState] = {
     "job.enqueued": JobState.QUEUED,
     "job.released": JobState.QUEUED,
@@ -39,8 +39,8 @@ BECOMES: dict[str, JobState] = {
 @attrs.define(eq=False, init=False)
 class Life:
     """`state`, `attempt` None = the log begins later than the job. `last`: the position of the
-    event that made it what it is; `claimed`: that of its latest claim. `is_known`: whether it has
-    its target can be told.
+    event that led to its state; `claimed`: of its latest claim. `is_known`: the log says whether it
+    has its target.
     """
 
     state: JobState | None
@@ -102,35 +102,35 @@ EARLY_MAX = timedelta(milliseconds=2)  # by so much times may be rounded
 
 
 class Change(Enum):
-    """What an event was."""
+    """The effect of an event on its job."""
 
     CLAIMED = "claimed"
     CHANGED = "changed"
     DELETED = "deleted"
-    TOLD = "told"  # it changes nothing
+    NONE = "none"
 
 
-def apply_event(event: Event, life: Life, docket: Findings) -> Change:
+def apply_event(event: Event, life: Life, findings: Findings) -> Change:
     """Takes an event into a life. A type that is not known says nothing."""
     step = _STEPS.get(event.type)
-    return Change.TOLD if step is None else step(event, life, docket)
+    return Change.NONE if step is None else step(event, life, findings)
 
 
-def _made(event: Event, life: Life, docket: Findings) -> Change:
+def _made(event: Event, life: Life, findings: Findings) -> Change:
     if life.state is not None or life.attempt is None:
         story = f"job {event.job_id} was made a second time"
-        docket.accuse(Rule.MADE, event.job_id, (life.last, event.id), story)
+        findings.add(Rule.MADE, event.job_id, (life.last, event.id), story)
     life.attempt = 0
     life.state = JobState.PENDING if event.data.get("state") == "pending" else JobState.QUEUED
     life.last = event.id
     return Change.CHANGED
 
 
-def _claimed(event: Event, life: Life, docket: Findings) -> Change:
+def _claimed(event: Event, life: Life, findings: Findings) -> Change:
     node, attempt = event.data.get("node"), event.data.get("attempt")
     if life.state is JobState.ASSIGNED and event.type == "job.started" and attempt == life.attempt:
-        return _started(event, life, docket, node)
-    _judge_claim(event, life, docket)
+        return _started(event, life, findings, node)
+    _judge_claim(event, life, findings)
     life.state = BECOMES[event.type]
     life.attempt = attempt if isinstance(attempt, int) else None
     life.node = intern(node) if isinstance(node, str) else None
@@ -139,34 +139,34 @@ def _claimed(event: Event, life: Life, docket: Findings) -> Change:
     return Change.CLAIMED
 
 
-def _started(event: Event, life: Life, docket: Findings, node: object) -> Change:
-    docket.cases[Rule.HOLDER] += 1
+def _started(event: Event, life: Life, findings: Findings, node: object) -> Change:
+    findings.cases[Rule.HOLDER] += 1
     if node is not None and life.node is not None and node != life.node:
         story = (
             f"attempt {life.attempt} of job {event.job_id} was claimed by node {life.node} and"
             f" started by node {node}"
         )
-        docket.accuse(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
+        findings.add(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
     life.state, life.last = JobState.RUNNING, event.id
     return Change.CHANGED
 
 
-def _judge_claim(event: Event, life: Life, docket: Findings) -> None:
-    state, cases = life.state, docket.cases
+def _judge_claim(event: Event, life: Life, findings: Findings) -> None:
+    state, cases = life.state, findings.cases
     cases[Rule.ONE_HAND] += 1
     cases[Rule.EDGES] += 1
     if state is not None and state is not JobState.QUEUED:
         rule, story = _CLAIM_FAULTS[state]
         where = f" by node {life.node}" if state in LEASED and life.node else ""
-        told = f"job {event.job_id} was claimed by node {event.data.get('node')} {story}{where}"
-        docket.accuse(rule, event.job_id, (life.last, event.id), told)
+        text = f"job {event.job_id} was claimed by node {event.data.get('node')} {story}{where}"
+        findings.add(rule, event.job_id, (life.last, event.id), text)
         return
     attempt = event.data.get("attempt")
     if life.attempt is not None:
         cases[Rule.ATTEMPTS] += 1
         if attempt != life.attempt + 1:
             story = f"attempt {attempt} of job {event.job_id} follows attempt {life.attempt}"
-            docket.accuse(Rule.ATTEMPTS, event.job_id, (life.last, event.id), story)
+            findings.add(Rule.ATTEMPTS, event.job_id, (life.last, event.id), story)
     if life.due is not None:
         cases[Rule.DUE] += 1
         if life.due - event.at > EARLY_MAX:
@@ -174,7 +174,7 @@ def _judge_claim(event: Event, life: Life, docket: Findings) -> None:
                 f"attempt {attempt} of job {event.job_id} was due at"
                 f" {life.due.isoformat()} and was claimed at {event.at.isoformat()}"
             )
-            docket.accuse(Rule.DUE, event.job_id, (life.last, event.id), story)
+            findings.add(Rule.DUE, event.job_id, (life.last, event.id), story)
 
 
 _CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
@@ -188,34 +188,34 @@ _CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
 }
 
 
-def _settled(event: Event, life: Life, docket: Findings) -> Change:
+def _settled(event: Event, life: Life, findings: Findings) -> Change:
     """An attempt has ended."""
     state = life.state
-    docket.cases[Rule.HOLDER] += 1
+    findings.cases[Rule.HOLDER] += 1
     if state in LEASED:
-        _judge_attempt(event, life, docket)
+        _judge_attempt(event, life, findings)
     elif state in ENDED:
-        _accuse_end(event, life, docket)
+        _accuse_end(event, life, findings)
     elif state is not None:
         story = f"{event.type} was logged for job {event.job_id}, which no worker held ({state})"
-        docket.accuse(Rule.HOLDER, event.job_id, (life.last, event.id), story)
-    _become(event, life, docket)
+        findings.add(Rule.HOLDER, event.job_id, (life.last, event.id), story)
+    _become(event, life, findings)
     if event.type == "job.retrying":
         life.due = _moment(event.data.get("run_at"))
     return Change.CHANGED
 
 
-def _stopped(event: Event, life: Life, docket: Findings) -> Change:
+def _stopped(event: Event, life: Life, findings: Findings) -> Change:
     """It is canceled or paused, by its holder or while it waits."""
     state = life.state
-    docket.cases[Rule.EDGES] += 1
+    findings.cases[Rule.EDGES] += 1
     if state in LEASED:
-        _judge_attempt(event, life, docket)
+        _judge_attempt(event, life, findings)
     elif state in ENDED:
-        _accuse_end(event, life, docket)
+        _accuse_end(event, life, findings)
     elif state is not None and state not in _MAY_STOP[event.type]:
-        _accuse_edge(event, life, docket)
-    _become(event, life, docket)
+        _accuse_edge(event, life, findings)
+    _become(event, life, findings)
     return Change.CHANGED
 
 
@@ -231,58 +231,58 @@ _MAY_GO_ON: Mapping[str, frozenset[JobState]] = {
 }
 
 
-def _goes_on(event: Event, life: Life, docket: Findings) -> Change:
+def _goes_on(event: Event, life: Life, findings: Findings) -> Change:
     """It is released or resumed."""
-    docket.cases[Rule.EDGES] += 1
+    findings.cases[Rule.EDGES] += 1
     if life.state is not None and life.state not in _MAY_GO_ON[event.type]:
-        _accuse_edge(event, life, docket)
+        _accuse_edge(event, life, findings)
     life.state, life.last, life.due = JobState.QUEUED, event.id, None
     life.is_cleared = life.is_stale = False
     return Change.CHANGED
 
 
-def _cleared(event: Event, life: Life, docket: Findings) -> Change:
-    docket.cases[Rule.EDGES] += 1
+def _cleared(event: Event, life: Life, findings: Findings) -> Change:
+    findings.cases[Rule.EDGES] += 1
     if life.state not in (None, JobState.FAILED):
-        _accuse_edge(event, life, docket)
+        _accuse_edge(event, life, findings)
     life.state, life.is_cleared = JobState.FAILED, True
     return Change.CHANGED
 
 
-def _progressed(event: Event, life: Life, docket: Findings) -> Change:
-    docket.cases[Rule.HOLDER] += 1
+def _progressed(event: Event, life: Life, findings: Findings) -> Change:
+    findings.cases[Rule.HOLDER] += 1
     if life.state is not None and life.state not in LEASED:
         story = f"{event.type} was logged for job {event.job_id}, which no worker held"
-        docket.accuse(Rule.HOLDER, event.job_id, (life.last, event.id), f"{story} ({life.state})")
+        findings.add(Rule.HOLDER, event.job_id, (life.last, event.id), f"{story} ({life.state})")
     elif event.type == "job.phase_completed":
-        _judge_attempt(event, life, docket)
-        _judge_phase(event, life, docket)
-    return Change.TOLD
+        _judge_attempt(event, life, findings)
+        _judge_phase(event, life, findings)
+    return Change.NONE
 
 
-def _judge_phase(event: Event, life: Life, docket: Findings) -> None:
+def _judge_phase(event: Event, life: Life, findings: Findings) -> None:
     phase = event.data.get("phase")
-    docket.cases[Rule.PHASES] += 1
+    findings.cases[Rule.PHASES] += 1
     if not isinstance(phase, str):
         return
     if phase in life.phases:
         story = f"phase {phase!r} of job {event.job_id} was finished twice"
-        docket.accuse(Rule.PHASES, event.job_id, (life.last, event.id), story)
+        findings.add(Rule.PHASES, event.job_id, (life.last, event.id), story)
         return
     life.phases = (*life.phases, intern(phase))
 
 
-def _delivered(event: Event, life: Life, docket: Findings) -> Change:
-    docket.cases[Rule.WEBHOOKS] += 1
+def _delivered(event: Event, life: Life, findings: Findings) -> Change:
+    findings.cases[Rule.WEBHOOKS] += 1
     if not life.has_ended:
         story = f"{event.type} was logged for job {event.job_id}, which has not ended yet"
-        docket.accuse(Rule.WEBHOOKS, event.job_id, (life.last, event.id), story)
-    return Change.TOLD
+        findings.add(Rule.WEBHOOKS, event.job_id, (life.last, event.id), story)
+    return Change.NONE
 
 
-def _aged(event: Event, life: Life, docket: Findings) -> Change:
+def _aged(event: Event, life: Life, findings: Findings) -> Change:
     """It goes stale, or is deleted."""
-    docket.cases[Rule.DELETED] += 1
+    findings.cases[Rule.DELETED] += 1
     deleted = event.type == "job.deleted"
     story = ""
     if life.state is not None and life.state not in ENDED:
@@ -295,13 +295,13 @@ def _aged(event: Event, life: Life, docket: Findings) -> Change:
         story = "although it had not gone stale"
     if story:
         how = "was deleted" if deleted else "went stale"
-        told = f"job {event.job_id} {how} {story}"
-        docket.accuse(Rule.DELETED, event.job_id, (life.last, event.id), told)
+        text = f"job {event.job_id} {how} {story}"
+        findings.add(Rule.DELETED, event.job_id, (life.last, event.id), text)
     life.is_stale = True
-    return Change.DELETED if deleted else Change.TOLD
+    return Change.DELETED if deleted else Change.NONE
 
 
-def _judge_attempt(event: Event, life: Life, docket: Findings) -> None:
+def _judge_attempt(event: Event, life: Life, findings: Findings) -> None:
     attempt = event.data.get("attempt")
     if life.attempt is None or attempt == life.attempt:
         return
@@ -309,30 +309,30 @@ def _judge_attempt(event: Event, life: Life, docket: Findings) -> None:
         f"{event.type} was logged for attempt {attempt} of job {event.job_id} while attempt"
         f" {life.attempt} was running"
     )
-    docket.accuse(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
+    findings.add(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
 
 
-def _accuse_end(event: Event, life: Life, docket: Findings) -> None:
+def _accuse_end(event: Event, life: Life, findings: Findings) -> None:
     story = (
         f"{event.type} was logged for job {event.job_id}, which had already ended ({life.state})"
     )
-    docket.accuse(Rule.ENDS, event.job_id, (life.last, event.id), story)
+    findings.add(Rule.ENDS, event.job_id, (life.last, event.id), story)
 
 
-def _accuse_edge(event: Event, life: Life, docket: Findings) -> None:
+def _accuse_edge(event: Event, life: Life, findings: Findings) -> None:
     story = f"{event.type} was logged for job {event.job_id}, which was {life.state}"
-    docket.accuse(Rule.EDGES, event.job_id, (life.last, event.id), story)
+    findings.add(Rule.EDGES, event.job_id, (life.last, event.id), story)
 
 
-def _become(event: Event, life: Life, docket: Findings) -> None:
+def _become(event: Event, life: Life, findings: Findings) -> None:
     attempt = event.data.get("attempt")
     if life.attempt is None and isinstance(attempt, int):
         life.attempt = attempt
     state = BECOMES[event.type]
     life.state, life.last = state, event.id
     if state in ENDED:
-        docket.cases[Rule.ENDS] += 1
-        docket.cases[Rule.CANCELED] += state is JobState.CANCELED
+        findings.cases[Rule.ENDS] += 1
+        findings.cases[Rule.CANCELED] += state is JobState.CANCELED
         life.has_ended = True
         life.is_cleared = False
 
@@ -343,7 +343,7 @@ def _moment(text: object) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return None  # what somebody else has written there says nothing
+        return None  # a foreign text says nothing
     return None if moment.tzinfo is None else moment
 
 

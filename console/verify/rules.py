@@ -9,7 +9,7 @@ import attrs
 
 
 class Rule(StrEnum):
-    """Where one deed breaks several, it is told once, by the nearest."""
+    """If one fault breaks several rules, it is reported once, by the nearest."""
 
     LOG = "log"
     MADE = "made"
@@ -88,7 +88,7 @@ TEXTS: dict[Rule, RuleText] = {
     Rule.TABLE: RuleText(
         "the table has each job as the log describes it",
         f"{_BY_HAND} `musterd job ID` shows what the table has, `musterd events --job ID` what"
-        " was told",
+        " the log has",
     ),
     Rule.COUNTS: RuleText(
         "the counts match the table and the log",
@@ -97,12 +97,12 @@ TEXTS: dict[Rule, RuleText] = {
 }
 
 
-KEPT_MAX = 100  # violations of one rule that are told; the rest is counted
+KEPT_MAX = 100  # violations per rule that are listed; the rest are counted
 
 
 @attrs.frozen
 class Violation:
-    """`positions` are those of the events that tell it, the oldest first."""
+    """`positions` are those of the events involved, oldest first."""
 
     rule: Rule
     job_id: int | None
@@ -112,7 +112,7 @@ class Violation:
 
 @attrs.define(eq=False)
 class Findings:
-    """`unchecked`: why a rule could not be looked at, where that is known."""
+    """`unchecked`: why a rule could not be checked, if that is known."""
 
     cases: dict[Rule, int] = attrs.field(factory=lambda: dict.fromkeys(Rule, 0))
     violated: dict[Rule, int] = attrs.field(factory=dict[Rule, int])
@@ -123,20 +123,20 @@ class Findings:
     def holds(self) -> bool:
         return not self.violated
 
-    def accuse(
+    def add(
         self, rule: Rule, job_id: int | None, positions: tuple[int | None, ...], story: str
     ) -> None:
         count = self.violated.get(rule, 0)
         self.violated[rule] = count + 1
         if count < KEPT_MAX:
-            told = tuple(dict.fromkeys(one for one in positions if one))
-            self.violations.append(Violation(rule, job_id, told, story))
+            found = tuple(dict.fromkeys(one for one in positions if one))
+            self.violations.append(Violation(rule, job_id, found, story))
 
     def reason(self, rule: Rule) -> str | None:
         """Why it was not checked; None = it was."""
         if self.finding(rule) != "not checked":
             return None
-        return self.unchecked.get(rule, "nothing of the kind was told")
+        return self.unchecked.get(rule, "the log has no such event")
 
     def finding(self, rule: Rule) -> str:
         """`ok`, `violated` or `not checked`."""

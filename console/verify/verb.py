@@ -1,4 +1,4 @@
-""""""
+"""`musterd verify`: whether the log of events, the jobs and the counts are consistent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from musterd.console.command import CommandLine, Verb
+from musterd.console.log_reading import batches_of, source_option
 from musterd.console.opening import in_store
-from musterd.console.output import Complaint, Exit, print_json, say
+from musterd.console.output import Exit
 from musterd.console.verbs.events import Since, read_since
 
 if TYPE_CHECKING:
@@ -16,18 +17,11 @@ if TYPE_CHECKING:
     from musterd.store.engine import Engine
 
 
-EVENTS_AT_ONCE = 5_000  # events judged at once
 NEEDS_STORE = "needs the store"
 
 
 @click.command(cls=Verb)
-@click.option(
-    "--file",
-    "source",
-    type=click.File(encoding="utf-8", errors="replace"),
-    metavar="FILE|-",
-    help="Read a log from `musterd events --since 0 --json` instead of the store.",
-)
+@source_option("--file")
 @click.option(
     "--since", callback=read_since, metavar="10m|POSITION|TIME", help="Only newer events."
 )
@@ -47,12 +41,8 @@ def verify(context: click.Context, /, source: TextIO | None, since: Since | None
         tenant = _verify_store(cli, judge, since)
     else:
         _verify_file(source, judge, tenant, since)
-    if cli.json:
-        print_json(verdict_object(judge, tenant))
-    else:
-        for line in verdict_lines(judge):
-            say(line)
-    context.exit(Exit.DONE if judge.docket.holds else Exit.UNSUCCESSFUL)
+    cli.show([verdict_object(judge, tenant)], lambda: verdict_lines(judge))
+    context.exit(Exit.DONE if judge.findings.holds else Exit.UNSUCCESSFUL)
 
 
 def _verify_store(cli: CommandLine, judge: Judge, since: Since | None) -> str:
@@ -73,20 +63,12 @@ def _verify_store(cli: CommandLine, judge: Judge, since: Since | None) -> str:
 
 
 def _verify_file(source: TextIO, judge: Judge, tenant: str | None, since: Since | None) -> None:
-    from itertools import islice
-
-    from musterd.console.log_reading import InvalidLog, events_of
     from musterd.console.verify.rules import Rule
 
     if not (since is None or isinstance(since, int)):
         raise click.UsageError("with a file, --since takes a position only")
     judge.start_behind(since or 0)
-    events = (one for one in events_of(source, tenant) if one.id > (since or 0))
-    try:
-        while stretch := list(islice(events, EVENTS_AT_ONCE)):
-            judge.take(stretch)
-    except InvalidLog as error:
-        advice = "it must be as `musterd events --since 0 --json` writes it"
-        raise Complaint(Exit.USAGE, f"{source.name}: {error}", advice) from None
+    for batch in batches_of(source, tenant):
+        judge.take(one for one in batch if one.id > (since or 0))
     for rule in (Rule.TABLE, Rule.COUNTS):
-        judge.docket.unchecked[rule] = NEEDS_STORE
+        judge.findings.unchecked[rule] = NEEDS_STORE

@@ -85,7 +85,7 @@ async def test_what_systemd_says_is_compared(tmp_path: Path) -> None:
     assert [one.level for one in found] == ["warn", "fail", "warn"]
     assert "daemon-reload" in said(found)
     assert "TimeoutStopSec is 90 s" in said(found)
-    assert "musterd.service may have 256 open" in said(found)
+    assert "musterd.service may open 256" in said(found)
 
 
 async def test_a_systemd_that_does_not_answer(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ async def live(engine: Engine, rng: Random, steps: int) -> None:
 
 
 def told(judge: Judge) -> list[tuple[Rule, int | None]]:
-    return [(one.rule, one.job_id) for one in judge.docket.violations]
+    return [(one.rule, one.job_id) for one in judge.findings.violations]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -61,9 +61,9 @@ async def test_what_the_engine_does_is_lawful(rig: Rig, seed: int) -> None:
     await live(rig.engine, Random(seed), 40)
     judge = await verified(rig.engine)
     assert told(judge) == []
-    looked = {rule for rule in Rule if judge.docket.finding(rule) == "ok"}
+    looked = {rule for rule in Rule if judge.findings.finding(rule) == "ok"}
     assert looked >= {Rule.ONE_HAND, Rule.TARGET, Rule.EDGES, Rule.ENDS, Rule.TABLE, Rule.COUNTS}
-    assert judge.docket.cases[Rule.TABLE] == 80
+    assert judge.findings.cases[Rule.TABLE] == 80
 
 
 async def test_it_is_lawful_wherever_the_log_begins(rig: Rig) -> None:
@@ -75,7 +75,7 @@ async def test_it_is_lawful_wherever_the_log_begins(rig: Rig) -> None:
 
 async def test_an_empty_store_has_nothing_to_check(rig: Rig) -> None:
     judge = await verified(rig.engine)
-    assert judge.docket.holds
+    assert judge.findings.holds
     assert judge.looked_at == 0
 
 
@@ -103,7 +103,7 @@ async def test_counts_that_are_wrong_are_told(rig: Rig) -> None:
         rig.raw("update job_counts set queued = queued + 3")
     judge = await verified(rig.engine)
     assert told(judge) == [(Rule.COUNTS, None)]
-    assert judge.docket.violations[0].story == "5 jobs are counted as queued, the table has 2"
+    assert judge.findings.violations[0].story == "5 jobs are counted as queued, the table has 2"
 
 
 async def test_events_that_were_deleted_by_hand_are_told(rig: Rig) -> None:
@@ -115,7 +115,7 @@ async def test_events_that_were_deleted_by_hand_are_told(rig: Rig) -> None:
     rig.raw("delete from event_log where type = 'job.started'")
     judge = await verified(rig.engine)
     assert told(judge) == [(Rule.LOG, None)]
-    assert judge.docket.violations[0].positions == (1, 3)
+    assert judge.findings.violations[0].positions == (1, 3)
 
 
 async def test_events_that_are_forgotten_in_time_are_not_missed(rig: Rig) -> None:
@@ -134,7 +134,7 @@ async def test_a_table_of_several_pages(rig: Rig) -> None:
     await rig.engine.jobs.enqueue([NewJob("report")] * (ROWS_AT_ONCE + 2))
     judge = await verified(rig.engine)
     assert told(judge) == []
-    assert judge.docket.cases[Rule.TABLE] == ROWS_AT_ONCE + 2
+    assert judge.findings.cases[Rule.TABLE] == ROWS_AT_ONCE + 2
     rig.raw(f"delete from job_rows where id = {ROWS_AT_ONCE + 1}")
     assert (Rule.TABLE, ROWS_AT_ONCE + 1) in told(await verified(rig.engine))
 

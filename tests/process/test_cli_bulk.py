@@ -27,7 +27,7 @@ def test_first_it_says_what_is_meant_and_then_it_is_done(home: Home) -> None:
     home.call("enqueue", "report", "--count", "3")
     where = ("--where", "state=queued,kind=noop")
     table = [
-        "7 jobs fit",
+        "7 jobs match",
         "state   kind  jobs  ids",
         "queued  noop     7  1, 2, 3, 4, 5, …",
     ]
@@ -38,7 +38,7 @@ def test_first_it_says_what_is_meant_and_then_it_is_done(home: Home) -> None:
     assert (unasked.code, unasked.out.splitlines()) == (2, table)
     assert unasked.err == (
         "musterd: this would cancel 7 jobs; nothing was done\n"
-        "  add --yes to do it, or --dry-run to only look\n"
+        "  add --yes to do it, or --dry-run to only count\n"
     )
     assert states(home) == {"queued": 10}
     some = home.call("pause", *where, "--limit", "2", "--yes")
@@ -56,12 +56,12 @@ def test_first_it_says_what_is_meant_and_then_it_is_done(home: Home) -> None:
     }  # fmt: skip
     assert states(home) == {"queued": 3, "canceled": 7}
     nothing = home.call("cancel", *where)
-    assert (nothing.code, nothing.out) == (0, "no job fits\nnothing to do\n")
+    assert (nothing.code, nothing.out) == (0, "no job matches\nnothing to do\n")
 
 
 def test_only_old_ones(home: Home) -> None:
     home.call("enqueue", "noop", "--hold")
-    assert home.call("release", "--older", "1h", "--yes").out == "no job fits\nnothing to do\n"
+    assert home.call("release", "--older", "1h", "--yes").out == "no job matches\nnothing to do\n"
     assert home.call("release", "--older", "1ms", "--yes").out.endswith("1 job released\n")
     assert states(home) == {"queued": 1}
 
@@ -78,7 +78,7 @@ def test_only_old_ones(home: Home) -> None:
         (("cancel", "--where", "state=failed"), "cancel wants one of pending, queued"),
         (("resume", "--where", "state=faild"), "resume wants one of paused, failed"),
         (("resume", "--where", "priority=high"), "a whole number, -32768 to 32767"),
-        (("resume", "--older", "soon"), "'soon' is no delay"),
+        (("resume", "--older", "soon"), "'soon' is not a delay"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
@@ -131,5 +131,5 @@ def test_interrupted_it_says_exactly_how_many_are_done(home: Home) -> None:
         out, complaint = acting.communicate(timeout=60)
     counted = states(home)["canceled"]
     assert (acting.returncode, 0 < counted < 30_000) == (1, True)
-    assert out.decode().startswith("10,000+ jobs fit (the table counts the first 10,000)\n")
+    assert out.decode().startswith("10,000+ jobs match (the table counts the first 10,000)\n")
     assert complaint.decode() == f"musterd: interrupted: {counted:,} of 10,000+ are done\n"

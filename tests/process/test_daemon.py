@@ -67,7 +67,7 @@ def test_status_tells_another_stores_daemon_from_its_own(home: Home, tmp_path: P
         daemon.wait_until_ready()
         other = Home(tmp_path / "other").call("status", "--set", daemon.listen)
     assert other.code == 1
-    assert "works on another store" in other.out
+    assert "uses another store" in other.out
 
 
 def test_a_unix_socket_and_a_token(home: Home, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_unix_socket_and_a_token(home: Home, tmp_path: Path) -> None:
         daemon.wait_until_ready()
         assert home.call("status", *given).code == 0
         refused = home.call("status", *given[:2])
-        assert (refused.code, "wants another token" in refused.out) == (1, True)
+        assert (refused.code, "refuses the token" in refused.out) == (1, True)
 
 
 def test_told_to_stop_it_lets_running_jobs_finish(home: Home) -> None:

@@ -80,7 +80,7 @@ def test_all_is_well_around_an_embedded_store(tmp_path: Path) -> None:
         daemon.wait_until_ready()
         found = findings(home.call("doctor", "--json"))
         assert levels(found, "file system", "disk") == {"ok"}, found
-        assert f"process {daemon.process.pid} has it" in found["file"][0]["found"]
+        assert f"process {daemon.process.pid} holds it" in found["file"][0]["found"]
 
 
 def test_vitals_are_among_the_metrics(home: Home, tmp_path: Path) -> None:

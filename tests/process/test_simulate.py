@@ -84,7 +84,7 @@ def test_a_log_in_a_file_is_shown_to_a_person(home: Home) -> None:
 def test_what_cannot_be_simulated_is_said(home: Home, tmp_path: Path) -> None:
     empty = home.call("simulate")
     assert (empty.code, empty.out) == (3, "")
-    assert "holds nothing to simulate" in empty.err
+    assert "has nothing to simulate" in empty.err
     assert "run some jobs first" in empty.err
     log = tmp_path / "log.jsonl"
     log.write_text(told(1, 0.0, "enqueued", 1) + "\n")
@@ -101,6 +101,6 @@ def test_what_cannot_be_simulated_is_said(home: Home, tmp_path: Path) -> None:
         assert (done.code, done.out, said in done.err) == (code, "", True), done
     done = home.call("simulate", "--trace", "-", "--with", "log.level=debug", given=burst())
     assert done.code == 0
-    assert "changes nothing that the model knows of" in done.err
+    assert "changes nothing that the model knows" in done.err
     away = home.call("tune", "--set", "store.url=postgresql://127.0.0.1:1/none")
     assert away.code == 69

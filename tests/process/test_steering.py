@@ -205,6 +205,6 @@ def test_a_daemon_of_another_store_is_left_alone(tmp_path: Path) -> None:
     with Home(tmp_path / "one").daemon() as daemon:
         daemon.wait_until_ready()
         done = Home(tmp_path / "other").call("drain", "--set", daemon.listen)
-        assert (done.code, "works on another store" in done.err) == (69, True)
+        assert (done.code, "uses another store" in done.err) == (69, True)
         assert daemon.process.poll() is None
         assert not [line for line in daemon.log if "draining" in line]

@@ -9,6 +9,7 @@ import attrs
 import trio
 from starlette.responses import Response
 
+from musterd.store.control import ControlResult
 from musterd.store.engine import Engine
 from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
@@ -61,7 +62,7 @@ async def list_jobs(call: Call) -> Response:
 
 
 def action_handler(action: Action) -> Handler:
-    """Gives the handler that does `action` to the job of its path."""
+    """Makes the handler that does `action` to the job in the path."""
 
     async def handler(call: Call) -> Response:
         return await act(call, action, id_of(call))
@@ -70,20 +71,25 @@ def action_handler(action: Action) -> Handler:
 
 
 async def act(call: Call, action: Action, job_id: int) -> Response:
-    """Does it; 202 where the job's holder was asked and has yet to do it."""
-    done = await call.tenant.engine.control.apply(action, job_id)
-    if not done.found:
-        raise no_such_job(job_id)
-    if not done.allowed:
-        raise RequestRefused(
-            HTTPStatus.CONFLICT, control_refusal(job_id, action, done.state_before)
-        )
+    """202 if a worker holds the job and has yet to act."""
+    done = await control(call, action, job_id)
     status = HTTPStatus.ACCEPTED if done.requested else HTTPStatus.OK
     return await done_answer(call, job_id, status)
 
 
+async def control(call: Call, action: Action, job_id: int) -> ControlResult:
+    """Raises `RequestRefused` if there is no such job, or its state does not allow the action."""
+    done = await call.tenant.engine.control.apply(action, job_id)
+    if not done.found:
+        raise no_such_job(job_id)
+    if not done.allowed:
+        said = control_refusal(job_id, action, done.state_before)
+        raise RequestRefused(HTTPStatus.CONFLICT, said)
+    return done
+
+
 async def existing_job(call: Call) -> JobRecord:
-    """The job of the path. Raises `Refused`."""
+    """The job in the path. Raises `RequestRefused`."""
     job_id = id_of(call)
     record = await call.tenant.engine.jobs.get(job_id)
     if record is None:
@@ -92,7 +98,7 @@ async def existing_job(call: Call) -> JobRecord:
 
 
 def id_of(call: Call) -> int:
-    """The id in the path. Raises `Refused` for what can be none."""
+    """The id in the path. Raises `RequestRefused` if it cannot be one."""
     try:
         return requests.read_job_id(call.place("id"))
     except ValueError as error:
@@ -104,7 +110,7 @@ def no_such_job(job_id: int) -> RequestRefused:
 
 
 async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
-    """The jobs of one page, and whether more follow. Read in parts, so that large jobs fill no more
+    """The jobs of one page, and whether more follow. Reads in parts, so that large jobs use no more
     memory than a page may have.
     """
     page: list[JobRecord] = []

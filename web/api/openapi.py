@@ -12,7 +12,7 @@ from musterd.web.server.answers import PROBLEM_TYPE
 ABOUT = "The queue and the node of musterd. Every error is a problem (RFC 9457)."
 TOKEN = {"type": "http", "scheme": "bearer", "description": "Needed if tokens are configured."}
 
-# What every request may meet, and what those meet that stand behind a token, a store, a query.
+# Refusals of every route, and of routes that need a token, a store or a query.
 ANYBODY = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
     HTTPStatus.MISDIRECTED_REQUEST: "The Host header names another machine.",
@@ -31,7 +31,7 @@ HEADERS = {
 
 
 def document(operations: Sequence[Operation], version: str) -> dict[str, object]:
-    """Gives the whole document."""
+    """The whole document."""
     paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)

@@ -46,7 +46,7 @@ class Reply:
 
 @frozen(eq=False)
 class Site:
-    """What all requests share."""
+    """Shared by all requests."""
 
     deps: HttpDeps
     describe: Callable[[], Mapping[str, object]]  # the document of all routes
@@ -54,9 +54,9 @@ class Site:
     rendering: trio.CapacityLimiter  # threads that write large answers
     reading: trio.CapacityLimiter  # threads that read large bodies
 
-    sessions: Sessions  # who is signed in
-    samples: Samples  # how the queues stood in the last minutes
-    live: LiveViews  # the views that somebody looks at
+    sessions: Sessions  # of people who are signed in
+    samples: Samples  # of the queues, over the last minutes
+    live: LiveViews  # those that have readers
 
 
 @frozen(eq=False)
@@ -70,16 +70,16 @@ class Call:
     query: Mapping[str, object]
 
     def place(self, name: str) -> str:
-        """What stands at `{name}` in the path, still percent-encoded."""
+        """The text at `{name}` in the path, still percent-encoded."""
         found: str = self.request.path_params[name]
         return found
 
     def text(self, name: str) -> str | None:
-        """What the query says under this name, for a parameter that is read as a text."""
+        """The query's value of a parameter that is read as text."""
         return cast("str | None", self.query.get(name))
 
     def number(self, name: str) -> int | None:
-        """As `text`, for one that is read as a whole number."""
+        """Like `text`, for a parameter that is read as a whole number."""
         return cast("int | None", self.query.get(name))
 
 
@@ -88,9 +88,9 @@ Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
 
 @frozen
 class Operation:
-    """A method at a path. `scope` None: no token is needed.
+    """A method at a path; `scope` None: no token is needed.
 
-    `refusals`: the problems of its own, beside those that every request may meet.
+    `refusals` are the problems of this route, in addition to those of every route.
     """
 
     method: str
@@ -104,5 +104,5 @@ class Operation:
     places: Mapping[str, Schema] = {}
     body: Schema | None = None
     refusals: Mapping[HTTPStatus, str] = {}
-    minds_query: bool = True  # else whatever stands there is passed over
+    minds_query: bool = True  # else the query is ignored
     answer_seconds: float | None = None  # for one that may take longer than most

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.config.schedules import Missed, Overlap
 from musterd.config.validators import When
-from musterd.manager.node.status import NodePhase
+from musterd.manager.node.status import (
+    Decision,
+    NodePhase,
+    NodeStatus,
+    TenantStatus,
+    WorkerView,
+)
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.reasons import Code
 from musterd.store.report import PLAIN_OPTIONS
 from musterd.web.api.operation import Schema
 from musterd.web.server.requests import ID_MAX, NAME_LENGTH_MAX
+from musterd.workers.observer import Ignored
 
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
@@ -50,13 +58,30 @@ def list_of(schema: Schema) -> Schema:
 
 
 def whole_object(**properties: Schema) -> Schema:
-    """An object that has these names, all of them, and no other."""
+    """An object with exactly these names."""
     return {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def shape_of(kind: type, **own: Schema) -> Schema:
+    """The object that a class of values becomes; `own`: for fields whose type says too little."""
+    hints = get_type_hints(kind)
+    return whole_object(
+        **{name: own[name] if name in own else _of_type(hint) for name, hint in hints.items()}
+    )
+
+
+def _of_type(hint: Any) -> Schema:
+    if get_origin(hint) is Literal:
+        return {"enum": list(get_args(hint))}
+    if get_origin(hint) is UnionType:
+        (present,) = (one for one in get_args(hint) if one is not NoneType)
+        return maybe(_of_type(present))
+    return {int: COUNT, float: NUMBER, str: TEXT}[hint]
 
 
 def _shown(option: JobOption) -> Schema:
@@ -130,65 +155,13 @@ JOB = whole_object(
     stale_at=maybe(TIME),
 )
 BRIEF = whole_object(id=ID, tenant=TEXT)
-DECISION = whole_object(
-    at=TIME,
-    policy=TEXT,
-    due=maybe(COUNT),
-    busy=COUNT,
-    size_before=COUNT,
-    share=maybe(COUNT),
-    others_free=maybe(COUNT),
-    room=maybe(COUNT),
-    raw_wish=maybe(COUNT),
-    desired=COUNT,
-    limited_by=maybe(TEXT),
-    hired=COUNT,
-    taken_back=COUNT,
-    retired=COUNT,
-)
-WORKER = whole_object(
-    worker=WHOLE,
-    state={"enum": ["idle", "busy", "retiring"]},
-    job_id=maybe(ID),
-    kind=maybe(TEXT),
-    busy_seconds=NUMBER,
-)
-IGNORED = whole_object(
-    job_id=ID, kind=TEXT, attempt=COUNT, request={"enum": ["cancel", "pause"]}, seconds=NUMBER
-)
-PHASE_OF_NODE: Schema = {"enum": list(get_args(NodePhase))}
-STORE = {
-    "engine": TEXT,
-    "store": TEXT,
-    "store_trouble": maybe(TEXT),
-    "store_trouble_seconds": NUMBER,
-    "store_message": maybe(TEXT),
-}
-CREW = {
-    "idle": COUNT,
-    "busy": COUNT,
-    "retiring": COUNT,
-    "default_count": COUNT,
-    "max_count": COUNT,
-    "depth": maybe(COUNT),
-    "settled_total": COUNT,
-}
-TENANT = whole_object(
-    name=TEXT, phase=PHASE_OF_NODE, **STORE, **CREW, retention_trouble=maybe(TEXT)
-)
-NODE = whole_object(
-    node=TEXT,
-    version=TEXT,
-    phase=PHASE_OF_NODE,
-    up_seconds=NUMBER,
-    **STORE,
-    **CREW,
-    drain_seconds_left=maybe(NUMBER),
+DECISION = shape_of(Decision, at=TIME)
+NODE = shape_of(
+    NodeStatus,
     last_decision=maybe(ref("Decision")),
-    ignored=list_of(IGNORED),
-    generation=COUNT,
+    ignored=list_of(shape_of(Ignored, job_id=ID)),
+    tenants=list_of(shape_of(TenantStatus)),
     reload_faults=list_of(TEXT),
-    tenants=list_of(TENANT),
 )
 COUNTS = whole_object(
     jobs=whole_object(**{state.value: COUNT for state in JobState}),
@@ -228,7 +201,7 @@ NODE_RECORD = whole_object(
     node=TEXT,
     version=TEXT,
     live=YES_OR_NO,
-    phase=PHASE_OF_NODE,
+    phase={"enum": list(get_args(NodePhase))},
     started_at=TIME,
     heartbeat_at=TIME,
     silent_seconds=NUMBER,
@@ -344,7 +317,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "Node": NODE,
     "Counts": COUNTS,
     "Decision": DECISION,
-    "Workers": whole_object(workers=list_of(WORKER)),
+    "Workers": whole_object(workers=list_of(shape_of(WorkerView, job_id=maybe(ID)))),
     "Why": WHY,
     "Nodes": whole_object(nodes=list_of(NODE_RECORD), warnings=list_of(TEXT)),
     "Duties": whole_object(duties=list_of(DUTY)),

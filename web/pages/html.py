@@ -40,9 +40,9 @@ def join(*content: Content) -> Html:
 
 
 def escaped(text: str) -> str:
-    """The text as it may stand in an element or a quoted attribute. What a browser would obey
-    without showing it (control characters, changes of direction, halves of characters) is spelt
-    out.
+    """The text as it may be in an element or a quoted attribute. Characters that a browser would
+    obey without showing them (control characters, changes of direction, halves of characters) are
+    spelt out.
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() or c in KEPT else one_line(c) for c in text)

@@ -39,7 +39,7 @@ from musterd.web.pages.layout import (
 )
 
 VALUE_CHARACTERS_MAX = 20_000  # of a payload or result that are shown
-PRETTY_CHARACTERS_MAX = 100_000  # what is longer is shown as it stands
+PRETTY_CHARACTERS_MAX = 100_000  # longer texts are shown as they are
 LOG_CHARACTERS_MAX = 10_000  # the end of an attempt's log
 ATTEMPTS_SHOWN = 50
 PHASES_SHOWN = 100
@@ -60,25 +60,25 @@ class JobDetails:
 PARTS = ("where", "why", "way", "phases", "attempts", "values")
 
 
-def job(frame: Frame, seen: JobDetails) -> View:
-    record = seen.record
+def job(frame: Frame, details: JobDetails) -> View:
+    record = details.record
     title = f"Job {record.id}"
     content = (
         el("p", link(frame.at("/ui/jobs"), "Jobs"), class_="crumb"),
         el("h1", title, " ", el("span", name_text(record.kind), class_="dim")),
-        notice(seen.said) if seen.said else None,
-        regions(parts_of(frame, seen), *PARTS),
+        notice(details.said) if details.said else None,
+        regions(parts_of(frame, details), *PARTS),
     )
     live = frame.at("/ui/live", view="job", id=record.id)
     return View("jobs", title, content, live=live)
 
 
-def parts_of(frame: Frame, seen: JobDetails) -> Mapping[str, Html]:
-    """What may change, by the id of where it stands."""
-    record = seen.record
+def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
+    """The parts that may change, by their element's id."""
+    record = details.record
     return {
-        "where": el("section", _where(frame, seen), class_="card"),
-        "why": _why(seen.why),
+        "where": el("section", _where(frame, details), class_="card"),
+        "why": _why(details.why),
         "way": card("Timeline (UTC)", timeline(record)),
         "phases": _phase_table(record.phases) if record.phases else join(),
         "attempts": _attempt_table(record.attempts) if record.attempts else join(),
@@ -86,11 +86,11 @@ def parts_of(frame: Frame, seen: JobDetails) -> Mapping[str, Html]:
     }
 
 
-def _where(frame: Frame, seen: JobDetails) -> Html:
-    record, now = seen.record, seen.now
+def _where(frame: Frame, details: JobDetails) -> Html:
+    record, now = details.record, details.now
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
-    budget = max_attempts(record, seen.budget)
+    budget = max_attempts(record, details.budget)
     shown = facts(
         [
             ("State", state_badge(record)),
@@ -261,7 +261,7 @@ def _value(text: str, about: str) -> Html:
 
 
 def pretty(text: str) -> str:
-    """JSON in lines, as far as that is cheap; what is no JSON, or too deep, as it stands."""
+    """JSON indented, if that is cheap; other texts, and JSON that nests too deep, unchanged."""
     if len(text) > PRETTY_CHARACTERS_MAX:
         return text
     value = decoded(text)
@@ -303,7 +303,7 @@ def timeline(record: JobRecord) -> Html:
 
 
 def steps_of(record: JobRecord) -> list[Step]:
-    """What is known of its way, in the order of time."""
+    """All known steps of the job, in order of time."""
     end = record.finished_at if record.state in ENDED else None
     steps = [
         step._replace(at=end) if end and step.order == PHASE and step.at > end else step

@@ -79,34 +79,34 @@ class JobList:
     said: str | None = None  # what has just been done
 
 
-def jobs(frame: Frame, seen: JobList) -> View:
+def jobs(frame: Frame, listing: JobList) -> View:
     content = (
         el("h1", "Jobs"),
-        notice(seen.said) if seen.said else None,
-        _filter(frame, seen),
-        _list(frame, seen),
+        notice(listing.said) if listing.said else None,
+        _filter(frame, listing),
+        _list(frame, listing),
     )
     return View("jobs", "Jobs", content)
 
 
-def _filter(frame: Frame, seen: JobList) -> Html:
-    counts = {} if seen.counts is None else seen.counts.by_state
+def _filter(frame: Frame, listing: JobList) -> Html:
+    counts = {} if listing.counts is None else listing.counts.by_state
     states = [
         el(
             "label",
             el("input", type="checkbox", name="state", value=state.value,
-                checked=state in seen.which.states),
+                checked=state in listing.which.states),
             badge(state.value),
-            el("span", count_text(counts.get(state, 0)), class_="dim") if seen.counts else None,
+            el("span", count_text(counts.get(state, 0)), class_="dim") if listing.counts else None,
         )
         for state in JobState
     ]  # fmt: skip
-    listed = [el("option", value=kind) for kind in sorted(seen.kinds)[:KINDS_LISTED]]
+    listed = [el("option", value=kind) for kind in sorted(listing.kinds)[:KINDS_LISTED]]
     return el(
         "form",
         el("fieldset", el("legend", "State"), states, class_="chips"),
-        el("div", _field("kind", "Kind", seen.which.kind, "kinds"),
-            _field("target", "Target", seen.which.target), button("Filter"),
+        el("div", _field("kind", "Kind", listing.which.kind, "kinds"),
+            _field("target", "Target", listing.which.target), button("Filter"),
             link(frame.at("/ui/jobs"), "Clear filter"), class_="inline"),
         el("datalist", listed, id="kinds"),
         frame.hidden_tenant(),
@@ -119,13 +119,13 @@ def _field(name: str, label: str, value: str | None, options: str | None = None)
     return el("span", el("label", label, for_=name), given)
 
 
-def _list(frame: Frame, seen: JobList) -> Html:
-    if seen.records is None:
+def _list(frame: Frame, listing: JobList) -> Html:
+    if listing.records is None:
         words = "the store does not answer, or takes too long: try again, or ask for fewer jobs"
         return notice(words, "ill")
-    if not seen.records:
-        return el("p", f"no job matches: {seen.which.words}", class_="card dim")
-    rows = [_row(frame, record) for record in seen.records]
+    if not listing.records:
+        return el("p", f"no job matches: {listing.which.words}", class_="card dim")
+    rows = [_row(frame, record) for record in listing.records]
     heads: list[Content] = [
         "job",
         "state",
@@ -138,12 +138,13 @@ def _list(frame: Frame, seen: JobList) -> Html:
     ]
     if frame.may_act:
         heads.insert(0, el("span", "chosen", class_="quiet"))
-    shown = table(f"Jobs, the newest first: {seen.which.words}", heads, rows)
+    shown = table(f"Jobs, the newest first: {listing.which.words}", heads, rows)
     if not frame.may_act:
-        return el("div", shown, _pages(frame, seen), class_="card")
+        return el("div", shown, _pages(frame, listing), class_="card")
     return el(
-        "form", _actions(), shown, _pages(frame, seen), seen.which.fields(), frame.hidden_tenant(),
-        method="post", action="/ui/jobs/confirm", class_="card", data_choose=True,
+        "form", _actions(), shown, _pages(frame, listing), listing.which.fields(),
+        frame.hidden_tenant(), method="post", action="/ui/jobs/confirm", class_="card",
+        data_choose=True,
     )  # fmt: skip
 
 
@@ -188,18 +189,20 @@ def state_badge(record: JobRecord) -> Html:
 
 
 def note_of(record: JobRecord) -> str:
-    """The first thing to know of it beside its state."""
+    """The most important fact about the job beside its state."""
     if record.state in LEASED and (record.progress is not None or record.phases):
         note = f": {record.progress_note}" if record.progress_note else ""
         return f"{overall(record)} %{note}"
     return error_line(record.error) or record.reason or ""
 
 
-def _pages(frame: Frame, seen: JobList) -> Html:
-    query = seen.which.query
+def _pages(frame: Frame, listing: JobList) -> Html:
+    query = listing.which.query
     places = [
-        None if seen.is_first else link(frame.at("/ui/jobs", **query), "Newest"),
-        link(frame.at("/ui/jobs", **query, cursor=seen.after), "Older") if seen.after else None,
+        None if listing.is_first else link(frame.at("/ui/jobs", **query), "Newest"),
+        link(frame.at("/ui/jobs", **query, cursor=listing.after), "Older")
+        if listing.after
+        else None,
     ]
     return el("nav", places, aria_label="Pages", class_="pages")
 
@@ -217,8 +220,8 @@ PAST = {
 
 @frozen
 class Question:
-    """What somebody is about to do: to these jobs, or to all that fit. `found` counts the latter;
-    `until_id`: jobs that come later are not meant.
+    """A bulk action to confirm: on these jobs, or on all that match, of which `found` is the count;
+    jobs after `until_id` are not included.
     """
 
     action: Action
@@ -232,11 +235,7 @@ def question(frame: Frame, asked: Question) -> View:
     back = link(frame.at("/ui/jobs", **asked.which.query), "No, go back", class_="button")
     title = f"{asked.action.value.capitalize()} {_how_many(asked)}?"
     nothing = not asked.ids and (asked.found is None or not asked.found.matched)
-    content = (
-        el("h1", title),
-        _affected(asked),
-        back if nothing else _answers(frame, asked, back),
-    )
+    content = (el("h1", title), _affected(asked), back if nothing else _answers(frame, asked, back))
     return View("jobs", title, el("div", content, class_="card ask"))
 
 
@@ -312,7 +311,7 @@ def unfinished(frame: Frame, rest: Unfinished) -> View:
 
 
 def done_words(action: Action, tally: Tally) -> str:
-    """What a bulk action has come to."""
+    """The result of a bulk action."""
     parts = [f"{plural(tally.done - tally.requested, 'job')} {PAST[action]}"]
     if tally.requested:
         parts.append(f"{plural(tally.requested, 'running job')} asked to stop")

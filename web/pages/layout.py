@@ -35,7 +35,7 @@ class Frame:
     version: str
     tenant: str = DEFAULT_TENANT
     tenants: Sequence[str] = (DEFAULT_TENANT,)
-    holder: str = ""  # who is signed in
+    holder: str = ""  # the token's name, if somebody is signed in
     may_act: bool = True
 
     def at(self, path: str, **query: str | int | Sequence[str] | None) -> str:
@@ -124,7 +124,7 @@ def name_text(text: str) -> Html | str:
 
 
 def moment(at: datetime | None, now: datetime | None = None) -> Html | None:
-    """A moment for people and programs; with `now` it is told how long ago it was."""
+    """A time for people and programs; with `now`, as the time since then."""
     if at is None:
         return None
     at = at.astimezone(UTC)
@@ -135,7 +135,7 @@ def moment(at: datetime | None, now: datetime | None = None) -> Html | None:
 
 
 def lasting_text(seconds: float) -> str:
-    """A duration as it may stand where it grows: it changes once a second at most."""
+    """A duration that grows while it is shown: it changes once a second at most."""
     if seconds < 1:
         return "< 1 s"
     return f"{seconds:.0f} s" if seconds < MINUTE_SECONDS else duration_text(seconds)
@@ -158,7 +158,7 @@ def notice(text: Content, mood: str = "well") -> Html:
 
 
 def left_out(shown: int, total: int, what: str) -> str:
-    """Says how many more there are; nothing if all are shown."""
+    """How many more there are; empty if all are shown."""
     return f"… and {plural(total - shown, what)} more" if total > shown else ""
 
 

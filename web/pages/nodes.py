@@ -39,7 +39,7 @@ ERROR_WIDTH = 300
 
 @frozen
 class NodesData:
-    """What the store does not say is None."""
+    """None = the store does not answer."""
 
     nodes: Sequence[NodeRecord] | None
     duties: Sequence[DutyRecord] | None
@@ -49,16 +49,16 @@ class NodesData:
 PARTS = ("nodes", "duties", "crew")
 
 
-def nodes(frame: Frame, seen: NodesData) -> View:
-    content = (el("h1", "Nodes and duties"), regions(parts_of(frame, seen), *PARTS))
+def nodes(frame: Frame, data: NodesData) -> View:
+    content = (el("h1", "Nodes and duties"), regions(parts_of(frame, data), *PARTS))
     return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
 
 
-def parts_of(frame: Frame, seen: NodesData) -> Mapping[str, Html]:
+def parts_of(frame: Frame, data: NodesData) -> Mapping[str, Html]:
     return {
-        "nodes": card("Nodes", _nodes(frame, seen.nodes)),
-        "duties": card("Duties", _duties(seen.duties)),
-        "crew": card("Workers of this node", _crew(frame, seen.workers)),
+        "nodes": card("Nodes", _nodes(frame, data.nodes)),
+        "duties": card("Duties", _duties(data.duties)),
+        "crew": card("Workers of this node", _crew(frame, data.workers)),
     }
 
 

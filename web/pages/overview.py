@@ -36,11 +36,12 @@ TENANTS_SHOWN = 20
 DECISIONS_SHOWN = 6
 WHOLE_FROM = 100  # rates from here on have no fractions
 NO_ANSWER = "the store does not answer"
+STORES = {"postgresql": ("PostgreSQL", "postgresql "), "sqlite": ("SQLite", "sqlite:///")}
 
 
 @frozen
 class OverviewData:
-    """What is shown. `counts` is None where the store does not say."""
+    """`counts` is None if the store does not answer."""
 
     status: NodeStatus
     crew: TenantStatus
@@ -55,8 +56,8 @@ TILES = ("depth", "oldest", "arriving", "leaving", "crew")
 PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
 
 
-def overview(frame: Frame, seen: OverviewData) -> View:
-    parts = parts_of(frame, seen)
+def overview(frame: Frame, data: OverviewData) -> View:
+    parts = parts_of(frame, data)
     tiles = [
         el(
             "section",
@@ -68,7 +69,7 @@ def overview(frame: Frame, seen: OverviewData) -> View:
     ]
     content = (
         el("h1", "OverviewData"),
-        # Read out when it changes; all else only to those who go there.
+        # Screen readers announce this when it changes; the rest only when visited.
         el("div", parts["mood"], id="mood", class_="unseen", role="status"),
         regions(parts, "verdict", "queue"),
         el("div", tiles, class_="tiles"),
@@ -79,7 +80,7 @@ def overview(frame: Frame, seen: OverviewData) -> View:
             class_="pair",
         ),
         card("At work on this node", regions(parts, "workers")),
-        card("Tenants", regions(parts, "tenants-list")) if len(seen.tenants) > 1 else None,
+        card("Tenants", regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
     )
     return View("overview", "OverviewData", content, live=frame.at("/ui/live", view="overview"))
 
@@ -93,26 +94,31 @@ _TITLES = {
 }
 
 
-def parts_of(frame: Frame, seen: OverviewData) -> Mapping[str, Html]:
-    """What may change, by the id of where it stands."""
-    healthy, words = verdict(seen.status)
-    if healthy and seen.counts is None:
+def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
+    """The parts that may change, by their element's id."""
+    healthy, words = verdict(data.status)
+    if healthy and data.counts is None:
         healthy, words = False, NO_ANSWER
     mood, state = ("well", "healthy") if healthy else ("ill", "not healthy")
-    store = f"{seen.status.engine} at {seen.status.store}"
+    store = _store_words(data.status)
     return {
         "mood": join(state),
         "verdict": join(
-            el("p", f"{state}: {words}", class_=f"verdict {mood}"),
-            el("p", store, class_="dim"),
+            el("p", f"{state}: {words}", class_=f"verdict {mood}"), el("p", store, class_="dim")
         ),
-        "queue": _queue(frame, seen.counts),
-        **_tiles(seen),
-        "states": _states(frame, seen.counts),
-        "workers": _workers(frame, seen.workers),
-        "tenants-list": _tenants(seen.tenants),
-        "decisions": _decisions(frame, seen.decisions),
+        "queue": _queue(frame, data.counts),
+        **_tiles(data),
+        "states": _states(frame, data.counts),
+        "workers": _workers(frame, data.workers),
+        "tenants-list": _tenants(data.tenants),
+        "decisions": _decisions(frame, data.decisions),
     }
+
+
+def _store_words(status: NodeStatus) -> str:
+    """`PostgreSQL at 127.0.0.1:5432/shop, schema musterd`, or `SQLite at /path/to/musterd.db`."""
+    name, prefix = STORES.get(status.engine, (status.engine, ""))
+    return f"{name} at {status.store.removeprefix(prefix)}"
 
 
 def _queue(frame: Frame, counts: Counts | None) -> Html:
@@ -135,8 +141,8 @@ def _switch(frame: Frame, action: str, label: str) -> Html:
     )  # fmt: skip
 
 
-def _tiles(seen: OverviewData) -> Mapping[str, Html]:
-    counts, trend = seen.counts, seen.trend
+def _tiles(data: OverviewData) -> Mapping[str, Html]:
+    counts, trend = data.counts, data.trend
     come, gone = trend.rates
     oldest = None if counts is None else duration_text(counts.oldest_due_seconds)
     return {
@@ -148,7 +154,7 @@ def _tiles(seen: OverviewData) -> Mapping[str, Html]:
         "arriving-trend": _drawn(trend.arriving, "jobs in per second", _rate),
         "leaving-now": _now(_rate(gone), "per second, finished"),
         "leaving-trend": _drawn(trend.leaving, "jobs out per second", _rate),
-        "crew-now": _crew(seen),
+        "crew-now": _crew(data),
         "crew-trend": _drawn(trend.busy, "busy workers", count_text, trend.desired),
     }
 
@@ -157,8 +163,8 @@ def _now(value: str | None, unit: str) -> Html:
     return join(el("p", value or NOTHING, class_="now"), el("p", unit, class_="dim"))
 
 
-def _crew(seen: OverviewData) -> Html:
-    crew, last = seen.crew, seen.decisions[-1] if seen.decisions else None
+def _crew(data: OverviewData) -> Html:
+    crew, last = data.crew, data.decisions[-1] if data.decisions else None
     size = crew.idle + crew.busy + crew.retiring
     wanted = "" if last is None else f", wants {count_text(last.desired)}"
     retiring = f", {count_text(crew.retiring)} leaving" if crew.retiring else ""

@@ -36,20 +36,17 @@ class ScalingData:
 PARTS = ("now", "journal")
 
 
-def scaling(frame: Frame, seen: ScalingData) -> View:
-    content = (el("h1", "Scaling"), regions(parts_of(frame, seen), *PARTS))
+def scaling(frame: Frame, data: ScalingData) -> View:
+    content = (el("h1", "Scaling"), regions(parts_of(frame, data), *PARTS))
     return View("scaling", "Scaling", content, live=frame.at("/ui/live", view="scaling"))
 
 
-def parts_of(_frame: Frame, seen: ScalingData) -> Mapping[str, Html]:
-    return {
-        "now": card("Now", _now(seen)),
-        "journal": card("Journal", _journal(seen.decisions)),
-    }
+def parts_of(_frame: Frame, data: ScalingData) -> Mapping[str, Html]:
+    return {"now": card("Now", _now(data)), "journal": card("Journal", _journal(data.decisions))}
 
 
-def _now(seen: ScalingData) -> Html:
-    crew, last = seen.crew, seen.decisions[-1] if seen.decisions else None
+def _now(data: ScalingData) -> Html:
+    crew, last = data.crew, data.decisions[-1] if data.decisions else None
     size = crew.idle + crew.busy + crew.retiring
     bounds = f"at least {number(crew.default_count)}, at most {number(crew.max_count)}"
     wanted = "" if last is None else f", {number(last.desired)} wanted"
@@ -103,7 +100,7 @@ LIMITS = {
 
 
 def limit_words(limited_by: str | None) -> str:
-    """Why the crew is not what was wished for; nothing where it is."""
+    """Why the crew has not the wanted size; empty if it has."""
     return "" if limited_by is None else LIMITS.get(limited_by, limited_by)
 
 
@@ -117,7 +114,7 @@ def reason_words(decision: Decision | None) -> str:
 
 
 def act_words(decision: Decision) -> str:
-    """What was done to the crew."""
+    """The changes made to the crew."""
     done = (
         ("hired", decision.hired),
         ("took back", decision.taken_back),
@@ -136,8 +133,8 @@ class Stretch(NamedTuple):
 
 
 def stretches(decisions: Iterable[Decision]) -> Sequence[Stretch]:
-    """The journal, the newest first, where looks that changed nothing for the same reason are one
-    line.
+    """The journal, newest first; consecutive decisions that changed nothing for the same reason are
+    one line.
     """
     found: list[Stretch] = []
     for one in decisions:
@@ -162,7 +159,9 @@ def _changes_crew(one: Decision) -> bool:
 
 def _observed(decision: Decision) -> str:
     due = decision.due or 0
-    words = f"{plural(due, 'due job')} seen"  # it looks no further than it needs
+    words = (
+        f"{plural(due, 'due job')} seen"  # at most: the supervisor counts no further than it needs
+    )
     if decision.share is not None and decision.share != due:
         words += f" ({count_text(decision.share)} of them for this node)"
     words += f", {count_text(decision.busy)} running"

@@ -17,14 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from musterd.config.credentials import BearerToken
 from musterd.manager.node.status import NodeStatus
-from musterd.store.errors import (
-    InputRefused,
-    OutcomeUnknown,
-    StoreError,
-    StoreUnavailable,
-)
+from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError, StoreUnavailable
 from musterd.store.jobs import JobRecord
 from musterd.store.report import job_object
 from musterd.web.api.operation import JSON_TYPE, Call, Site
@@ -47,7 +41,7 @@ SMALL_CHARACTERS = 16_384  # what is no longer is written on the loop
 def json_answer(
     value: object, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Everything but ASCII escaped: what is told may hold half a character."""
+    """Escapes everything but ASCII: a text may hold half a character."""
     return Response(json.dumps(value), status, headers=dict(headers or {}), media_type=JSON_TYPE)
 
 
@@ -73,10 +67,10 @@ async def job_answer(
 
 
 async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = False) -> Response:
-    """The job that was just made or acted on, as it is now.
+    """The job just made or acted on, as it is now.
 
-    That was done, and stays done: if the store does not answer a second time, the answer names the
-    job and says no more, and no refusal makes anybody do it again.
+    If the store does not answer a second time, the answer only names the job: an error would make
+    clients repeat what is done.
     """
     location = _location_of(call.tenant, job_id) if is_new else ""
     try:
@@ -103,7 +97,7 @@ def size_of(record: JobRecord) -> int:
 
 
 async def rendered(site: Site, characters: int, write: Callable[[], T]) -> T:
-    """What `write` gives, which has about so many characters: where that is much, off the loop."""
+    """The result of `write`, in a thread if it has many characters."""
     if characters <= SMALL_CHARACTERS:
         return write()
     return await trio.to_thread.run_sync(write, limiter=site.rendering)
@@ -127,26 +121,19 @@ SIGNED_IN = (
 
 def frame_of(call: Call) -> Frame:
     status = call.site.deps.node.status()
-    is_signed_in = bool(call.request.scope.get(SIGNED_IN))
-    return _frame_for(status, call.tenant.name, call.holder, is_signed_in=is_signed_in)
-
-
-def plain_frame(status: NodeStatus) -> Frame:
-    """For those of whom nothing is known: no name of a tenant, nor what there is to do."""
-    return Frame(status.node, status.version, may_act=False)
-
-
-def _frame_for(
-    status: NodeStatus, tenant: str, holder: BearerToken, *, is_signed_in: bool
-) -> Frame:
     return Frame(
         node=status.node,
         version=status.version,
-        tenant=tenant,
+        tenant=call.tenant.name,
         tenants=[one.name for one in tenants_of(status)],
-        holder=holder.name if is_signed_in else "",
-        may_act=may(holder, "admin"),
+        holder=call.holder.name if call.request.scope.get(SIGNED_IN) else "",
+        may_act=may(call.holder, "admin"),
     )
+
+
+def plain_frame(status: NodeStatus) -> Frame:
+    """For unknown readers: shows no tenant, and nothing to act on."""
+    return Frame(status.node, status.version, may_act=False)
 
 
 def page_answer(frame: Frame, view: View, status: int = HTTPStatus.OK) -> Response:
@@ -154,7 +141,7 @@ def page_answer(frame: Frame, view: View, status: int = HTTPStatus.OK) -> Respon
 
 
 def redirect(place: str, headers: Mapping[str, str] | None = None) -> Response:
-    """After something was done: the browser asks for this place, and a reload repeats nothing."""
+    """After an action: the browser requests this place, and a reload repeats nothing."""
     answer = RedirectResponse(
         "/", HTTPStatus.SEE_OTHER, headers={**PAGE_HEADERS, **(headers or {})}
     )
@@ -196,8 +183,8 @@ def problem(
     headers: Mapping[str, str] | None = None,
     faults: Sequence[str] = (),
 ) -> Response:
-    """Gives the refusal of a request: what kind of refusal, in `detail` what helps, and in `faults`
-    each thing that is wrong, where there may be several.
+    """An error answer: its kind, in `detail` what helps, in `faults` each fault if there may be
+    several.
     """
     body: dict[str, object] = {
         "type": "about:blank",
@@ -208,7 +195,7 @@ def problem(
         body["detail"] = detail
     if faults:
         body["faults"] = list(faults)
-    # Escaped, for what is told may hold half a character.
+    # Escaped: a text may hold half a character.
     return Response(json.dumps(body), status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 
 
@@ -238,7 +225,7 @@ PAGE_PREFIX = "/ui/"
 
 
 def wants_page(path: str, headers: Headers) -> bool:
-    """Whether a person looks at the answer: a browser that asks for a part of the page."""
+    """Whether a person reads the answer: a browser that asks for a page."""
     return (path == "/" or path.startswith(PAGE_PREFIX)) and takes_html(headers)
 
 
@@ -257,11 +244,11 @@ def refusal_answer(node: NodeStatus, request: Request, why: RequestRefused) -> R
 
 
 async def framework_refusal(node: NodeStatus, request: Request, error: Exception) -> Response:
-    """For what the framework refuses by itself: no such path, a wrong method."""
-    told = await on_refusal(request, error)
+    """For the framework's own refusals: unknown path, wrong method."""
+    answer = await on_refusal(request, error)
     if not wants_page(request.scope["path"], request.headers):
-        return told
-    status = HTTPStatus(told.status_code)
+        return answer
+    status = HTTPStatus(answer.status_code)
     words = ""
     if status is HTTPStatus.NOT_FOUND:
         words = f"There is nothing at {request.scope['path']}"
@@ -270,7 +257,7 @@ async def framework_refusal(node: NodeStatus, request: Request, error: Exception
 
 
 def sign_in_answer(node: NodeStatus, place: str) -> Response:
-    """The page that asks for a token, then leads to where somebody wanted to go."""
+    """The page that asks for a token, then leads to `place`."""
     return page_answer(plain_frame(node), sign_in_view(place), HTTPStatus.UNAUTHORIZED)
 
 

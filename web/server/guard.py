@@ -31,7 +31,7 @@ from musterd.web.ui.sessions import Sessions, session_id_of
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 REQUEST_SECONDS = 30.0
 OWN_SITES = frozenset({"same-origin", "none"})  # none: no page at all
-NO_RIGHTS = BearerToken("", "", ())  # whoever asks for what is open to all
+NO_RIGHTS = BearerToken("", "", ())  # callers of what is open to all
 HTTP_VERSIONS = frozenset({"1.0", "1.1"})
 READING_METHODS = frozenset({"GET", "HEAD"})
 SAFE_HEADERS: Mapping[str, str] = {
@@ -99,7 +99,7 @@ class Guard:
         return None
 
     def _holder(self, headers: Headers) -> BearerToken | None:
-        """Whose token came with the request, or stands behind its cookie; None = nobody's."""
+        """The token of the request, or of its session; None = unknown."""
         if not _by_cookie(headers, self.keys):
             return self.keys.holder(headers.get("authorization", ""))
         session_id = session_id_of(headers)
@@ -116,8 +116,8 @@ class Guard:
         return answer
 
     def _knows_host(self, host: str | None) -> bool:
-        """On loopback only this machine's names count: a page that a browser loaded elsewhere is
-        kept out.
+        """On loopback only this machine's names are accepted, which keeps out pages that a browser
+        loaded elsewhere.
         """
         if host is None or not isinstance(self.address, TcpAddress) or not self.address.is_loopback:
             return True
@@ -127,21 +127,21 @@ class Guard:
 
 
 def _path_of(scope: Scope) -> str:
-    """The path as it was sent, still percent-encoded: a target's name may hold a slash. One slash
-    at its end makes no difference.
+    """The path as sent, still percent-encoded: a target's name may hold a slash. A trailing slash
+    is removed.
     """
     path: str = scope["raw_path"].decode("ascii")
     return path.removesuffix("/") or "/"
 
 
 def _by_cookie(headers: Headers, keys: Keys) -> bool:
-    """Whether a cookie must say who it is."""
+    """Whether only a cookie can identify the caller."""
     return bool(keys.tokens) and "authorization" not in headers
 
 
 def _is_own_page(headers: Headers, keys: Keys) -> bool:
-    """Browsers say where a page comes from that lets them post; programs say nothing. Where a
-    cookie says who it is, something must: it goes along by itself.
+    """Browsers say which page a form comes from; programs say nothing. If a cookie identifies the
+    caller, the origin must be given: browsers send cookies along by themselves.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None and site not in OWN_SITES:
@@ -160,10 +160,10 @@ PASSED_OVER_SECONDS = 1.0
 
 
 class UnreadBody:
-    """Stands between a request and its reader, and knows how much of the body is left.
+    """Wraps `receive` and knows whether part of the body is still unread.
 
-    The server holds what has not been read, a little of it, and its end of the request waits behind
-    that: whoever leaves a body unread would keep the connection for good.
+    The server buffers a little of an unread body and waits for the rest before it ends the request:
+    a body left unread would keep the connection forever.
     """
 
     def __init__(self, receive: Receive, nursery: trio.Nursery, *, has_body: bool) -> None:

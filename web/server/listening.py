@@ -30,7 +30,7 @@ def listener_at(address: TcpAddress | UnixAddress) -> Generator[trio.SocketListe
 
 
 def address_text(listener: trio.SocketListener) -> str:
-    """Says where to find it: `http://127.0.0.1:9477` or `unix:/path`."""
+    """`http://127.0.0.1:9477` or `unix:/path`."""
     name = listener.socket.getsockname()
     if isinstance(name, str):
         return f"unix:{name}"
@@ -83,7 +83,7 @@ def _unix_socket(address: UnixAddress) -> Generator[socket.socket, None, None]:
 
 
 def _remove_stale(path: Path) -> None:
-    """Removes a socket that nobody listens at; anything else at that path stays."""
+    """Removes a socket that nothing listens on; leaves anything else at that path."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -102,7 +102,7 @@ def _remove_own(path: Path, inode: int) -> None:
         if path.stat().st_ino == inode:
             path.unlink()
     except OSError:
-        return  # somebody was faster, or the folder is gone: there is nothing left to remove
+        return  # removed already, or its folder is
 
 
 def _refusal(place: str, error: OSError) -> str:

@@ -30,7 +30,7 @@ from musterd.web.server.listening import (
 )
 from musterd.web.ui.sessions import Sessions
 
-CONNECTIONS_MAX = 100  # beside the readers of events
+CONNECTIONS_MAX = 100  # not counting readers of events
 IDLE_SECONDS = 5  # also the time that a request's headers may take
 SEND_SECONDS = 10.0
 LINGER_SECONDS = 0.1  # for what is still being answered when the peer has left
@@ -40,11 +40,10 @@ HEADER_BYTES_MAX = 16384
 async def serve(
     deps: HttpDeps, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Listens at `deps.listen` until cancelled; `started()` tells where.
+    """Listens at `deps.listen` until cancelled and passes the address to `started()`; returns at
+    once if it is off.
 
-    Returns at once if it is off.
-
-    Raises `StartError` if it cannot listen there. A connection that goes wrong costs only itself.
+    Raises `StartError` if it cannot listen there. A failing connection affects only itself.
     """
     address = listen_address(deps.listen)
     if address is None:
@@ -64,7 +63,7 @@ async def serve_at(
     listener: trio.SocketListener,
     samples: Samples,
 ) -> None:
-    """As `serve`, where it listens already and samples are taken."""
+    """Like `serve`, on a listener that is open and with samples that are being taken."""
     sessions = Sessions()
     app = application(deps, sessions, samples)
     guarded = Guard(app, address, deps.keys, sessions, deps.node, deps.body_bytes_max)
@@ -92,7 +91,7 @@ class _Doorkeeper:
         try:
             await self._converse(connection)
         except Exception:
-            # Whatever a peer sends, it must not bring down the daemon beside it.
+            # Nothing that a peer sends may bring down the daemon.
             self.log.exception("connection failed")
         finally:
             connection.leave()
@@ -101,7 +100,7 @@ class _Doorkeeper:
         state = ConnectionState(LifespanState({CONNECTION: connection}))
         context = WorkerContext(None)
         with connection.scope as scope:
-            # Declared for TLS streams; a plain one has no handshake, which is how it is told apart.
+            # Declared for TLS streams; the server knows a plain one by its lack of a handshake.
             bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(connection.stream, scope))
             await TCPServer(self.app, self.config, context, state, bounded).run()
 

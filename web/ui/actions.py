@@ -19,14 +19,13 @@ from musterd.store import bulk
 from musterd.store.bulk import Tally
 from musterd.store.control import Selection, states_for
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.report import control_refusal
-from musterd.web.api.jobs import id_of, no_such_job
+from musterd.web.api.jobs import control, id_of
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
 from musterd.web.pages.jobs import Filter, Question, Unfinished, question, unfinished
 from musterd.web.pages.layout import after_sign_in, sign_in_view
 from musterd.web.server import requests
-from musterd.web.server.answers import RequestRefused, frame_of, page_answer, plain_frame, redirect
+from musterd.web.server.answers import frame_of, invalid, page_answer, plain_frame, redirect
 from musterd.web.server.requests import check_type, read_body, tenant_access
 from musterd.web.ui.sessions import cookie, session_id_of
 
@@ -35,18 +34,12 @@ ACT_SECONDS = 8.0  # then the page says how far it is, and asks whether to go on
 
 
 def job_action(action: Action) -> Handler:
-    """Gives the handler that does `action` to the job of its path."""
+    """Makes the handler that does `action` to the job in the path."""
 
     async def handler(call: Call) -> Response:
         call, _ = await _read_call(call)
         job_id = id_of(call)
-        done = await call.tenant.engine.control.apply(action, job_id)
-        if not done.found:
-            raise no_such_job(job_id)
-        if not done.allowed:
-            raise RequestRefused(
-                HTTPStatus.CONFLICT, control_refusal(job_id, action, done.state_before)
-            )
+        done = await control(call, action, job_id)
         did = done_text(action, Tally(done=1, requested=int(done.requested)))
         return redirect(frame_of(call).at(f"/ui/jobs/{job_id}", did=did))
 
@@ -54,7 +47,7 @@ def job_action(action: Action) -> Handler:
 
 
 def queue_switch(*, pause: bool) -> Handler:
-    """Gives the handler that halts all claims, or lets them go on."""
+    """Makes the handler that pauses or resumes the queue."""
 
     async def handler(call: Call) -> Response:
         call, _ = await _read_call(call)
@@ -65,60 +58,62 @@ def queue_switch(*, pause: bool) -> Handler:
 
 
 async def confirm(call: Call) -> Response:
-    """Says what is meant, and asks."""
+    """Shows what would be affected, and asks."""
     call, form = await _read_call(call)
-    wish, frame = read_bulk_request(form), frame_of(call)
-    if not wish.is_all:
-        return page_answer(frame, question(frame, Question(wish.action, wish.which, wish.ids)))
+    request, frame = read_bulk_request(form), frame_of(call)
+    if not request.is_all:
+        return page_answer(
+            frame, question(frame, Question(request.action, request.which, request.ids))
+        )
     engine = call.tenant.engine
     end_local = trio.current_time() + SURVEY_SECONDS
-    which = await bulk.pin(engine, _selection(wish))
+    which = await bulk.pin(engine, _selection(request))
     found = await bulk.survey(engine, which, None, lambda: trio.current_time() < end_local)
-    asked = Question(wish.action, wish.which, (), found, which.until_id or 0)
+    asked = Question(request.action, request.which, (), found, which.until_id or 0)
     return page_answer(frame, question(frame, asked))
 
 
 async def act(call: Call) -> Response:
-    """Does it: all that was chosen, or as much of all that fits as there is time for."""
+    """Acts on the chosen jobs, or on as many of all that match as time allows."""
     call, form = await _read_call(call)
-    wish, frame, engine = read_bulk_request(form), frame_of(call), call.tenant.engine
-    if not wish.is_all:
-        return _back_to_list(call, wish, await bulk.act_on_these(engine, wish.action, wish.ids))
-    if not wish.until_id:
-        raise invalid_field("until: wanted the last job that is meant")
+    request, frame, engine = read_bulk_request(form), frame_of(call), call.tenant.engine
+    if not request.is_all:
+        return _back_to_list(
+            call, request, await bulk.act_on_these(engine, request.action, request.ids)
+        )
+    if not request.until_id:
+        raise invalid("until: wanted the last job that is meant")
     end_local = trio.current_time() + ACT_SECONDS
-    which = attrs.evolve(_selection(wish), until_id=wish.until_id)
+    which = attrs.evolve(_selection(request), until_id=request.until_id)
 
     def go_on(_: Tally) -> bool:
         return trio.current_time() < end_local
 
-    order = bulk.Order(wish.action, which, None, go_on, wish.after_id)
+    order = bulk.Order(request.action, which, None, go_on, request.after_id)
     tally = await bulk.act(engine, order)
     if not tally.stopped:
-        return _back_to_list(call, wish, tally)
-    asked = Question(wish.action, wish.which, until_id=wish.until_id)
+        return _back_to_list(call, request, tally)
+    asked = Question(request.action, request.which, until_id=request.until_id)
     return page_answer(frame, unfinished(frame, Unfinished(asked, tally, tally.through_id)))
 
 
-def _selection(wish: BulkRequest) -> Selection:
-    """The jobs that fit and can be told to do that."""
-    which, allowed = wish.which, states_for(wish.action)
+def _selection(request: BulkRequest) -> Selection:
+    """The jobs that match and allow the action."""
+    which, allowed = request.which, states_for(request.action)
     states = tuple(one for one in allowed if not which.states or one in which.states)
     return Selection(
-        states,
-        (which.kind,) if which.kind else (),
-        (which.target,) if which.target else (),
+        states, (which.kind,) if which.kind else (), (which.target,) if which.target else ()
     )
 
 
-def _back_to_list(call: Call, wish: BulkRequest, tally: Tally) -> Response:
-    """Back to the list as it was filtered."""
-    did = done_text(wish.action, tally)
-    return redirect(frame_of(call).at("/ui/jobs", **wish.which.query, did=did))
+def _back_to_list(call: Call, request: BulkRequest, tally: Tally) -> Response:
+    """Leads back to the list with its filter."""
+    did = done_text(request.action, tally)
+    return redirect(frame_of(call).at("/ui/jobs", **request.which.query, did=did))
 
 
 async def _read_call(call: Call) -> tuple[Call, Form]:
-    """The form, and the call at the tenant of its tenant."""
+    """The form, and the call for the form's tenant."""
     form = await read_form(call.request)
     return attrs.evolve(call, tenant=tenant_access(call.site, form.tenant)), form
 
@@ -140,7 +135,7 @@ async def sign_in(call: Call) -> Response:
 
 
 async def show_first_view(_call: Call) -> Response:
-    """Whoever comes back to where a form was sent from."""
+    """For a browser that returns to a form's address."""
     await trio.lowlevel.checkpoint()
     return redirect("/")
 
@@ -165,10 +160,10 @@ class Form:
     fields: Mapping[str, Sequence[str]]
 
     def text(self, name: str) -> str:
-        """The one value of a field; empty where there is none."""
+        """The single value of a field; empty if there is none."""
         found = self.fields.get(name, ("",))
         if len(found) > 1:
-            raise invalid_field(f"{name}: given twice, wanted once")
+            raise invalid(f"{name}: given twice, wanted once")
         return found[0]
 
     @property
@@ -178,9 +173,7 @@ class Form:
 
 @attrs.frozen
 class BulkRequest:
-    """What is to be done to many jobs: to those of `ids`, or to all that fit, from behind
-    `after_id` up to `until_id`.
-    """
+    """A bulk action: on the jobs of `ids`, or on all that match, after `after_id` to `until_id`."""
 
     action: Action
     which: Filter
@@ -191,7 +184,7 @@ class BulkRequest:
 
 
 async def read_form(request: Request) -> Form:
-    """Raises `Refused`."""
+    """Raises `RequestRefused`."""
     check_type(request.headers.get("content-type", ""), FORM_TYPE)
     raw = await read_body(request, FORM_BYTES_MAX)
     try:
@@ -199,7 +192,7 @@ async def read_form(request: Request) -> Form:
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
         )
     except ValueError:
-        raise invalid_field("the form cannot be read") from None
+        raise invalid("the form cannot be read") from None
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
         fields.setdefault(name, []).append(value)
@@ -207,7 +200,7 @@ async def read_form(request: Request) -> Form:
 
 
 def read_bulk_request(form: Form) -> BulkRequest:
-    """Reads all of it before anything is done. Raises `Refused`."""
+    """Reads all of it before anything is done. Raises `RequestRefused`."""
     return BulkRequest(
         _action(form.text("action")),
         Filter(
@@ -227,15 +220,11 @@ def read_optional_name(field: str, text: str) -> str | None:
     try:
         return requests.read_name(text) if text else None
     except ValueError as error:
-        raise invalid_field(f"{field}: {error}") from None
-
-
-def invalid_field(said: str) -> RequestRefused:
-    return RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, said)
+        raise invalid(f"{field}: {error}") from None
 
 
 def done_text(action: Action, tally: Tally) -> str:
-    """What was done, as it stands in the address of the page that says so."""
+    """The result, as the address of the next page carries it."""
     return f"{action.value}.{tally.done}.{tally.requested}.{tally.skipped}"
 
 
@@ -251,23 +240,23 @@ def _action(text: str) -> Action:
     try:
         return Action(text)
     except ValueError:
-        raise invalid_field("action: wanted cancel, pause, resume, release or clear") from None
+        raise invalid("action: wanted cancel, pause, resume, release or clear") from None
 
 
 def _states(given: Sequence[str]) -> tuple[JobState, ...]:
     try:
         return tuple(dict.fromkeys(map(requests.read_state, given)))
     except ValueError as error:
-        raise invalid_field(f"state: {error}") from None
+        raise invalid(f"state: {error}") from None
 
 
 def _ids(given: Sequence[str]) -> Sequence[int]:
     if len(given) > IDS_MAX:
-        raise invalid_field(f"id: at most {IDS_MAX} jobs can be chosen one by one")
+        raise invalid(f"id: at most {IDS_MAX} jobs can be chosen one by one")
     try:
         return sorted({requests.read_job_id(text) for text in given})
     except ValueError as error:
-        raise invalid_field(f"id: {error}") from None
+        raise invalid(f"id: {error}") from None
 
 
 def _position(name: str, text: str) -> int:
@@ -275,4 +264,4 @@ def _position(name: str, text: str) -> int:
     try:
         return requests.read_job_id(text) if text not in ("", "0") else 0
     except ValueError as error:
-        raise invalid_field(f"{name}: {error}") from None
+        raise invalid(f"{name}: {error}") from None

@@ -35,7 +35,7 @@ class Key:
 
 @attrs.define(eq=False)
 class LiveView:
-    """One view as of its last look. `make` returns None if the store does not answer, and raises
+    """One view as of its last look. `make` returns None if the store does not answer; it raises
     `Gone`.
     """
 

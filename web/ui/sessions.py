@@ -43,7 +43,7 @@ class Sessions:
     _by_id: OrderedDict[bytes, _Session] = field(factory=OrderedDict[bytes, _Session], init=False)
 
     def begin(self, token: BearerToken) -> str:
-        """Gives the id that stands for this token from now on."""
+        """Returns the id of a new session of this token."""
         own = fingerprint(token.secret)
         now = self.clock()
         for key, session in list(self._by_id.items()):
@@ -57,7 +57,7 @@ class Sessions:
         return session_id
 
     def holder(self, session_id: str, keys: Keys) -> BearerToken | None:
-        """Whose session it is; None where it has ended, or its token is no longer one."""
+        """The token of a session; None if the session has ended or the token is no longer valid."""
         session = self._by_id.get(fingerprint(session_id))
         if session is None or session.ends_local <= self.clock():
             return None

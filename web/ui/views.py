@@ -29,13 +29,7 @@ from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame
 from musterd.web.samples import tenants_of
 from musterd.web.server import requests
-from musterd.web.server.answers import (
-    RECHECK,
-    frame_of,
-    invalid,
-    page_answer,
-    unavailable,
-)
+from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
 from musterd.web.server.listening import CONNECTION, Connection
 from musterd.web.server.requests import take_reader_seat
 from musterd.web.ui.actions import read_done
@@ -99,7 +93,7 @@ async def show_scaling(call: Call) -> Response:
 
 
 async def live_updates(call: Call) -> Response:
-    """What is new in a view, without an end."""
+    """Changes in a view, as a stream without an end."""
     await trio.lowlevel.checkpoint()
     if call.request.method == "HEAD":
         return Response()
@@ -137,7 +131,7 @@ async def _job_parts(frame: Frame, tenant: TenantAccess, job_id: int) -> Parts |
 
 
 def asset_handler(asset: Asset) -> Handler:
-    """Gives the handler of a file."""
+    """Makes the handler that serves a file."""
 
     async def handler(call: Call) -> Response:
         await trio.lowlevel.checkpoint()
@@ -165,7 +159,7 @@ class NoAnswer(Exception):
 
 
 async def in_time(ask: Callable[[], Awaitable[T]], seconds: float = STORE_SECONDS) -> T:
-    """Raises `Away`."""
+    """Raises `NoAnswer`."""
     with trio.move_on_after(seconds):
         try:
             return await ask()
@@ -209,7 +203,7 @@ async def read_scaling(site: Site, tenant: TenantAccess) -> scaling.ScalingData:
 
 
 async def read_job(tenant: TenantAccess, job_id: int) -> job.JobDetails | None:
-    """None: there is no such job. Raises `Away`."""
+    """None: there is no such job. Raises `NoAnswer`."""
 
     async def ask() -> tuple[JobRecord | None, Standing | None]:
         record = await tenant.engine.jobs.get(job_id)

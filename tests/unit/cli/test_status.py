@@ -82,7 +82,7 @@ def test_a_hundred_tenants_are_one_screen_and_the_ill_ones_are_on_it() -> None:
     answers[77] = asked(names[77], counts=None, error=HOSTILE, troubles=None)
     answers[50] = asked(names[50], counts=counts(due=900))
     found = seen(*answers, node=node(*names))
-    assert found.judged() == (Exit.UNSUCCESSFUL, f"running for 1 m 1 s, but not for {names[77]}")
+    assert found.verdict() == (Exit.UNSUCCESSFUL, f"running for 1 m 1 s, but not for {names[77]}")
     told = shown(found)
     assert len(told) <= LINES_MAX
     assert all(line.isprintable() for line in told)

@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_the_program() -> None:
     settings: Settings = settings_with()
     for words in (
         f"the newest {LIMIT_DEFAULT}",
-        f"`ping` comes each {PING_SECONDS:g} seconds",
+        f"`ping` comes every {PING_SECONDS:g} seconds",
         f"takes nothing for {STUCK_SECONDS:g} seconds",
         f"at most every {POLL_SECONDS:g} seconds",
         f"`http.max_event_readers` ({settings.http.max_event_readers})",

@@ -26,7 +26,7 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert bounds["workers shown"].startswith(shown)
     assert f"{job.VALUE_CHARACTERS_MAX:,} characters" in bounds["payload, result"]
     steps = f"the latest {job.ATTEMPTS_SHOWN} and {job.STEPS_SHOWN}"
-    assert bounds["attempts, steps of the way"] == steps
+    assert bounds["attempts, steps of the timeline"] == steps
     answers = f"{views.STORE_SECONDS:g} s, a list {views.LIST_SECONDS:g} s"
     assert bounds["an answer of the store"] == answers
 
@@ -37,7 +37,7 @@ def test_the_numbers_of_the_text_are_those_of_the_code() -> None:
     assert SAMPLE_SECONDS * SAMPLES_MAX == 600
     assert REST_SECONDS == 60, "asked once a minute at most"
     assert f"up to {bulk.COUNT_MAX:,} are counted" in text
-    assert f"done within {actions.ACT_SECONDS:g} s" in text
+    assert f"too many for {actions.ACT_SECONDS:g} s" in text
     assert (round(1 / LOOK_SECONDS), LOOKS_PER_SECOND) == (3, 20)
     assert f"for {sessions.SESSION_SECONDS / 3600:g} hours" in text
     assert f"at most {sessions.SESSIONS_MAX} sessions" in text

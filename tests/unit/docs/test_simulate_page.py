@@ -14,7 +14,7 @@ from musterd.console.simulate.tuning import (
     COUNT_MAX,
     GAIN_SHARE,
     SIMULATIONS_MAX,
-    Goal,
+    Aim,
     advice_object,
     tune,
 )
@@ -37,7 +37,7 @@ def test_each_key_is_told() -> None:
     rules_ = [rules(), rules(max_count=9)]
     found = Comparison(TRACE, rules_, [simulate(TRACE, one) for one in rules_])
     told = comparison_object(found, "default")
-    advice = advice_object(tune(TRACE, rules(), Goal(0.95, 1.0)), TRACE, rules(), "default")
+    advice = advice_object(tune(TRACE, rules(), Aim(0.95, 1.0)), TRACE, rules(), "default")
     missing = {key for key in (*keys_of(told), *keys_of(advice)) if f"`{key}`" not in PAGE}
     assert missing == set()
 

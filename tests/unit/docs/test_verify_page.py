@@ -26,7 +26,7 @@ def test_each_exit_has_its_row() -> None:
 def test_figures_are_those_of_the_code() -> None:
     assert f"at most {KEPT_MAX} of each\nrule" in PAGE
     assert OVERLAP.total_seconds() == 10
-    assert "ten seconds are left for that" in PAGE
+    assert "ten seconds are allowed for that" in PAGE
 
 
 def test_each_key_of_the_object_is_named() -> None:

@@ -19,4 +19,4 @@ def test_every_key_is_told() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    assert f"The first {LINE_BOUND:,} jobs are looked at" in PAGE
+    assert f"At most {LINE_BOUND:,} jobs are counted" in PAGE

@@ -9,8 +9,8 @@ from musterd.console.simulate.trace import Trace
 from musterd.console.simulate.tuning import (
     SIMULATIONS_MAX,
     Advice,
+    Aim,
     Counts,
-    Goal,
     advice_lines,
     settings_lines,
     summary_lines,
@@ -29,7 +29,7 @@ def wait_with(trace: Trace, counts: Counts) -> float:
 
 def test_the_smallest_crew_that_reaches_the_aim() -> None:
     trace, told = trace_of(BURSTS), list[int]()
-    advice = tune(trace, rules(), Goal(0.95, 20.0), told.append)
+    advice = tune(trace, rules(), Aim(0.95, 20.0), told.append)
     assert advice.reached
     assert advice.present.counts == Counts(2, 8)
     best = advice.recommended
@@ -43,7 +43,7 @@ def test_the_smallest_crew_that_reaches_the_aim() -> None:
 
 def test_where_max_count_alone_does_not_help_the_floor_is_raised_and_it_says_why() -> None:
     """Within a second nobody is hired: 38 of 40 have to be there before."""
-    advice = tune(trace_of(BURSTS), rules(), Goal(0.95, 0.5))
+    advice = tune(trace_of(BURSTS), rules(), Aim(0.95, 0.5))
     assert advice.reached
     assert advice.recommended.counts.least == 38
     said = " ".join(summary_lines(advice, rules()))
@@ -53,7 +53,7 @@ def test_where_max_count_alone_does_not_help_the_floor_is_raised_and_it_says_why
 
 def test_what_fits_is_left_as_it_is() -> None:
     trace = trace_of([(10.0 * n, 1.0) for n in range(50)])
-    advice = tune(trace, rules(default_count=1, max_count=1), Goal(0.95, 1.0))
+    advice = tune(trace, rules(default_count=1, max_count=1), Aim(0.95, 1.0))
     assert advice.present == advice.recommended
     assert settings_lines(advice, "default") == []
     assert next(iter(summary_lines(advice, rules()))).startswith("Leave default 1, max 1 as they")
@@ -61,7 +61,7 @@ def test_what_fits_is_left_as_it_is() -> None:
 
 def test_a_crew_that_is_too_large_is_made_smaller() -> None:
     trace = trace_of([(10.0 * n, 1.0) for n in range(50)])
-    advice = tune(trace, rules(default_count=6), Goal(0.95, 1.0))
+    advice = tune(trace, rules(default_count=6), Aim(0.95, 1.0))
     assert advice.recommended.counts == Counts(1, 1)
     assert advice.recommended.figures.worker_seconds < advice.present.figures.worker_seconds
     assert settings_lines(advice, "acme") == [
@@ -73,15 +73,15 @@ def test_a_crew_that_is_too_large_is_made_smaller() -> None:
 
 def test_a_crew_may_be_empty_at_rest_only_where_it_is_so_already() -> None:
     trace = trace_of([(600.25 * n, 1.0) for n in range(1, 9)])
-    assert tune(trace, rules(), Goal(0.95, 5.0)).recommended.counts.least == 1
-    empty = tune(trace, rules(default_count=0), Goal(0.95, 5.0))
+    assert tune(trace, rules(), Aim(0.95, 5.0)).recommended.counts.least == 1
+    empty = tune(trace, rules(default_count=0), Aim(0.95, 5.0))
     assert empty.recommended.counts == Counts(0, 1)
 
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_where_nothing_helps_it_says_why(most: int) -> None:
     limited = rules(max_running=most)
-    advice = tune(trace_of(BURSTS), limited, Goal(0.95, 1.0))
+    advice = tune(trace_of(BURSTS), limited, Aim(0.95, 1.0))
     assert not advice.reached
     assert advice.recommended.counts.most <= 3
     said = " ".join(summary_lines(advice, limited))
@@ -94,7 +94,7 @@ def spread(counts: tuple[int, ...]) -> Trace:
 
 @pytest.mark.parametrize("counts", [(3000, 1, 1), (1, 1000, 10, 300), (500,) * 4])
 def test_searches_are_bounded(counts: tuple[int, ...]) -> None:
-    advice = tune(spread(counts), rules(), Goal(0.99, 0.25))
+    advice = tune(spread(counts), rules(), Aim(0.99, 0.25))
     assert advice.simulations <= SIMULATIONS_MAX
     assert advice.reached
     assert advice.recommended.wait_seconds <= 0.25
@@ -106,7 +106,7 @@ def lines(advice: Advice, trace: Trace, of: ModelSettings) -> list[str]:
 
 def test_a_person_gets_a_table_a_sentence_and_lines_to_paste() -> None:
     trace = trace_of(BURSTS)
-    advice = tune(trace, rules(), Goal(0.95, 20.0))
+    advice = tune(trace, rules(), Aim(0.95, 20.0))
     counts = advice.recommended.counts
     said = lines(advice, trace, rules())
     assert said[1] == "aim: p95 wait at most 20.0 s"

@@ -48,5 +48,5 @@ def judged(events: Iterable[Event]) -> Judge:
 
 def broken(*lines: str, first: int = 1) -> list[tuple[str, int | None, tuple[int, ...]]]:
     """What is found in a log: rule, job, positions."""
-    docket = judged(log(*lines, first=first)).docket
-    return [(one.rule.value, one.job_id, one.positions) for one in docket.violations]
+    findings = judged(log(*lines, first=first)).findings
+    return [(one.rule.value, one.job_id, one.positions) for one in findings.violations]

@@ -20,7 +20,7 @@ SEEDS = range(12)
 
 def faults_of(judge: Judge) -> list[str]:
     """But for what the model leaves out: its jobs are deleted without having gone stale."""
-    found = judge.docket.violations
+    found = judge.findings.violations
     return [f"{one.rule}: {one.story}" for one in found if "had not gone stale" not in one.story]
 
 
@@ -35,20 +35,20 @@ def judged_history(seed: int, store: type[Store] = Store) -> Judge:
 def test_a_history_that_keeps_the_rules_passes(seed: int) -> None:
     judge = judged_history(seed)
     assert faults_of(judge) == []
-    assert judge.docket.cases[Rule.LOG] > 100
+    assert judge.findings.cases[Rule.LOG] > 100
 
 
 @pytest.mark.parametrize(
     ("store", "rule"), [(broken.NoTarget, Rule.TARGET), (broken.CountsAtTheEnd, Rule.ATTEMPTS)]
 )
 def test_a_store_with_a_rule_left_out_is_noticed(store: type[Store], rule: Rule) -> None:
-    assert any(rule in judged_history(seed, store).docket.violated for seed in SEEDS)
+    assert any(rule in judged_history(seed, store).findings.violated for seed in SEEDS)
 
 
 def test_the_histories_put_most_rules_to_the_test() -> None:
     cases = dict.fromkeys(Rule, 0)
     for seed in SEEDS:
-        for rule, number in judged_history(seed).docket.cases.items():
+        for rule, number in judged_history(seed).findings.cases.items():
             cases[rule] += number
     unseen = {rule for rule, number in cases.items() if not number}
     assert unseen <= {Rule.TABLE, Rule.COUNTS, Rule.DUE, Rule.PHASES, Rule.WEBHOOKS, Rule.DRAINING}

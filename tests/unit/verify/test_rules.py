@@ -207,7 +207,7 @@ def test_a_log_that_was_cut_off_accuses_nobody(name: str) -> None:
     whole = log(*LAWFUL[name])
     for start in range(1, len(whole)):
         judge = judged(whole[start:])
-        assert judge.docket.holds, (start, judge.docket.violations)
+        assert judge.findings.holds, (start, judge.findings.violations)
         assert judge.first == start + 1
         assert judge.position == len(whole)
 
@@ -220,16 +220,16 @@ def test_a_cut_log_still_tells_what_it_shows() -> None:
 
 def test_positions_follow_each_other() -> None:
     whole = log("1 enqueued", "1 started 1", "1 succeeded 1", "2 enqueued", "2 canceled")
-    hole = judged([*whole[:1], *whole[3:]]).docket
+    hole = judged([*whole[:1], *whole[3:]]).findings
     assert [(one.rule, one.positions) for one in hole.violations] == [("log", (1, 4))]
     assert "position 2 to 3 is missing" in hole.violations[0].story
-    doubled = judged([*whole[:2], *whole[1:]]).docket
+    doubled = judged([*whole[:2], *whole[1:]]).findings
     assert [(one.rule, one.positions) for one in doubled.violations] == [("log", (2,))]
-    swapped = judged([whole[0], whole[2], whole[1], *whole[3:]]).docket
+    swapped = judged([whole[0], whole[2], whole[1], *whole[3:]]).findings
     assert {one.rule for one in swapped.violations} == {Rule.LOG}
 
 
 def test_one_deed_that_is_done_often_is_told_often_but_not_for_ever() -> None:
     judge = judged(log(*[f"{job} started 1" for job in range(1_001, 1_151)]))
-    assert judge.docket.violated == {Rule.MADE: 150}
-    assert len(judge.docket.violations) == 100
+    assert judge.findings.violated == {Rule.MADE: 150}
+    assert len(judge.findings.violations) == 100
