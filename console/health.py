@@ -62,28 +62,28 @@ class HealthReport:
     daemon is expected to answer.
     """
 
-    asked: Sequence[StoreAnswers]
+    stores: Sequence[StoreAnswers]
     node: dict[str, Any] | None
     silence: str
     listens: bool
 
     @property
     def first(self) -> StoreAnswers:
-        return self.asked[0]
+        return self.stores[0]
 
     @property
     def warnings(self) -> list[str]:
         """Where nodes disagree; nodes of several tenants say so in each store, so each once."""
-        return list(dict.fromkeys(said for asked in self.asked for said in asked.warnings))
+        return list(dict.fromkeys(said for store in self.stores for said in store.warnings))
 
-    def on_node(self, asked: StoreAnswers) -> dict[str, Any] | None:
+    def on_node(self, store: StoreAnswers) -> dict[str, Any] | None:
         """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
-        return tenant_on_node(self.node, asked.settings.tenant, asked.where)
+        return tenant_on_node(self.node, store.settings.tenant, store.where)
 
-    def is_well(self, asked: StoreAnswers) -> bool:
+    def is_well(self, store: StoreAnswers) -> bool:
         """Whether its store answers, and the node serves it."""
-        found = self.on_node(asked)
-        if found is None or asked.error is not None:
+        found = self.on_node(store)
+        if found is None or store.error is not None:
             return False
         return found["phase"] == "running" and not found["store_trouble"]
 
@@ -96,7 +96,7 @@ class HealthReport:
         )
         if code is not Exit.DONE or self.node is None:
             return code, words
-        ill = [asked.settings.tenant for asked in self.asked if not self.is_well(asked)]
+        ill = [store.settings.tenant for store in self.stores if not self.is_well(store)]
         if not ill:
             return code, words
         more = f" and {len(ill) - TENANTS_NAMED} more" if len(ill) > TENANTS_NAMED else ""
@@ -105,9 +105,9 @@ class HealthReport:
 
 def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
     """Asks these tenants' stores, and the daemon. Raises what makes the first store useless."""
-    asked = _ask_stores(tenants)
+    answers = _ask_stores(tenants)
     node, silence = _ask_daemon_here(settings)
-    return HealthReport(asked, node, silence, bool(settings.http.listen))
+    return HealthReport(answers, node, silence, bool(settings.http.listen))
 
 
 def _ask_stores(tenants: Sequence[Settings]) -> list[StoreAnswers]:
@@ -129,7 +129,7 @@ def _ask_stores(tenants: Sequence[Settings]) -> list[StoreAnswers]:
                 nursery.start_soon(ask, place, limit)
 
     trio.run(ask_all)
-    return [asked for asked in found if asked is not None]
+    return [one for one in found if one is not None]
 
 
 async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
@@ -241,12 +241,12 @@ FAULT_WIDTH = 120
 
 
 def remarks(
-    asked: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
+    store: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
 ) -> list[str]:
     """Remarks about one tenant; `node` and `crew` are what the daemon says of itself and of the
     tenant.
     """
-    found = [*_node_remarks(node, crew), *_store_remarks(asked, crew), *_nodes_remarks(asked)]
+    found = [*_node_remarks(node, crew), *_store_remarks(store, crew), *_nodes_remarks(store)]
     return [one_line(each) for each in found]
 
 
@@ -269,8 +269,8 @@ def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
         yield f"IGNORED {one['request']}: {what}, asked to stop {since} ago"
 
 
-def _store_remarks(asked: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
-    counts, troubles = asked.counts, asked.troubles
+def _store_remarks(store: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
+    counts, troubles = store.counts, store.troubles
     if counts is None or troubles is None:
         return
     if counts.paused_at is not None:
@@ -294,16 +294,16 @@ def _store_remarks(asked: StoreAnswers, crew: Mapping[str, Any] | None) -> Itera
             yield "FULL    the crew is at its maximum: raise workers.max_count, or add a node"
 
 
-def _nodes_remarks(asked: StoreAnswers) -> Iterator[str]:
-    live = [node for node in asked.nodes if node.is_live]
-    silent = [node.name for node in asked.nodes if not node.is_live]
+def _nodes_remarks(store: StoreAnswers) -> Iterator[str]:
+    live = [node for node in store.nodes if node.is_live]
+    silent = [node.name for node in store.nodes if not node.is_live]
     if silent:
         more = f" and {len(silent) - NAMES_MAX} more" if len(silent) > NAMES_MAX else ""
         names = ", ".join(cut(name, 40) for name in silent[:NAMES_MAX])
         yield f"SILENT  {names}{more}: died without notice; its jobs are queued again by themselves"
-    if asked.counts is not None and asked.counts.due and not live:
-        due = count_text(asked.counts.due)
+    if store.counts is not None and store.counts.due and not live:
+        due = count_text(store.counts.due)
         yield f"NOBODY  {due} due and no node is alive: `musterd run`"
-    without = [one.duty for one in asked.duties if one.node is None]
-    if live and without and asked.settings.duties.mode == "leader":
+    without = [one.duty for one in store.duties if one.node is None]
+    if live and without and store.settings.duties.mode == "leader":
         yield f"DUTIES  no node has {', '.join(without)}: `musterd duties`"

@@ -266,12 +266,12 @@ def in_hand(seen: Standing) -> Iterator[Reason]:
     job = seen.job
     owner = one_line(job.node or "?") + ("" if job.worker is None else f"/{job.worker}")
     what: dict[str, object] = {"attempt": job.attempt, "asked_for": job.request}
-    asked = f", and is asked to {job.request}" if job.request else ""
+    requested = f", and is requested to {job.request}" if job.request else ""
     if job.lease_expires_at is not None and job.lease_expires_at <= seen.now:
         yield Reason(
             Code.LEASE_LOST,
             f"{owner} has not renewed its lease: any live node will end attempt {job.attempt} as"
-            f" its kind says{asked}",
+            f" its kind says{requested}",
             who=owner,
             what=what,
             since=job.lease_expires_at,
@@ -283,7 +283,7 @@ def in_hand(seen: Standing) -> Iterator[Reason]:
     verb = "is running on" if running else "is claimed, and will start soon, on"
     yield Reason(
         Code.RUNNING if running else Code.CLAIMED,
-        f"it {verb} {owner}, attempt {job.attempt}{asked}",
+        f"it {verb} {owner}, attempt {job.attempt}{requested}",
         who=owner,
         what=what,
         since=job.started_at,

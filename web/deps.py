@@ -105,9 +105,9 @@ class Keys:
         """
         if not self.tokens:
             return NOBODY
-        scheme, _, given = authorization.partition(" ")
+        scheme, _, secret = authorization.partition(" ")
         found: BearerToken | None = None
         for token in self.tokens:
-            same = hmac.compare_digest(given.strip().encode("latin-1"), token.secret.encode())
+            same = hmac.compare_digest(secret.strip().encode("latin-1"), token.secret.encode())
             found = token if same else found
         return found if scheme.lower() == "bearer" else None

@@ -220,9 +220,9 @@ def _table_faults(tables: Sequence[Table], schema: str) -> Iterator[Finding]:
         others = {key: value for key, value in wanted.items() if table.options.get(key) != value}
         if others:
             said = ", ".join(f"{key} = {table.options.get(key, 'unset')}" for key in others)
-            asked = ", ".join(f"{key} = {value}" for key, value in others.items())
-            advice = f"alter table {where} set ({asked})"
-            yield warn("autovacuum", f"{table.name}: {said}", asked, advice)
+            wanted_values = ", ".join(f"{key} = {value}" for key, value in others.items())
+            advice = f"alter table {where} set ({wanted_values})"
+            yield warn("autovacuum", f"{table.name}: {said}", wanted_values, advice)
 
 
 def judge_tables(tables: Sequence[Table]) -> list[Finding]:

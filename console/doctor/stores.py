@@ -166,8 +166,8 @@ async def _check_server(one: Store) -> Iterable[Finding]:
 
 
 async def _check_session(one: Store) -> Iterable[Finding]:
-    vitals = one.engine.health
-    mode, found = await vitals.pool_mode(), await vitals.server()
+    health = one.engine.health
+    mode, found = await health.pool_mode(), await health.server()
     judged = postgres.judge_pooler(mode, one.settings)
     return (
         judged if found is None else [*judged, *postgres.judge_session(found, mode, one.settings)]
@@ -202,14 +202,14 @@ async def _check_connections(one: Store) -> Iterable[Finding]:
 
 
 async def _check_rights(one: Store) -> Iterable[Finding]:
-    vitals = one.engine.health
-    found, missing = await vitals.server(), await vitals.missing_rights()
+    health = one.engine.health
+    found, missing = await health.server(), await health.missing_rights()
     return [] if found is None else postgres.judge_rights(missing, found)
 
 
 async def _check_tables(one: Store) -> Iterable[Finding]:
-    vitals = one.engine.health
-    found, ours = await vitals.server(), await vitals.tables()
+    health = one.engine.health
+    found, ours = await health.server(), await health.tables()
     if found is None:
         return []
     schema = one.settings.store.schema

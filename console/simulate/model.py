@@ -91,7 +91,7 @@ class _Scaler:
         if tick is None:
             return
         policy = self._settings.policy
-        if tick > self._tick + 1:  # the last of those that are passed over renews its wish
+        if tick > self._tick + 1:  # the last skipped tick renews what it wants
             _, self._memory = decide(self._seen, self._memory, policy, self._time(tick - 1))
         self._simulated.advance(self._time(tick))
         self._decide(tick)
@@ -142,8 +142,8 @@ class _Scaler:
         return tick
 
     def _held_until(self) -> float:
-        """A tick or so before the one at which a wish leaves the window or a cooldown ends. -inf =
-        each tick counts; inf = nothing holds the crew back.
+        """About a tick before a wanted size leaves the window, or a cooldown ends. -inf = each tick
+        counts; inf = nothing holds the crew back.
         """
         if not self._is_calm:
             return -inf

@@ -85,9 +85,9 @@ class DriverDeps:
 class Driver:
     """Owns the tasks that run while the screen is shown; `run` returns when the user quits."""
 
-    def __init__(self, state: State, plan: DriverDeps, screen: Screen, painter: Painter) -> None:
+    def __init__(self, state: State, deps: DriverDeps, screen: Screen, painter: Painter) -> None:
         self.state = state
-        self._plan, self._screen, self._painter = plan, screen, painter
+        self._deps, self._screen, self._painter = deps, screen, painter
         self._engine: Engine | None = None  # of the present tenant, while it is reached
         self._changed, self._hurry = Bell(), Bell()
         self._tenant_scope = trio.CancelScope()
@@ -163,8 +163,8 @@ class Driver:
             case ScreenCommand():
                 self._hurry.ring()
             case SwitchTenant(tenant):
-                settings = self._plan.settings_of(tenant)
-                self._show(switched(self.state, tenant, self._plan.engine_of(settings).where))
+                settings = self._deps.settings_of(tenant)
+                self._show(switched(self.state, tenant, self._deps.engine_of(settings).where))
                 self._tenant_scope.cancel()
             case ActOnJob() | OpenPanel() | SwitchQueue():
                 self._nursery.start_soon(self._run_command, command)
@@ -181,7 +181,7 @@ class Driver:
         """One tenant after another, as the user switches."""
         while True:
             with trio.CancelScope() as self._tenant_scope:
-                await self._look_at(self._plan.settings_of(self.state.tenant))
+                await self._look_at(self._deps.settings_of(self.state.tenant))
 
     async def _look_at(self, settings: Settings) -> None:
         async with trio.open_nursery() as nursery:
@@ -192,10 +192,10 @@ class Driver:
                 except* AWAY as group:
                     self._engine = None
                     self._away(_first_error(group))
-                await trio.sleep(max(AWAY_SECONDS_MIN, self._plan.interval_seconds))
+                await trio.sleep(max(AWAY_SECONDS_MIN, self._deps.interval_seconds))
 
     async def _look_at_store(self, settings: Settings) -> None:
-        async with reached(self._plan.engine_of(settings)) as self._engine:
+        async with reached(self._deps.engine_of(settings)) as self._engine:
             while True:
                 self._hurry.clear()
                 try:
@@ -203,17 +203,17 @@ class Driver:
                     self._show(with_store(self.state, seen))  # the state as it is by now
                 except AWAY as error:
                     self._away(error)
-                await self._hurry.wait(self._plan.interval_seconds)
+                await self._hurry.wait(self._deps.interval_seconds)
 
     def _away(self, error: Exception) -> None:
         self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
 
     async def _ask_node(self, settings: Settings) -> None:
         while True:
-            seen = await self._plan.ask(settings)
+            seen = await self._deps.ask(settings)
             if not self.state.is_frozen:
                 self._show(attrs.evolve(self.state, node=seen))
-            await trio.sleep(self._plan.interval_seconds)
+            await trio.sleep(self._deps.interval_seconds)
 
     async def _run_command(self, command: ActOnJob | OpenPanel | SwitchQueue) -> None:
         engine, tenant = self._engine, self.state.tenant
@@ -237,13 +237,13 @@ class Driver:
                 self._say(
                     control_refusal(job_id, action, done.state_before)
                     if not done.allowed
-                    else _done_text(job_id, action, str(done.state_after), asked=done.requested)
+                    else _done_text(job_id, action, str(done.state_after), requested=done.requested)
                 )
             case OpenPanel(what, job_id):
                 panel = await self._panel(engine, what, job_id)
                 self._show(attrs.evolve(self.state, mode="panel", panel=panel))
             case SwitchQueue(pause=True):
-                changed = await engine.queue.pause(self._plan.by)
+                changed = await engine.queue.pause(self._deps.by)
                 self._say("the queue is paused" if changed else "the queue was paused already")
             case SwitchQueue():
                 changed = await engine.queue.resume()
@@ -253,11 +253,11 @@ class Driver:
         seen = self.state.store
         if what == "why" or seen is None:
             return await why_panel(engine, job_id)
-        return await details_panel(engine, job_id, seen.now, self._plan.catalog)
+        return await details_panel(engine, job_id, seen.now, self._deps.catalog)
 
 
-def _done_text(job_id: int, action: str, state: str, *, asked: bool) -> str:
-    if asked:
+def _done_text(job_id: int, action: str, state: str, *, requested: bool) -> str:
+    if requested:
         return f"job {job_id}: its worker has been asked to {action} it"
     return f"job {job_id} is {state}"
 
@@ -272,10 +272,10 @@ AWAY = (StoreUnavailable, StoreMisconfigured, Complaint)  # what the screen says
 
 async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
     """Everything that the screen shows of the store; its cost does not grow with the queue."""
-    board = await engine.overview.jobs(which.wanted)
+    overview = await engine.overview.jobs(which.wanted)
     counts = await engine.queue.counts()
     nodes = await engine.nodes.all()
-    return StoreSnapshot(trio.current_time(), board.now, counts, board.jobs, tuple(nodes))
+    return StoreSnapshot(trio.current_time(), overview.now, counts, overview.jobs, tuple(nodes))
 
 
 async def read_daemon(settings: Settings) -> NodeAnswer:

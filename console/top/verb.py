@@ -133,7 +133,7 @@ def _watch(
     from musterd.console.verbs.queue import whoami
 
     terminal = Terminal()
-    plan = DriverDeps(
+    deps = DriverDeps(
         interval_seconds=interval,
         settings_of=lambda tenant: settings_of(settings, tenant),
         engine_of=engine_for,
@@ -143,5 +143,5 @@ def _watch(
     )
     painter = Painter(colour=colour, encoding=terminal.encoding)
     with terminal.taken():
-        driver = Driver(resized(state, terminal.size()), plan, terminal, painter)
+        driver = Driver(resized(state, terminal.size()), deps, terminal, painter)
         trio.run(driver.run)

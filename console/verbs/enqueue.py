@@ -137,8 +137,8 @@ def _checked_payload(source: str, settings: Settings) -> str:
 def _new_job(kind: WorkKind, options: Mapping[str, object]) -> NewJob:
     from musterd.store.new_job import new_job
 
-    given = {name: value for name, value in options.items() if value is not None}
-    return new_job(kind.name, None, {"priority": kind.priority, **given})
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return new_job(kind.name, None, {"priority": kind.priority, **chosen})
 
 
 def _check_webhook(url: str | None, settings: Settings) -> None:
@@ -304,7 +304,7 @@ class _WaitDisplay:
         is_stuck = record.state.value == "queued" and record.attempt == 0 and not self._done
         if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
             self._said_hint = True
-            complain("still queued: is a daemon running? `musterd status` tells")
+            complain("still queued: is a daemon running? See `musterd status`")
 
     def ended(self, waited: Waited, record: JobRecord | None) -> None:
         self._done = sum(waited.ended.values())

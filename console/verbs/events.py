@@ -37,12 +37,12 @@ Since = int | float | datetime  # a position, seconds before now, a moment
 
 
 def read_types(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...]:
     from musterd.store.event_names import event_type
 
     try:
-        return tuple(event_type(text) for text in given)
+        return tuple(event_type(text) for text in texts)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

@@ -38,45 +38,45 @@ def status(context: click.Context) -> None:
     settings = cli.load().settings
     own = cli.of_tenant(settings)
     others = [settings_of(settings, name) for name in settings.tenants if cli.tenant is None]
-    seen = gather(settings, others or [own])
-    cli.show([_object(seen)], lambda: lines(seen))
-    context.exit(seen.verdict()[0])
+    report = gather(settings, others or [own])
+    cli.show([_object(report)], lambda: lines(report))
+    context.exit(report.verdict()[0])
 
 
-def lines(seen: HealthReport) -> list[str]:
+def lines(report: HealthReport) -> list[str]:
     """At most `LINES_MAX`."""
-    code, words = seen.verdict()
+    code, words = report.verdict()
     healthy = code is Exit.DONE
     mood = click.style("healthy" if healthy else "NOT healthy", fg="green" if healthy else "red")
-    first = seen.first
+    first = report.first
     found = [f"{mood}: {words}", f"  store   {first.where}"]
-    if len(seen.asked) == 1 and first.counts is not None:
+    if len(report.stores) == 1 and first.counts is not None:
         found += _queue_lines(first.counts)
-    if seen.node is not None:
+    if report.node is not None:
         named = first.settings.tenant != DEFAULT_TENANT
-        crew = seen.on_node(first) if named else seen.node["node"]
-        found += _node_lines(seen, crew or seen.node["node"])
+        crew = report.on_node(first) if named else report.node["node"]
+        found += _node_lines(report, crew or report.node["node"])
     found += _nodes_line(first.nodes)
-    found += [f"  {remark}" for remark in _bounded(_remarks(seen))]
-    if len(seen.asked) > 1:
-        found += ["", *(f"  {line}" for line in _table(seen, LINES_MAX - len(found) - 1))]
+    found += [f"  {remark}" for remark in _bounded(_remarks(report))]
+    if len(report.stores) > 1:
+        found += ["", *(f"  {line}" for line in _table(report, LINES_MAX - len(found) - 1))]
     return found
 
 
-def _remarks(seen: HealthReport) -> list[str]:
+def _remarks(report: HealthReport) -> list[str]:
     from musterd.console.health import remarks
 
-    alone = len(seen.asked) == 1
-    node = None if seen.node is None else seen.node["node"]
+    alone = len(report.stores) == 1
+    node = None if report.node is None else report.node["node"]
     found: list[str] = []
-    for asked in seen.asked:
-        crew = seen.on_node(asked)
-        if crew is None and asked is seen.first:
+    for store in report.stores:
+        crew = report.on_node(store)
+        if crew is None and store is report.first:
             crew = node
-        said = remarks(asked, node if asked is seen.first else None, crew)
-        name = "" if alone or asked is seen.first else f" [{asked.settings.tenant}]"
+        said = remarks(store, node if store is report.first else None, crew)
+        name = "" if alone or store is report.first else f" [{store.settings.tenant}]"
         found += [f"{each}{name}" for each in said]
-    return [*found, *(f"WARNING {said}" for said in seen.warnings)]
+    return [*found, *(f"WARNING {said}" for said in report.warnings)]
 
 
 def _bounded(found: Sequence[str]) -> list[str]:
@@ -86,34 +86,34 @@ def _bounded(found: Sequence[str]) -> list[str]:
     return [*found[: REMARKS_MAX - 1], f"and {left} more: --json has all of them"]
 
 
-def _table(seen: HealthReport, rows_max: int) -> list[str]:
+def _table(report: HealthReport, rows_max: int) -> list[str]:
     """One line per tenant; if there is no room for all, those in trouble, then the fullest."""
     heads = ("tenant", "due", "oldest", "queued", "running", "failed", "crew", "")
-    shown = list(seen.asked)
+    shown = list(report.stores)
     left: list[str] = []
     if len(shown) + 1 > rows_max:
-        shown = sorted(shown, key=lambda asked: (seen.is_well(asked), -_due(asked)))
+        shown = sorted(shown, key=lambda store: (report.is_well(store), -_due(store)))
         kept = max(1, rows_max - 2)
         more = plural(len(shown) - kept, "more tenant")
         left = [f"and {more}: `musterd status --tenant NAME`, or --json for all"]
         shown = shown[:kept]
-    rows = [_row(asked, seen.on_node(asked)) for asked in shown]
+    rows = [_row(store, report.on_node(store)) for store in shown]
     return [*table(heads, rows, right=frozenset({1, 2, 3, 4, 5, 6})), *left]
 
 
-def _due(asked: StoreAnswers) -> int:
-    return 0 if asked.counts is None else asked.counts.due
+def _due(store: StoreAnswers) -> int:
+    return 0 if store.counts is None else store.counts.due
 
 
-def _row(asked: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
-    name, counts = asked.settings.tenant, asked.counts
+def _row(store: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
+    name, counts = store.settings.tenant, store.counts
     crew, remark = "-", "not served"
     if on_node is not None:
         size = on_node["idle"] + on_node["busy"] + on_node["retiring"]
         crew = f"{on_node['busy']}/{size}"
         remark = on_node["store_trouble"] or ("" if on_node["phase"] == "running" else "waits")
     if counts is None:
-        return (name, *("-",) * 5, crew, cut(one_line(asked.error or ""), ERROR_WIDTH))
+        return (name, *("-",) * 5, crew, cut(one_line(store.error or ""), ERROR_WIDTH))
     if counts.paused_at is not None:
         remark = f"PAUSED by {one_line(counts.paused_by or 'somebody')}"
     states = (JobState.QUEUED, JobState.RUNNING, JobState.FAILED)
@@ -129,33 +129,33 @@ def _queue_lines(counts: Counts) -> list[str]:
     return [f"  jobs    {shown or 'none'}", f"  due     {count_text(counts.due)}{waits}"]
 
 
-def _node_lines(seen: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
+def _node_lines(report: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
     from musterd.console.health import decision_of
     from musterd.manager.node.objects import decision_text
 
-    assert seen.node is not None
-    node = seen.node["node"]
+    assert report.node is not None
+    node = report.node["node"]
     size = crew_of["idle"] + crew_of["busy"] + crew_of["retiring"]
     up = duration_text(node["up_seconds"])
     crew = ", ".join(f"{crew_of[state]} {state}" for state in ("busy", "idle", "retiring"))
     rate = crew_of["settled_total"] / max(1.0, node["up_seconds"])
     found = [
-        f"  node    {one_line(node['node'])}, {node['phase']}, up {up}{_generation(seen)}",
+        f"  node    {one_line(node['node'])}, {node['phase']}, up {up}{_generation(report)}",
         f"  crew    {size} of at most {crew_of['max_count']}: {crew}",
     ]
     decision = decision_of(node["last_decision"])
-    if decision is not None and seen.first.settings.tenant == DEFAULT_TENANT:
+    if decision is not None and report.first.settings.tenant == DEFAULT_TENANT:
         found.append(f"  why     {decision_text(decision)}")
     settled = count_text(crew_of["settled_total"])
     found.append(f"  settled {settled} since it started, {rate:.1f}/s on average")
     return found
 
 
-def _generation(seen: HealthReport) -> str:
+def _generation(report: HealthReport) -> str:
     """With which configuration the node that answers works, once it has been reloaded."""
-    assert seen.node is not None
-    name = seen.node["node"]["node"]
-    (generation,) = [one.config_generation for one in seen.first.nodes if one.name == name] or [0]
+    assert report.node is not None
+    name = report.node["node"]["node"]
+    (generation,) = [one.config_generation for one in report.first.nodes if one.name == name] or [0]
     return f", configuration {generation}" if generation and generation > 1 else ""
 
 
@@ -172,34 +172,34 @@ def _nodes_line(nodes: Sequence[NodeRecord]) -> list[str]:
 SEVERAL = 2
 
 
-def _object(seen: HealthReport) -> dict[str, object]:
-    first = seen.first
-    code, words = seen.verdict()
+def _object(report: HealthReport) -> dict[str, object]:
+    first = report.first
+    code, words = report.verdict()
     whole: dict[str, object] = {
         "healthy": code is Exit.DONE,
         "verdict": words,
         "tenant": first.settings.tenant,
         "store": {"where": first.where, "error": first.error},
         "counts": _counts(first),
-        "node": None if seen.node is None else seen.node["node"],
-        "warnings": seen.warnings,
-        "remarks": _remarks(seen),
+        "node": None if report.node is None else report.node["node"],
+        "warnings": report.warnings,
+        "remarks": _remarks(report),
     }
-    if len(seen.asked) > 1:
-        whole["tenants"] = [_tenant_object(seen, asked) for asked in seen.asked]
+    if len(report.stores) > 1:
+        whole["tenants"] = [_tenant_object(report, store) for store in report.stores]
     return whole
 
 
-def _tenant_object(seen: HealthReport, asked: StoreAnswers) -> dict[str, object]:
+def _tenant_object(report: HealthReport, store: StoreAnswers) -> dict[str, object]:
     return {
-        "name": asked.settings.tenant,
-        "store": {"where": asked.where, "error": asked.error},
-        "counts": _counts(asked),
-        "on_node": seen.on_node(asked),
+        "name": store.settings.tenant,
+        "store": {"where": store.where, "error": store.error},
+        "counts": _counts(store),
+        "on_node": report.on_node(store),
     }
 
 
-def _counts(asked: StoreAnswers) -> dict[str, object] | None:
+def _counts(store: StoreAnswers) -> dict[str, object] | None:
     from musterd.manager.node.objects import counts_object
 
-    return None if asked.counts is None else counts_object(asked.counts)
+    return None if store.counts is None else counts_object(store.counts)

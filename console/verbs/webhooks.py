@@ -1,4 +1,4 @@
-"""`musterd webhooks`: what was told to others, what waits, what failed; and sending it again."""
+"""`musterd webhooks`: messages that were delivered, wait or failed; sending them again."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> Non
             return set(ids), set(await engine.outbox.resend(sorted(set(ids))))
         return await _resend_all(engine, wanted, limit)
 
-    asked, sent = in_store(cli.settings(), work)
-    missing = sorted(asked - sent) if ids else []
+    requested, sent = in_store(cli.settings(), work)
+    missing = sorted(requested - sent) if ids else []
     _report(cli, sent, missing)
     context.exit(Exit.UNKNOWN if missing else Exit.DONE)
 
@@ -94,17 +94,17 @@ async def _resend_all(
     """Page by page, from the newest to the oldest."""
     import attrs
 
-    asked: set[int] = set()
+    requested: set[int] = set()
     sent: set[int] = set()
-    while len(asked) < limit:
-        size = min(which.limit, limit - len(asked))
+    while len(requested) < limit:
+        size = min(which.limit, limit - len(requested))
         page = await engine.outbox.messages(attrs.evolve(which, limit=size))
         if not page:
             break
-        asked |= {one.id for one in page}
+        requested |= {one.id for one in page}
         sent |= await engine.outbox.resend([one.id for one in page])
         which = attrs.evolve(which, before_id=page[-1].id)
-    return asked, sent
+    return requested, sent
 
 
 def _report(cli: CommandLine, sent: set[int], missing: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""One job as the log tells it: its life so far, and whether the next event is allowed. Pure.
+"""One job as the log has it: its life so far, and whether the next event is allowed. Pure.
 
 The life of a job that has ended is kept in one number."""
 

@@ -127,8 +127,8 @@ def _webhook(record: JobRecord) -> Html | str | None:
     hook = record.webhook
     if hook is None:
         return None
-    told = "delivered" if hook.sent_at else f"not delivered, tries: {hook.attempts}"
-    return join(name_text(hook.url), f" ({told})")
+    delivery = "delivered" if hook.sent_at else f"not delivered, tries: {hook.attempts}"
+    return join(name_text(hook.url), f" ({delivery})")
 
 
 def _progress(record: JobRecord) -> Html | None:
@@ -242,13 +242,13 @@ def _pre(text: str, about: str) -> Html:
 
 
 def _values(record: JobRecord) -> Html:
-    given = card("Payload", _value(record.payload, "payload"))
+    payload = card("Payload", _value(record.payload, "payload"))
     if record.error is not None:
         error = cut(error_line(record.error), VALUE_CHARACTERS_MAX)
-        return el("div", given, card("Error", _pre(error, "error")), class_="pair")
+        return el("div", payload, card("Error", _pre(error, "error")), class_="pair")
     if record.result is None:
-        return given
-    return el("div", given, card("Result", _value(record.result, "result")), class_="pair")
+        return payload
+    return el("div", payload, card("Result", _value(record.result, "result")), class_="pair")
 
 
 def _value(text: str, about: str) -> Html:

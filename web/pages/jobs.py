@@ -115,8 +115,8 @@ def _filter(frame: Frame, listing: JobList) -> Html:
 
 
 def _field(name: str, label: str, value: str | None, options: str | None = None) -> Html:
-    given = el("input", id=name, name=name, value=value or "", list=options, autocomplete="off")
-    return el("span", el("label", label, for_=name), given)
+    field = el("input", id=name, name=name, value=value or "", list=options, autocomplete="off")
+    return el("span", el("label", label, for_=name), field)
 
 
 def _list(frame: Frame, listing: JobList) -> Html:
@@ -183,9 +183,9 @@ def _row(frame: Frame, record: JobRecord) -> Html:
 
 
 def state_badge(record: JobRecord) -> Html:
-    asked = f" · {record.request} requested" if record.request and record.state in LEASED else ""
+    request = f" · {record.request} requested" if record.request and record.state in LEASED else ""
     cleared = " · cleared" if record.cleared_at else ""
-    return join(badge(record.state.value), el("span", asked, cleared, class_="dim"))
+    return join(badge(record.state.value), el("span", request, cleared, class_="dim"))
 
 
 def note_of(record: JobRecord) -> str:
@@ -231,34 +231,34 @@ class Question:
     until_id: int = 0
 
 
-def question(frame: Frame, asked: Question) -> View:
-    back = link(frame.at("/ui/jobs", **asked.which.query), "No, go back", class_="button")
-    title = f"{asked.action.value.capitalize()} {_how_many(asked)}?"
-    nothing = not asked.ids and (asked.found is None or not asked.found.matched)
-    content = (el("h1", title), _affected(asked), back if nothing else _answers(frame, asked, back))
+def question(frame: Frame, about: Question) -> View:
+    back = link(frame.at("/ui/jobs", **about.which.query), "No, go back", class_="button")
+    title = f"{about.action.value.capitalize()} {_how_many(about)}?"
+    nothing = not about.ids and (about.found is None or not about.found.matched)
+    content = (el("h1", title), _affected(about), back if nothing else _answers(frame, about, back))
     return View("jobs", title, el("div", content, class_="card ask"))
 
 
-def _how_many(asked: Question) -> str:
-    if asked.found is None:
-        return plural(len(asked.ids), "job")
-    if asked.found.whole:
-        return plural(asked.found.matched, "job")
-    return f"{count_text(asked.found.matched)} or more jobs"
+def _how_many(about: Question) -> str:
+    if about.found is None:
+        return plural(len(about.ids), "job")
+    if about.found.whole:
+        return plural(about.found.matched, "job")
+    return f"{count_text(about.found.matched)} or more jobs"
 
 
-def _affected(asked: Question) -> Html:
-    wanted = " or ".join(state.value for state in states_for(asked.action))
-    law = el("p", f"Only jobs that are {wanted} can be {PAST[asked.action]}; ",
+def _affected(about: Question) -> Html:
+    wanted = " or ".join(state.value for state in states_for(about.action))
+    rule = el("p", f"Only jobs that are {wanted} can be {PAST[about.action]}; ",
         "jobs that change meanwhile are left out.", class_="dim")  # fmt: skip
-    if asked.found is None:
-        return join(el("p", _id_list(asked.ids)), law)
-    groups = asked.found.groups
+    if about.found is None:
+        return join(el("p", _id_list(about.ids)), rule)
+    groups = about.found.groups
     rows = [row(badge(one.state.value), name_text(one.kind), number(one.count),
         ", ".join(map(str, one.ids))) for one in groups[:GROUPS_SHOWN]]  # fmt: skip
     heads = ("state", "kind", "jobs", "the first")
     listed = table("Matching jobs", heads, rows, left_out(len(rows), len(groups), "group"))
-    return join(el("p", f"Filter: {asked.which.words}"), listed if rows else None, law)
+    return join(el("p", f"Filter: {about.which.words}"), listed if rows else None, rule)
 
 
 def _id_list(ids: Sequence[int]) -> str:
@@ -266,16 +266,16 @@ def _id_list(ids: Sequence[int]) -> str:
     return shown + (f", {left_out(IDS_SHOWN, len(ids), 'job')}" if len(ids) > IDS_SHOWN else "")
 
 
-def _answers(frame: Frame, asked: Question, back: Html) -> Html:
-    label = f"Yes, {asked.action.value} {_how_many(asked)}"
+def _answers(frame: Frame, about: Question, back: Html) -> Html:
+    label = f"Yes, {about.action.value} {_how_many(about)}"
     return el(
         "form",
-        [hidden("id", one) for one in asked.ids],
-        hidden("action", asked.action.value),
-        None if asked.ids else (hidden("which", "all"), hidden("until", asked.until_id)),
-        asked.which.fields(),
+        [hidden("id", one) for one in about.ids],
+        hidden("action", about.action.value),
+        None if about.ids else (hidden("which", "all"), hidden("until", about.until_id)),
+        about.which.fields(),
         frame.hidden_tenant(),
-        button(label, mood="danger" if asked.action is Action.CANCEL else "first"),
+        button(label, mood="danger" if about.action is Action.CANCEL else "first"),
         back,
         method="post",
         action="/ui/jobs/act",
@@ -293,20 +293,20 @@ class Unfinished:
 
 
 def unfinished(frame: Frame, rest: Unfinished) -> View:
-    asked = rest.question
+    about = rest.question
     form = el(
         "form",
-        facts([("So far", done_words(asked.action, rest.tally))]),
-        hidden("action", asked.action.value), hidden("which", "all"),
-        hidden("until", asked.until_id), hidden("after", rest.after_id),
-        asked.which.fields(), frame.hidden_tenant(),
+        facts([("So far", done_words(about.action, rest.tally))]),
+        hidden("action", about.action.value), hidden("which", "all"),
+        hidden("until", about.until_id), hidden("after", rest.after_id),
+        about.which.fields(), frame.hidden_tenant(),
         el("div", button("Go on", mood="first"),
-            link(frame.at("/ui/jobs", **asked.which.query), "Stop here", class_="button"),
+            link(frame.at("/ui/jobs", **about.which.query), "Stop here", class_="button"),
             class_="inline"),
         method="post", action="/ui/jobs/act", class_="card ask",
     )  # fmt: skip
     words = "There are more jobs than can be done in one go. What is done stays done."
-    title = f"{asked.action.value.capitalize()}: not all yet"
+    title = f"{about.action.value.capitalize()}: not all yet"
     return View("jobs", title, (el("h1", title), el("p", words), card("Go on?", form)))
 
 
@@ -314,7 +314,7 @@ def done_words(action: Action, tally: Tally) -> str:
     """The result of a bulk action."""
     parts = [f"{plural(tally.done - tally.requested, 'job')} {PAST[action]}"]
     if tally.requested:
-        parts.append(f"{plural(tally.requested, 'running job')} asked to stop")
+        parts.append(f"{plural(tally.requested, 'running job')} about to stop")
     if tally.skipped:
         parts.append(f"{plural(tally.skipped, 'job')} left out (changed, not allowed or busy)")
     return "; ".join(parts)

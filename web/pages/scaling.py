@@ -165,8 +165,8 @@ def _observed(decision: Decision) -> str:
     if decision.share is not None and decision.share != due:
         words += f" ({count_text(decision.share)} of them for this node)"
     words += f", {count_text(decision.busy)} running"
-    wish = decision.raw_wish
-    return words if wish is None else f"{words}: {plural(wish, 'worker')} wanted"
+    wanted = decision.raw_wish
+    return words if wanted is None else f"{words}: {plural(wanted, 'worker')} wanted"
 
 
 def _sentence(*parts: str) -> str:

@@ -69,8 +69,8 @@ async def confirm(call: Call) -> Response:
     end_local = trio.current_time() + SURVEY_SECONDS
     which = await bulk.pin(engine, _selection(request))
     found = await bulk.survey(engine, which, None, lambda: trio.current_time() < end_local)
-    asked = Question(request.action, request.which, (), found, which.until_id or 0)
-    return page_answer(frame, question(frame, asked))
+    pending = Question(request.action, request.which, (), found, which.until_id or 0)
+    return page_answer(frame, question(frame, pending))
 
 
 async def act(call: Call) -> Response:
@@ -93,8 +93,8 @@ async def act(call: Call) -> Response:
     tally = await bulk.act(engine, order)
     if not tally.stopped:
         return _back_to_list(call, request, tally)
-    asked = Question(request.action, request.which, until_id=request.until_id)
-    return page_answer(frame, unfinished(frame, Unfinished(asked, tally, tally.through_id)))
+    pending = Question(request.action, request.which, until_id=request.until_id)
+    return page_answer(frame, unfinished(frame, Unfinished(pending, tally, tally.through_id)))
 
 
 def _selection(request: BulkRequest) -> Selection:
@@ -126,8 +126,8 @@ async def sign_in(call: Call) -> Response:
     if not keys.tokens:
         return redirect(after)
     # Headers are read as Latin-1, of whatever bytes they have.
-    given = form.text("token").strip().encode("utf-8", "replace").decode("latin-1")
-    holder = keys.holder(f"Bearer {given}")
+    token = form.text("token").strip().encode("utf-8", "replace").decode("latin-1")
+    holder = keys.holder(f"Bearer {token}")
     if holder is None:
         frame = plain_frame(call.site.deps.node.status())
         return page_answer(frame, sign_in_view(after, wrong=True), HTTPStatus.UNAUTHORIZED)
@@ -243,18 +243,18 @@ def _action(text: str) -> Action:
         raise invalid("action: wanted cancel, pause, resume, release or clear") from None
 
 
-def _states(given: Sequence[str]) -> tuple[JobState, ...]:
+def _states(texts: Sequence[str]) -> tuple[JobState, ...]:
     try:
-        return tuple(dict.fromkeys(map(requests.read_state, given)))
+        return tuple(dict.fromkeys(map(requests.read_state, texts)))
     except ValueError as error:
         raise invalid(f"state: {error}") from None
 
 
-def _ids(given: Sequence[str]) -> Sequence[int]:
-    if len(given) > IDS_MAX:
+def _ids(texts: Sequence[str]) -> Sequence[int]:
+    if len(texts) > IDS_MAX:
         raise invalid(f"id: at most {IDS_MAX} jobs can be chosen one by one")
     try:
-        return sorted({requests.read_job_id(text) for text in given})
+        return sorted({requests.read_job_id(text) for text in texts})
     except ValueError as error:
         raise invalid(f"id: {error}") from None
 
