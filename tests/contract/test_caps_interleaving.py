@@ -105,12 +105,14 @@ def renewing(claim: Claim) -> list[Statement]:
 Make = Callable[[Claim], list[Statement]]
 # Each of a session that holds this claim.
 PROGRAMS: dict[str, Make] = {
-    "claim": lambda _: claiming(3, "claim"),
+    "claim": lambda _: claiming(3, "claim_with_limits"),
     "claim with targets": lambda _: claiming(3, "claim_targets"),
     "succeed and claim": lambda one: [
         *settling(one, JobState.SUCCEEDED), *claiming(3, "claim_targets"),
     ],
-    "retry and claim": lambda one: [*settling(one, JobState.QUEUED), *claiming(3, "claim")],
+    "retry and claim": lambda one: [
+        *settling(one, JobState.QUEUED), *claiming(3, "claim_with_limits"),
+    ],
     "succeed": lambda one: settling(one, JobState.SUCCEEDED),
     "reap": lambda _: reaping(),
     "renew": renewing,
