@@ -1,3 +1,17 @@
+-- Acting on jobs and on the queue from outside.
+
+-- stand_of: one job before it is acted on
+select state, request, target, kind, attempt, cleared_at, webhook from job_rows where id = :id
+
+-- ask_holder: the holder of this job is to cancel or to pause it
+update job_rows set request = :action, requested_at = :now where id = :id
+
+-- keep_attempt: the attempt that ended last goes into the history, if it stands in the job's own row
+insert into attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
+select id, attempt, node, worker, started_at, finished_at, last_outcome, error, log
+from job_rows
+where id = :id and last_outcome is not null
+
 -- control: moves a job that nobody holds; :effect is its new state
 update job_rows
 set state = :effect,
@@ -10,3 +24,15 @@ set state = :effect,
     else max_attempts end,
   last_outcome = null, log = null, stale_at = null, parked = 0, behind = 0
 where id = :id
+
+-- clear: notes that somebody has seen to this failed job
+update job_rows set cleared_at = coalesce(cleared_at, :now) where id = :id
+
+-- queue_state: since when the queue is paused, and by whom
+select paused_at, paused_by from queue_state
+
+-- pause_queue: from now on nothing is claimed; changes nothing if it was paused already
+update queue_state set paused_at = :now, paused_by = :by where paused_at is null
+
+-- resume_queue: claims go on; changes nothing if the queue was not paused
+update queue_state set paused_at = null, paused_by = null where paused_at is not null

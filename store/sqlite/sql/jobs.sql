@@ -1,3 +1,20 @@
+-- Jobs: making them, reading them, and looking some out.
+
+-- enqueue: one new job, :state; due at :run_at
+insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, webhook)
+values (:kind, :payload, :priority, :max_attempts, :now, :run_at, :state, :dedup_key, :target, :webhook)
+
+-- key_holder: the job that holds a key; none if its time is over, or its job has ended or is gone
+select job_id from dedup_keys
+where key = :key and (until > :now or (until is null and exists (
+  select 1 from job_rows
+  where job_rows.id = dedup_keys.job_id and state not in ('succeeded', 'failed', 'canceled')
+)))
+
+-- take_key: a job holds this key from now on
+insert into dedup_keys (key, job_id, until) values (:key, :job_id, :until)
+on conflict (key) do update set job_id = excluded.job_id, until = excluded.until
+
 -- jobs: a page of jobs, newest first; {which} is written out, not bound, so that a partial index on a state serves; {columns} are those of a `JobRecord`
 select {columns}
 from job_rows
@@ -5,3 +22,45 @@ where {which} and id < :before and (:kind is null or kind = :kind)
   and (:target is null or target = :target)
 order by id desc
 limit :count
+
+-- attempts: the earlier attempts of one job, in order
+select attempt, node, worker, started_at, finished_at, outcome, error, log
+from attempts
+where job_id = :job_id
+order by attempt
+
+-- phases: the phases of one job, in order; where it never started, what is said of its kind
+select name, state, progress, result, attempts, started_at, finished_at from (
+  select place, name, state, progress, result, attempts, started_at, finished_at
+  from job_phases where job_id = :job_id
+  union all
+  select said.key, said.value, 'pending', null, null, 0, null, null
+  from job_rows job join kind_rules rule on rule.kind = job.kind, json_each(rule.phases) said
+  where job.id = :job_id and not exists (select 1 from job_phases where job_id = :job_id)
+)
+order by place
+
+-- webhooks_of: where the end of a job is told, and how that went at the last one
+select coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook),
+  case message.state when 'delivered' then message.ended_at end, coalesce(message.tries, 0)
+from job_rows job
+left join webhooks message on message.id = (
+  select id from webhooks
+  where job_id = job.id and type in ('job.succeeded', 'job.failed', 'job.canceled')
+  order by id desc limit 1
+)
+left join kind_rules of_kind on of_kind.kind = job.kind
+left join kind_rules of_all on of_all.kind = ''
+where job.id = :job_id and coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook) is not null
+
+-- select_jobs: the next jobs by id, with what decides whether they fit; {which} is written out, so that a partial index serves
+select id, state, kind, target, priority, created_at, finished_at, cleared_at
+from job_rows
+where {which} and id > :after and id <= :until
+order by id
+limit :count
+
+-- facts_of: what decides whether one job fits a selection
+select id, state, kind, target, priority, created_at, finished_at, cleared_at
+from job_rows
+where id = :id

@@ -1,0 +1,65 @@
+-- Nodes, duties and schedules: what the daemon says of itself, and what it does for all.
+
+create table nodes (
+  id blob primary key,
+  name text not null,
+  version text not null,
+  started_at integer not null,
+  heartbeat_at integer not null,
+  phase text not null check (phase in ('starting', 'running', 'draining', 'stopped')),
+  idle integer not null,
+  busy integer not null,
+  retiring integer not null,
+  default_count integer not null,
+  max_count integer not null,
+  pause_seconds real not null, -- the next heartbeat comes no later than this
+  kinds text check (kinds is null or json_valid(kinds)),
+  config_generation integer, -- how many configurations it has had since its start
+  config_hash text, -- of what nodes of one store must agree on
+  load real -- of its machine in the last minute, for each core
+) without rowid;
+
+-- Who does the background work that one node at a time does for all.
+create table duties (
+  duty text primary key,
+  tenant text not null default '', -- the name by which its holder knows this store
+  node text,
+  node_id blob,
+  term blob, -- null = nobody has it
+  acquired_at integer,
+  heartbeat_at integer,
+  expires_at integer,
+  last_run_at integer,
+  runs integer not null default 0,
+  items integer not null default 0,
+  errors integer not null default 0,
+  last_error text,
+  hand_overs integer not null default 0,
+  constraint a_duty_is_held_by_a_node_for_a_while check (
+    term is null
+    or (node is not null and node_id is not null and acquired_at is not null and expires_at is not null)
+  )
+) without rowid;
+
+create view duty_leaders as
+select
+  duty, tenant, node,
+  strftime('%Y-%m-%dT%H:%M:%fZ', acquired_at / 1e6, 'unixepoch') as acquired_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', heartbeat_at / 1e6, 'unixepoch') as heartbeat_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', last_run_at / 1e6, 'unixepoch') as last_run_at,
+  items, errors, last_error, hand_overs
+from duties;
+
+-- Which slot was last dealt with, and the job it made. last_job_id is the newest job, slot_job_id
+-- the newest that a slot made: the other may have been made by hand.
+create table schedules (
+  name text primary key check (length(name) between 1 and 100),
+  last_slot integer not null,
+  last_fired_at integer,
+  last_job_id integer,
+  slot_job_id integer,
+  fired integer not null default 0,
+  skipped integer not null default 0,
+  missed integer not null default 0,
+  paused_at integer
+) without rowid;

@@ -1,2 +1,0 @@
--- audit_rows: the next :count jobs behind an id, as far as events tell of them
-select id, state, attempt from job_rows where id > :after order by id limit :count

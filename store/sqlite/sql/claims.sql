@@ -1,0 +1,75 @@
+-- Claims: which jobs are due, and taking them.
+
+-- due_priorities: the priorities that have due jobs, highest first, each with its earliest due time; one probe a priority
+with recursive walk (priority) as (
+  select max(priority) from job_rows where state = 'queued' and parked = 0 and behind = 0
+  union all
+  select (select max(job_rows.priority) from job_rows
+          where state = 'queued' and parked = 0 and behind = 0 and job_rows.priority < walk.priority)
+  from walk
+  where walk.priority is not null
+),
+heads (priority, run_at) as (
+  select
+    walk.priority,
+    (select min(job_rows.run_at) from job_rows
+     where state = 'queued' and parked = 0 and behind = 0 and job_rows.priority = walk.priority)
+  from walk
+  where walk.priority is not null
+)
+select priority, run_at from heads where run_at <= :now
+
+-- due_jobs: the first :count due jobs of one priority, in claim order
+select id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target
+from job_rows
+where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
+order by run_at, id
+limit :count
+
+-- leased_kinds: how many jobs of each kind are in hand
+select kind, count(*) from job_rows
+where state = 'assigned' or state = 'running'
+group by kind
+
+-- claim: takes the queued jobs in :taken (JSON: id and worker of each) under a lease and counts the attempts; started at once where there is a worker
+update job_rows
+set state = case when taken.worker is null then 'assigned' else 'running' end,
+  attempt = attempt + 1, claim_token = :token, node = :node, worker = taken.worker,
+  lease_expires_at = :lease_expires_at, heartbeat_at = :now,
+  started_at = case when taken.worker is null then null else :now end,
+  finished_at = null, result = null, last_outcome = null,
+  log = null, progress = null, progress_note = null
+from (
+  select json_extract(value, '$[0]') as id, json_extract(value, '$[1]') as worker
+  from json_each(:taken)
+) as taken
+where job_rows.id = taken.id and +job_rows.state = 'queued'
+
+-- claims_under: the jobs leased under this token, in claim order
+select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target
+from job_rows
+where (state = 'assigned' or state = 'running') and claim_token = :token
+order by priority desc, run_at, id
+
+-- park: takes one queued job, of whose kind as many run as may, out of the claim's way
+update job_rows set parked = 1 where id = :id and state = 'queued'
+
+-- unpark: gives the first :count parked jobs of one kind back to the claim
+update job_rows set parked = 0
+where id in (
+  select id from job_rows
+  where parked = 1 and kind = :kind
+  order by priority desc, run_at, id
+  limit :count
+)
+
+-- parked_kinds: the kinds that have parked jobs; one probe each
+with recursive walk (kind) as (
+  select min(kind) from job_rows where parked = 1
+  union all
+  select (select min(job_rows.kind) from job_rows
+          where parked = 1 and job_rows.kind > walk.kind)
+  from walk
+  where walk.kind is not null
+)
+select kind from walk where kind is not null

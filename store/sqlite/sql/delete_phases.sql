@@ -1,2 +1,0 @@
--- delete_phases: the phases of a job that is deleted
-delete from job_phases where job_id = :id

@@ -1,0 +1,108 @@
+-- Leases: what their holders write, and how they end.
+
+-- held: a job that is leased under :token, as it stands before something is written about it
+select id, kind, target, attempt, state, node, worker, request, webhook
+from job_rows
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+
+-- held_many: of the jobs in :ended (JSON: id and token of each first) those that are leased under their token, as they stand before something is written about them
+select id, kind, target, attempt, state, node, worker, request, webhook
+from (select json_extract(value, '$[0]') as ended_id, upper(json_extract(value, '$[1]')) as token from json_each(:ended)) as ended
+cross join job_rows on id = ended_id
+where hex(claim_token) = token and +state in ('assigned', 'running')
+
+-- renew: extends one lease that still stands, and marks the job as running once it has started
+update job_rows
+set lease_expires_at = :lease_expires_at, heartbeat_at = :now,
+  state = case when :started_at is null then state else 'running' end,
+  started_at = coalesce(started_at, :started_at), worker = coalesce(:worker, worker)
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+
+-- mark_running: an attempt has begun; only while its job is leased under :token
+update job_rows
+set state = 'running', started_at = coalesce(started_at, :started_at), worker = coalesce(:worker, worker),
+  progress = max(coalesce(progress, 0), :percent)
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+
+-- note_progress: writes one job's progress and what it has spent; only while it is leased under :token
+-- A note that was overtaken by the end of its phase changes nothing.
+update job_rows
+set progress = coalesce(:percent, progress),
+  progress_note = case when :percent is null then progress_note else :note end,
+  spent = coalesce(:spent, spent)
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+  and (:phase is null or :percent >= coalesce(progress, 0))
+
+-- record_attempt: puts the attempt that ends now into the history; only while its job is leased under :token
+insert into attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error, log)
+select id, attempt, node, coalesce(:worker, worker), coalesce(started_at, :started_at),
+  :finished_at, :outcome, :error, :log
+from job_rows
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+
+-- requeue: gives a job back to the queue, its attempt being recorded; only while it is leased under :token
+update job_rows
+set state = 'queued', run_at = coalesce(:run_at, run_at), result = :result,
+  error = coalesce(:error, error), reason = :reason, last_outcome = null,
+  worker = coalesce(:worker, worker), started_at = coalesce(started_at, :started_at),
+  finished_at = :finished_at,
+  forgiven = forgiven + :forgive, max_attempts = max_attempts + :forgive,
+  progress = coalesce(:percent, progress),
+  progress_note = case when :percent is null then progress_note else :note end,
+  log = :log, spent = coalesce(:spent, spent), request = null, requested_at = null,
+  lease_expires_at = null, heartbeat_at = null
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+returning run_at
+
+-- settle: ends a job or pauses it; only while it is leased under :token, which stays for those who ask whether it was written
+update job_rows
+set state = :state, result = :result, error = :error, reason = :reason, last_outcome = :outcome,
+  worker = coalesce(:worker, worker), started_at = coalesce(started_at, :started_at),
+  finished_at = :finished_at,
+  forgiven = forgiven + :forgive, max_attempts = max_attempts + :forgive,
+  progress = coalesce(:percent, progress),
+  progress_note = case when :percent is null then progress_note else :note end,
+  log = :log, spent = coalesce(:spent, spent), request = null, requested_at = null,
+  lease_expires_at = null, heartbeat_at = null
+where id = :id and claim_token = :token and state in ('assigned', 'running')
+returning run_at
+
+-- settle_plain: ends the jobs in :ended (JSON: id, token, worker, started_at, finished_at, result of each) as succeeded; only those that are leased under their token, which stays
+update job_rows
+set state = 'succeeded', result = ended.result, error = null, reason = null, last_outcome = 'succeeded',
+  worker = coalesce(ended.worker, job_rows.worker), started_at = coalesce(job_rows.started_at, ended.started_at),
+  finished_at = ended.finished_at,
+  log = null, request = null, requested_at = null, lease_expires_at = null, heartbeat_at = null
+from (
+  select json_extract(value, '$[0]') as id, upper(json_extract(value, '$[1]')) as token,
+    json_extract(value, '$[2]') as worker, json_extract(value, '$[3]') as started_at,
+    json_extract(value, '$[4]') as finished_at, json_extract(value, '$[5]') as result
+  from json_each(:ended)
+) as ended
+where job_rows.id = ended.id and hex(job_rows.claim_token) = ended.token
+  and +job_rows.state in ('assigned', 'running')
+
+-- settled_already: whether this very settlement has been written
+select exists (
+  select 1 from job_rows
+  where id = :id and claim_token = :token and attempt = :attempt
+    and (
+      (state = :state and last_outcome = :outcome)
+      or (state in ('canceled', 'paused') and :state in ('queued', 'paused')
+        and last_outcome <> 'lost')
+    )
+) or exists (
+  select 1 from attempts where job_id = :id and attempt = :attempt
+    and (outcome = :outcome or (outcome = 'failed' and :outcome = 'retrying'))
+)
+
+-- reap: leases that have run out, the lowest ids first, at most :count
+select id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, claim_token, request, target
+from job_rows
+where (state = 'assigned' or state = 'running') and lease_expires_at <= :now
+order by id
+limit :count
+
+-- expire_all: every lease has run out as of now; for a daemon that starts alone on its file
+update job_rows set lease_expires_at = min(lease_expires_at, :now)
+where state = 'assigned' or state = 'running'

@@ -1,2 +1,0 @@
--- leave: a node ends as it should, and is forgotten
-delete from nodes where id = :id

@@ -1,2 +1,0 @@
--- newest_event: the newest position there ever was
-select last from event_head

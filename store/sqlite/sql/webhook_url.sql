@@ -1,2 +1,0 @@
--- webhook_url: where a message is to go
-select url from webhooks where id = :id
