@@ -1,1 +1,1 @@
-"""Owns what work there is: the kinds, how each behaves, and when it is tried again."""
+"""Owns the kinds of work: what each does, when it is retried, and whether it can run here."""

@@ -85,8 +85,8 @@ def _place(part: WorkKind) -> Place:
 
 
 def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
-    """Gives what is wrong with the functions that `[retention]` names, by key, as far as it can be
-    told without calling them.
+    """Gives what is wrong with the functions that `[retention]` names, by key, as far as that shows
+    without a call.
     """
     hooks = {"on_stale": settings.retention.on_stale, "on_delete": settings.retention.on_delete}
     wanted = {
@@ -137,16 +137,16 @@ def _broken_functions(
 
 def _whom_to_ask(
     in_child: bool, search_path: tuple[Path, ...], around: Surroundings
-) -> Asked | str:
+) -> ProbeTarget | str:
     """Gives the interpreter that will run the function, or why there is none."""
     path = tuple(map(str, search_path))
     if not in_child:
         own_path = tuple(each or str(Path.cwd()) for each in sys.path)
-        return Asked(sys.executable, path, own_path, around.environ, around.limit_seconds)
+        return ProbeTarget(sys.executable, path, own_path, around.environ, around.limit_seconds)
     interpreter = find_program(around.python or sys.executable, around.environ)
     if interpreter is None:
         return f"there is no interpreter {around.python} ([catalog] python)"
-    return Asked(interpreter, path, None, around.children_environ, around.limit_seconds)
+    return ProbeTarget(interpreter, path, None, around.children_environ, around.limit_seconds)
 
 
 def _why_not_runnable(command: Command, environ: Mapping[str, str]) -> tuple[str, str] | None:
@@ -200,8 +200,8 @@ class Wanted:
 
 
 @frozen
-class Asked:
-    """Who is asked: an interpreter, what its search path starts with and, if not its own, is."""
+class ProbeTarget:
+    """The interpreter to ask: how its search path begins and, if not its own, what it is."""
 
     interpreter: str
     path: tuple[str, ...]
@@ -212,14 +212,14 @@ class Asked:
 
 @frozen
 class _Answers:
-    """What one child has said until it ended, and how it did."""
+    """What one child answered before it ended, and how it ended."""
 
     version: tuple[int, ...] | None
     said: Sequence[str | None]
     ending: str
 
 
-def why_each_is_broken(asked: Asked, wanted: Sequence[Wanted]) -> Mapping[Wanted, str]:
+def why_each_is_broken(asked: ProbeTarget, wanted: Sequence[Wanted]) -> Mapping[Wanted, str]:
     """Gives what is wrong with each function that is not as it should be.
 
     One child is asked about all. A module that ends it, or takes longer than `limit_seconds` to
@@ -240,7 +240,7 @@ def why_each_is_broken(asked: Asked, wanted: Sequence[Wanted]) -> Mapping[Wanted
     return broken
 
 
-def _why_unusable(asked: Asked, answers: _Answers) -> str:
+def _why_unusable(asked: ProbeTarget, answers: _Answers) -> str:
     if answers.version is None:
         return f"the interpreter {asked.interpreter} does not work: it {answers.ending}"
     if answers.version < _OLDEST_PYTHON:
@@ -249,7 +249,7 @@ def _why_unusable(asked: Asked, answers: _Answers) -> str:
     return ""
 
 
-def _ask(asked: Asked, wanted: Sequence[Wanted]) -> _Answers:
+def _ask(asked: ProbeTarget, wanted: Sequence[Wanted]) -> _Answers:
     request = {
         "package": str(_PACKAGE_FOLDER),
         "path": asked.path,

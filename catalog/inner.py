@@ -151,7 +151,7 @@ def _unsound_ages(document: Document, path: KeyNames, ages: Reading) -> Iterator
 def _missing_url(document: Document, path: KeyNames) -> Iterator[Fault]:
     http = table_at(document, path)
     if http is not None and "url" not in http:
-        yield misfit(document, path, "no url", Unfit("the url to be called"))
+        yield misfit(document, path, "no url", Unfit("the url to call"))
 
 
 def _double_headers(document: Document, path: KeyNames) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ PhaseInput = Literal["payload", "phases"]
 
 @frozen
 class Deterministic:
-    """Takes its time and ends as told: the same job always behaves the same, on every machine."""
+    """Takes a set time and ends in a set way: the same job behaves the same on every machine."""
 
     duration_ms_min: int
     duration_ms_max: int
@@ -109,13 +109,13 @@ class WorkKind:
     priority: int
     on_lease_lost: OnLeaseLost
     source: str
-    grace_seconds: float = 5.0  # from TERM to KILL for work that is told to stop
+    grace_seconds: float = 5.0  # from TERM to KILL for work that must stop
     retry_on: tuple[str, ...] = ()  # error types that are retried though the kind is not retryable
     budgets: Mapping[str, int] = field(factory=dict[str, int])
     max_running: int | None = None  # in the whole cluster
     retention: Ages = field(factory=Ages)
     broken: str | None = None  # why it can't run here: its jobs wait
-    webhook: str | None = None  # where the ends of its jobs are told
+    webhook: str | None = None  # receives the end of its jobs
     phase: str | None = None  # its name, where this is one phase of a kind
 
     @property

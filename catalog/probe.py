@@ -58,7 +58,7 @@ def why_broken(module: str, function: str, isolation: str, looked: str) -> "str 
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - it is the user's
         is_missing = isinstance(error, ModuleNotFoundError) and not users_frames(error)
         where = f" ({looked})" if is_missing else ""
-        return cut(f"cannot import {module}: {told(error)}{where}")
+        return cut(f"cannot import {module}: {error_text(error)}{where}")
     try:
         found = getattr(loaded, function)
     except Exception:  # noqa: BLE001 - a module may have a __getattr__ of its own
@@ -101,7 +101,7 @@ def no_function(loaded: object, module: str, function: str) -> str:
     return f"{module} ({getattr(loaded, '__file__', 'built in')}) has no {function}{hint}"
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Names the error, and where in the user's code it came up."""
     said = " ".join(str(error).split())
     name = type(error).__name__

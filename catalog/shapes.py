@@ -110,7 +110,7 @@ def function_name(raw: object, _kind: object) -> FunctionName:
         module, _, function = raw.rpartition(".")
         raise Unfit(wanted, f'write "{module}:{function}"')
     if raw.endswith(".py") or "/" in raw:
-        raise Unfit(wanted, "a module is named, not its file")
+        raise Unfit(wanted, "name the module, not its file")
     if not colon or not _is_dotted(module) or not _is_name(function):
         raise Unfit(wanted)
     return FunctionName(module, function)
@@ -118,13 +118,16 @@ def function_name(raw: object, _kind: object) -> FunctionName:
 
 def argv(raw: object, _kind: object) -> Argv:
     if isinstance(raw, str):
-        raise Unfit("a list of strings", "there is no shell: the program and each argument apart")
+        raise Unfit(
+            "a list of strings",
+            "there is no shell: write the program and each argument as its own string",
+        )
     given = cast(list[object], raw) if isinstance(raw, list) else [None]
     texts = tuple(each for each in given if isinstance(each, str) and "\0" not in each)
     if len(texts) != len(given) or len(texts) > _ARGUMENTS_MAX:
         raise Unfit(f"a list of up to {_ARGUMENTS_MAX} strings, the program first")
     if not texts or not texts[0]:
-        raise Unfit("a list that starts with the program")
+        raise Unfit("a list that begins with the program")
     if "/" in texts[0] and not texts[0].startswith("/"):
         raise Unfit("an absolute path, or a bare name that is looked up on PATH")
     return Argv(texts)
@@ -157,7 +160,7 @@ def error_types(_owner: object, _key: "Attribute[Any]", names: Sequence[str]) ->
     if not all(map(_is_dotted, names)):
         raise Unfit('names of error types, as "TimeoutError" or "shop.errors.Declined"')
     if _NEVER_RETRIED in names:
-        raise Unfit(f"no {_NEVER_RETRIED}", "a spent budget is never tried again")
+        raise Unfit(f"no {_NEVER_RETRIED}", "a spent budget is never retried")
     _check_once(names)
 
 
@@ -170,7 +173,9 @@ def variable_names(_owner: object, _key: "Attribute[Any]", names: Sequence[str])
         if not _VARIABLE.fullmatch(name):
             raise Unfit("names of variables: letters, digits and _", f"{bare!r} is none")
         if name.startswith("MUSTERD_"):
-            raise Unfit("no MUSTERD_ variable", "they are for the daemon, or set for each job")
+            raise Unfit(
+                "no MUSTERD_ variable", "they belong to the daemon, or are set for each job"
+            )
     _check_once(names)
 
 
@@ -190,7 +195,9 @@ def call_url(_owner: object, _key: "Attribute[Any]", url: str) -> None:
         guess = did_you_mean(parts.scheme, ("http", "https")) if parts.scheme else ""
         raise Unfit("a URL that starts with http:// or https://", guess)
     if "@" in parts.netloc or ("@" in url and not _has_good_port(parts)):
-        raise Unfit("a URL without user and password", "put an Authorization into header_files")
+        raise Unfit(
+            "a URL without user and password", "put an Authorization header into header_files"
+        )
     if not _has_good_port(parts):
         raise Unfit("a port of 1 to 65535")
     if not parts.hostname:
@@ -206,14 +213,14 @@ def header_name(name: str) -> None:
     if name.lower().startswith(_FENCE_PREFIX):
         raise Unfit(f"no header that starts with {_FENCE_PREFIX}", "they carry the job's fence")
     if name.lower() in _CLIENTS_HEADERS:
-        raise Unfit("a header that is not the client's own", "it follows from what is sent")
+        raise Unfit("a header that the client does not set itself", "the client computes it")
 
 
 def header_value(raw: object) -> str:
     """Gives the value of a header; raises Unfit, whose reader must not show what was found."""
     if isinstance(raw, str) and (not raw or _HEADER_VALUE.fullmatch(raw)):
         return raw
-    raise Unfit("one line of printable ASCII, no space at its ends")
+    raise Unfit("one line of printable ASCII, without space at either end")
 
 
 def _split(url: str) -> SplitResult:
@@ -222,7 +229,7 @@ def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
-        raise Unfit("a URL, an IPv6 address in it between brackets") from None
+        raise Unfit("a URL, with any IPv6 address in brackets") from None
 
 
 def _has_good_port(parts: SplitResult) -> bool:

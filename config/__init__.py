@@ -1,1 +1,1 @@
-"""Owns what musterd is told: the settings, where each came from, and what is wrong with them."""
+"""Owns the settings: their declarations, their layers, and everything that is wrong with them."""

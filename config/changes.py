@@ -139,10 +139,12 @@ def unsound(found: Changes) -> list[Fault]:
     restart.
     """
     return [
-        _waits_for_restart(found, key, rule.wanted)
-        for rule in CONSTRAINTS
-        for key in [next((key for key in rule.keys if key in found.restart), None)]
-        if key is not None and not rule.defaults_give_way and not rule.holds(found.settings)
+        _waits_for_restart(found, key, constraint.wanted)
+        for constraint in CONSTRAINTS
+        for key in [next((key for key in constraint.keys if key in found.restart), None)]
+        if key is not None
+        and not constraint.defaults_give_way
+        and not constraint.holds(found.settings)
     ]
 
 

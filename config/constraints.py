@@ -1,4 +1,4 @@
-"""Rules between settings: what must hold of several keys together."""
+"""Constraints between settings: what must hold of several keys together."""
 
 from collections.abc import Callable
 
@@ -14,8 +14,8 @@ from musterd.config.webhook_urls import check_allowed
 
 @frozen
 class Constraint:
-    """What must hold of `keys`; `detail` says more than the other keys' values do. Where
-    `defaults_give_way` it is asked only of keys that have all been set.
+    """What must hold of `keys`. `detail` explains a fault better than the values of the other keys
+    would. With `defaults_give_way` it is checked only if all the keys have been set.
     """
 
     keys: tuple[str, ...]

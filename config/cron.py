@@ -2,7 +2,7 @@
 
 Two rules keep clocks that are put forward or back from surprising anybody. A schedule that names
 its hours fires once for each time on the wall: a time that is skipped fires at the end of the gap,
-a time that comes twice fires the first time. One whose hours are `*` goes by elapsed time: it
+a time that can come twice fires the first time. One whose hours are `*` goes by elapsed time: it
 fires at each moment at which the clock shows a fitting time, and none is made up for.
 """
 
@@ -118,7 +118,7 @@ def read_cron(text: str, zone: ZoneInfo) -> Cron:
     except ValueError:  # a number of thousands of digits
         raise Unfit(_EXAMPLE) from None
     if first is None:
-        raise Unfit("a time that comes", "no date fits all of its fields")
+        raise Unfit("a time that can come", "no date matches all of its fields")
     return Cron(text, zone, fields)
 
 

@@ -44,8 +44,8 @@ def _in_reading_order(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
 
 
 @frozen
-class RuleFault:
-    """A rule between keys that does not hold; `keys` could give, the likeliest first."""
+class ConstraintFault:
+    """A constraint between keys that does not hold; `keys` could give, the likeliest first."""
 
     keys: tuple[str, ...]
     found: str

@@ -1,4 +1,4 @@
-"""The settings that a running node goes by at the moment."""
+"""The current settings of a running node."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,13 @@ class LiveSettings:
         return self._now
 
     def subscribe(self, on_change: Callable[[], None]) -> None:
-        """Calls `on_change` after each replacement: for whatever sleeps by an old value, or has
-        made something of it. It must not fail.
+        """Calls `on_change` after each replacement. For code that sleeps by an old value, or has
+        derived something from it. It must not fail.
         """
         self._subscribers.append(on_change)
 
     def replace(self, settings: Settings) -> None:
-        """Synchronous: everybody goes by the new settings when this returns."""
+        """Synchronous: when it returns, the new settings are in effect everywhere."""
         self._now = settings
         for on_change in self._subscribers:
             on_change()

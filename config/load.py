@@ -16,7 +16,7 @@ from musterd.config import schedules, tenants
 from musterd.config.constraints import CONSTRAINTS, Constraint
 from musterd.config.credentials import find_credential
 from musterd.config.document import Document, read_document
-from musterd.config.faults import ConfigError, Fault, RuleFault, did_you_mean
+from musterd.config.faults import ConfigError, ConstraintFault, Fault, did_you_mean
 from musterd.config.retention import Ages, merged
 from musterd.config.schedules import Schedule
 from musterd.config.settings import HttpToken, Settings, keys, sections
@@ -67,7 +67,7 @@ def load(
             merged.add(layer)
     merged.make_paths_absolute(environ)
     settings = merged.settings()
-    faults = [*merged.faults, *merged.broken_rules(settings), *merged.missing_folders()]
+    faults = [*merged.faults, *merged.broken_constraints(settings), *merged.missing_folders()]
     if faults:
         raise UnsoundSettings(faults, settings)
     return Loaded(settings, merged.origins())
@@ -172,21 +172,23 @@ class _Merged:
             schedules={one.name: one for one in self._resolved() if isinstance(one, Schedule)},
         )
 
-    def _resolved(self) -> Iterator[Schedule | RuleFault]:
+    def _resolved(self) -> Iterator[Schedule | ConstraintFault]:
         homes = (DEFAULT_TENANT, *self._tenants)
         return schedules.resolved(self._schedules, self._values, homes, self.origins())
 
-    def broken_rules(self, settings: Settings) -> Iterator[Fault]:
-        """Gives a fault for each rule that does not hold, unless one of its keys is at fault."""
+    def broken_constraints(self, settings: Settings) -> Iterator[Fault]:
+        """A fault for each constraint that does not hold, unless one of its keys is at fault."""
         at_fault = {".".join(fault.key.split(".")[:2]) for fault in self.faults}
-        for rule in CONSTRAINTS:
-            if rule.defaults_give_way and any(not self._givers[key] for key in rule.keys):
+        for constraint in CONSTRAINTS:
+            if constraint.defaults_give_way and any(
+                not self._givers[key] for key in constraint.keys
+            ):
                 continue
-            if at_fault.isdisjoint(rule.keys) and not rule.holds(settings):
-                yield self._broken(rule, settings)
-        unsound = (one for one in self._resolved() if isinstance(one, RuleFault))
-        for broken in (*tenants.broken_rules(settings), *unsound):
-            # Of keys that nobody set another rule has said what is wrong.
+            if at_fault.isdisjoint(constraint.keys) and not constraint.holds(settings):
+                yield self._broken(constraint, settings)
+        unsound = (one for one in self._resolved() if isinstance(one, ConstraintFault))
+        for broken in (*tenants.broken_constraints(settings), *unsound):
+            # Keys that nobody set are the fault of another constraint.
             key = next((key for key in broken.keys if key in self._givers), None)
             if key is not None and key not in at_fault:
                 fault = self._fault(key, broken.found)
@@ -213,12 +215,12 @@ class _Merged:
     def _table(self, section: str, shape: type[AttrsInstance]) -> dict[str, object]:
         return {name: self._values[f"{section}.{name}"] for name in attrs.fields_dict(shape)}
 
-    def _broken(self, rule: Constraint, settings: Settings) -> Fault:
+    def _broken(self, constraint: Constraint, settings: Settings) -> Fault:
         """Blames the key that was set in the latest layer: it is the one that has to give."""
-        blamed = max(rule.keys, key=lambda key: self._givers[key])
-        others = [f"{key} is {self._shown(key)}" for key in rule.keys if key != blamed]
-        wanted = f"{rule.wanted} ({rule.detail(settings) or '; '.join(others)})"
-        return evolve(self._fault(blamed, self._shown(blamed)), wanted=wanted, hint=rule.hint)
+        blamed = max(constraint.keys, key=lambda key: self._givers[key])
+        others = [f"{key} is {self._shown(key)}" for key in constraint.keys if key != blamed]
+        wanted = f"{constraint.wanted} ({constraint.detail(settings) or '; '.join(others)})"
+        return evolve(self._fault(blamed, self._shown(blamed)), wanted=wanted, hint=constraint.hint)
 
     def _fault(self, key: str, found: str) -> Fault:
         giver = self._giver(key)

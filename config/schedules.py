@@ -11,7 +11,7 @@ from cattrs import Converter
 
 from musterd.config.cron import Every, Rhythm, read_cron, read_zone
 from musterd.config.document import Document
-from musterd.config.faults import Fault, RuleFault, Unfit
+from musterd.config.faults import ConstraintFault, Fault, Unfit
 from musterd.config.job_options import KIND_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, PRIORITY_MIN
 from musterd.config.strict import Key, Reading, misfit, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT
@@ -125,7 +125,7 @@ def resolved(
     values: Mapping[str, Any],
     tenants: Sequence[str],
     origins: Mapping[str, str],
-) -> Iterator[Schedule | RuleFault]:
+) -> Iterator[Schedule | ConstraintFault]:
     """The schedules whose layers fit together, and the faults of the others."""
     for name in names:
         own = f"{TABLE}.{name}"
@@ -161,28 +161,30 @@ def as_written(schedule: Schedule) -> Mapping[str, object]:
     }
 
 
-def _faults(own: str, given: Mapping[str, Any], tenants: Sequence[str]) -> Iterator[RuleFault]:
+def _faults(
+    own: str, given: Mapping[str, Any], tenants: Sequence[str]
+) -> Iterator[ConstraintFault]:
     if "kind" not in given:
-        yield RuleFault((own,), "no kind", "the kind of job that is to be made")
+        yield ConstraintFault((own,), "no kind", "the kind of job that is to be made")
     rhythms = [key for key in ("cron", "every_seconds") if key in given]
     if not rhythms:
-        yield RuleFault((own,), "no rhythm", "cron or every_seconds")
+        yield ConstraintFault((own,), "no rhythm", "cron or every_seconds")
     elif len(rhythms) > 1:
         keys = tuple(f"{own}.{key}" for key in rhythms)
-        yield RuleFault(keys, "both", "cron or every_seconds, not both")
+        yield ConstraintFault(keys, "both", "cron or every_seconds, not both")
     if "timezone" in given and rhythms == ["every_seconds"]:
         found, wanted = "a time zone", "none: every_seconds counts from the epoch"
-        yield RuleFault((f"{own}.timezone",), found, wanted)
+        yield ConstraintFault((f"{own}.timezone",), found, wanted)
     if rhythms == ["cron"]:
         try:
             read_cron(given["cron"], read_zone(given.get("timezone", "UTC")))
         except Unfit as unfit:
             found = json.dumps(given["cron"], ensure_ascii=False)
-            yield RuleFault((f"{own}.cron",), found, unfit.wanted, unfit.hint)
+            yield ConstraintFault((f"{own}.cron",), found, unfit.wanted, unfit.hint)
     tenant = given.get("tenant", DEFAULT_TENANT)
     if tenant not in tenants:
         wanted = f"a tenant of this node: {', '.join(tenants)}"
-        yield RuleFault((f"{own}.tenant",), json.dumps(tenant), wanted)
+        yield ConstraintFault((f"{own}.tenant",), json.dumps(tenant), wanted)
 
 
 def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:

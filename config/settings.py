@@ -211,7 +211,7 @@ class Executor:
 
 @frozen
 class Shutdown:
-    """What happens to running jobs when the daemon is told to stop."""
+    """What happens to running jobs when the daemon stops."""
 
     grace_period_seconds: float = setting(
         "at once", "time for running jobs to finish before they are dismissed", Between(0, _DAY)

@@ -1,4 +1,4 @@
-"""The names of tenants, and what goes by them."""
+"""The names of tenants, and what is named after them."""
 
 import re
 

@@ -8,7 +8,7 @@ from attrs import AttrsInstance, evolve
 from cattrs import Converter
 
 from musterd.config.document import Document
-from musterd.config.faults import Fault, RuleFault
+from musterd.config.faults import ConstraintFault, Fault
 from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, TenantWorkers
 from musterd.config.strict import Key, Reading, read_table, unknown_key
 from musterd.config.tenant_names import (
@@ -84,7 +84,7 @@ def resolved(names: Sequence[str], values: Mapping[str, Any], settings: Settings
     return [_tenant(name, values, settings) for name in (DEFAULT_TENANT, *names)]
 
 
-def broken_rules(settings: Settings) -> Iterator[RuleFault]:
+def broken_constraints(settings: Settings) -> Iterator[ConstraintFault]:
     """What does not hold of the tenants of `settings`, which are the node's own."""
     for tenant in settings.tenants.values():
         yield from _broken_alone(tenant, settings)
@@ -155,30 +155,32 @@ def _with_own(table: T, prefix: str, values: Mapping[str, Any]) -> T:
     return evolve(table, **given)
 
 
-def _broken_alone(tenant: Tenant, settings: Settings) -> Iterator[RuleFault]:
+def _broken_alone(tenant: Tenant, settings: Settings) -> Iterator[ConstraintFault]:
     own, workers, place = f"{TABLE}.{tenant.name}", tenant.workers, tenant.place
     if workers.default_count > workers.max_count:
         keys = (f"{own}.workers.default_count", f"{own}.workers.max_count")
         wanted = f"default_count <= max_count (max_count is {workers.max_count})"
-        yield RuleFault(keys, str(workers.default_count), wanted)
+        yield ConstraintFault(keys, str(workers.default_count), wanted)
     if place.url and place.url_file:
-        yield RuleFault((f"{own}.url_file", f"{own}.url"), "both", "url or url_file, not both")
+        yield ConstraintFault(
+            (f"{own}.url_file", f"{own}.url"), "both", "url or url_file, not both"
+        )
     schema = schema_of(settings.store.schema, tenant.name)
     if len(schema) > SCHEMA_LENGTH_MAX and place.schema == schema[:SCHEMA_LENGTH_MAX]:
         wanted = f"a shorter schema than {schema}: at most {SCHEMA_LENGTH_MAX} characters"
-        yield RuleFault((own,), "a long name", wanted, f"set {own}.schema")
+        yield ConstraintFault((own,), "a long name", wanted, f"set {own}.schema")
 
 
-def _floors_too_high(settings: Settings) -> Iterator[RuleFault]:
+def _floors_too_high(settings: Settings) -> Iterator[ConstraintFault]:
     floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
     most = settings.workers.max_count
     if floors > most:
         wanted = f"at least {floors}, the default_count of {len(settings.tenants)} tenants together"
         hint = "raise it, or lower default_count in [tenants.NAME.workers]"
-        yield RuleFault(("workers.max_count",), str(most), wanted, hint)
+        yield ConstraintFault(("workers.max_count",), str(most), wanted, hint)
 
 
-def _same_places(settings: Settings) -> Iterator[RuleFault]:
+def _same_places(settings: Settings) -> Iterator[ConstraintFault]:
     taken: dict[tuple[str, ...], str] = {}
     for tenant in settings.tenants.values():
         place = _place(settings, tenant)
@@ -186,12 +188,12 @@ def _same_places(settings: Settings) -> Iterator[RuleFault]:
         if first != tenant.name:
             own = f"{TABLE}.{tenant.name}"
             keys = tuple(f"{own}.{key}" for key in ("schema", "url", "url_file"))
-            wanted = f"a store of its own: tenant {first} has the same"
-            yield RuleFault((*keys, own), "the store of another", wanted)
+            wanted = f"a store of its own; tenant {first} uses the same one"
+            yield ConstraintFault((*keys, own), "another tenant's store", wanted)
 
 
 def _place(settings: Settings, tenant: Tenant) -> tuple[str, ...]:
-    """What tells the places of two tenants apart, as far as that can be said without a look."""
+    """Identifies the tenant's store, as far as possible without opening it."""
     place, store = tenant.place, settings.store
     if place.url.startswith("sqlite:"):
         return (place.url,)

@@ -106,7 +106,7 @@ def _check_session(rest: str) -> None:
     place = rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
     unfit = _STANDBYS if "," not in place else (*_STANDBYS, "any")
     if wanted and wanted[1] in unfit:
-        hint = "jobs are written; a standby takes no writes"
+        hint = "a standby takes no writes, and the queue needs them"
         raise Unfit("target_session_attrs=read-write", hint)
 
 
@@ -121,7 +121,7 @@ def schema_name(name: str) -> None:
 def file_name(name: str) -> None:
     """The text is empty or can be a path."""
     if "://" in name:
-        raise Unfit("a path", "a URL stands in `url`, or in the file")
+        raise Unfit("a path", "write the URL into `url`, or into the file")
     if not name.isprintable():
         raise Unfit("a path without control characters")
 
@@ -139,14 +139,14 @@ def named_file(name: str) -> None:
 
 @partial(Check, "1 to 50 letters, digits, `_`, `.`, `-`")
 def token_name(name: str) -> None:
-    """The name tells a person whose token it is, in one line."""
+    """The name identifies a token in refusals and in the log."""
     if not _TOKEN_NAME.fullmatch(name):
         raise Unfit("1 to 50 letters, digits, _, . and -")
 
 
 @partial(Check, "URL")
 def webhook_url(url: str) -> None:
-    """The text is empty or the URL of somebody who is told of the end of jobs."""
+    """The text is empty, or a URL that can receive the end of jobs."""
     if url:
         check_webhook_url(url)
 

@@ -1,1 +1,1 @@
-"""Reading configuration and catalog anew while the node runs."""
+"""Owns the reload: a new configuration and catalog for a running node, whole or not at all."""

@@ -141,12 +141,12 @@ def test_the_floors_together_fit_the_node() -> None:
 )
 def test_two_tenants_never_share_a_store(text: str, key: str) -> None:
     (said,) = faults(text, "store.url=postgresql://h/d")
-    assert f"{key}: found the store of another" in said
+    assert f"{key}: found another tenant's store" in said
 
 
 def test_a_tenant_whose_file_would_be_the_default_tenants() -> None:
     (said,) = faults("[tenants.musterd]")
-    assert "tenant default has the same" in said
+    assert "tenant default uses the same one" in said
 
 
 def test_a_floor_above_its_own_ceiling_and_a_schema_too_long() -> None:
