@@ -220,7 +220,7 @@ def header_value(raw: object) -> str:
     """Gives the value of a header; raises Unfit, whose reader must not show what was found."""
     if isinstance(raw, str) and (not raw or _HEADER_VALUE.fullmatch(raw)):
         return raw
-    raise Unfit("one line of printable ASCII, without space at either end")
+    raise Unfit("one line of printable ASCII, no space at either end")
 
 
 def _split(url: str) -> SplitResult:

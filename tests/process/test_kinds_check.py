@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command import Done, Home, eventually
 
-ONE_LINE = "one line of printable ASCII, without space at either end"
+ONE_LINE = "one line of printable ASCII, no space at either end"
 MODULES = {
     "good": """
         import functools
