@@ -66,38 +66,34 @@ def _is_scope(value: object) -> bool:
     return value in ("until_finished", "forever") or _is_seconds(value)
 
 
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_anything(_value: object) -> bool:
+    return True
+
+
 def whole_number(smallest: int, largest: int) -> OptionType:
-    return OptionType(
-        "whole number",
-        "integer",
-        {"type": "integer", "minimum": smallest, "maximum": largest},
-        f"a whole number, {smallest} to {largest}",
-        lambda value: (
-            isinstance(value, int) and not isinstance(value, bool) and smallest <= value <= largest
-        ),
-        bounds=(smallest, largest),
-    )
+    def fits(value: object) -> bool:
+        return isinstance(value, int) and not _is_flag(value) and smallest <= value <= largest
+
+    schema = {"type": "integer", "minimum": smallest, "maximum": largest}
+    wanted = f"a whole number, {smallest} to {largest}"
+    return OptionType("whole number", "integer", schema, wanted, fits, bounds=(smallest, largest))
 
 
 def short_text(length_max: int) -> OptionType:
-    return OptionType(
-        "text",
-        "text",
-        {"type": "string", "minLength": 1, "maxLength": length_max},
-        f"a text of 1 to {length_max} characters",
-        lambda value: isinstance(value, str) and 1 <= len(value) <= length_max,
-        is_shown=False,
-    )
+    def fits(value: object) -> bool:
+        return isinstance(value, str) and 1 <= len(value) <= length_max
+
+    schema = {"type": "string", "minLength": 1, "maxLength": length_max}
+    wanted = f"a text of 1 to {length_max} characters"
+    return OptionType("text", "text", schema, wanted, fits, is_shown=False)
 
 
-JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", lambda _value: True)
-FLAG = OptionType(
-    "true or false",
-    "boolean",
-    {"type": "boolean"},
-    "true or false",
-    lambda value: isinstance(value, bool),
-)
+JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", _is_anything)
+FLAG = OptionType("true or false", "boolean", {"type": "boolean"}, "true or false", _is_flag)
 SECONDS = OptionType(
     "seconds",
     "float8",

@@ -103,7 +103,11 @@ JOB_COLUMNS = (
 
 def job_record(columns: Mapping[str, Any], past: Sequence[AttemptRecord]) -> JobRecord:
     """`columns`: `JOB_COLUMNS` by name; `past`: the attempts before the latest."""
-    fields = {**columns, "state": JobState(columns["state"]), "attempts": tuple(past)}
+    fields: dict[str, Any] = {
+        **columns,
+        "state": JobState(columns["state"]),
+        "attempts": tuple(past),
+    }
     last_outcome = fields.pop("last_outcome")
     record = JobRecord(**fields)
     if record.lease_expires_at is None and last_outcome is None:

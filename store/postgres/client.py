@@ -30,7 +30,7 @@ from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.postgres import setup
 from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.postgres.hosts import places
-from musterd.store.postgres.jobs import _job_records, id_params, new_job_params, one_job_params
+from musterd.store.postgres.jobs import id_params, job_records, new_job_params, one_job_params
 from musterd.store.postgres.migrating import PACKAGE, fill
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.sqlfiles import load_statements
@@ -115,7 +115,7 @@ class PostgresBackend:
                 conn.execute(self._sql[name], ids).fetchall()
                 for name in ("attempts", "phases", "webhooks_of")
             )
-        records = with_webhooks(_job_records(found, past, phases), told)
+        records = with_webhooks(job_records(found, past, phases), told)
         return records[0] if records else None
 
     def control(self, action: Action, job_id: int) -> str:

@@ -61,7 +61,7 @@ class PostgresJobs:
         """The records of jobs' rows; what is further asked goes through `run`."""
         ids = id_params(found)
         past, phases = await run("attempts", ids), await run("phases", ids)
-        records = _job_records(found, past, phases)
+        records = job_records(found, past, phases)
         return with_webhooks(records, await run("webhooks_of", ids))
 
     async def _records(self, params: Params) -> list[JobRecord]:
@@ -100,7 +100,7 @@ def id_params(found: Iterable[Row]) -> Params:
     return {"ids": numbers(row[0] for row in found)}
 
 
-def _job_records(
+def job_records(
     found: Sequence[Row], past: Sequence[Row], phases: Sequence[Row]
 ) -> list[JobRecord]:
     """`past` are their earlier attempts, `phases` their phases."""
