@@ -44,9 +44,9 @@ def test_each_metric_leads_to_a_page_of_its_own_and_no_page_is_left_over() -> No
 def test_a_page_tells_type_labels_and_what_to_do(path: Path) -> None:
     text = path.read_text("utf-8")
     assert text.startswith(f"# {path.stem}\n")
-    ((kind, labels, _),) = table(text, "type", "labels", "told by")
+    ((kind, labels, _),) = table(text, "type", "labels", "exported by")
     assert (kind, frozenset(codes(labels))) == OWN[path.stem]
-    for part in ("How it is counted", "Normal", "When it is odd"):
+    for part in ("How it is counted", "Normal", "When to act"):
         assert text.count(f"**{part}.** ") == 1, part
     (query,) = blocks(text, "promql")
     assert path.stem in metrics_in(query.text)
