@@ -60,11 +60,11 @@ class Tally:
             self.errors += 1
             self.last_error = error[:MESSAGE_LENGTH_MAX]
 
-    def forget(self, told: Tally) -> None:
-        """What was told of it is written."""
-        self.runs -= told.runs
-        self.items -= told.items
-        self.errors -= told.errors
+    def forget(self, reported: Tally) -> None:
+        """These figures are in the store."""
+        self.runs -= reported.runs
+        self.items -= reported.items
+        self.errors -= reported.errors
 
 
 async def serve(
@@ -112,7 +112,7 @@ class _Run(NamedTuple):
 async def _run_once(duty: Duty, log: Log) -> _Run:
     try:
         return _Run(await duty.run())
-    except StoreError as error:  # the store's own watcher has told the log
+    except StoreError as error:  # the engine has logged it
         return _Run(0, str(error), isinstance(error, StoreUnavailable))
     except Exception as error:
         # One duty must not bring down the others, nor the crew beside it.

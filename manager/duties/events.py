@@ -24,7 +24,7 @@ HOUR_SECONDS = 3_600.0
 
 @attrs.define(eq=False)
 class EventKeeper:
-    """Owned by a tenancy. Puts in order what its own node has told, soon where it has the duty and
+    """Owned by a tenancy. Puts in order the events of its own node, soon where it has the duty and
     later where another has it, who may know nothing of it; where its node does nothing, it asks
     nothing of the store. To forget what has become too old is the duty, and `trim` one batch of it.
     """
@@ -52,7 +52,7 @@ class EventKeeper:
             began = trio.current_time()
             try:
                 await self._order()
-            except StoreError:  # the store's watcher has told the log
+            except StoreError:  # the engine has logged it
                 self._bell.ring()
             rest_seconds = rest_after(trio.current_time() - began)
 

@@ -213,7 +213,7 @@ class Leadership:
     async def _renew_once(self) -> None:
         pace, sent = self.pace(), self.boottime()
         asked = dict(self._held)
-        told = {name: attrs.evolve(held.tally) for name, held in asked.items()}
+        reported = {name: attrs.evolve(held.tally) for name, held in asked.items()}
         reports = [held.report() for held in asked.values()]
         try:
             with trio.fail_after(pace.heartbeat_seconds):
@@ -227,7 +227,7 @@ class Leadership:
         for name in kept:
             held = asked[name]
             held.trusted_until = sent + pace.lease_seconds - pace.margin_seconds
-            held.tally.forget(told[name])
+            held.tally.forget(reported[name])
 
     async def _watch_trust(self) -> None:
         """The end of trust comes before the end of the lease, whatever became of a renewal."""

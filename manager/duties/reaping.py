@@ -48,7 +48,7 @@ class Reaper:
         """One batch; gives how many leases were ended."""
         reaped = await self.engine.leases.reap(self._request())
         if reaped:
-            self._tell(reaped)
+            self._report(reaped)
         return len(reaped)
 
     async def wait(self, seconds: float) -> None:
@@ -86,7 +86,7 @@ class Reaper:
         default = ReapRule("requeue", self.settings.now.retry.max_retries + 1)
         return ReapRequest(rules, default, BATCH)
 
-    def _tell(self, reaped: list[Reaped]) -> None:
+    def _report(self, reaped: list[Reaped]) -> None:
         self.observer.reaped(reaped)
         for one in reaped:
             held = self.desk.held.get(one.id)

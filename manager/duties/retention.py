@@ -115,9 +115,9 @@ class Retiring:
         try:
             done = await self._walk(self._plan.store.delete, errand)
         except ArchiveFailed as error:
-            self._tell(str(error))
+            self._note_trouble(str(error))
             return 0
-        self._tell(None)
+        self._note_trouble(None)
         return done
 
     async def _walk(
@@ -143,7 +143,7 @@ class Retiring:
     async def _give_way(self, started: float) -> None:
         await trio.sleep(max(PAUSE_SECONDS, REST * (trio.current_time() - started)))
 
-    def _tell(self, trouble: str | None) -> None:
+    def _note_trouble(self, trouble: str | None) -> None:
         """Once when it begins, and once when it is over."""
         before, self.trouble = self.trouble, trouble
         if before == trouble:
@@ -186,8 +186,8 @@ def keeper_of(
         catalog=catalog,
         file=Path(archive) if archive and not in_table else None,
         in_table=in_table,
-        tells=bool(hook),
-        payload_told=function_of(hook) is not None,
+        for_hook=bool(hook),
+        with_payload=function_of(hook) is not None,
     )
 
 
@@ -208,15 +208,15 @@ class ArchiveFailed(Exception):
 @attrs.frozen
 class Archivist:
     """A `Keeper` (see `store.retention`). `file` takes a JSON object a line, `in_table` says that
-    the store keeps them, `tells` that the hook is told of them; `payload_told`: with the payload.
+    the store keeps them, `for_hook` that the hook gets them; `with_payload`: with the payload.
     """
 
     tenant: str
     catalog: Callable[[], Catalog]
     file: Path | None
     in_table: bool
-    tells: bool
-    payload_told: bool
+    for_hook: bool
+    with_payload: bool
 
     def __call__(self, jobs: Sequence[JobRecord]) -> Sequence[Kept]:
         """Raises `ArchiveFailed`. When it returns the lines are on the disk."""
@@ -227,13 +227,13 @@ class Archivist:
         return [
             Kept(
                 json.dumps(each) if self.in_table else None,
-                json.dumps(self._told(each)) if self.tells else None,
+                json.dumps(self._for_hook(each)) if self.for_hook else None,
             )
             for each in objects
         ]
 
-    def _told(self, job: dict[str, object]) -> dict[str, object]:
-        if self.payload_told:
+    def _for_hook(self, job: dict[str, object]) -> dict[str, object]:
+        if self.with_payload:
             return job
         return {name: value for name, value in job.items() if name != "payload"}
 

@@ -65,7 +65,7 @@ class EventWriter:
         if self._waiting:
             self._dropped += len(self._waiting)
             self._waiting.clear()
-        self._tell_dropped()
+        self._log_dropped()
 
     async def _write(self) -> bool:
         """Writes a batch; gives False if the store is away. One whose reply was lost is written
@@ -78,15 +78,15 @@ class EventWriter:
             try:
                 await self.events.record(batch)
             except StoreError:
-                return False  # the store's watcher has told the log
+                return False  # the engine has logged it
             for one in batch:
                 if self._waiting and self._waiting[0] is one:
                     self._waiting.popleft()
         self.on_told()
-        self._tell_dropped()
+        self._log_dropped()
         return True
 
-    def _tell_dropped(self) -> None:
+    def _log_dropped(self) -> None:
         if self._dropped:
             event(self.log, logging.WARNING, "events of the node given up", count=self._dropped)
             self._dropped = 0

@@ -43,7 +43,7 @@ class NodeEvents:
         self.event_writer.announce(f"worker.{how}", worker=worker)
 
     def scaled(self, decision: Decision) -> None:
-        """Only what changed the crew is told."""
+        """Only decisions that changed the crew are events."""
         if decision.hired or decision.taken_back or decision.retired:
             self.event_writer.announce("scale.decided", **decision_object(decision))
 

@@ -51,9 +51,9 @@ class JobReporter:
         failed, tells_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
         for settlement in settlements:
             if settlement.state is failed:
-                self._tell(logging.WARNING, "job failed", settlement)
+                self._log_attempt(logging.WARNING, "job failed", settlement)
             elif tells_all:
-                self._tell(logging.DEBUG, "attempt settled", settlement)
+                self._log_attempt(logging.DEBUG, "attempt settled", settlement)
 
     def stale_writes(self, count: int) -> None:
         if count:
@@ -88,7 +88,7 @@ class JobReporter:
     def crew_changed(self, how: str, worker: int) -> None:
         event(self._log, logging.DEBUG, f"worker {how}", worker=worker)
 
-    def _tell(self, level: int, phrase: str, settlement: Settlement) -> None:
+    def _log_attempt(self, level: int, phrase: str, settlement: Settlement) -> None:
         event(
             self._log, level, phrase, job_id=settlement.id, kind=settlement.kind,
             attempt=settlement.attempt, worker=settlement.worker, outcome=str(settlement.outcome),
@@ -106,13 +106,13 @@ class DutyReporter:
     lost: Callable[[str], None]
 
     def acquired(self, duties: Sequence[str]) -> None:
-        self._tell("duties taken", duties)
+        self._log_duties("duties taken", duties)
         for duty in duties:
             self.metrics.acquired(duty)
             self.event_writer.announce("duty.acquired", duty=duty)
 
     def released(self, duties: Sequence[str], why: str) -> None:
-        self._tell("duties given up", duties, reason=why)
+        self._log_duties("duties given up", duties, reason=why)
         for duty in duties:
             self.metrics.released(duty)
             self.lost(duty)
@@ -121,5 +121,5 @@ class DutyReporter:
     def ran(self, duty: str, items: int, error: str | None) -> None:
         self.metrics.ran(duty, self.deps.wall_clock(), well=error is None)
 
-    def _tell(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
+    def _log_duties(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
         event(self.deps.log, logging.INFO, phrase, duties=",".join(duties), **fields)

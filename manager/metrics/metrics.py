@@ -72,7 +72,7 @@ class Metrics:
         self.rendering = Rendering(self.render)
         self.store_health = StoreHealthMetrics(self.registry)
 
-    # -- told by the desk and the workers -------------------------------------------------------
+    # -- reported by the desk and the workers --------------------------------------------------
 
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         self._jobs.of(kind).waited.observe(waited_seconds)
@@ -109,7 +109,7 @@ class Metrics:
                 finished, key = self._jobs.of(one.kind).finished, (tenant, one.state)
                 finished[key] = finished.get(key, 0) + 1
 
-    # -- told by the supervisor -----------------------------------------------------------------
+    # -- reported by the supervisor ------------------------------------------------------------
 
     def scaled(self, decision: Decision, tenant: str = DEFAULT_TENANT) -> None:
         """One tick: what was wished, what held it back, which way it went."""
@@ -121,7 +121,7 @@ class Metrics:
     def crew_bounds(self, default_count: int, max_count: int) -> None:
         self._crew.bounds(default_count, max_count)
 
-    # -- told by the store's watcher and the node -----------------------------------------------
+    # -- reported by the engine and the node ----------------------------------------------------
 
     def store_operation(self, operation: str, seconds: float) -> None:
         self._store.took(operation, seconds)

@@ -28,7 +28,7 @@ from musterd.manager.node.looplag import measure_loop_lag
 from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
 from musterd.manager.reload.reloader import Reloader
-from musterd.manager.systemd.messages import Vitals, drain_seconds_max, vitals_of
+from musterd.manager.systemd.messages import Liveness, drain_seconds_max, liveness_of
 from musterd.manager.systemd.notifier import Notifier, ServiceManager
 from musterd.manager.tenancy.deps import TenancyDeps, boottime, end_process, machine_load
 from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
@@ -91,7 +91,7 @@ class Daemon:
             self._tenancies, plan.lookouts, self._settings, plan.rng
         )
         self._notifier = Notifier(
-            plan.service_manager, self.status, self._vitals,
+            plan.service_manager, self.status, self._liveness,
             lambda: drain_seconds_max(self._settings.now), plan.log,
         )  # fmt: skip
         self._reloader = Reloader(
@@ -227,10 +227,10 @@ class Daemon:
             )
         )  # fmt: skip
 
-    def _vitals(self) -> list[Vitals]:
+    def _liveness(self) -> list[Liveness]:
         now_local = trio.current_time()
         return [
-            vitals_of(one.name, one.lease_keeper, one.engine.trouble, now_local)
+            liveness_of(one.name, one.lease_keeper, one.engine.trouble, now_local)
             for one in self._tenancies.values()
         ]
 

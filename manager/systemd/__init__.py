@@ -1,1 +1,1 @@
-"""What systemd is told of the daemon, by the protocol of sd_notify(3)."""
+"""Keeps systemd informed about the daemon, by the protocol of sd_notify(3)."""

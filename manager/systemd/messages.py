@@ -21,7 +21,7 @@ SLACK_SECONDS = 20.0
 
 
 @attrs.frozen
-class Seen:
+class DaemonView:
     """The node as it is now. `stop_by_local`: when a drain must have ended; None = it does not
     drain. `unwell`: why the watchdog is not fed.
     """
@@ -34,7 +34,7 @@ class Seen:
 
 
 @attrs.frozen
-class Told:
+class Sent:
     """What systemd has heard, and when."""
 
     ready: bool = False
@@ -44,40 +44,42 @@ class Told:
     fed_local: float = float("-inf")
 
 
-def next_message(seen: Seen, told: Told, feed_seconds: float | None) -> tuple[list[str], Told]:
+def next_message(
+    view: DaemonView, sent: Sent, feed_seconds: float | None
+) -> tuple[list[str], Sent]:
     """Gives the lines to send, maybe none, and what systemd knows once they are sent.
     `feed_seconds`: time between two signs of life; None = it asks for none.
     """
-    lines, now = list[str](), seen.now_local
-    if seen.status.phase != "starting" and not told.ready:
+    lines, now = list[str](), view.now_local
+    if view.status.phase != "starting" and not sent.ready:
         lines.append("READY=1")
-        told = attrs.evolve(told, ready=True)
-    if seen.stop_by_local is not None and not told.stopping:
+        sent = attrs.evolve(sent, ready=True)
+    if view.stop_by_local is not None and not sent.stopping:
         lines.append("STOPPING=1")
-        told = attrs.evolve(told, stopping=True, extended_local=float("-inf"))
-    if _needs_time(seen, told) and now - told.extended_local >= EXTEND_AGAIN_SECONDS:
+        sent = attrs.evolve(sent, stopping=True, extended_local=float("-inf"))
+    if _needs_time(view, sent) and now - sent.extended_local >= EXTEND_AGAIN_SECONDS:
         lines.append(f"EXTEND_TIMEOUT_USEC={EXTEND_SECONDS * 1e6:.0f}")
-        told = attrs.evolve(told, extended_local=now)
-    if feed_seconds is not None and seen.unwell is None and now - told.fed_local >= feed_seconds:
+        sent = attrs.evolve(sent, extended_local=now)
+    if feed_seconds is not None and view.unwell is None and now - sent.fed_local >= feed_seconds:
         lines.append("WATCHDOG=1")
-        told = attrs.evolve(told, fed_local=now)
-    text = status_text(seen)
-    if text != told.text:
+        sent = attrs.evolve(sent, fed_local=now)
+    text = status_text(view)
+    if text != sent.text:
         lines.append(f"STATUS={text}")
-        told = attrs.evolve(told, text=text)
-    return lines, told
+        sent = attrs.evolve(sent, text=text)
+    return lines, sent
 
 
-def _needs_time(seen: Seen, told: Told) -> bool:
+def _needs_time(view: DaemonView, sent: Sent) -> bool:
     """A store that is away is waited for however long it takes; a drain has an end."""
-    if seen.stop_by_local is not None:
-        return seen.now_local <= seen.stop_by_local
-    return not told.ready
+    if view.stop_by_local is not None:
+        return view.now_local <= view.stop_by_local
+    return not sent.ready
 
 
-def status_text(seen: Seen) -> str:
+def status_text(view: DaemonView) -> str:
     """Gives the line that `systemctl status` shows: `6/8 workers, depth 41`, and what is wrong."""
-    status = seen.status
+    status = view.status
     if status.phase == "starting":
         parts = [_waiting_text(status)]
     else:
@@ -85,12 +87,12 @@ def status_text(seen: Seen) -> str:
         depth = "?" if status.depth is None else count_text(status.depth)
         parts = [f"{size}/{status.max_count} workers, depth {depth}"]
         parts += [_trouble_text(one) for one in status.tenants if one.store_trouble is not None]
-    if seen.stop_by_local is not None:
+    if view.stop_by_local is not None:
         parts.insert(0, _drain_text(status))
-    if seen.reload_refused:
+    if view.reload_refused:
         parts.append("the last reload was refused, see the log")
-    if seen.unwell is not None:
-        parts.append(seen.unwell)
+    if view.unwell is not None:
+        parts.append(view.unwell)
     text = one_line("; ".join(parts))
     return text if len(text) <= TEXT_LENGTH_MAX else f"{text[: TEXT_LENGTH_MAX - 1]}…"
 
@@ -116,7 +118,7 @@ def _drain_text(status: NodeStatus) -> str:
 
 
 @attrs.frozen
-class Vitals:
+class Liveness:
     """How the renewals of one tenant's leases get on. `unrenewed_seconds`: how long none has come
     through although one was sent; None = the last one did, or none was ever due.
     """
@@ -124,10 +126,10 @@ class Vitals:
     tenant: str
     lease_seconds: float
     unrenewed_seconds: float | None
-    store_in_trouble: bool  # and everybody has been told
+    store_in_trouble: bool  # and the log says so
 
 
-def why_unwell(tenants: Sequence[Vitals], late_seconds: float, late_max: float) -> str | None:
+def why_unwell(tenants: Sequence[Liveness], late_seconds: float, late_max: float) -> str | None:
     """Says why the watchdog is not fed; None = it is.
 
     A store that is known to be away is weather, and starting anew does not help. Renewals that
@@ -144,11 +146,13 @@ def why_unwell(tenants: Sequence[Vitals], late_seconds: float, late_max: float) 
     return None
 
 
-def vitals_of(tenant: str, keeper: LeaseKeeper, trouble: str | None, now_local: float) -> Vitals:
+def liveness_of(
+    tenant: str, keeper: LeaseKeeper, trouble: str | None, now_local: float
+) -> Liveness:
     """`trouble` is what is known to ail the tenant's store."""
     since_local = keeper.unrenewed_since_local
     unrenewed_seconds = None if since_local is None else now_local - since_local
-    return Vitals(tenant, keeper.plan.lease_seconds, unrenewed_seconds, trouble is not None)
+    return Liveness(tenant, keeper.plan.lease_seconds, unrenewed_seconds, trouble is not None)
 
 
 def drain_seconds_max(settings: Settings) -> float:

@@ -13,7 +13,7 @@ import trio
 
 from musterd.manager.log import event
 from musterd.manager.node.status import NodeStatus
-from musterd.manager.systemd.messages import Seen, Told, Vitals, next_message, why_unwell
+from musterd.manager.systemd.messages import DaemonView, Liveness, Sent, next_message, why_unwell
 from musterd.store.waiting import Bell
 
 LOOK_SECONDS = 1.0
@@ -30,10 +30,10 @@ class Notifier:
 
     manager: ServiceManager | None
     status: Callable[[], NodeStatus]
-    vitals: Callable[[], Sequence[Vitals]]
+    liveness: Callable[[], Sequence[Liveness]]
     drain_seconds_max: Callable[[], float]
     log: logging.Logger
-    _told: Told = attrs.field(factory=Told, init=False)
+    _sent: Sent = attrs.field(factory=Sent, init=False)
     _stop_by_local: float | None = attrs.field(default=None, init=False)
     _refused: bool = attrs.field(default=False, init=False)
     _unwell: str | None = attrs.field(default=None, init=False)
@@ -56,7 +56,7 @@ class Notifier:
             late_seconds = max(0.0, trio.current_time() - wanted)
 
     def look_soon(self) -> None:
-        """Something has changed that should be told at once."""
+        """Something has changed that systemd should know at once."""
         self._bell.ring()
 
     def stop(self) -> None:
@@ -68,11 +68,11 @@ class Notifier:
     def reload_begins(self) -> None:
         # systemd compares this with when it asked: its own clock, not that of the event loop.
         now_usec = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
-        self._tell_in_turn(["RELOADING=1", f"MONOTONIC_USEC={now_usec}"])
+        self._send_in_order(["RELOADING=1", f"MONOTONIC_USEC={now_usec}"])
 
     def reload_ends(self, *, refused: bool) -> None:
         self._refused = refused
-        self._tell_in_turn(["READY=1"])
+        self._send_in_order(["READY=1"])
         self._bell.ring()
 
     def _look(self, manager: ServiceManager, late_seconds: float) -> None:
@@ -80,15 +80,15 @@ class Notifier:
             return
         watchdog = manager.watchdog_seconds
         late_max = float("inf") if watchdog is None else watchdog / 6
-        unwell = why_unwell(self.vitals(), late_seconds, late_max)
+        unwell = why_unwell(self.liveness(), late_seconds, late_max)
         self._log_change(unwell if watchdog is not None else None)
         now, stop_by = trio.current_time(), self._stop_by_local
-        seen = Seen(now, self.status(), stop_by, self._refused, unwell)
-        lines, told = next_message(seen, self._told, None if watchdog is None else watchdog / 3)
-        if not lines or self._tell(manager, lines):
-            self._told = told
+        view = DaemonView(now, self.status(), stop_by, self._refused, unwell)
+        lines, sent = next_message(view, self._sent, None if watchdog is None else watchdog / 3)
+        if not lines or self._send(manager, lines):
+            self._sent = sent
 
-    def _tell_in_turn(self, lines: list[str]) -> None:
+    def _send_in_order(self, lines: list[str]) -> None:
         """What may not be lost: it waits until it can be sent."""
         if self.manager is not None:
             self._waiting.append(lines)
@@ -96,13 +96,13 @@ class Notifier:
 
     def _flush(self, manager: ServiceManager) -> bool:
         while self._waiting:
-            if not self._tell(manager, self._waiting[0]):
+            if not self._send(manager, self._waiting[0]):
                 return False
             self._waiting.popleft()
         return True
 
-    def _tell(self, manager: ServiceManager, lines: list[str]) -> bool:
-        was_sent = manager.tell(lines)
+    def _send(self, manager: ServiceManager, lines: list[str]) -> bool:
+        was_sent = manager.send(lines)
         if not was_sent and not self._is_deaf:
             fields = {"address": manager.address, "message": "tried again every second"}
             event(self.log, logging.WARNING, "systemd does not hear us", **fields)
@@ -126,7 +126,7 @@ class ServiceManager:
     address: str
     watchdog_seconds: float | None = None
 
-    def tell(self, lines: Iterable[str]) -> bool:
+    def send(self, lines: Iterable[str]) -> bool:
         """Sends the lines as one message. Never waits and never raises; False = it was not sent:
         nobody listens there, or the queue is full.
         """

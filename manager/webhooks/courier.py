@@ -89,7 +89,7 @@ class Courier:
         except trio.TooSlowError:
             error = f"no answer within {webhooks.timeout_seconds:g} s"
             return try_again(message, error, webhooks)
-        except StoreError:  # its watcher has told the log
+        except StoreError:  # the engine has logged it
             return try_again(message, "the job could not be read", webhooks)
         except Exception as error:
             # A fault of ours in one message must hold up none of the others.

@@ -27,7 +27,7 @@ from musterd.store.waiting import Bell
 
 LOOK_SECONDS = 5.0  # between looks of the duty
 LOOK_SECONDS_RESTING = 30.0  # where nothing happens
-SOON_SECONDS = 0.02  # jobs that end together are told together
+SOON_SECONDS = 0.02  # webhooks of jobs that end together go together
 PERHAPS_SECONDS = 1.0  # after the end of a job that may have a webhook of its own
 TROUBLE_SECONDS = 2.0
 HOLD_MARGIN_SECONDS = 30.0  # beyond the time limit of a try: to write what came of it
@@ -42,7 +42,7 @@ class Postman:
     outbox: Outbox
     courier: Courier
     settings: LiveSettings  # of the tenant
-    told: Callable[[Delivery, Message], None]  # what came of a try is in the store
+    on_written: Callable[[Delivery, Message], None]  # what came of a try is in the store
     log: Log
     rng: random.Random
     finished: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -132,7 +132,7 @@ class Postman:
         try:
             await self._write_and_take(tries)
         except StoreError:
-            # The store's watcher has told the log; what was tried is written later.
+            # the engine has logged it; what was tried is written later.
             if self._closing:
                 self._may_have_more = False  # it keeps what was left behind
             if not self._is_done():
@@ -210,7 +210,7 @@ class Postman:
         for delivery, message in tried:
             if delivery.id in taken:
                 self._remember(delivery)
-                self.told(delivery, message)
+                self.on_written(delivery, message)
 
     def _remember(self, delivery: Delivery) -> None:
         """Who has tried tries again. Beyond the bound, and where this node dies, it is left to the

@@ -69,13 +69,13 @@ def make_mail(deps: TenancyDeps, tools: LiveTools) -> Mail:
         log=deps.log,
         call_python=hooks.call,
     )
-    told = _told(deps)
-    postman = Postman(deps.engine.outbox, courier, settings, told, deps.log, deps.rng)
+    on_written = _delivery_reporter(deps)
+    postman = Postman(deps.engine.outbox, courier, settings, on_written, deps.log, deps.rng)
     return Mail(postman, hooks, deps)
 
 
-def _told(deps: TenancyDeps) -> Callable[[Delivery, Message], None]:
-    def told(delivery: Delivery, message: Message) -> None:
+def _delivery_reporter(deps: TenancyDeps) -> Callable[[Delivery, Message], None]:
+    def report(delivery: Delivery, message: Message) -> None:
         fields: dict[str, object] = {
             "webhook": message.message_id,
             "job_id": message.job_id,
@@ -92,4 +92,4 @@ def _told(deps: TenancyDeps) -> Callable[[Delivery, Message], None]:
             deps.metrics.webhook("retried")
             event(deps.log, logging.DEBUG, "webhook retried", error=delivery.error, **fields)
 
-    return told
+    return report

@@ -218,12 +218,12 @@ def _command_line(behaviour: Python, tools: Tools, their_socket: int) -> tuple[s
 
 
 def _kind_text(kind: WorkKind) -> str:
-    """What each job of the kind is told, as the inside of a JSON object."""
+    """What the child gets with each job of the kind, as the inside of a JSON object."""
     behaviour = kind.behaviour
     assert isinstance(behaviour, Python)
     function = (behaviour.module, behaviour.function)
-    told = {"kind": kind.name, "function": function, "budgets": dict(kind.budgets)}
-    return json.dumps(told)[1:-1]
+    facts = {"kind": kind.name, "function": function, "budgets": dict(kind.budgets)}
+    return json.dumps(facts)[1:-1]
 
 
 def _phase_text(phase: PhaseFacts) -> str:

@@ -57,7 +57,7 @@ class _Errand:
 
 
 class _OwnThread:
-    """Runs errands, one at a time, until told to end."""
+    """Runs jobs, one at a time, until it is ended."""
 
     def __init__(self) -> None:
         self._errands: queue.SimpleQueue[_Errand | None] = queue.SimpleQueue()

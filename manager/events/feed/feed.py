@@ -115,13 +115,13 @@ class Feed:
             await trio.sleep(self._spacing_seconds)
 
     async def _look(self) -> bool:
-        """Gives False if the store is away; its watcher has told the log."""
+        """Gives False if the store is away; the engine has logged it."""
         before = self._source.has_begun, self._ring.end
         try:
             await self._source.look([reader.position for reader in self.readers])
         except StoreError:
             return False
-        except SetBack:  # they have been told what is no longer so: let them begin anew
+        except SetBack:  # readers have got events that are gone: let them begin anew
             self._end_all()
         finally:
             if before != (self._source.has_begun, self._ring.end):
@@ -171,7 +171,7 @@ class Feed:
         if is_behind:  # it reads; more has happened at once than the ring has room for
             reader.fall_behind()
         elif reader.is_live:
-            self._tell(reader, portions)
+            self._send_to(reader, portions)
         now = trio.current_time()
         if now - reader.pinged_local >= PING_SECONDS and reader.wire.is_clear:
             reader.pinged_local = now
@@ -179,7 +179,7 @@ class Feed:
         if reader.wire.is_broken:
             reader.end("gone")
 
-    def _tell(self, reader: Reader, portions: Portions) -> None:
+    def _send_to(self, reader: Reader, portions: Portions) -> None:
         chunked = reader.wire.chunked
         data, reader.position = portions.take(reader.position, reader.which, chunked=chunked)
         if data:

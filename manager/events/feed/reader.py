@@ -15,7 +15,7 @@ from musterd.store.events import Event, EventFilter
 
 STUCK_SECONDS = 10.0  # a reader that takes nothing for so long is cut off
 
-Ending = Literal["closed", "slow", "gone"]  # told all there was; cut off; has left by itself
+Ending = Literal["closed", "slow", "gone"]  # got all there was; cut off; left by itself
 RETRY_MS = 1_000  # how long a reader that was cut off waits before it comes back
 
 
@@ -127,8 +127,8 @@ def snapshot_frame(position: int, status: Mapping[str, object], *, gap: bool) ->
     """How things stood, where what followed is in the log behind `position`. `gap`: the reader
     asked for events that the log does not have.
     """
-    told = {**status, "position": position}
-    return _written("snapshot", position, {**told, "gap": True} if gap else told)
+    snapshot = {**status, "position": position}
+    return _written("snapshot", position, {**snapshot, "gap": True} if gap else snapshot)
 
 
 def ping_frame(position: int) -> bytes:

@@ -259,7 +259,7 @@ class Entrance:
         return attrs.evolve(await self._snapshot_now(), gap=True)
 
     async def _snapshot_now(self) -> Start:
-        """The position first: what happens while the queue is counted is told once more."""
+        """The position first: what happens while the queue is counted is sent once more."""
         async with self._turn:
             now = trio.current_time()
             if self._snapshot is None or now - self._snapshot[0] >= SNAPSHOT_SECONDS:

@@ -8,9 +8,9 @@ import pytest
 from musterd.manager.node.status import NodeStatus, TenantStatus
 from musterd.manager.systemd.messages import (
     TEXT_LENGTH_MAX,
-    Seen,
-    Told,
-    Vitals,
+    DaemonView,
+    Liveness,
+    Sent,
     next_message,
     status_text,
     why_unwell,
@@ -28,12 +28,12 @@ STARTING = attrs.evolve(NODE, phase="starting", idle=0, busy=0, depth=None, tena
 DRAINING = attrs.evolve(NODE, phase="draining", drain_seconds_left=251.7, busy=3)
 
 
-def seen(status: NodeStatus = NODE, now: float = 100.0, **changes: Any) -> Seen:
-    return attrs.evolve(Seen(now, status, None, False, None), **changes)
+def seen(status: NodeStatus = NODE, now: float = 100.0, **changes: Any) -> DaemonView:
+    return attrs.evolve(DaemonView(now, status, None, False, None), **changes)
 
 
 def test_ready_is_said_once_and_not_before_the_node_is() -> None:
-    lines, told = next_message(seen(STARTING, 100), Told(), None)
+    lines, told = next_message(seen(STARTING, 100), Sent(), None)
     assert lines == ["EXTEND_TIMEOUT_USEC=30000000", "STATUS=starting"]
     lines, told = next_message(seen(NODE, 101), told, None)
     assert lines == ["READY=1", "STATUS=6/8 workers, depth 41"]
@@ -41,7 +41,7 @@ def test_ready_is_said_once_and_not_before_the_node_is() -> None:
 
 
 def test_while_it_starts_it_asks_for_time_again_and_again_however_long_it_takes() -> None:
-    told, asked = Told(), 0
+    told, asked = Sent(), 0
     for now in range(3_600):
         lines, told = next_message(seen(STARTING, now), told, None)
         asked += any(line.startswith("EXTEND") for line in lines)
@@ -49,7 +49,7 @@ def test_while_it_starts_it_asks_for_time_again_and_again_however_long_it_takes(
 
 
 def test_a_drain_asks_for_time_up_to_its_own_end() -> None:
-    told, asked = Told(ready=True), list[int]()
+    told, asked = Sent(ready=True), list[int]()
     for now in range(100, 200):
         lines, told = next_message(seen(DRAINING, now, stop_by_local=150.0), told, None)
         asked += [now for line in lines if line.startswith("EXTEND")]
@@ -58,13 +58,13 @@ def test_a_drain_asks_for_time_up_to_its_own_end() -> None:
 
 
 def test_one_that_is_told_to_stop_before_it_was_ready_never_says_ready() -> None:
-    lines, told = next_message(seen(STARTING, 1, stop_by_local=9), Told(), None)
+    lines, told = next_message(seen(STARTING, 1, stop_by_local=9), Sent(), None)
     assert "STOPPING=1" in lines
     assert not told.ready
 
 
 def test_the_watchdog_is_fed_in_time_and_only_while_all_is_well() -> None:
-    told, fed = Told(), list[int]()
+    told, fed = Sent(), list[int]()
     for now in range(60):
         unwell = "the event loop is 6.0 s late" if 20 <= now < 40 else None
         lines, told = next_message(seen(NODE, now, unwell=unwell), told, 10.0)
@@ -112,8 +112,8 @@ def test_the_status_line_is_bounded() -> None:
     assert text.startswith("6/8 workers")
 
 
-def vitals(unrenewed: float | None, *, trouble: bool = False, tenant: str = "acme") -> Vitals:
-    return Vitals(tenant, 30.0, unrenewed, trouble)
+def vitals(unrenewed: float | None, *, trouble: bool = False, tenant: str = "acme") -> Liveness:
+    return Liveness(tenant, 30.0, unrenewed, trouble)
 
 
 def test_well_is_a_loop_in_time_and_leases_that_are_renewed_or_a_store_known_to_be_away() -> None:

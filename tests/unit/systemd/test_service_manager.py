@@ -53,7 +53,7 @@ def test_no_address_that_can_be_reached_is_no_service_manager(address: str) -> N
 
 
 def test_lines_are_one_message(heard: NotifySocket) -> None:
-    assert ServiceManager(heard.address).tell(["READY=1", "STATUS=2/8 workers, depth 0"])
+    assert ServiceManager(heard.address).send(["READY=1", "STATUS=2/8 workers, depth 0"])
     heard.read(0)
     assert [one.lines for one in heard.messages] == [
         {"READY": "1", "STATUS": "2/8 workers, depth 0"}
@@ -63,7 +63,7 @@ def test_lines_are_one_message(heard: NotifySocket) -> None:
 def test_an_abstract_socket() -> None:
     heard = NotifySocket(f"@musterd-test-{os.getpid()}")
     try:
-        assert ServiceManager(heard.address).tell(["READY=1"])
+        assert ServiceManager(heard.address).send(["READY=1"])
         heard.read(0)
         assert heard.values("READY") == ["1"]
     finally:
@@ -71,24 +71,24 @@ def test_an_abstract_socket() -> None:
 
 
 def test_nobody_there_is_no_failure(tmp_path: Path) -> None:
-    assert not ServiceManager(str(tmp_path / "nobody")).tell(["READY=1"])
-    assert not ServiceManager(f"/{'x' * 200}").tell(["READY=1"])
-    assert not ServiceManager("@").tell(["READY=1"])
+    assert not ServiceManager(str(tmp_path / "nobody")).send(["READY=1"])
+    assert not ServiceManager(f"/{'x' * 200}").send(["READY=1"])
+    assert not ServiceManager("@").send(["READY=1"])
 
 
 def test_a_full_queue_is_not_waited_for(heard: NotifySocket) -> None:
     manager = ServiceManager(heard.address)
     lines = [f"STATUS={'x' * 1_000}"]
     for _ in range(100_000):
-        if not manager.tell(lines):
+        if not manager.send(lines):
             break
     else:
         pytest.fail("the queue is never full")
     heard.read(0)
-    assert manager.tell(lines)
+    assert manager.send(lines)
 
 
 def test_a_socket_of_another_kind_is_no_failure(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.bind(str(tmp_path / "stream"))
-        assert not ServiceManager(str(tmp_path / "stream")).tell(["READY=1"])
+        assert not ServiceManager(str(tmp_path / "stream")).send(["READY=1"])
