@@ -158,6 +158,19 @@ def test_a_function_is_flat(path: Path) -> None:
 
 
 @each_shipped_module
+def test_nothing_is_hooked_up_after_it_was_made(path: Path) -> None:
+    """A callable comes in by the constructor, or by a method that subscribes it."""
+    report(
+        f"{name_of(path)}:{node.lineno}: {ast.unparse(target)} is assigned from outside"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Attribute) and ast.unparse(target.value) not in {"self", "cls"}
+        if isinstance(node.value, ast.Lambda) or target.attr in hooks()
+    )
+
+
+@each_shipped_module
 def test_clock_and_dice_come_in_by_the_door(path: Path) -> None:
     allowed = {call for place, call, _why in OWN_CLOCK_OR_DICE if place == name_of(path)}
     report(
@@ -193,6 +206,19 @@ def report(faults: Iterable[str]) -> None:
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
+
+
+@cache
+def hooks() -> set[str]:
+    """Names of fields that hold a callable, wherever they are declared."""
+    declared = [
+        (ast.unparse(node.target).removeprefix("self."), ast.unparse(node.annotation))
+        for path in SHIPPED
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.AnnAssign)
+    ]
+    others = {name for name, kind in declared if not kind.startswith("Callable[")}
+    return {name for name, kind in declared if kind.startswith("Callable[")} - others
 
 
 def functions_of(path: Path) -> Iterator[Function]:

@@ -206,13 +206,16 @@ class StoreMetrics:
 
 
 class ConnectionCollector(Collector):
-    """Asks at each scrape; `ask` may be called in any thread."""
+    """Asks at each scrape, in any thread."""
 
     def __init__(self) -> None:
-        self.ask: Callable[[], ConnectionUse] = ConnectionUse
+        self._ask: Callable[[], ConnectionUse] = ConnectionUse
+
+    def read_from(self, ask: Callable[[], ConnectionUse]) -> None:
+        self._ask = ask
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        use = self.ask()
+        use = self._ask()
         connections = GaugeMetricFamily(
             "musterd_store_connections", "Connections to the stores.", labels=["state"]
         )

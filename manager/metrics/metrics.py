@@ -131,7 +131,7 @@ class Metrics:
 
     def watch_connections(self, ask: Callable[[], ConnectionUse]) -> None:
         """Asked at each scrape, in a thread."""
-        self._store.connections.ask = ask
+        self._store.connections.read_from(ask)
 
     def counts(self, counts: Counts | None, tenant: str = DEFAULT_TENANT) -> None:
         """None = the store does not say."""

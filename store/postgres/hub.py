@@ -7,7 +7,7 @@ shares a small pool. However many tenants there are, their number is bounded.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 from psycopg.abc import ConnDict
@@ -43,14 +43,13 @@ class Hub:
         self.where = setup.address(self.params)
         self.options = options
         self._rng = rng
-        self.gate = gate = self._gate(self.params, setup.PLANNER)
-        self.exchange, self.leases = Pool(gate, EXCHANGES_AT_ONCE), Pool(gate, 1)
-        self.shared = Pool(gate, options.pool_size)
         listening = (
             setup.connection_params(options.listen_url) if options.listen_url else self.params
         )
-        self.hints = Hints(self._gate(listening, setup.PLANNER))
-        gate.on_doubt = self.hints.doubt
+        self.hints = Hints(self._gate(listening))
+        self.gate = gate = self._gate(self.params, self.hints.doubt)
+        self.exchange, self.leases = Pool(gate, EXCHANGES_AT_ONCE), Pool(gate, 1)
+        self.shared = Pool(gate, options.pool_size)
         # Many tenants that are migrated at once must leave room for those that work already.
         self.migrating = trio.CapacityLimiter(max(1, options.pool_size // 2))
         self._users = 0
@@ -81,15 +80,15 @@ class Hub:
             self.hints.close()
         await trio.lowlevel.checkpoint()
 
-    def _gate(self, params: ConnDict, settings: dict[str, str]) -> Gate:
+    def _gate(self, params: ConnDict, on_doubt: Callable[[], None] = lambda: None) -> Gate:
         hosts = Hosts(params, self.options.connect_timeout_seconds)
 
         async def dial() -> TrioConnection:
-            return await setup.dial(hosts, self.options, settings)
+            return await setup.dial(hosts, self.options, setup.PLANNER)
 
         options = self.options
         pause = (options.reconnect_base_seconds, options.reconnect_max_seconds)
-        return Gate(dial, setup.address(params), Backoff(*pause, self._rng))
+        return Gate(dial, setup.address(params), Backoff(*pause, self._rng), on_doubt)
 
 
 class HubLookout:
