@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from musterd.config.settings import Settings
-    from musterd.manager.node.status import Decision
+    from musterd.manager.node.status import Decision, NodeStatus
     from musterd.store.board import Troubles
     from musterd.store.duties import DutyRecord
     from musterd.store.engine import Engine
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from musterd.store.queue import Counts
 
 
+BAR_CELLS_MAX = 40
 STORES_AT_ONCE = 8
 TENANTS_NAMED = 5  # tenants that are not well
 
@@ -307,3 +308,29 @@ def _nodes_remarks(store: StoreAnswers) -> Iterator[str]:
     without = [one.duty for one in store.duties if one.node is None]
     if live and without and store.settings.duties.mode == "leader":
         yield f"DUTIES  no node has {', '.join(without)}: `musterd duties`"
+
+
+def status_line(node: NodeStatus) -> str:
+    """Says in one line how the node gets on."""
+    size = node.idle + node.busy + node.retiring
+    parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
+    parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
+    parts.append(f"{count_text(node.settled_total)} done")
+    if node.store_trouble is not None:
+        since = duration_text(node.store_trouble_seconds)
+        parts.append(f"store {node.store_trouble.replace('_', ' ')} for {since}")
+    if node.phase != "running":
+        left = node.drain_seconds_left if node.phase == "draining" else None
+        rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
+        parts.insert(0, node.phase + rest)
+    return " · ".join(parts)
+
+
+def crew_bar(node: NodeStatus) -> str:
+    """Draws the crew: a full cell a busy worker, a hollow one an idle one, a dot for each not
+    hired.
+    """
+    if node.max_count > BAR_CELLS_MAX:
+        return ""
+    unhired = max(0, node.max_count - node.busy - node.idle - node.retiring)
+    return "■" * (node.busy + node.retiring) + "□" * node.idle + "·" * unhired

@@ -29,7 +29,6 @@ from musterd.manager.reload.reloader import publish_bounds
 from musterd.manager.tenancy.tenant_counts import TenantCounts
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
-from musterd.store.words import count_text, duration_text
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
 from musterd.workers.idleness import IdleState
 
@@ -40,10 +39,7 @@ if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.changes import Changes
     from musterd.config.settings import Settings
-    from musterd.manager.node.status import NodeStatus
     from musterd.manager.systemd.notifier import ServiceManager
-
-BAR_CELLS_MAX = 40
 
 
 @attrs.frozen
@@ -146,32 +142,6 @@ def node_name() -> str:
     leases in doubt.
     """
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-
-
-def status_line(node: NodeStatus) -> str:
-    """Says in one line how the node gets on."""
-    size = node.idle + node.busy + node.retiring
-    parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
-    parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
-    parts.append(f"{count_text(node.settled_total)} done")
-    if node.store_trouble is not None:
-        since = duration_text(node.store_trouble_seconds)
-        parts.append(f"store {node.store_trouble.replace('_', ' ')} for {since}")
-    if node.phase != "running":
-        left = node.drain_seconds_left if node.phase == "draining" else None
-        rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
-        parts.insert(0, node.phase + rest)
-    return " · ".join(parts)
-
-
-def crew_bar(node: NodeStatus) -> str:
-    """Draws the crew: a full cell a busy worker, a hollow one an idle one, a dot for each not
-    hired.
-    """
-    if node.max_count > BAR_CELLS_MAX:
-        return ""
-    unhired = max(0, node.max_count - node.busy - node.idle - node.retiring)
-    return "■" * (node.busy + node.retiring) + "□" * node.idle + "·" * unhired
 
 
 def http_deps(settings: Settings, node: Node, log: logging.Logger) -> HttpDeps:

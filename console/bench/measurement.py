@@ -24,7 +24,7 @@ from musterd.console.bench.report import BATCH, Findings, Plan
 from musterd.console.opening import visit
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.collecting import collect_seldom
+from musterd.manager.node.process import collect_seldom
 from musterd.store.client import Client
 from musterd.store.engine import Engine
 from musterd.store.errors import NoSuchJob, StoreError

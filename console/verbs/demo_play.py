@@ -10,8 +10,9 @@ import trio
 
 from musterd import __version__
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.console.health import crew_bar, status_line
 from musterd.console.output import LiveLine, say
-from musterd.console.wiring import Node, crew_bar, status_line
+from musterd.console.wiring import Node
 from musterd.manager.metrics.metrics import Metrics
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Settlement

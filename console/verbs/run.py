@@ -86,7 +86,7 @@ async def _run(
     import trio
 
     from musterd.console.wiring import early_and_late_signals, make_node
-    from musterd.manager.node.collecting import collect_seldom
+    from musterd.manager.node.process import collect_seldom
     from musterd.web.server.listening import address_text
 
     settings, catalog = start
@@ -177,7 +177,7 @@ def _own_name() -> str:
 async def _redraw(live: LiveLine, node: Node) -> None:
     import trio
 
-    from musterd.console.wiring import crew_bar, status_line
+    from musterd.console.health import crew_bar, status_line
 
     try:
         while True:

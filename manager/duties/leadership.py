@@ -13,7 +13,7 @@ import trio
 from musterd.manager.duties import turns
 from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
 from musterd.manager.log import Log
-from musterd.manager.node.beat import sleep_to_beat
+from musterd.manager.node.waits import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
 from musterd.store.waiting import Bell

@@ -1,4 +1,4 @@
-"""One node: the only place that wires, and the order in which things start and end."""
+"""One node: what all its tenants share, and the order in which things start and end."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from musterd.config.tenants import settings_of
 from musterd.manager.log import event, tenant_log
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.abandoning import abandon_late
-from musterd.manager.node.cancelling import cancel_when
-from musterd.manager.node.looplag import measure_loop_lag
+from musterd.manager.node.process import boottime, end_process, machine_load, measure_loop_lag
 from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
+from musterd.manager.node.waits import cancel_when
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
 from musterd.manager.reload.reloader import Reloader
 from musterd.manager.systemd.messages import Liveness, drain_seconds_max, liveness_of
 from musterd.manager.systemd.notifier import Notifier, ServiceManager
-from musterd.manager.tenancy.deps import TenancyDeps, boottime, end_process, machine_load
+from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
 from musterd.store.lookout import Lookout
 
+GRACE_MARGIN_SECONDS = 2.0  # from KILL to the end of a child's attempt
 IGNORED_MAX = 20  # shown in the status
 
 
@@ -285,3 +285,48 @@ class Daemon:
     def decisions(self) -> Sequence[Decision]:
         """The default tenant's."""
         return self._tenancies[DEFAULT_TENANT].decisions()
+
+
+# -- the end of a node whose work goes on though it was dismissed
+
+
+async def abandon_late(
+    tenancies: Collection[Tenancy],
+    abandon_seconds: float,
+    log: logging.Logger,
+    end_process: Callable[[], None],
+) -> None:
+    """Once all crews are dismissed, waits so long for those that stay, and for the grace of each
+    one's work before that. Then all else is brought to its end as ever, and the process with it:
+    that alone ends such work. Its leases are kept up to that moment and run out after it, so that
+    nothing runs twice at a time.
+    """
+    for tenancy in tenancies:
+        await tenancy.dismissed.wait()
+    await trio.sleep(_grace_seconds(tenancies) + abandon_seconds)
+    stubborn = [tenancy for tenancy in tenancies if tenancy.held()]
+    if not stubborn:
+        return  # the last one is on its way out
+    for tenancy in stubborn:
+        _log_abandoned(tenancy, log)
+    async with trio.open_nursery() as nursery:
+        for tenancy in stubborn:
+            nursery.start_soon(tenancy.wind_up)
+        for tenancy in tenancies:
+            if tenancy not in stubborn:
+                await tenancy.ended.wait()
+    end_process()
+
+
+def _grace_seconds(tenancies: Collection[Tenancy]) -> float:
+    """The longest that any of the work left may take to stop."""
+    left = [held.grace_seconds for tenancy in tenancies for held in tenancy.held()]
+    return max(left) + GRACE_MARGIN_SECONDS if left else 0.0
+
+
+def _log_abandoned(tenancy: Tenancy, log: logging.Logger) -> None:
+    log_of_tenant = tenant_log(log, tenancy.name)
+    for held in tenancy.held():
+        claim = held.claim
+        fields = {"job_id": claim.id, "kind": claim.kind, "attempt": claim.attempt}
+        event(log_of_tenant, logging.ERROR, "job abandoned, its lease runs out", **fields)

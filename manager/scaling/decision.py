@@ -1,5 +1,8 @@
 """How large the crew should be: pure. What was seen and what was remembered go in, a plan and a new
 memory come out.
+
+Each node works out its own share of the due jobs from what it sees of the others; nobody hands the
+shares out.
 """
 
 from __future__ import annotations
@@ -8,7 +11,10 @@ from typing import Literal
 
 import attrs
 
-from musterd.manager.scaling.shares import NOBODY, Others, share_of
+from musterd.store.queue import Room
+
+WHOLE = 1 << 64
+STRIDE = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart
 
 Bound = Literal["min", "max", "shared", "max_running"]
 Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
@@ -35,6 +41,29 @@ class ScalingPolicy:
         """
         bounds = (self.max_count, self.allowance, self.max_running)
         return min(one for one in bounds if one is not None)
+
+
+@attrs.frozen
+class Others:
+    """The rest of the cluster: how many more jobs the other nodes could run, and how many of these
+    are with nodes that come before this one. `lot` is the same for all that see the same due jobs.
+    """
+
+    free: int = 0
+    before: int = 0
+    lot: int = 0
+
+
+NOBODY = Others()
+
+
+def others_of(room: Room, lot: int, *, all_busy: bool) -> Others:
+    """What to expect of them. `all_busy`: this node's own workers have all found work, so have
+    theirs, whatever they said; only new ones can take what is still due.
+    """
+    if all_busy:
+        return Others(room.unhired, room.unhired_before, lot)
+    return Others(room.free, room.free_before, lot)
 
 
 @attrs.frozen
@@ -99,6 +128,23 @@ def useful_wish(seen: Seen, policy: ScalingPolicy) -> int:
     wish = raw_wish(seen, policy)
     bounds = (seen.size if wish is None else wish, useful_size(seen, policy), policy.max_running)
     return min(one for one in bounds if one is not None)
+
+
+def share_of(due: int, free: int, others: Others, *, overdue: bool = False) -> int:
+    """As large a part of `due` as this node's `free` is of all that is free.
+
+    Nodes that see the same get parts that add up to `due` exactly, each less than one job off. The
+    odd jobs go to nodes that the lot picks, to one with more room more often. `overdue`: somebody
+    has not taken his part; then each rounds up, so that nothing is left to whoever does nothing.
+    """
+    whole = free + others.free
+    if not others.free:
+        return due
+    if overdue:
+        return -(-due * free // whole)
+    # All nodes side by side on one line; a job falls to whoever stands where it comes down.
+    start = (others.lot * STRIDE % WHOLE) * whole // WHOLE
+    return (due * (others.before + free) + start) // whole - (due * others.before + start) // whole
 
 
 def _part_of(number: int, seen: Seen, policy: ScalingPolicy) -> int:

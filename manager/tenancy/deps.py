@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
-import time
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
@@ -16,28 +14,10 @@ from musterd.config.live import LiveSettings
 from musterd.manager.log import Log
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.node.process import machine_load
 from musterd.manager.node.status import Configured
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
-
-
-def boottime() -> float:
-    """Seconds on the clock that runs on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def machine_load() -> float | None:
-    """The load of this machine in the last minute, for each core; None = it does not say."""
-    try:
-        return os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:
-        return None
-
-
-def end_process() -> None:
-    """At once, as a drained daemon ends: whatever still runs in it ends too."""
-    logging.shutdown()
-    os._exit(0)
 
 
 @attrs.frozen

@@ -10,8 +10,8 @@ import trio
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.node_events import NodeEvents
 from musterd.manager.log import event, event_of_list
-from musterd.manager.node.cancelling import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
+from musterd.manager.node.waits import came_in_time, cancel_when
 from musterd.manager.scaling.sharing import Ask
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.starting import open_store_in_time

@@ -10,7 +10,7 @@ import trio
 
 from musterd.config.credentials import resolve_signing_keys
 from musterd.manager.log import event
-from musterd.manager.node.cancelling import came_in_time
+from musterd.manager.node.waits import came_in_time
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.courier import Courier
 from musterd.manager.webhooks.postman import Postman

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from musterd.manager.scaling.observing import Observation
+from musterd.manager.scaling.supervisor import Observation
 from musterd.store.lifecycle import JobState
 from tests.support.stage import Stage, until
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from musterd.manager.node.collecting import YOUNG_MAX
+from musterd.manager.node.process import YOUNG_MAX
 from tests.support.children import is_alive
 from tests.support.command import Daemon, Home, eventually
 from tests.support.leaks import no_leaks

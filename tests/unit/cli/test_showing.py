@@ -5,9 +5,9 @@ import io
 import attrs
 import pytest
 
+from musterd.console.health import crew_bar, status_line
 from musterd.console.output import LiveLine
 from musterd.console.verbs.demo_play import percentile
-from musterd.console.wiring import crew_bar, status_line
 from tests.support.web_scene import STATUS
 
 

@@ -5,9 +5,8 @@ from typing import get_args
 import attrs
 
 from musterd.manager.node.status import Decision
-from musterd.manager.scaling import observing
-from musterd.manager.scaling.decision import Limit
-from musterd.manager.scaling.shares import Others, share_of
+from musterd.manager.scaling import supervisor
+from musterd.manager.scaling.decision import Limit, Others, share_of
 from musterd.store.nodes import LIVE_SECONDS, YOUNG_SECONDS
 from tests.support.pages import bare, page, table
 
@@ -42,6 +41,6 @@ def test_the_times_are_those_of_the_code() -> None:
     assert (
         f"until it has been silent for {LIVE_SECONDS:.0f} seconds ({YOUNG_SECONDS:.0f} in" in PAGE
     )
-    assert f"For {observing.REUNION_SECONDS:.0f} seconds each node believes" in PAGE
-    assert f"takes more than {observing.STALE_SECONDS:.0f} s to answer" in PAGE
-    assert observing.OVERDUE_INTERVALS == 2
+    assert f"For {supervisor.REUNION_SECONDS:.0f} seconds each node believes" in PAGE
+    assert f"takes more than {supervisor.STALE_SECONDS:.0f} s to answer" in PAGE
+    assert supervisor.OVERDUE_INTERVALS == 2

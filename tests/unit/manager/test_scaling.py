@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from musterd.manager.scaling.decision import (
     Memory,
+    Others,
     Plan,
     Policy,
     ScalingPolicy,
@@ -16,7 +17,6 @@ from musterd.manager.scaling.decision import (
     decide,
     raw_wish,
 )
-from musterd.manager.scaling.shares import Others
 from tests.support.traces import SHIPPED as POLICY
 
 NOW = 1000.0

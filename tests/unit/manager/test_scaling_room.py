@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from musterd.manager.scaling.decision import (
     Memory,
+    Others,
     Plan,
     ScalingPolicy,
     Seen,
@@ -15,7 +16,6 @@ from musterd.manager.scaling.decision import (
     useful_size,
     useful_wish,
 )
-from musterd.manager.scaling.shares import Others
 from tests.support.traces import SHIPPED as POLICY
 from tests.unit.manager.test_scaling import NOW, counts, policies
 

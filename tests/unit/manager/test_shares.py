@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.scaling.shares import NOBODY, Others, share_of
+from musterd.manager.scaling.decision import NOBODY, Others, share_of
 
 frees = st.lists(st.integers(0, 50), min_size=1, max_size=12)
 dues = st.integers(0, 1000)

@@ -5,7 +5,7 @@ import sys
 
 ASKED = """
 import gc
-from musterd.manager.node.collecting import YOUNG_MAX, collect_seldom
+from musterd.manager.node.process import YOUNG_MAX, collect_seldom
 made_before = [[] for _ in range(5_000)]
 collect_seldom()
 assert gc.get_freeze_count() > len(made_before)
