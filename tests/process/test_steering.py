@@ -149,7 +149,7 @@ def test_a_handler_that_does_not_stop_is_told_of(
         line = daemon.wait_for_line('event="request ignored"')
         assert f"job_id=1 kind={kind} attempt=1 request={verb}" in line
         said = home.call("status", "--set", daemon.listen)
-        assert f"IGNORED {verb}: job 1 ({kind}) goes on, told to stop " in said.out
+        assert f"IGNORED {verb}: job 1 ({kind}) still runs, asked to stop " in said.out
         assert f"asked for  {verb}, " in home.call("job", "1", *known).out
         eventually(lambda: (lease_of(home, 1) - lease).total_seconds() > LEASE_SECONDS, 20)
         assert home.job(1)["state"] == "running"
