@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from musterd.config.settings import Settings
     from musterd.console.command import CommandLine
-    from musterd.store.board import BoardJob
     from musterd.store.engine import Engine
+    from musterd.store.overview import OverviewJob
 
 SECONDS_MAX = 0.4  # for reading the store; after that the shell gets nothing
 JOBS_MAX = 50
@@ -86,7 +86,7 @@ def _targets(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(name) for name in sorted({job.target for job in _on_board(cli) if job.target})]
 
 
-def _on_board(cli: CommandLine) -> tuple[BoardJob, ...]:
+def _on_board(cli: CommandLine) -> tuple[OverviewJob, ...]:
     settings = cli.settings()
     if not _is_there(settings):
         return ()
@@ -111,15 +111,15 @@ def _is_there(settings: Settings) -> bool:
     return not url.startswith("sqlite:") or os.path.exists(sqlite_path(url))  # noqa: PTH110 - a path or :memory:
 
 
-def _look(settings: Settings) -> tuple[BoardJob, ...]:
+def _look(settings: Settings) -> tuple[OverviewJob, ...]:
     from musterd.console.opening import in_bare_store
-    from musterd.store.board import BoardFilter
+    from musterd.store.overview import OverviewFilter
 
-    async def work(engine: Engine) -> tuple[BoardJob, ...]:
+    async def work(engine: Engine) -> tuple[OverviewJob, ...]:
         schema = await engine.schema()
         if schema.found != schema.wanted:
             return ()
-        return (await engine.overview.jobs(BoardFilter())).jobs
+        return (await engine.overview.jobs(OverviewFilter())).jobs
 
     return in_bare_store(settings, work)
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from musterd.config.settings import Settings
     from musterd.manager.node.status import Decision, NodeStatus
-    from musterd.store.board import Troubles
     from musterd.store.duties import DutyRecord
     from musterd.store.engine import Engine
     from musterd.store.nodes import NodeRecord
     from musterd.store.opening import Stores
+    from musterd.store.overview import Troubles
     from musterd.store.queue import Counts
 
 

@@ -87,7 +87,7 @@ def make_node(
         metrics=metrics,
         log=log,
         engine_of=engine_of,
-        lookouts=lambda: stores.lookouts,
+        scans=lambda: stores.scans,
         reread=reread,
         read_secrets=lambda found: _read_secrets(found, keys),
         forget=stores.forget,

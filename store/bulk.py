@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import attrs
 import trio
 
-from musterd.store.control import Candidate, Selection, Step, states_for
+from musterd.store.control import BulkResult, Candidate, Selection, states_for
 from musterd.store.engine import Engine
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import Action, JobState
@@ -163,7 +163,7 @@ async def _act_on(engine: Engine, order: Order, ids: Sequence[int], tally: Tally
     tally.busy += len(ids)
 
 
-def _add(tally: Tally, step: Step, asked: int) -> None:
+def _add(tally: Tally, step: BulkResult, asked: int) -> None:
     tally.done += len(step.done)
     tally.requested += len(step.requested)
     tally.refused += len(step.refused)

@@ -63,14 +63,14 @@ class Candidate(NamedTuple):
     state: JobState
 
 
-class Look(NamedTuple):
+class SelectedJobs(NamedTuple):
     """What one look through a part of the jobs has found, in the order of their ids."""
 
     fitting: list[Candidate]
     through_id: int | None  # looked through up to this job; None = there was none left
 
 
-class Step(NamedTuple):
+class BulkResult(NamedTuple):
     """What a bulk action did to the jobs it was given; those in none of these no longer fit."""
 
     done: frozenset[int]  # with those whose holder was asked
@@ -104,13 +104,13 @@ class Control(Protocol):
         """
         ...
 
-    async def select(self, which: Selection, after_id: int, span: int) -> Look:
+    async def select(self, which: Selection, after_id: int, span: int) -> SelectedJobs:
         """Looks through at most `span` jobs of the selection's states with greater ids, in the
         order of their ids. Begin with 0 and go on where it ended.
         """
         ...
 
-    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> BulkResult:
         """Does to those of these jobs that still fit what `control` does to one, in one
         transaction. Never waits for a job that somebody else is writing to.
         """

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from musterd.store.nodes import KindStanding, NodeRecord
-from musterd.store.standing import Leased, Standing
+from musterd.store.why_facts import Leased, WhyFacts
 
 HANDOVER_SECONDS = 0.005  # from one job to the next, at the worst
 SLACK_SECONDS = 0.5  # polling, hiring
@@ -52,7 +52,7 @@ class Service:
         return SIGMAS * self.deviation_seconds * (math.sqrt(jobs) + jobs / math.sqrt(self.runs))
 
 
-def estimate(seen: Standing) -> Estimate:
+def estimate(seen: WhyFacts) -> Estimate:
     """When the job starts, if it waits for workers only."""
     nodes = [node for node in seen.nodes if node.claims]
     names = {node.name for node in nodes}
@@ -113,7 +113,7 @@ def _square(one: KindStanding) -> float:
 
 
 def _workers(
-    seen: Standing, nodes: Sequence[NodeRecord], leased: Sequence[Leased]
+    seen: WhyFacts, nodes: Sequence[NodeRecord], leased: Sequence[Leased]
 ) -> tuple[int, int]:
     """How many may work on what is before the job: at most, and at least. What nobody works on any
     more takes up its room until it is reaped.

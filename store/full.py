@@ -6,17 +6,17 @@ from collections import Counter
 
 from musterd.store.estimate import bound_of, free_workers
 from musterd.store.reasons import NAMED_MAX, Code, Reason
-from musterd.store.standing import Standing
+from musterd.store.why_facts import WhyFacts
 from musterd.store.words import count_text, one_line, plural
 
 
-def room_of(seen: Standing) -> int | None:
+def room_of(seen: WhyFacts) -> int | None:
     """How many more jobs may run now; None = there is no bound."""
     most = bound_of(seen.nodes)
     return None if most is None else max(0, most - seen.leased_total)
 
 
-def store_limit(seen: Standing) -> Reason | None:
+def store_limit(seen: WhyFacts) -> Reason | None:
     """Says so if the bound on all jobs is what keeps this one, rather than want of workers."""
     most, room = bound_of(seen.nodes), room_of(seen)
     if most is None or room is None:

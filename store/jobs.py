@@ -11,7 +11,7 @@ import attrs
 from musterd.store.lifecycle import AttemptOutcome, JobState, Request
 from musterd.store.outbox import WebhookRecord
 from musterd.store.phases import PhaseRecord
-from musterd.store.standing import Standing
+from musterd.store.why_facts import WhyFacts
 
 DedupScope = Literal["until_finished", "forever"] | float  # seconds from the enqueueing
 
@@ -160,7 +160,7 @@ class Jobs(Protocol):
         """Jobs with their attempts, newest first, at most `which.limit`."""
         ...
 
-    async def why_facts(self, job_id: int) -> Standing | None:
+    async def why_facts(self, job_id: int) -> WhyFacts | None:
         """Where a job stands, all of it at one moment; None = there is no such job. Costs the same
         however many jobs there are.
         """

@@ -12,12 +12,12 @@ from musterd.store.connections import ConnectionUse
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
-    from musterd.store.lookout import Lookout
-    from musterd.store.postgres.hub import HubLookout
+    from musterd.store.idle_tenant_scan import TenantScan
+    from musterd.store.postgres.hub import HubScan
     from musterd.store.postgres.setup import StoreOptions
     from musterd.store.scratch import ScratchStore
     from musterd.store.sqlite.engine import SqliteEngine
-    from musterd.store.sqlite.lookout import FileLookout
+    from musterd.store.sqlite.idle_tenant_scan import FileScan
 
 
 def make_engine(
@@ -42,14 +42,14 @@ def make_scratch(url: str, settings: Settings, name: str) -> ScratchStore:
 
 class Stores:
     """Makes the engines of a node's tenants: those in one database share its connections, and one
-    lookout looks after all of them.
+    scan looks after all of them.
     """
 
     def __init__(self, wall_clock: Callable[[], float], rng: random.Random) -> None:
         self._wall_clock = wall_clock
         self._rng = rng
-        self._databases: dict[str, HubLookout] = {}  # by URL
-        self._files: FileLookout | None = None
+        self._databases: dict[str, HubScan] = {}  # by URL
+        self._files: FileScan | None = None
         self._embedded: dict[str, SqliteEngine] = {}  # by tenant
 
     def engine(self, url: str, settings: Settings) -> Engine:
@@ -72,7 +72,7 @@ class Stores:
             self._files.remove(tenant)
 
     @property
-    def lookouts(self) -> Sequence[Lookout]:
+    def scans(self) -> Sequence[TenantScan]:
         return [*self._databases.values(), *([self._files] if self._files is not None else [])]
 
     def use_now(self) -> ConnectionUse:
@@ -86,9 +86,9 @@ class Stores:
 
     def _sqlite(self, url: str, settings: Settings) -> Engine:
         from musterd.store.sqlite.engine import SqliteEngine
-        from musterd.store.sqlite.lookout import FileLookout
+        from musterd.store.sqlite.idle_tenant_scan import FileScan
 
-        self._files = self._files or FileLookout()
+        self._files = self._files or FileScan()
         path = sqlite_path(url)
         self._files.add(settings.tenant, path)
         engine = self._embedded[settings.tenant] = SqliteEngine(
@@ -98,13 +98,13 @@ class Stores:
         )
         return engine
 
-    def _database(self, url: str, options: StoreOptions) -> HubLookout:
-        from musterd.store.postgres.hub import Hub, HubLookout
+    def _database(self, url: str, options: StoreOptions) -> HubScan:
+        from musterd.store.postgres.hub import Hub, HubScan
 
         known = self._databases.get(url)
         # Its last tenant may have left, and closed its connections.
         if known is None or not known.hub.is_used:
-            known = self._databases[url] = HubLookout(Hub(url, options, self._rng))
+            known = self._databases[url] = HubScan(Hub(url, options, self._rng))
         return known
 
 

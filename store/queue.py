@@ -26,7 +26,7 @@ class Hint(NamedTuple):
 
 
 @attrs.frozen
-class Room:
+class SpareCapacity:
     """How many more jobs the other nodes could run, by what they last said of themselves; and of
     these, those whose ids are lower than the asker's.
     """
@@ -45,7 +45,7 @@ class QueueView:
     oldest_due_seconds: float  # how long the longest-waiting of them waits; 0 = none
     paused: bool
     parked: bool = False  # there are jobs that wait for their kind's cap; they are not in `due`
-    others: Room = Room()  # what the other nodes could do
+    others: SpareCapacity = SpareCapacity()  # what the other nodes could do
     lot: int = 0  # the same number for all who see the same first due job
     room: int | None = None  # how many more jobs may be leased; None = no bound was asked about
 

@@ -12,7 +12,7 @@ from musterd.store.estimate import caps_of
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.report import error_line
-from musterd.store.standing import LINE_BOUND, Standing, TargetJob
+from musterd.store.why_facts import LINE_BOUND, TargetJob, WhyFacts
 from musterd.store.words import count_text, one_line, plural
 
 NAMED_MAX = 5  # jobs or nodes that a text names
@@ -55,7 +55,7 @@ class Reason:
     do: str | None = None
 
 
-def held_back(seen: Standing) -> Iterator[Reason]:
+def held_back(seen: WhyFacts) -> Iterator[Reason]:
     """What was decided about the job itself, or about the whole queue."""
     job = seen.job
     if job.state is JobState.PENDING:
@@ -86,7 +86,7 @@ def held_back(seen: Standing) -> Iterator[Reason]:
         )
 
 
-def _not_due(seen: Standing) -> Reason:
+def _not_due(seen: WhyFacts) -> Reason:
     job = seen.job
     text, what = "it is not due yet", None
     if job.attempt and job.last_outcome in AFTER_ERROR and job.error is not None:
@@ -99,14 +99,14 @@ def _not_due(seen: Standing) -> Reason:
     return Reason(Code.NOT_DUE, text, what=what, until=job.run_at)
 
 
-def kept_out(seen: Standing) -> Iterator[Reason]:
+def kept_out(seen: WhyFacts) -> Iterator[Reason]:
     """What would stop any job in its place."""
     yield from _by_target(seen)
     yield from _by_limit(seen)
     yield from _by_nodes(seen)
 
 
-def _by_target(seen: Standing) -> Iterator[Reason]:
+def _by_target(seen: WhyFacts) -> Iterator[Reason]:
     target = one_line(seen.job.target or "")
     for other in seen.in_target:
         if other.state in HALTING:
@@ -117,7 +117,7 @@ def _by_target(seen: Standing) -> Iterator[Reason]:
         yield _behind(seen, holder, before)
 
 
-def _behind(seen: Standing, holder: TargetJob | None, before: int) -> Reason:
+def _behind(seen: WhyFacts, holder: TargetJob | None, before: int) -> Reason:
     exact = seen.behind_before < LINE_BOUND
     what: dict[str, object] = {"target": seen.job.target, "before": before, "before_exact": exact}
     text = f"jobs of target {one_line(seen.job.target or '')} run one at a time, and"
@@ -153,7 +153,7 @@ def _halted(other: TargetJob, target: str) -> Reason:
     )
 
 
-def _by_limit(seen: Standing) -> Iterator[Reason]:
+def _by_limit(seen: WhyFacts) -> Iterator[Reason]:
     kind, name = seen.job.kind, one_line(seen.job.kind)
     most = caps_of(seen.nodes).get(kind)
     holders = [one for one in seen.leased if one.kind == kind]
@@ -185,7 +185,7 @@ def _named_jobs(ids: list[int]) -> str:
     return f" ({'job' if len(ids) == 1 else 'jobs'} {', '.join(map(str, ids[:NAMED_MAX]))}{more})"
 
 
-def _by_nodes(seen: Standing) -> Iterator[Reason]:
+def _by_nodes(seen: WhyFacts) -> Iterator[Reason]:
     claiming = [node for node in seen.nodes if node.claims]
     if not claiming:
         yield _no_node(seen)
@@ -214,7 +214,7 @@ def _by_nodes(seen: Standing) -> Iterator[Reason]:
         )
 
 
-def _no_node(seen: Standing) -> Reason:
+def _no_node(seen: WhyFacts) -> Reason:
     live = [node for node in seen.nodes if node.is_live]
     do = "start a node: `musterd run`"
     if not live:
@@ -245,7 +245,7 @@ def workers_busy(claiming: Sequence[NodeRecord], place: str, unmeasured: Sequenc
     )
 
 
-def finished(seen: Standing) -> Reason:
+def finished(seen: WhyFacts) -> Reason:
     job = seen.job
     said = error_line(job.error) if job.state is JobState.FAILED else one_line(job.reason or "")
     halts = job.state is JobState.FAILED and job.target is not None and job.cleared_at is None
@@ -262,7 +262,7 @@ def finished(seen: Standing) -> Reason:
     )
 
 
-def in_hand(seen: Standing) -> Iterator[Reason]:
+def in_hand(seen: WhyFacts) -> Iterator[Reason]:
     job = seen.job
     owner = one_line(job.node or "?") + ("" if job.worker is None else f"/{job.worker}")
     what: dict[str, object] = {"attempt": job.attempt, "asked_for": job.request}

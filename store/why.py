@@ -16,7 +16,7 @@ from musterd.store.reasons import (
     kept_out,
     workers_busy,
 )
-from musterd.store.standing import Standing
+from musterd.store.why_facts import WhyFacts
 from musterd.store.words import count_text
 
 
@@ -39,13 +39,13 @@ class Position:
 class Why:
     """The answer. There is always a first reason."""
 
-    seen: Standing
+    seen: WhyFacts
     reasons: tuple[Reason, ...]
     position: Position | None
     start: Estimate | None  # where it waits for workers
 
 
-def why(seen: Standing) -> Why:
+def why(seen: WhyFacts) -> Why:
     """Draws the conclusions."""
     state = seen.job.state
     if state in ENDED:
@@ -78,7 +78,7 @@ RUNS_NOWHERE = frozenset({Code.KIND_UNKNOWN, Code.KIND_BROKEN})
 NOTHING_RUNS = RUNS_NOWHERE | {Code.QUEUE_PAUSED}  # and nobody can say when that ends
 
 
-def _put_in_order(seen: Standing, reasons: list[Reason]) -> list[Reason]:
+def _put_in_order(seen: WhyFacts, reasons: list[Reason]) -> list[Reason]:
     """A job that was put off because its kind can't run says that first: time alone won't help."""
     job = seen.job
     if job.last_outcome is not AttemptOutcome.RELEASED or job.run_at <= seen.now:
@@ -86,7 +86,7 @@ def _put_in_order(seen: Standing, reasons: list[Reason]) -> list[Reason]:
     return sorted(reasons, key=lambda one: one.code not in RUNS_NOWHERE)
 
 
-def _position(seen: Standing) -> Position:
+def _position(seen: WhyFacts) -> Position:
     line = seen.line
     before, every = sum(line.before.values()), sum(line.all.values())
     if line.is_whole or line.includes_it:

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 
 from musterd.console.doctor.finding import Finding, fail, ok, warn
-from musterd.store.vitals import File
+from musterd.store.health import File
 from musterd.store.words import count_text
 
 WAL_BYTES = 256 * 1024**2

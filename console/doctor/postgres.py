@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from musterd.config.settings import Settings
 from musterd.console.doctor.finding import Finding, fail, ok, warn
-from musterd.store.vitals import Holder, Missing, PoolMode, Replication, Server, Table
+from musterd.store.health import Holder, Missing, PoolMode, Replication, Server, Table
 from musterd.store.words import count_text, cut, duration_text, one_line
 
 OLDEST = 140000

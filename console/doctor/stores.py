@@ -18,10 +18,10 @@ from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
 from musterd.store.disagreement import warnings
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.health import Connections
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import NodeRecord
 from musterd.store.opening import Stores
-from musterd.store.vitals import Connections
 from musterd.store.words import cut, duration_text, one_line, plural
 
 GROUP = "store"

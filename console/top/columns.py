@@ -9,12 +9,12 @@ import attrs
 
 from musterd.config.faults import did_you_mean
 from musterd.console.top.cells import width
-from musterd.store.board import SHOWN_FIRST, BoardFilter, BoardJob
 from musterd.store.lifecycle import ENDED, LEASED, JobState
+from musterd.store.overview import SHOWN_FIRST, OverviewFilter, OverviewJob
 from musterd.store.words import duration_text, one_line
 
-Cell = Callable[[BoardJob, datetime], str]
-Key = Callable[[BoardJob, datetime], object]
+Cell = Callable[[OverviewJob, datetime], str]
+Key = Callable[[OverviewJob, datetime], object]
 GAP = 1
 
 
@@ -30,7 +30,7 @@ class Column:
     right: bool = False
 
 
-def age_seconds(job: BoardJob, now: datetime) -> float:
+def age_seconds(job: OverviewJob, now: datetime) -> float:
     """How long the job has run, waited, or been finished; negative: due in this time."""
     if job.state in LEASED and job.started_at is not None:
         since = job.started_at
@@ -44,8 +44,8 @@ def age_seconds(job: BoardJob, now: datetime) -> float:
 
 
 def sorted_jobs(
-    jobs: Sequence[BoardJob], column: int, *, reverse: bool, now: datetime
-) -> list[BoardJob]:
+    jobs: Sequence[OverviewJob], column: int, *, reverse: bool, now: datetime
+) -> list[OverviewJob]:
     """By that column; -1: as the store returned them, running jobs first, then in claim order. The
     sort is stable.
     """
@@ -58,7 +58,7 @@ def sorted_jobs(
 
 
 def shown_columns(
-    jobs: Sequence[BoardJob], now: datetime, cells: int, marked: int = -1
+    jobs: Sequence[OverviewJob], now: datetime, cells: int, marked: int = -1
 ) -> list[tuple[Column, int]]:
     """The columns that fit, with their widths; the last one gets the rest. The head of the marked
     column has room for its mark.
@@ -82,21 +82,21 @@ def shown_columns(
     return found
 
 
-def _width(column: Column, jobs: Sequence[BoardJob], now: datetime) -> int:
+def _width(column: Column, jobs: Sequence[OverviewJob], now: datetime) -> int:
     cells = (width(one_line(column.cell(job, now))) for job in jobs)
     return max(len(column.head), *cells) if jobs else len(column.head)
 
 
-def _age(job: BoardJob, now: datetime) -> str:
+def _age(job: OverviewJob, now: datetime) -> str:
     seconds = age_seconds(job, now)
     return f"in {duration_text(-seconds)}" if seconds < 0 else duration_text(seconds)
 
 
-def _tries(job: BoardJob, _now: datetime) -> str:
+def _tries(job: OverviewJob, _now: datetime) -> str:
     return str(job.attempt) if job.max_attempts is None else f"{job.attempt}/{job.max_attempts}"
 
 
-def _state(job: BoardJob, _now: datetime) -> str:
+def _state(job: OverviewJob, _now: datetime) -> str:
     if job.request is not None:
         return f"{job.request}ing" if job.request == "cancel" else "pausing"
     if job.state is JobState.QUEUED and (job.parked or job.behind):
@@ -104,11 +104,11 @@ def _state(job: BoardJob, _now: datetime) -> str:
     return job.state.value
 
 
-def _progress(job: BoardJob, _now: datetime) -> str:
+def _progress(job: OverviewJob, _now: datetime) -> str:
     return "" if job.progress is None else f"{int(job.progress)} %"
 
 
-def _where(job: BoardJob, _now: datetime) -> str:
+def _where(job: OverviewJob, _now: datetime) -> str:
     if job.state not in LEASED or job.node is None:
         return ""
     return job.node if job.worker is None else f"{job.worker}@{job.node}"
@@ -145,11 +145,11 @@ class Filter:
     words: tuple[str, ...] = ()
 
     @property
-    def wanted(self) -> BoardFilter:
+    def wanted(self) -> OverviewFilter:
         """The part of the filter that the store applies."""
         narrow = self.kind is not None or self.target is not None
         states = self.states or SHOWN_FIRST
-        return BoardFilter(
+        return OverviewFilter(
             states, self.kind, self.target, JOBS_SHOWN, JOBS_SCANNED if narrow else JOBS_SHOWN
         )
 
@@ -174,7 +174,7 @@ def read_filter(text: str) -> Filter:
     return found
 
 
-def matches(which: Filter, job: BoardJob) -> bool:
+def matches(which: Filter, job: OverviewJob) -> bool:
     """The store has sifted by what it knows; an older answer of it may be on the screen still."""
     if which.states and job.state not in which.states:
         return False

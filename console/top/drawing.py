@@ -13,9 +13,9 @@ from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, sp
 from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown_columns
 from musterd.console.top.state import Panel, Size, State, layout, resized
 from musterd.manager.node.objects import counts_object
-from musterd.store.board import BoardJob
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
+from musterd.store.overview import OverviewJob
 from musterd.store.queue import Counts
 from musterd.store.shown import time_text
 from musterd.store.words import count_text, duration_text, one_line, plural
@@ -76,7 +76,7 @@ def _heads(state: State, columns: list[tuple[Column, int]]) -> Line:
     return line([Span((" " * GAP).join(heads), "head")], state.size.columns, fill=True)
 
 
-def _row(state: State, job: BoardJob, columns: list[tuple[Column, int]]) -> Line:
+def _row(state: State, job: OverviewJob, columns: list[tuple[Column, int]]) -> Line:
     assert state.store is not None
     now = state.store.now
     cells = [fitted(one.cell(job, now), wide, right=one.right) for one, wide in columns]
@@ -291,7 +291,7 @@ def snapshot_object(state: State) -> dict[str, object]:
     }
 
 
-def job_brief(job: BoardJob) -> dict[str, object]:
+def job_brief(job: OverviewJob) -> dict[str, object]:
     """A job in short, by the names of the job object."""
     return {
         "id": job.id,

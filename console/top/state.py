@@ -10,9 +10,9 @@ import attrs
 
 from musterd.console.top.columns import Filter, matches, sorted_jobs
 from musterd.manager.node.status import Decision
-from musterd.store.board import BoardJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.nodes import NodeRecord
+from musterd.store.overview import OverviewJob
 from musterd.store.queue import Counts
 
 SAMPLES_MAX = 120
@@ -36,7 +36,7 @@ class StoreSnapshot:
     at: float
     now: datetime
     counts: Counts
-    jobs: tuple[BoardJob, ...]
+    jobs: tuple[OverviewJob, ...]
     nodes: tuple[NodeRecord, ...]
 
 
@@ -134,7 +134,7 @@ class State:
     is_frozen: bool = False
 
     @property
-    def jobs(self) -> list[BoardJob]:
+    def jobs(self) -> list[OverviewJob]:
         """The rows of the table."""
         if self.store is None:
             return []

@@ -13,9 +13,9 @@ from prometheus_client.registry import Collector
 from musterd.manager.duties.names import DUTIES
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
+from musterd.store.health import Signs
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
-from musterd.store.vitals import Signs
 
 CREW_STATES = ("idle", "busy", "retiring")
 DIRECTIONS = ("up", "down", "hold")

@@ -34,7 +34,7 @@ from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.tenancy.tenant_limits import TenantLimits
 from musterd.manager.webhooks.courier import Post
-from musterd.store.lookout import Lookout
+from musterd.store.idle_tenant_scan import TenantScan
 
 GRACE_MARGIN_SECONDS = 2.0  # from KILL to the end of a child's attempt
 IGNORED_MAX = 20  # shown in the status
@@ -58,7 +58,7 @@ class DaemonDeps:
     boottime: Callable[[], float] = boottime
     wall_clock: Callable[[], float] = time.time
     engine_of: Callable[[Settings], InstrumentedEngine] | None = None
-    lookouts: Callable[[], Collection[Lookout]] = tuple
+    scans: Callable[[], Collection[TenantScan]] = tuple
     # These two raise ConfigError, and may block.
     reread: Callable[[], tuple[Settings, Catalog]] | None = None
     read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
@@ -88,7 +88,7 @@ class Daemon:
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
         self._idle_tenant_scan = IdleTenantScan(
-            self._tenancies, plan.lookouts, self._settings, plan.rng
+            self._tenancies, plan.scans, self._settings, plan.rng
         )
         self._notifier = Notifier(
             plan.service_manager, self.status, self._liveness,

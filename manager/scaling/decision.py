@@ -11,8 +11,6 @@ from typing import Literal
 
 import attrs
 
-from musterd.store.queue import Room
-
 WHOLE = 1 << 64
 STRIDE = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart
 
@@ -57,7 +55,7 @@ class Others:
 NOBODY = Others()
 
 
-def others_of(room: Room, lot: int, *, all_busy: bool) -> Others:
+def others_of(room: SpareCapacity, lot: int, *, all_busy: bool) -> Others:
     """What to expect of them. `all_busy`: this node's own workers have all found work, so have
     theirs, whatever they said; only new ones can take what is still due.
     """

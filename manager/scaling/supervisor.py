@@ -29,14 +29,14 @@ from musterd.manager.scaling.decision import (
 )
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.queue import QueueView, Room
+from musterd.store.queue import QueueView
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, IdleState
 
 OVERDUE_INTERVALS = 2  # whoever was to take a job has decided by then
 STALE_SECONDS = 5.0  # an answer that took longer tells of another time
-NO_ROOM = Room()
+NO_SPARE = SpareCapacity()
 REUNION_SECONDS = 3.0  # after the store was away, all nodes have given a sign of life by then
 JOURNAL_MAX = 1000  # decisions kept in memory
 
@@ -193,7 +193,7 @@ class Observation:
     """
 
     due: int | None
-    others: Room = NO_ROOM  # what the other nodes have
+    others: SpareCapacity = NO_SPARE  # what the other nodes have
     lot: int = 0
     overdue: bool = False
     room: int | None = None  # how many more jobs may run on all nodes; None = any number
@@ -206,7 +206,7 @@ class QueueObserver:
     engine: Engine
     desk: Desk
     me: UUID | None
-    _others: Room = attrs.field(default=NO_ROOM, init=False)  # as last seen
+    _others: SpareCapacity = attrs.field(default=NO_SPARE, init=False)  # as last seen
     _due_since_local: float | None = attrs.field(default=None, init=False)
     _is_blind: bool = attrs.field(default=False, init=False)
     _reunion_until_local: float = attrs.field(default=float("-inf"), init=False)
@@ -240,7 +240,7 @@ class QueueObserver:
         bound = 2 * (policy.max_count + view.others.free) + 1
         return await self.engine.queue.observe(bound, self.me, most)
 
-    def _seen(self, room: Room) -> Room:
+    def _seen(self, room: SpareCapacity) -> SpareCapacity:
         """Where the store was away nobody could give a sign of life: for a moment the others are
         believed to be as they were.
         """

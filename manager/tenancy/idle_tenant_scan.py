@@ -13,18 +13,18 @@ import trio
 from musterd.config.live import LiveSettings
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError, StoreUnavailable
-from musterd.store.lookout import EVERYTHING, Lookout
+from musterd.store.idle_tenant_scan import EVERYTHING, TenantScan
 from musterd.store.waiting import Bell
 
 
 @attrs.define(eq=False)
 class IdleTenantScan:
-    """Owned by the daemon. A tenant alone on its node, or one that no lookout knows, looks after
+    """Owned by the daemon. A tenant alone on its node, or one that no scan knows, looks after
     itself. The others are looked at once a poll interval.
     """
 
     tenancies: Mapping[str, Tenancy]
-    lookouts: Callable[[], Collection[Lookout]]
+    scans: Callable[[], Collection[TenantScan]]
     settings: LiveSettings  # of the node
     rng: random.Random
     _changed: Bell = attrs.field(factory=Bell, init=False)
@@ -44,24 +44,24 @@ class IdleTenantScan:
     def _look_everywhere(self, looks: trio.Nursery) -> None:
         for gone in self._scanned.keys() - self.tenancies.keys():
             del self._scanned[gone]
-        for lookout in self.lookouts():
+        for scan in self.scans():
             # One that does not answer holds up nobody else.
-            if id(lookout) not in self._under_way:
-                self._under_way.add(id(lookout))
-                looks.start_soon(self._look, lookout)
+            if id(scan) not in self._under_way:
+                self._under_way.add(id(scan))
+                looks.start_soon(self._look, scan)
 
     def tenants_changed(self) -> None:
         self._changed.ring()
 
-    async def _look(self, lookout: Lookout) -> None:
+    async def _look(self, scan: TenantScan) -> None:
         try:
-            await self._see(lookout, self._of(lookout))
+            await self._see(scan, self._of(scan))
         finally:
-            self._under_way.discard(id(lookout))
+            self._under_way.discard(id(scan))
 
-    def _of(self, lookout: Lookout) -> list[str]:
+    def _of(self, scan: TenantScan) -> list[str]:
         """Those of its tenants that can be looked at, and from now on are."""
-        known = [name for name in lookout.tenants if name in self.tenancies]
+        known = [name for name in scan.tenants if name in self.tenancies]
         running = [name for name in known if self.tenancies[name].phase == "running"]
         scanned = running if len(self.tenancies) > 1 else []
         for name in known:
@@ -79,16 +79,16 @@ class IdleTenantScan:
             del self._scanned[name]
             tenancy.end_scan()
 
-    async def _see(self, lookout: Lookout, names: list[str]) -> None:
+    async def _see(self, scan: TenantScan, names: list[str]) -> None:
         if not names:
             return
         try:
-            sights = await lookout.look(names)
+            found = await scan.look(names)
         except StoreUnavailable:
             return  # whoever has something to do will notice, and tell
         except StoreError:
             # One of them spoils it for all: each looks for itself, and tells what is wrong.
-            sights = dict.fromkeys(names, EVERYTHING)
-        for name, sight in sights.items():
+            found = dict.fromkeys(names, EVERYTHING)
+        for name, activity in found.items():
             if name in self.tenancies:
-                self.tenancies[name].note_activity(sight)
+                self.tenancies[name].note_activity(activity)

@@ -12,7 +12,7 @@ import trio
 from musterd.store.errors import StoreError
 
 COUNTS_FRESH_SECONDS = 1.0
-VITALS_FRESH_SECONDS = 30.0
+HEALTH_FRESH_SECONDS = 30.0
 LIMIT_SECONDS = 2.0
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.starting import open_store_in_time
 from musterd.manager.tenancy.tenant_duties import TenantDuties
 from musterd.manager.tenancy.wiring import Parts
-from musterd.store.lookout import EVERYTHING, Sight
+from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
 from musterd.workers.claiming.held import Held, all_ignored
 from musterd.workers.idleness import Idleness
 from musterd.workers.leases import LeaseKeeper
@@ -88,13 +88,13 @@ class Tenancy:
         self.idleness.end_scan()
         self.note_activity(EVERYTHING)
 
-    def note_activity(self, sight: Sight) -> None:
+    def note_activity(self, activity: TenantActivity) -> None:
         """What there is to do, as the node's scan has seen it."""
         if self.phase != "running":
             return
-        if sight.work:
+        if activity.work:
             self._parts.desk.poll()
-        if sight.reaping:
+        if activity.reaping:
             self.duties.may_reap()
 
     async def run(self) -> None:

@@ -48,11 +48,11 @@ class TenantCounts:
     async def _refresh_one(self, name: str, limit: trio.CapacityLimiter) -> None:
         async with limit:
             await self.counts(name)
-            await self._refresh_vitals(name)
+            await self._refresh_health(name)
             if name not in self.tenancies:  # it has left meanwhile
                 self.metrics.forget(name)
 
-    async def _refresh_vitals(self, name: str) -> None:
+    async def _refresh_health(self, name: str) -> None:
         tenancy = self.tenancies.get(name)
         if tenancy is not None:
-            await tenancy.duties.vitals.refresh()
+            await tenancy.duties.health.refresh()

@@ -21,13 +21,13 @@ from musterd.manager.events.reporters import DutyReporter, JobReporter
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.tenancy.store_cache import (
     COUNTS_FRESH_SECONDS,
-    VITALS_FRESH_SECONDS,
+    HEALTH_FRESH_SECONDS,
     StoreCache,
 )
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
+from musterd.store.health import Signs
 from musterd.store.queue import Counts
-from musterd.store.vitals import Signs
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, Move
 
@@ -54,7 +54,7 @@ class TenantDuties:
         self._settings, self._postman = deps.settings, postman
         engine, settings, catalog = deps.engine, deps.settings, deps.catalog
         self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
-        self.vitals = StoreCache(engine.health.signs, VITALS_FRESH_SECONDS, self._export_vitals)
+        self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
         self._reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
         retention = RetentionDeps(
             engine.retention, settings, catalog, deps.tenant, deps.rng, deps.log
@@ -165,14 +165,14 @@ class TenantDuties:
         if duty == names.METRICS:
             self._deps.metrics.counts(None, self._deps.tenant)
             self._deps.metrics.store_health.record(None, self._deps.tenant)
-            self.vitals.forget()
+            self.health.forget()
 
     def _export_counts(self, counts: Counts | None) -> None:
         """One node exports what is true of all of them; what is not known is not kept either."""
         known = counts if self.holds(names.METRICS) else None
         self._deps.metrics.counts(known, self._deps.tenant)
 
-    def _export_vitals(self, signs: Signs | None) -> None:
+    def _export_health(self, signs: Signs | None) -> None:
         """As `_export_counts`."""
         known = signs if self.holds(names.METRICS) else None
         self._deps.metrics.store_health.record(known, self._deps.tenant)

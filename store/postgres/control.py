@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from musterd.store.control import Candidate, ControlResult, Look, Selection, Step
+from musterd.store.control import BulkResult, Candidate, ControlResult, SelectedJobs, Selection
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.arrays import numbers, texts, words
 from musterd.store.postgres.statements import Params, Row, Statements
@@ -25,11 +25,11 @@ class PostgresControl:
         (row,) = await self.statements.run("control", params)
         return _control_result(row)
 
-    async def select(self, which: Selection, after_id: int, span: int) -> Look:
+    async def select(self, which: Selection, after_id: int, span: int) -> SelectedJobs:
         params = selection_params(which, after_id, span)
         return _look(await self.statements.run("select_jobs", params))
 
-    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> BulkResult:
         params, statements = bulk_params(action, ids, which), self.statements
         with statements.limit("control_many"):
             async with statements.shared.use("control_many") as conn:
@@ -37,7 +37,7 @@ class PostgresControl:
                     await statements.send(conn, "lock_targets_of", {"ids": params["ids"]})
                     cursor = await statements.send(conn, "control_many", params)
                 (row,) = await cursor.fetchall()
-        return Step._make(map(frozenset, row))
+        return BulkResult._make(map(frozenset, row))
 
 
 def _control_result(row: Row) -> ControlResult:
@@ -63,9 +63,9 @@ def selection_params(which: Selection, after_id: int, span: int) -> Params:
     }
 
 
-def _look(found: Sequence[Row]) -> Look:
+def _look(found: Sequence[Row]) -> SelectedJobs:
     fitting = [Candidate(id_, kind, JobState(state)) for id_, kind, state, fits in found if fits]
-    return Look(fitting, found[-1][0] if found else None)
+    return SelectedJobs(fitting, found[-1][0] if found else None)
 
 
 def bulk_params(action: Action, ids: Sequence[int], which: Selection) -> Params:

@@ -70,7 +70,7 @@ class PostgresEngine:
             statements, self.jobs, self.duties, exchanger.claimer, hub.hints, self._channel
         )
         self.retention = PostgresRetention(hub.shared, run, send, self.jobs.whole, limit_seconds)
-        self.idle = PostgresIdleChecks(hub.hints, sql["outlook"], marks)
+        self.idle = PostgresIdleChecks(hub.hints, sql["idle_check"], marks)
         self.overview = PostgresOverview(run)
         self.audit = PostgresAudit(run)
         self.health = PostgresHealth(run, hub.shared, hub.gate)

@@ -35,7 +35,7 @@ class PostgresEvents:
             "types": texts(event.type for event in events),
             "datas": texts(json.dumps(dict(event.data)) for event in events),
         }
-        await self._execute("tell_events", told)
+        await self._execute("record_events", told)
 
     async def order(self) -> int:
         newest: int = (await self._run("order_events", {"batch": ORDERED_AT_ONCE}))[0][0]

@@ -8,11 +8,7 @@ import attrs
 import psycopg
 import trio
 
-from musterd.store.postgres import setup
-from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.pool import Gate, Pool
-from musterd.store.postgres.statements import Run
-from musterd.store.vitals import (
+from musterd.store.health import (
     HOLDERS_MAX,
     Connections,
     File,
@@ -25,6 +21,10 @@ from musterd.store.vitals import (
     Slot,
     Table,
 )
+from musterd.store.postgres import setup
+from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.pool import Gate, Pool
+from musterd.store.postgres.statements import Run
 
 ROUNDS = 20  # others use the same pooler, and may come in between
 
@@ -43,7 +43,7 @@ class _Memory:
 
 
 class PostgresHealth:
-    """See `store.vitals.Vitals` for what each method promises."""
+    """See `store.health.Health` for what each method promises."""
 
     def __init__(self, run: Run, shared: Pool, gate: Gate) -> None:
         self._run = run

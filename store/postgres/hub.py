@@ -13,8 +13,8 @@ import trio
 from psycopg.abc import ConnDict
 
 from musterd.store.connections import ConnectionUse
+from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.leases import EXCHANGES_AT_ONCE
-from musterd.store.lookout import Sight
 from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.hints import Hints
@@ -91,8 +91,8 @@ class Hub:
         return Gate(dial, setup.address(params), Backoff(*pause, self._rng), on_doubt)
 
 
-class HubLookout:
-    """See `store.lookout.Lookout`: one statement for all schemas of a database."""
+class HubScan:
+    """See `store.idle_tenant_scan.TenantScan`: one statement for all schemas of a database."""
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
@@ -115,28 +115,30 @@ class HubLookout:
         self._schemas.pop(tenant, None)
         self._statements.clear()
 
-    async def look(self, tenants: Sequence[str]) -> Mapping[str, Sight]:
-        found: dict[str, Sight] = {}
+    async def look(self, tenants: Sequence[str]) -> Mapping[str, TenantActivity]:
+        found: dict[str, TenantActivity] = {}
         for first in range(0, len(tenants), AT_ONCE):
             found |= await self._look_at(tuple(tenants[first : first + AT_ONCE]))
         return found
 
-    async def _look_at(self, tenants: tuple[str, ...]) -> Mapping[str, Sight]:
+    async def _look_at(self, tenants: tuple[str, ...]) -> Mapping[str, TenantActivity]:
         if tenants not in self._statements:
             if len(self._statements) >= STATEMENTS_MAX:
                 self._statements.clear()
-            self._statements[tenants] = _glance({name: self._schemas[name] for name in tenants})
+            self._statements[tenants] = _activity_statement(
+                {name: self._schemas[name] for name in tenants}
+            )
         statement = self._statements[tenants]
         with trio.move_on_after(self.hub.options.statement_timeout_seconds):
-            async with self.hub.shared.use("glance") as conn:
+            async with self.hub.shared.use("tenant_activity") as conn:
                 cursor = await conn.cursor(binary=True).execute(statement, FOR_NOBODY)
-                return {row[0]: Sight(row[1], row[2]) for row in await cursor.fetchall()}
+                return {row[0]: TenantActivity(row[1], row[2]) for row in await cursor.fetchall()}
         return {}
 
 
-def _glance(schemas: Mapping[str, str]) -> bytes:
+def _activity_statement(schemas: Mapping[str, str]) -> bytes:
     statements = load_statements("musterd.store.postgres")
-    one = statements["glance"].replace("{observe}", statements["observe"])
+    one = statements["tenant_activity"].replace("{observe}", statements["observe"])
     # Names of tenants and schemas are checked identifiers.
     parts = [fill(one, schema).replace("{tenant}", tenant) for tenant, schema in schemas.items()]
     return "union all\n".join(f"({part})\n" for part in parts).encode()

@@ -24,7 +24,7 @@ from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.phases import phases_by_job
 from musterd.store.postgres.statements import Params, Row, Run, Statements
 from musterd.store.postgres.why import read_why_facts
-from musterd.store.standing import Standing
+from musterd.store.why_facts import WhyFacts
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ class PostgresJobs:
     async def find(self, which: JobFilter) -> list[JobRecord]:
         return await self._records(filter_params(which))
 
-    async def why_facts(self, job_id: int) -> Standing | None:
+    async def why_facts(self, job_id: int) -> WhyFacts | None:
         with self.statements.limit("standing"):
             async with self.statements.shared.use("asking why") as conn:
                 return await read_why_facts(conn, self.statements.sql, job_id)

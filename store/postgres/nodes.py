@@ -39,7 +39,7 @@ class PostgresNodes:
 
     async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
         if rules:
-            await self.statements.execute("tell_kinds", {"rules": rules_text(rules)})
+            await self.statements.execute("declare_kinds", {"rules": rules_text(rules)})
 
 
 def beat_params(beat: Beat) -> dict[str, Any]:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from musterd.store.board import (
+from musterd.store.lifecycle import JobState
+from musterd.store.overview import (
     COUNTED_MAX,
     NOTE_LENGTH_MAX,
     TARGETS_NAMED,
     TEXT_LENGTH_MAX,
-    BoardFilter,
-    BoardJob,
-    BoardView,
+    OverviewFilter,
+    OverviewJob,
+    OverviewView,
     Troubles,
     in_order,
 )
-from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import words
 from musterd.store.postgres.statements import Row, Run
 
-FIELDS = len(BoardJob._fields)
-STATE = BoardJob._fields.index("state")
+FIELDS = len(OverviewJob._fields)
+STATE = OverviewJob._fields.index("state")
 
 
 class PostgresOverview:
-    """See `store.board` for what each method promises."""
+    """See `store.overview` for what each method promises."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    async def jobs(self, which: BoardFilter) -> BoardView:
+    async def jobs(self, which: OverviewFilter) -> OverviewView:
         params = {
             "leased": which.leased,
             "queued": JobState.QUEUED in which.states,
@@ -40,9 +40,9 @@ class PostgresOverview:
             "note": NOTE_LENGTH_MAX,
             "text": TEXT_LENGTH_MAX,
         }
-        found = await self._run("board", params)
+        found = await self._run("overview", params)
         jobs = [_job(row[1:]) for row in found if row[1] is not None]
-        return BoardView(found[0][0], in_order(jobs, which.states))
+        return OverviewView(found[0][0], in_order(jobs, which.states))
 
     async def troubles(self) -> Troubles:
         named = {"bound": COUNTED_MAX, "named": TARGETS_NAMED}
@@ -51,7 +51,7 @@ class PostgresOverview:
         return Troubles(count, tuple(first), *oldest)
 
 
-def _job(row: Row) -> BoardJob:
+def _job(row: Row) -> OverviewJob:
     columns = list(row[:FIELDS])
     columns[STATE] = JobState(columns[STATE])
-    return BoardJob(*columns)
+    return OverviewJob(*columns)

@@ -9,9 +9,9 @@ import attrs
 import trio
 
 from musterd.store.errors import StoreUnavailable
+from musterd.store.idle_check import IdleCheck
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
-from musterd.store.outlook import IdleCheck
 from musterd.store.postgres.claiming import Claimer
 from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.hints import Hints
@@ -24,7 +24,7 @@ from musterd.store.queue import (
     Counts,
     Hint,
     QueueView,
-    Room,
+    SpareCapacity,
     TargetView,
 )
 
@@ -94,7 +94,7 @@ class PostgresQueue:
 
 @attrs.frozen
 class PostgresIdleChecks:
-    """See `store.outlook` for what each method promises."""
+    """See `store.idle_check` for what each method promises."""
 
     hints: Hints
     statement: Numbered
@@ -110,7 +110,9 @@ class PostgresIdleChecks:
 
 def _queue_view(row: Row) -> QueueView:
     due, oldest_due_seconds, paused, parked, *others, lot, room = row
-    return QueueView(due, max(0.0, oldest_due_seconds), paused, parked, Room(*others), lot, room)
+    return QueueView(
+        due, max(0.0, oldest_due_seconds), paused, parked, SpareCapacity(*others), lot, room
+    )
 
 
 COUNTED = (

@@ -12,15 +12,15 @@ from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.nodes import node_record
 from musterd.store.postgres.statements import Numbered, Row, send
-from musterd.store.standing import (
+from musterd.store.why_facts import (
     LEASED_BOUND,
     LINE_BOUND,
     NODES_BOUND,
-    JobStanding,
+    JobFacts,
     Leased,
     Line,
-    Standing,
     TargetJob,
+    WhyFacts,
 )
 
 SNAPSHOT = b"begin transaction isolation level repeatable read read only"
@@ -34,7 +34,7 @@ STATEMENTS = (
 
 async def read_why_facts(
     conn: TrioConnection, sql: Mapping[str, Numbered], job_id: int
-) -> Standing | None:
+) -> WhyFacts | None:
     """None = there is no such job."""
     if not 0 < job_id <= ID_MAX:
         return None
@@ -58,7 +58,7 @@ async def read_why_facts(
     return _facts(found)
 
 
-def _facts(found: Sequence[list[Row]]) -> Standing | None:
+def _facts(found: Sequence[list[Row]]) -> WhyFacts | None:
     jobs, in_target, before, line, leased, nodes, parked_kinds = found
     if not jobs:
         return None
@@ -66,8 +66,8 @@ def _facts(found: Sequence[list[Row]]) -> Standing | None:
     fields[2] = JobState(fields[2])
     fields.append(None if last_outcome is None else AttemptOutcome(last_outcome))
     ((behind_before, parked_before),) = before
-    return Standing(
-        job=JobStanding(*fields),
+    return WhyFacts(
+        job=JobFacts(*fields),
         now=now,
         paused_at=paused_at,
         paused_by=paused_by,

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import JobEvents, record_claims
 from musterd.store.sqlite.targeting import Place, take_turn
-from musterd.store.sqlite.telling import Teller, tell_claims
 
 ASIDE_MAX = 1000  # parked or put behind in one call
 ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be taken out of the way
@@ -41,7 +41,7 @@ def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Clai
         if not moved:
             break
         count = max(wanted - len(claims), ASIDE_ROWS)
-    tell_claims(Teller(database, now), claims, request.node)
+    record_claims(JobEvents(database, now), claims, request.node)
     return claims, aside, len(claims) == free
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from musterd.store.control import ControlResult, Look, Selection, Step
+from musterd.store.control import BulkResult, ControlResult, SelectedJobs, Selection
 from musterd.store.lifecycle import Action
 from musterd.store.sqlite import controlling, selecting
 from musterd.store.sqlite.hints import Hints
@@ -25,10 +25,10 @@ class SqliteControl:
             self._hints.ring()
         return done
 
-    async def select(self, which: Selection, after_id: int, span: int) -> Look:
+    async def select(self, which: Selection, after_id: int, span: int) -> SelectedJobs:
         return await self._call(selecting.select_jobs, which, after_id, span)
 
-    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> Step:
+    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> BulkResult:
         step, freed = await self._call(selecting.control_many, action, ids, which)
         for job_id in step.requested:
             self._hints.ring(job_id)

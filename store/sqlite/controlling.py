@@ -7,9 +7,9 @@ from typing import NamedTuple
 from musterd.store.control import ControlResult
 from musterd.store.lifecycle import EFFECTS, LEASED, REASONS, Action, JobState
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import About, JobEvents, call_out
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.targeting import hand_over
-from musterd.store.sqlite.telling import About, Teller, call_out
 
 TOLD = {Action.RESUME: "resumed", Action.RELEASE: "released", Action.CLEAR: "cleared"}
 
@@ -28,15 +28,15 @@ class Stand(NamedTuple):
 
 def control(database: Database, action: Action, job_id: int) -> ControlResult:
     with database.writing(f"{action.value} a job") as now:
-        teller = Teller(database, now)
-        done = act(teller, action, job_id)
-        teller.write()
+        events = JobEvents(database, now)
+        done = act(events, action, job_id)
+        events.write()
     return done
 
 
-def act(teller: Teller, action: Action, job_id: int) -> ControlResult:
+def act(events: JobEvents, action: Action, job_id: int) -> ControlResult:
     """As part of a write transaction."""
-    database = teller.database
+    database = events.database
     found = database.rows("stand_of", {"id": job_id}) if abs(job_id) <= ID_MAX else []
     if not found:
         return ControlResult(False, None, None, requested=False, allowed=False)
@@ -46,7 +46,7 @@ def act(teller: Teller, action: Action, job_id: int) -> ControlResult:
     # A cancel that was asked for is not taken back by a pause.
     if effect is None or (action is Action.PAUSE and request == Action.CANCEL):
         return ControlResult(True, state, state, requested=False, allowed=False)
-    acting = {"id": job_id, "action": action.value, "now": teller.now}
+    acting = {"id": job_id, "action": action.value, "now": events.now}
     if state in LEASED:
         database.execute("ask_holder", acting)
         return ControlResult(True, state, state, requested=True, allowed=True)
@@ -56,19 +56,19 @@ def act(teller: Teller, action: Action, job_id: int) -> ControlResult:
         database.execute("keep_attempt", acting)
         moving = {**acting, "effect": effect.value, "reason": REASONS[action]}
         database.execute("control", moving)
-    _tell(teller, action, effect, (job_id, before))
+    _tell(events, action, effect, (job_id, before))
     if target is not None:
         hand_over(database, target)
     return ControlResult(True, state, effect, requested=False, allowed=True)
 
 
-def _tell(teller: Teller, action: Action, effect: JobState, job: tuple[int, Stand]) -> None:
+def _tell(events: JobEvents, action: Action, effect: JobState, job: tuple[int, Stand]) -> None:
     job_id, before = job
     about = About(job_id, before.kind, before.target)
     if effect in (JobState.CANCELED, JobState.PAUSED):
         about = about._replace(attempt=before.attempt or None)
-        teller.tell(f"job.{effect}", about, {"reason": REASONS[action]})
+        events.record(f"job.{effect}", about, {"reason": REASONS[action]})
     elif action is not Action.CLEAR or before.cleared_at is None:  # twice cleared is once told
-        teller.tell(f"job.{TOLD[action]}", about)
+        events.record(f"job.{TOLD[action]}", about)
     if effect is JobState.CANCELED:
-        call_out(teller, about, f"job.{effect}", before.webhook)
+        call_out(events, about, f"job.{effect}", before.webhook)

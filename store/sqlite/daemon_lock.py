@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.sqlite.troubles import sort_file_error
+from musterd.store.sqlite.errors import sort_file_error
 
 
 class DaemonLock:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.sqlfiles import load_statements
+from musterd.store.sqlite.errors import sort_error, sort_file_error
 from musterd.store.sqlite.rows import Params, Row, microseconds
-from musterd.store.sqlite.troubles import sort_error, sort_file_error
 
 OLDEST = (3, 35, 0)
 MEMORY = ":memory:"

@@ -15,24 +15,24 @@ from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreUnavailable
 from musterd.store.sqlite import migrating, reaping, standing
 from musterd.store.sqlite.audit import SqliteAudit
-from musterd.store.sqlite.board import SqliteOverview
 from musterd.store.sqlite.control import SqliteControl
 from musterd.store.sqlite.daemon_lock import DaemonLock
 from musterd.store.sqlite.database import MEMORY, Database, connect
 from musterd.store.sqlite.duties import SqliteDuties
 from musterd.store.sqlite.events import SqliteEvents
+from musterd.store.sqlite.health import SqliteHealth
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.jobs import SqliteJobs
 from musterd.store.sqlite.leases import SqliteLeases
 from musterd.store.sqlite.nodes import SqliteNodes
 from musterd.store.sqlite.outbox import SqliteOutbox
 from musterd.store.sqlite.outlook import SqliteIdleChecks
+from musterd.store.sqlite.overview import SqliteOverview
 from musterd.store.sqlite.phases import SqlitePhases
 from musterd.store.sqlite.queue import SqliteQueue
 from musterd.store.sqlite.retention import SqliteRetention
 from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
 from musterd.store.sqlite.schedules import SqliteSchedules
-from musterd.store.sqlite.vitals import SqliteHealth
 
 P = ParamSpec("P")
 T = TypeVar("T")

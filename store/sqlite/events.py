@@ -20,8 +20,8 @@ from musterd.store.events import (
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import log_row
 from musterd.store.sqlite.runner import Call
-from musterd.store.sqlite.telling import log_row
 
 
 class SqliteEvents:

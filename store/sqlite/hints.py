@@ -17,7 +17,7 @@ import trio
 
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.queue import Hint
-from musterd.store.sqlite.troubles import sort_file_error
+from musterd.store.sqlite.errors import sort_file_error
 
 BYTES_AT_ONCE = 65536  # a pipe holds no more: one read takes all hints that have gathered
 

@@ -8,7 +8,7 @@ from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.sqlite import reading, standing, writing
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.runner import Call
-from musterd.store.standing import Standing
+from musterd.store.why_facts import WhyFacts
 
 
 class SqliteJobs:
@@ -31,5 +31,5 @@ class SqliteJobs:
     async def find(self, which: JobFilter) -> list[JobRecord]:
         return await self._call(reading.jobs, which)
 
-    async def why_facts(self, job_id: int) -> Standing | None:
+    async def why_facts(self, job_id: int) -> WhyFacts | None:
         return await self._call(standing.standing, job_id)

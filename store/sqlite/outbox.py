@@ -16,8 +16,8 @@ from musterd.store.outbox import (
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import GONE, About, JobEvents
 from musterd.store.sqlite.runner import Call
-from musterd.store.sqlite.telling import GONE, About, Teller
 
 TIMES = slice(7, 10)  # of a message: created_at, due_at, ended_at
 
@@ -56,7 +56,7 @@ def take(database: Database, token: UUID, count: int, seconds: float) -> list[Me
 def settle(database: Database, deliveries: Sequence[Delivery]) -> frozenset[int]:
     taken: set[int] = set()
     with database.writing("settling messages") as now:
-        teller = Teller(database, now)
+        events = JobEvents(database, now)
         for one in deliveries:
             state = _state_after(one)
             found = database.rows("settle_webhooks", _settlement(one, state, now))
@@ -64,10 +64,10 @@ def settle(database: Database, deliveries: Sequence[Delivery]) -> frozenset[int]
                 continue
             taken.add(one.id)
             if state != "waiting":
-                _tell(teller, found[0], state, {"status": one.status}, one.error)
+                _tell(events, found[0], state, {"status": one.status}, one.error)
             if one.gone:
-                _close(teller, found[0][1])
-        teller.write()
+                _close(events, found[0][1])
+        events.write()
     return frozenset(taken)
 
 
@@ -129,22 +129,22 @@ def _settlement(one: Delivery, state: str, now: int) -> rows.Params:
     }
 
 
-def _close(teller: Teller, url: str) -> None:
-    database, gone = teller.database, {"url": url, "now": teller.now}
+def _close(events: JobEvents, url: str) -> None:
+    database, gone = events.database, {"url": url, "now": events.now}
     database.execute("close_receiver", gone)
     for row in database.rows("spare_webhooks", {**gone, "error": GONE}):
-        _tell(teller, row, "failed", {}, GONE)
+        _tell(events, row, "failed", {}, GONE)
 
 
 def _tell(
-    teller: Teller, row: rows.Row, state: str, delivered: dict[str, Any], error: str | None
+    events: JobEvents, row: rows.Row, state: str, delivered: dict[str, Any], error: str | None
 ) -> None:
     job_id, url, tries = row
-    found = teller.database.rows("job_named", {"id": job_id})
+    found = events.database.rows("job_named", {"id": job_id})
     named: rows.Row = found[0] if found else (None, None)  # deleted since
     how = delivered if state == "delivered" else {"error": error}
     data = {"url": url, "attempts": tries, **how}
-    teller.tell(f"job.webhook_{state}", About(job_id, *named), data)
+    events.record(f"job.webhook_{state}", About(job_id, *named), data)
 
 
 def _message(row: rows.Row, now: int, token: UUID) -> Message:

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import trio
 
-from musterd.store.outlook import IdleCheck
+from musterd.store.idle_check import IdleCheck
 
 
 class SqliteIdleChecks:
-    """See `store.outlook`. Whoever writes to the file rings after its commit, or not at all."""
+    """See `store.idle_check`. Whoever writes to the file rings after its commit, or not at all."""
 
     async def check(self, me: UUID) -> IdleCheck | None:
         del me

@@ -10,7 +10,7 @@ from musterd.store.phase_states import rounded, share_percent
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep, Results
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
-from musterd.store.sqlite.telling import About, Held, Teller, held, tell_start
+from musterd.store.sqlite.job_events import About, Held, JobEvents, held, record_start
 
 
 def begin(
@@ -18,17 +18,17 @@ def begin(
 ) -> Mapping[int, Results]:
     begun: dict[int, Results] = {}
     with database.writing("beginning phases") as now:
-        teller = Teller(database, now)
+        events = JobEvents(database, now)
         for start in starts:
             job = held(database, _fence(start))
             if job is not None:
-                begun[start.id] = _begin(teller, job, start, now_local)
-        teller.write()
+                begun[start.id] = _begin(events, job, start, now_local)
+        events.write()
     return begun
 
 
-def _begin(teller: Teller, job: Held, start: PhaseStart, now_local: float) -> Results:
-    database, now = teller.database, teller.now
+def _begin(events: JobEvents, job: Held, start: PhaseStart, now_local: float) -> Results:
+    database, now = events.database, events.now
     known = {row[0]: row[1:] for row in database.rows("begun_phases", {"job_id": job.id})}
     for name in known.keys() - set(start.names):
         database.execute("forget_phase", {"job_id": job.id, "name": name})
@@ -40,7 +40,7 @@ def _begin(teller: Teller, job: Held, start: PhaseStart, now_local: float) -> Re
     }
     rest = [name for name in start.names if name not in finished]
     if rest:
-        _begin_phase(teller, job, rest[0])
+        _begin_phase(events, job, rest[0])
     started = {
         **_fence(start),
         "worker": start.worker,
@@ -49,48 +49,48 @@ def _begin(teller: Teller, job: Held, start: PhaseStart, now_local: float) -> Re
     }
     database.execute("mark_running", started)
     if job.state == JobState.ASSIGNED:
-        tell_start(teller, job, start.worker)
+        record_start(events, job, start.worker)
     return finished
 
 
 def advance(database: Database, steps: Sequence[PhaseStep]) -> frozenset[int]:
     taken: set[int] = set()
     with database.writing("advancing phases") as now:
-        teller = Teller(database, now)
+        events = JobEvents(database, now)
         for step in steps:
             job = held(database, _fence(step))
             if job is not None:
-                _advance(teller, job, step)
+                _advance(events, job, step)
                 taken.add(step.id)
-        teller.write()
+        events.write()
     return frozenset(taken)
 
 
-def _advance(teller: Teller, job: Held, step: PhaseStep) -> None:
+def _advance(events: JobEvents, job: Held, step: PhaseStep) -> None:
     end = PhaseEnd(step.finished, PhaseState.SUCCEEDED, step.result, names=step.names)
-    percent = _end_phase(teller, job, end)
+    percent = _end_phase(events, job, end)
     if percent is None:
         return  # it was taken before
-    _begin_phase(teller, job, step.next)
+    _begin_phase(events, job, step.next)
     moved = {**_fence(step), "percent": percent, "spent": step.spent}
-    teller.database.execute("move_on", moved)
+    events.database.execute("move_on", moved)
 
 
-def settle_phase(teller: Teller, settlement: Settlement) -> None:
+def settle_phase(events: JobEvents, settlement: Settlement) -> None:
     """How the phase ended in which this attempt does; to be called before that is written."""
     if settlement.phase is None:
         return
-    job = held(teller.database, _fence(settlement))
+    job = held(events.database, _fence(settlement))
     if job is not None:
-        _end_phase(teller, job, settlement.phase)
+        _end_phase(events, job, settlement.phase)
 
 
-def _begin_phase(teller: Teller, job: Held, name: str) -> None:
-    begun = {"job_id": job.id, "name": name, "attempt": job.attempt, "now": teller.now}
-    teller.database.execute("begin_phase", begun)
+def _begin_phase(events: JobEvents, job: Held, name: str) -> None:
+    begun = {"job_id": job.id, "name": name, "attempt": job.attempt, "now": events.now}
+    events.database.execute("begin_phase", begun)
 
 
-def _end_phase(teller: Teller, job: Held, end: PhaseEnd) -> float | None:
+def _end_phase(events: JobEvents, job: Held, end: PhaseEnd) -> float | None:
     """How far the job has come that way; None = that phase was finished before."""
     ended = {
         "job_id": job.id,
@@ -98,27 +98,27 @@ def _end_phase(teller: Teller, job: Held, end: PhaseEnd) -> float | None:
         "state": end.state.value,
         "result": end.result,
         "progress": end.progress,
-        "now": teller.now,
+        "now": events.now,
     }
-    if not teller.database.execute("end_phase", ended).rowcount:
-        if not _restored(teller, job, end):
+    if not events.database.execute("end_phase", ended).rowcount:
+        if not _restored(events, job, end):
             return None
-        teller.database.execute("end_phase", ended)
-    percent: float = teller.database.rows("share_of_phases", {"job_id": job.id})[0][0]
+        events.database.execute("end_phase", ended)
+    percent: float = events.database.rows("share_of_phases", {"job_id": job.id})[0][0]
     if end.state is PhaseState.SUCCEEDED:
         data = {"phase": end.name, "progress": 100, "overall": rounded(percent)}
-        teller.tell("job.phase_completed", About(*job[:4]), data)
+        events.record("job.phase_completed", About(*job[:4]), data)
     return percent
 
 
-def _restored(teller: Teller, job: Held, end: PhaseEnd) -> bool:
+def _restored(events: JobEvents, job: Held, end: PhaseEnd) -> bool:
     """Makes phases known again that a store has lost, as one that was put back in time may have."""
-    database = teller.database
+    database = events.database
     known = {row[0] for row in database.rows("begun_phases", {"job_id": job.id})}
     if end.name in known or end.state is not PhaseState.SUCCEEDED:
         return False
     _place(database, job, end.names or (end.name,))
-    _begin_phase(teller, job, end.name)
+    _begin_phase(events, job, end.name)
     return True
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.telling import About, Held, Teller, call_out, tell_start
+from musterd.store.sqlite.job_events import About, Held, JobEvents, call_out, record_start
 
 SUCCEEDED = "job.succeeded"
 NOTHING = (None,) * 5
@@ -25,22 +25,22 @@ def split(ended: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlemen
     return plain, [one for one in ended if not _is_plain(one)]
 
 
-def settle_plain(teller: Teller, ended: Sequence[Settlement], now_local: float) -> set[int]:
+def settle_plain(events: JobEvents, ended: Sequence[Settlement], now_local: float) -> set[int]:
     """Ends these jobs as succeeded, and tells it. Gives the ids of those whose lease is lost, about
     which nothing was written.
     """
-    database = teller.database
-    endings = {one.id: _ending(one, now_local, teller.now) for one in ended}
+    database = events.database
+    endings = {one.id: _ending(one, now_local, events.now) for one in ended}
     wanted = {"ended": json.dumps(list(endings.values()))}
     jobs = [Held._make(row) for row in database.rows("held_many", wanted)]
     database.execute("settle_plain", wanted)
     for job in jobs:
         _, _, worker, started_at, _, _ = endings.pop(job.id)
         if job.state == JobState.ASSIGNED and started_at is not None:
-            tell_start(teller, job, worker)
+            record_start(events, job, worker)
         about = About(*job[:4])
-        teller.tell(SUCCEEDED, about)
-        call_out(teller, about, SUCCEEDED, job.webhook)
+        events.record(SUCCEEDED, about)
+        call_out(events, about, SUCCEEDED, job.webhook)
     return set(endings)
 
 

@@ -13,7 +13,14 @@ from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.phase_states import made_whole
 from musterd.store.phases import PhaseRecord
-from musterd.store.queue import BEHIND_BOUND, FIRST_BEHIND, Counts, QueueView, Room, TargetView
+from musterd.store.queue import (
+    BEHIND_BOUND,
+    FIRST_BEHIND,
+    Counts,
+    QueueView,
+    SpareCapacity,
+    TargetView,
+)
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.outbox import webhook_of
@@ -49,7 +56,7 @@ def observe(database: Database, limit: int, me: UUID | None, leased_max: int | N
             return view
         params = {"me": me.bytes, "now": now, "pauses": rows.microseconds(PAUSES_OF_THE_DEAD)}
         (row,) = database.rows("others", params)
-    return attrs.evolve(view, others=Room(*row))
+    return attrs.evolve(view, others=SpareCapacity(*row))
 
 
 def _view(database: Database, limit: int, now: int) -> QueueView:

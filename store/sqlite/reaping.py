@@ -11,8 +11,8 @@ from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import unpark_uncapped
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import LOST, NO_PROGRESS, JobEvents
 from musterd.store.sqlite.targeting import hand_over
-from musterd.store.sqlite.telling import LOST, NOT_TOLD, Teller
 from musterd.store.sqlite.writing import end_attempt
 
 ON_LEASE_LOST = {
@@ -28,9 +28,9 @@ def reap(database: Database, request: ReapRequest) -> list[Reaped]:
     with database.writing("reaping") as now:
         unpark_uncapped(database, {kind for kind, rule in request.rules.items() if not rule.capped})
         expired = database.rows("reap", {"now": now, "count": request.batch})
-        teller = Teller(database, now)
-        reaped = [_end(teller, row, request) for row in expired]
-        teller.write()
+        events = JobEvents(database, now)
+        reaped = [_end(events, row, request) for row in expired]
+        events.write()
         for target in sorted({row[9] for row in expired if row[9] is not None}):
             hand_over(database, target)
         return reaped
@@ -48,7 +48,7 @@ def judge(rule: ReapRule, attempt: int, max_attempts: int | None, forgiven: int)
     return JobState.FAILED if attempt >= budget else ON_LEASE_LOST[rule.on_lease_lost]
 
 
-def _end(teller: Teller, row: rows.Row, request: ReapRequest) -> Reaped:
+def _end(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
     job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token, asked = row[:9]
     rule = request.rules.get(kind, request.default)
     state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
@@ -62,14 +62,14 @@ def _end(teller: Teller, row: rows.Row, request: ReapRequest) -> Reaped:
         "worker": None,
         "run_at": None,
         "started_at": None,
-        "finished_at": teller.now,
+        "finished_at": events.now,
         "result": None,
         "error": json.dumps({"type": "lease_lost", "message": message}),
         "reason": REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
         "forgive": 0,
         "log": None,
         "spent": None,
-        **NOT_TOLD,
+        **NO_PROGRESS,
     }
-    end_attempt(teller, ending)
+    end_attempt(events, ending)
     return Reaped(job_id, kind, attempt, node, state)

@@ -18,7 +18,7 @@ from musterd.store.retention import (
 )
 from musterd.store.sqlite import reading, rows
 from musterd.store.sqlite.database import Database
-from musterd.store.sqlite.telling import About, Teller
+from musterd.store.sqlite.job_events import About, JobEvents
 
 ENDED = (JobState.CANCELED, JobState.FAILED, JobState.SUCCEEDED)  # as they are sorted
 HALTS_NOTHING = "(state <> 'failed' or target is null or cleared_at is not null)"
@@ -33,13 +33,13 @@ NOTHING_KEPT = Kept(None, None)
 def mark(database: Database, errand: Errand, after: Place | None) -> Strides:
     with database.writing("marking stale jobs") as now:
         looked = _looked(database, TO_MARK, errand, (after, now))
-        teller = Teller(database, now)
+        events = JobEvents(database, now)
         done = 0
         for place in _without_messages(database, looked):
             ((*about,),) = database.rows("mark_stale", {"id": place.id, "now": now})
-            _tell(teller, About(*about), place.state, (STALE, errand.hook, None))
+            _tell(events, About(*about), place.state, (STALE, errand.hook, None))
             done += 1
-        teller.write()
+        events.write()
     return Strides(done, _further(looked, errand))
 
 
@@ -47,13 +47,13 @@ def delete(database: Database, errand: Errand, after: Place | None) -> Strides:
     with database.writing("deleting jobs") as now:
         looked = _looked(database, TO_DELETE, errand, (after, now))
         going = list(_without_messages(database, looked))
-        teller = Teller(database, now)
+        events = JobEvents(database, now)
         for place, kept in zip(going, _kept(database, going, errand), strict=True):
             about = _delete(database, place.id, now)
             if kept.archived is not None:
                 database.execute("archive_job", {"id": place.id, "job": kept.archived, "now": now})
-            _tell(teller, about, place.state, (DELETED, errand.hook, kept.told))
-        teller.write()
+            _tell(events, about, place.state, (DELETED, errand.hook, kept.told))
+        events.write()
     return Strides(len(going), _further(looked, errand))
 
 
@@ -138,13 +138,13 @@ def _delete(database: Database, job_id: int, now: int) -> About:
 
 
 def _tell(
-    teller: Teller, about: About, state: str, what: tuple[str, str | None, str | None]
+    events: JobEvents, about: About, state: str, what: tuple[str, str | None, str | None]
 ) -> None:
     type_, hook, body = what
-    teller.tell(type_, about._replace(attempt=None), {"state": state})
+    events.record(type_, about._replace(attempt=None), {"state": state})
     if hook is not None:
         message = {"id": about.id, "hook": hook, "type": type_, "attempt": about.attempt}
-        teller.database.execute("tell_hook", {**message, "now": teller.now, "body": body})
+        events.database.execute("add_message", {**message, "now": events.now, "body": body})
 
 
 def _further(looked: Sequence[Place], errand: Errand) -> Place | None:

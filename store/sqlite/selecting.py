@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from musterd.store.control import Candidate, Facts, Look, Selection, Step, fits
+from musterd.store.control import BulkResult, Candidate, Facts, SelectedJobs, Selection, fits
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.controlling import act
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import JobEvents
 from musterd.store.sqlite.rows import ID_MAX
-from musterd.store.sqlite.telling import Teller
 
 LEASED = "(state = 'assigned' or state = 'running')"
 
 
-def select_jobs(database: Database, which: Selection, after_id: int, span: int) -> Look:
+def select_jobs(database: Database, which: Selection, after_id: int, span: int) -> SelectedJobs:
     until = ID_MAX if which.until_id is None else min(which.until_id, ID_MAX)
     params = {"after": after_id, "until": until, "count": span}
     with database.reading("selecting jobs") as at:
@@ -32,30 +32,30 @@ def select_jobs(database: Database, which: Selection, after_id: int, span: int) 
         for row in looked
         if fits(which, _facts(row), now)
     ]
-    return Look(fitting, looked[-1][0] if looked else None)
+    return SelectedJobs(fitting, looked[-1][0] if looked else None)
 
 
 def control_many(
     database: Database, action: Action, ids: Sequence[int], which: Selection
-) -> tuple[Step, bool]:
+) -> tuple[BulkResult, bool]:
     """Also says whether there are more jobs to be claimed now."""
     done: set[int] = set()
     requested: set[int] = set()
     refused: set[int] = set()
     freed = False
     with database.writing(f"{action.value} many jobs") as at:
-        now, teller = _moment(at), Teller(database, at)
+        now, events = _moment(at), JobEvents(database, at)
         for job_id in ids:
             found = database.rows("facts_of", {"id": job_id})
             if not found or not fits(which, _facts(found[0]), now):
                 continue
-            result = act(teller, action, job_id)
+            result = act(events, action, job_id)
             (done if result.allowed else refused).add(job_id)
             if result.requested:
                 requested.add(job_id)
             freed = freed or result.state_after is JobState.QUEUED
-        teller.write()
-    step = Step(frozenset(done), frozenset(requested), frozenset(refused), frozenset())
+        events.write()
+    step = BulkResult(frozenset(done), frozenset(requested), frozenset(refused), frozenset())
     return step, freed
 
 

@@ -18,15 +18,15 @@ from musterd.store.nodes import (
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
-from musterd.store.standing import (
+from musterd.store.why_facts import (
     LEASED_BOUND,
     LINE_BOUND,
     NODES_BOUND,
-    JobStanding,
+    JobFacts,
     Leased,
     Line,
-    Standing,
     TargetJob,
+    WhyFacts,
 )
 
 NODES_MAX = 1000
@@ -83,7 +83,7 @@ def _nodes(
     return [_node(row) for row in found]
 
 
-def standing(database: Database, job_id: int) -> Standing | None:
+def standing(database: Database, job_id: int) -> WhyFacts | None:
     """None = there is no such job."""
     if not 0 < job_id <= rows.ID_MAX:
         return None
@@ -97,7 +97,7 @@ def standing(database: Database, job_id: int) -> Standing | None:
             "why_before", {"id": job_id, "bound": LINE_BOUND}
         )
         leased = database.rows("why_leased", {"now": now, "bound": LEASED_BOUND})
-        return Standing(
+        return WhyFacts(
             job=_job(fields, outcome),
             now=_when(now),
             paused_at=rows.moment(paused_at),
@@ -145,14 +145,14 @@ def _claimable(database: Database, mine: dict[str, Any]) -> Iterator[rows.Row]:
             return
 
 
-def _job(fields: list[Any], outcome: str | None) -> JobStanding:
+def _job(fields: list[Any], outcome: str | None) -> JobFacts:
     values = list(fields)
     values[2] = JobState(values[2])
     for place in (4, 5, 6, 10, 12, 17):  # the times
         values[place] = rows.moment(values[place])
     values[16] = bool(values[16])
     values.append(None if outcome is None else AttemptOutcome(outcome))
-    return JobStanding(*values)
+    return JobFacts(*values)
 
 
 def _target_job(row: rows.Row) -> TargetJob:

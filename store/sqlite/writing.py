@@ -20,18 +20,18 @@ from musterd.store.phases import KindRule
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import take
 from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.job_events import (
+    JobEvents,
+    held,
+    how_far,
+    record_end,
+    record_new,
+    record_progress,
+    record_start,
+)
 from musterd.store.sqlite.phasing import settle_phase
 from musterd.store.sqlite.plain import settle_plain, split
 from musterd.store.sqlite.targeting import hand_over
-from musterd.store.sqlite.telling import (
-    Teller,
-    held,
-    how_far,
-    tell_end,
-    tell_new,
-    tell_progress,
-    tell_start,
-)
 
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 
@@ -47,7 +47,7 @@ def make(database: Database, jobs: Sequence[NewJob], now: int) -> list[Enqueued]
         _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
         for number, job in enumerate(jobs, start=1)
     ]
-    tell_new(Teller(database, now), jobs, made)
+    record_new(JobEvents(database, now), jobs, made)
     return made
 
 
@@ -79,9 +79,9 @@ def exchange(
 ) -> tuple[Exchange, bool]:
     """And whether there is work now that this exchange did not claim."""
     with database.writing("settling and claiming") as now:
-        teller = Teller(database, now)
-        rejected, turned = _settle(teller, settlements, now_local)
-        teller.write()
+        events = JobEvents(database, now)
+        rejected, turned = _settle(events, settlements, now_local)
+        events.write()
         targets = {one.target for one in settlements if one.target is not None}
         passed_on = [hand_over(database, target) for target in sorted(targets)]
         exchange_ = Exchange(frozenset(rejected), [], turned=turned)
@@ -92,16 +92,16 @@ def exchange(
 
 
 def _settle(
-    teller: Teller, settlements: Sequence[Settlement], now_local: float
+    events: JobEvents, settlements: Sequence[Settlement], now_local: float
 ) -> tuple[set[int], dict[int, JobState]]:
     """Which were refused, and which became something else than was meant."""
     turned: dict[int, JobState] = {}
     plain, others = split(settlements)
-    rejected = settle_plain(teller, plain, now_local) if plain else set[int]()
+    rejected = settle_plain(events, plain, now_local) if plain else set[int]()
     for one in others:
-        ending = {**rows.settlement(one, now_local, teller.now), **how_far(one)}
-        settle_phase(teller, one)
-        state = end_attempt(teller, ending)
+        ending = {**rows.settlement(one, now_local, events.now), **how_far(one)}
+        settle_phase(events, one)
+        state = end_attempt(events, ending)
         if state is None:
             rejected.add(one.id)
         elif state is not one.state:
@@ -109,13 +109,13 @@ def _settle(
     return rejected, turned
 
 
-def end_attempt(teller: Teller, ending: rows.Params) -> JobState | None:
+def end_attempt(events: JobEvents, ending: rows.Params) -> JobState | None:
     """Writes how one attempt ended, and tells it; gives what its job became. None = its lease is
     lost: nothing was written.
 
     A job that would go on, but for a request to cancel or to pause it, ends or pauses instead.
     """
-    database = teller.database
+    database = events.database
     job = held(database, ending)
     if job is None:
         return None
@@ -125,7 +125,7 @@ def end_attempt(teller: Teller, ending: rows.Params) -> JobState | None:
     if state is JobState.QUEUED:
         database.execute("record_attempt", ending)
     ((run_at,),) = database.rows("requeue" if state is JobState.QUEUED else "settle", ending)
-    tell_end(teller, job, ending, run_at)
+    record_end(events, job, ending, run_at)
     return state
 
 
@@ -148,7 +148,7 @@ def renew(
     requests: dict[int, Request | None] = {}
     with database.writing("renewing leases") as now:
         lease_expires_at = now + rows.microseconds(lease_seconds)
-        teller = Teller(database, now)
+        events = JobEvents(database, now)
         for hold in holds:
             params = {
                 "id": hold.id,
@@ -164,8 +164,8 @@ def renew(
             database.execute("renew", params)
             requests[hold.id] = job.request
             if job.state == JobState.ASSIGNED and hold.started_local is not None:
-                tell_start(teller, job, hold.worker)
-        teller.write()
+                record_start(events, job, hold.worker)
+        events.write()
     return Renewal(
         frozenset(requests), {id_: asked for id_, asked in requests.items() if asked is not None}
     )
@@ -174,20 +174,20 @@ def renew(
 def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozenset[int]:
     taken: set[int] = set()
     with database.writing("noting progress") as now:
-        teller = Teller(database, now)
-        taken.update(note.id for note in notes if _note(teller, note))
-        teller.write()
+        events = JobEvents(database, now)
+        taken.update(note.id for note in notes if _note(events, note))
+        events.write()
     return frozenset(taken)
 
 
-def _note(teller: Teller, note: ProgressNote) -> bool:
-    database, params = teller.database, rows.progress_note(note)
+def _note(events: JobEvents, note: ProgressNote) -> bool:
+    database, params = events.database, rows.progress_note(note)
     job = held(database, params)
     if job is None or not database.execute("note_progress", params).rowcount:
         return False
     if note.phase is not None:
         database.execute("note_phase", params)
-    tell_progress(teller, job, note)
+    record_progress(events, job, note)
     return True
 
 
@@ -207,5 +207,5 @@ def tell_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
             told = {"kind": kind, "phases": json.dumps(rule.phases), "webhook": rule.webhook}
             silent = not rule.phases and rule.webhook is None
             database.execute(
-                "forget_kind" if silent else "tell_kinds", {"kind": kind} if silent else told
+                "forget_kind" if silent else "declare_kinds", {"kind": kind} if silent else told
             )

@@ -10,11 +10,11 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.outlook import IdleCheck
+from musterd.store.idle_check import IdleCheck
 from musterd.store.wrapped import wrapped
 from musterd.workers.idle_mode import CHECK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine
-from tests.support.outlooks import outlook_of
+from tests.support.idle_checks import idle_check_of
 from tests.support.stage import Node, Stage, open_stage, until
 
 SETTLED_SECONDS = 10.0  # an idle node has come to rest by then
@@ -31,17 +31,17 @@ class IdleChecks:
 
     async def check(self, me: UUID) -> IdleCheck | None:
         await trio.lowlevel.checkpoint()
-        return None if self.mute else await outlook_of(self.store.engine, me)
+        return None if self.mute else await idle_check_of(self.store.engine, me)
 
 
 class Hearing(Stage):
-    """A stage whose nodes have an outlook."""
+    """A stage whose nodes have idle checks."""
 
     def __init__(self, store: FaultyEngine, nursery: trio.Nursery) -> None:
         super().__init__(store, nursery)
-        self.outlooks = IdleChecks(store)
+        self.idle_checks = IdleChecks(store)
         through = store._pass_on  # pyright: ignore[reportPrivateUsage] - where calls are counted
-        store.idle = cast(Any, wrapped)(self.outlooks, "idle", through)
+        store.idle = cast(Any, wrapped)(self.idle_checks, "idle", through)
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ async def test_an_idle_node_that_hears_does_not_poll(stage: Hearing) -> None:
     assert stage.store.calls["observe"] + stage.store.calls["reap"] == observed
 
 
-async def test_a_node_without_an_outlook_polls(stage: Hearing) -> None:
-    stage.outlooks.mute = True
+async def test_a_node_without_an_idle_check_polls(stage: Hearing) -> None:
+    stage.idle_checks.mute = True
     await rested(stage)
     assert await claims_in(stage, 100) >= 100 / POLL_SECONDS
 
@@ -103,7 +103,7 @@ async def test_while_anybody_has_work_the_others_poll(stage: Hearing) -> None:
     assert await claims_in(stage, 30) >= 30 / POLL_SECONDS
 
 
-async def test_a_lost_hint_costs_one_outlook_and_then_none_is_relied_on(stage: Hearing) -> None:
+async def test_a_lost_hint_costs_one_idle_check_and_then_none_is_relied_on(stage: Hearing) -> None:
     node = await rested(stage)
     first = await lose_a_hint(stage)
     assert await pick_up_seconds(node, first) <= CHECK_SECONDS_MAX + POLL_SECONDS
@@ -114,7 +114,7 @@ async def test_a_lost_hint_costs_one_outlook_and_then_none_is_relied_on(stage: H
 
 async def test_a_connection_that_dies_without_a_word_is_found_out(stage: Hearing) -> None:
     await rested(stage)
-    stage.outlooks.mute = True
+    stage.idle_checks.mute = True
     await trio.sleep(CHECK_SECONDS_MAX)
     assert await claims_in(stage, 30) >= 30 / POLL_SECONDS
 

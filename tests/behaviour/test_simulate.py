@@ -15,7 +15,7 @@ from musterd.console.simulate.model import Run, simulate
 from musterd.console.simulate.trace import Trace
 from musterd.console.simulate.verb import model_settings
 from tests.support.stage import Node, Stage, kind, until
-from tests.support.stage_lookout import EPOCH
+from tests.support.stage_idle_scan import EPOCH
 from tests.support.traces import trace_from
 
 SAMPLE_SECONDS = 0.37

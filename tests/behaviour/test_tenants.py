@@ -13,7 +13,7 @@ from musterd.store.lifecycle import JobState
 from musterd.store.nodes import RESTING_SECONDS
 from tests.support.faulty_engine import Fault
 from tests.support.stage import Node, Stage, until
-from tests.support.stage_lookout import StageLookout
+from tests.support.stage_idle_scan import StageScan
 
 JOB_SECONDS = 0.2  # of kind `report`
 
@@ -184,13 +184,13 @@ async def test_a_second_stop_dismisses_the_crews_of_all(stage: Stage) -> None:
 
 async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: Stage) -> None:
     await stage.add_tenants("acme")
-    lookout = StageLookout(stage.stores)
-    stage.lookouts.append(lookout)
+    scan = StageScan(stage.stores)
+    stage.scans.append(scan)
     await stage.start(tenants__acme__schema="a")
     await trio.sleep(90)
     for store in stage.stores.values():
         store.calls.clear()
-    before = lookout.looks
+    before = scan.looks
     await trio.sleep(600)
     for store in stage.stores.values():
         assert 600 / RESTING_SECONDS - 2 <= store.calls["beat"] <= 600 / RESTING_SECONDS + 2
@@ -202,12 +202,12 @@ async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: 
         assert duties <= 600 / RESTING.heartbeat_seconds + 20
         asked = store.calls["beat"] + looks + kept + duties
         assert store.calls.total() - asked <= 10
-    assert 4 * 600 * 0.8 <= lookout.looks - before <= 4 * 600 * 1.2
+    assert 4 * 600 * 0.8 <= scan.looks - before <= 4 * 600 * 1.2
 
 
 async def test_a_look_finds_work_that_no_hint_announced(stage: Stage) -> None:
     await stage.add_tenants("acme")
-    stage.lookouts.append(StageLookout(stage.stores))
+    stage.scans.append(StageScan(stage.stores))
     node = await stage.start(tenants__acme__schema="a")
     for store in stage.stores.values():
         store.deaf = True
@@ -220,7 +220,7 @@ async def test_a_look_finds_work_that_no_hint_announced(stage: Stage) -> None:
 
 async def test_a_look_finds_the_leases_of_a_node_that_died(stage: Stage) -> None:
     await stage.add_tenants("acme")
-    stage.lookouts.append(StageLookout(stage.stores))
+    stage.scans.append(StageScan(stage.stores))
     left = await stage.start(
         "south", tenants__acme__schema="a", tenants__acme__workers__max_count=1
     )
@@ -235,7 +235,7 @@ async def test_a_look_finds_the_leases_of_a_node_that_died(stage: Stage) -> None
 async def test_the_duties_of_a_busy_tenant_change_hands_quickly(stage: Stage) -> None:
     """It is looked after as the idle ones are, and yet no lease of its duties is a long one."""
     await stage.add_tenants("acme")
-    stage.lookouts.append(StageLookout(stage.stores))
+    stage.scans.append(StageScan(stage.stores))
     both: dict[str, Any] = {"tenants__acme__schema": "a", "tenants__acme__workers__max_count": 4}
     dying = await stage.start("west", **both)
     await trio.sleep(100)
@@ -253,7 +253,7 @@ async def test_the_duties_of_a_busy_tenant_change_hands_quickly(stage: Stage) ->
 
 async def test_a_delayed_job_starts_on_time_though_nobody_polls(stage: Stage) -> None:
     await stage.add_tenants("acme")
-    stage.lookouts.append(StageLookout(stage.stores))
+    stage.scans.append(StageScan(stage.stores))
     node = await stage.start(tenants__acme__schema="a")
     await trio.sleep(100)
     await stage.put("slow", tenant="acme", delay_seconds=1_000)

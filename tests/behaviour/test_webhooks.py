@@ -28,7 +28,7 @@ from tests.support.receiver import (
 )
 from tests.support.receiver_checks import is_genuine
 from tests.support.stage import Stage, live_settings, until
-from tests.support.stage_lookout import wall_clock
+from tests.support.stage_idle_scan import wall_clock
 
 DAY_SECONDS = 86_400
 

@@ -41,7 +41,7 @@ OURS = (
     "select count(*) from pg_stat_activity"
     " where application_name = 'musterd' and pid <> pg_backend_pid()"
 )
-LISTENING = f"{OURS} and query ~* '^(listen|-- outlook)'"  # what it has last asked
+LISTENING = f"{OURS} and query ~* '^(listen|-- idle_check)'"  # what it has last asked
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from musterd.store.nodes import (
     NodeRecord,
     kinds_text,
 )
-from musterd.store.queue import Room
+from musterd.store.queue import SpareCapacity
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.rigs import Rig, closing_engine, take_one
 from tests.support.beats import beat_of, live_node
@@ -163,11 +163,11 @@ async def test_what_other_nodes_could_take_on_is_seen(rig: Rig) -> None:
     await live_node(rig.engine, "south", node_id=UUID(int=7), busy=6, max_count=8)
     await live_node(rig.engine, "leaving", phase="draining")
     await live_node(rig.engine, "arriving", phase="starting")
-    assert (await rig.engine.queue.observe(10, me)).others == Room(7, 5, 3, 3)
-    assert (await rig.engine.queue.observe(10, north)).others == Room(9, 0, 5, 0)
-    assert (await rig.engine.queue.observe(10)).others == Room()
+    assert (await rig.engine.queue.observe(10, me)).others == SpareCapacity(7, 5, 3, 3)
+    assert (await rig.engine.queue.observe(10, north)).others == SpareCapacity(9, 0, 5, 0)
+    assert (await rig.engine.queue.observe(10)).others == SpareCapacity()
     rig.pass_time(LIVE_SECONDS + 1)
-    assert (await rig.engine.queue.observe(10, me)).others == Room()
+    assert (await rig.engine.queue.observe(10, me)).others == SpareCapacity()
 
 
 async def test_a_node_that_may_be_silent_for_longer_is_seen_for_longer(rig: Rig) -> None:

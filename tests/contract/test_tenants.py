@@ -17,8 +17,8 @@ from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url
 from musterd.config.tenants import settings_of
 from musterd.store.engine import Engine
+from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.jobs import NewJob
-from musterd.store.lookout import Sight
 from musterd.store.opening import Stores
 from tests.contract.rigs import closing_engine, put, take
 from tests.fix_postgres import FreshDatabase
@@ -35,14 +35,14 @@ class Row:
     settings: Settings
     engines: dict[str, Engine]
 
-    async def look(self) -> dict[str, Sight]:
-        (lookout,) = self.stores.lookouts
-        return dict(await lookout.look(NAMES))
+    async def look(self) -> dict[str, TenantActivity]:
+        (scan,) = self.stores.scans
+        return dict(await scan.look(NAMES))
 
     async def settled(self) -> None:
         """Until a look finds nothing new any more."""
         with trio.fail_after(HINT_SECONDS):
-            while any(sight.work for sight in (await self.look()).values()):  # noqa: ASYNC110 - a look has no bell
+            while any(activity.work for activity in (await self.look()).values()):  # noqa: ASYNC110 - a look has no bell
                 await trio.sleep(0.01)
 
 
@@ -84,7 +84,7 @@ async def test_a_look_finds_who_has_work(row: Row) -> None:
     await row.settled()
     await put(row.engines["red"], 0)
     found = await row.look()
-    assert {name for name, sight in found.items() if sight.work} == {"red"}
+    assert {name for name, activity in found.items() if activity.work} == {"red"}
 
 
 async def test_a_hint_reaches_its_own_tenant_only(row: Row) -> None:
@@ -116,8 +116,8 @@ async def last_is(heard: list[str], name: str) -> None:
 async def test_who_leaves_takes_nothing_from_the_others(row: Row) -> None:
     await row.engines["red"].close()
     row.stores.forget("red")
-    (lookout,) = row.stores.lookouts
-    assert list(lookout.tenants) == ["default", "blue"]
+    (scan,) = row.stores.scans
+    assert list(scan.tenants) == ["default", "blue"]
     await put(row.engines["blue"], 0)
     assert len(await take(row.engines["blue"])) == 1
 

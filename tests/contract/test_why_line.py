@@ -11,7 +11,7 @@ from musterd.store.leases import Caps, Claim, ClaimRequest, ReapRequest, ReapRul
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import KindStanding
 from musterd.store.reasons import Code
-from musterd.store.standing import LINE_BOUND
+from musterd.store.why_facts import LINE_BOUND
 from tests.contract.asking import ask, codes, first, put_one
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids, put, settle, take, take_one
 from tests.support.beats import live_node

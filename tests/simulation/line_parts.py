@@ -11,6 +11,7 @@ import trio
 from musterd.store.control import ControlResult
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
+from musterd.store.idle_check import IdleCheck
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import (
     Claim,
@@ -24,7 +25,6 @@ from musterd.store.leases import (
     Settlement,
 )
 from musterd.store.lifecycle import Action
-from musterd.store.outlook import IdleCheck
 from musterd.store.phases import PhaseStep
 from musterd.store.queue import Hint
 from musterd.store.retention import Errand, Place, Strides
@@ -36,7 +36,7 @@ from tests.simulation.plan import Scenario
 from tests.simulation.recording import Recorder
 from tests.simulation.store import Store
 from tests.support.faulty_engine import PartOverlay
-from tests.support.outlooks import outlook_of
+from tests.support.idle_checks import idle_check_of
 
 T = TypeVar("T")
 ANSWER_SECONDS = 1.0  # as on PostgreSQL
@@ -196,7 +196,7 @@ class IdleLine:
             await trio.lowlevel.checkpoint()
             return None
         with trio.move_on_after(ANSWER_SECONDS):
-            return await self._line.pass_on("outlook_look", lambda: outlook_of(self._engine, me))
+            return await self._line.pass_on("outlook_look", lambda: idle_check_of(self._engine, me))
         return None
 
 

@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
+from musterd.store.health import Signs
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
-from musterd.store.vitals import Signs
 from tests.support.metric_samples import settled
 from tests.support.pages import ROOT
 

@@ -25,14 +25,14 @@ from musterd.manager.node.status import Decision, WorkerView
 from musterd.manager.systemd.notifier import ServiceManager
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post
+from musterd.store.idle_tenant_scan import TenantScan
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import JobState
-from musterd.store.lookout import Lookout
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.assignments import KIND_DEFAULTS
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.history import check_history
-from tests.support.stage_lookout import wall_clock
+from tests.support.stage_idle_scan import wall_clock
 
 LOOK_SECONDS = 0.01
 NO_FILE = Path("no-such-file.toml")
@@ -145,7 +145,7 @@ class Stage:
     def __init__(self, store: FaultyEngine, nursery: trio.Nursery) -> None:
         self.store = store
         self.stores = {DEFAULT_TENANT: store}
-        self.lookouts: list[Lookout] = []
+        self.scans: list[TenantScan] = []
         self.nodes: list[Node] = []
         self.post: Post | None = None  # what webhooks are sent with
         self.service_manager: ServiceManager | None = None  # of nodes to come
@@ -184,7 +184,7 @@ class Stage:
             engine_of=lambda own: InstrumentedEngine(
                 self.stores[own.tenant], metrics, log, trio.current_time
             ),
-            lookouts=lambda: self.lookouts,
+            scans=lambda: self.scans,
             post=self.post,
             load=lambda: 0.5,
             abandon=abandoned.set,

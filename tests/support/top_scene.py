@@ -11,9 +11,9 @@ import attrs
 from musterd.console.top.state import NodeAnswer, Size, State, StoreSnapshot, with_store
 from musterd.manager.node.objects import status_object
 from musterd.manager.node.status import Decision, TenantStatus
-from musterd.store.board import BoardJob
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord
+from musterd.store.overview import OverviewJob
 from musterd.store.queue import Counts
 from tests.support.web_scene import STATUS
 
@@ -21,8 +21,8 @@ NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e\r\nevil\u200b"
 
 
-def board_job(job_id: int, **values: Any) -> BoardJob:
-    usual = BoardJob(
+def overview_job(job_id: int, **values: Any) -> OverviewJob:
+    usual = OverviewJob(
         job_id, "report", JobState.QUEUED, None, 0, 0, None, 0, NOW - timedelta(seconds=9),
         NOW - timedelta(seconds=5), None, None, None, None, None, None, None, None, None,
         parked=False, behind=False,
@@ -30,9 +30,9 @@ def board_job(job_id: int, **values: Any) -> BoardJob:
     return usual._replace(**values)
 
 
-def running(job_id: int, **values: Any) -> BoardJob:
+def running(job_id: int, **values: Any) -> OverviewJob:
     held = {"state": JobState.RUNNING, "started_at": NOW - timedelta(seconds=2), "attempt": 1}
-    return board_job(job_id, **{**held, "node": "north", "worker": 3, **values})
+    return overview_job(job_id, **{**held, "node": "north", "worker": 3, **values})
 
 
 def counts(**values: Any) -> Counts:
@@ -47,14 +47,14 @@ NODE = NodeRecord(
 DECISION = Decision(0.0, "demand", 9, 3, 3, 12, 8, "max", 5, 0, 0)
 JOBS = (
     running(7, progress=42.0, note="page 3"),
-    board_job(8, kind="thumbnail", target="shop"),
-    board_job(9, kind="thumbnail", target="shop", behind=True),
-    board_job(10, state=JobState.PAUSED),
-    board_job(11, state=JobState.FAILED, finished_at=NOW, error='{"type":"Boom","message":"x"}'),
+    overview_job(8, kind="thumbnail", target="shop"),
+    overview_job(9, kind="thumbnail", target="shop", behind=True),
+    overview_job(10, state=JobState.PAUSED),
+    overview_job(11, state=JobState.FAILED, finished_at=NOW, error='{"type":"Boom","message":"x"}'),
 )
 
 
-def seen(at: float = 100.0, *jobs: BoardJob, **values: Any) -> StoreSnapshot:
+def seen(at: float = 100.0, *jobs: OverviewJob, **values: Any) -> StoreSnapshot:
     return StoreSnapshot(at, NOW, counts(**values), jobs or JOBS, (NODE,))
 
 

@@ -18,8 +18,8 @@ from musterd.manager.node.status import TenantStatus
 from musterd.store.errors import StoreError
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
-from musterd.store.standing import Standing
 from musterd.store.why import why
+from musterd.store.why_facts import WhyFacts
 from musterd.web.api.events import HEADERS
 from musterd.web.api.jobs import id_of, no_such_job, page_of
 from musterd.web.api.operation import TIME_LIMIT, Call, Handler, Site
@@ -205,7 +205,7 @@ async def read_scaling(site: Site, tenant: TenantAccess) -> scaling.ScalingData:
 async def read_job(tenant: TenantAccess, job_id: int) -> job.JobDetails | None:
     """None: there is no such job. Raises `NoAnswer`."""
 
-    async def ask() -> tuple[JobRecord | None, Standing | None]:
+    async def ask() -> tuple[JobRecord | None, WhyFacts | None]:
         record = await tenant.engine.jobs.get(job_id)
         return record, None if record is None else await tenant.engine.jobs.why_facts(job_id)
 

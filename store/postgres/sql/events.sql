@@ -1,6 +1,6 @@
 -- The log of events.
 
--- tell_events: drafts events that belong to no job, in their order
+-- record_events: drafts events that belong to no job, in their order
 insert into {schema}.event_drafts (type, common)
 select event.type, event.data::jsonb
 from unnest(%(types)s::text[], %(datas)s::text[]) with ordinality as event (type, data, place)

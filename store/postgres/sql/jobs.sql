@@ -34,7 +34,7 @@ left join {schema}.kind_rules of_all on of_all.kind = ''
 where job.id = any (%(ids)s::bigint[])
   and coalesce(message.url, job.webhook, of_kind.webhook, of_all.webhook) is not null
 
--- board: jobs for a screen: of each sort the first `bound` that fit, among the first `span` of its index
+-- overview: jobs for a screen: of each sort the first `bound` that fit, among the first `span` of its index
 with scanned as materialized (
     (select 'leased' as sort, row_number() over () as place, id, kind, target from (
         select id, kind, target from {schema}.job_rows

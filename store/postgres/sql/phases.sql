@@ -216,7 +216,7 @@ from (
 ) phases
 order by job_id, place
 
--- tell_kinds: declares phases and webhooks of kinds, for readers without a catalog; forgets kinds that have neither
+-- declare_kinds: declares phases and webhooks of kinds, for readers without a catalog; forgets kinds that have neither
 with declared as (
     select rule.kind, rule.phases, rule.webhook
     from jsonb_to_recordset(%(rules)s::jsonb) as rule (kind text, phases text[], webhook text)

@@ -55,7 +55,7 @@ from (
         order by job.run_at, job.id limit %(bound)s) later
     limit %(bound)s) counted
 
--- outlook: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
+-- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
 -- A node with leased jobs may retry them later, or pass their targets on, without a hint. A transaction that is writing jobs
 -- may have left the hint to another one, which commits before it: it shows by the lock that every writer of the table holds.
 with now as materialized (select clock_timestamp() as at),
@@ -84,7 +84,7 @@ select not (due
        due, next_due_seconds
 from seen where exists (select from {schema}.nodes node where node.id = %(me)s)
 
--- glance: whether there is anything to do for a tenant: due jobs that may be claimed, or parked ones; leases that ran out
+-- tenant_activity: whether there is anything to do for a tenant: due jobs that may be claimed, or parked ones; leases that ran out
 -- One of these for each tenant, all in one statement. `observe` is the statement above, with a bound of one job.
 select '{tenant}'::text, (seen.due > 0 or seen.parked) and not seen.paused,
        seen.parked or exists (select from {schema}.job_rows leased

@@ -33,7 +33,7 @@ delete from job_phases where job_id = :job_id and name = :name
 -- share_of_phases: how far a job has come whose phase is in between, in percent
 select 100.0 * sum(state = 'succeeded') / count(*) from job_phases where job_id = :job_id
 
--- tell_kinds: what nodes say of a kind to those who have no catalog; writes nothing where that is known
+-- declare_kinds: what nodes say of a kind to those who have no catalog; writes nothing where that is known
 insert into kind_rules (kind, phases, webhook) values (:kind, :phases, :webhook)
 on conflict (kind) do update set phases = excluded.phases, webhook = excluded.webhook
 where kind_rules.phases <> excluded.phases or kind_rules.webhook is not excluded.webhook

@@ -85,7 +85,7 @@ with recursive halted (target, number) as (
 )
 select count(target) from halted
 
--- board: jobs of one sort for a screen, the first :bound that fit among the first :span; {which} and {order} are written out, so that a partial index serves
+-- overview: jobs of one sort for a screen, the first :bound that fit among the first :span; {which} and {order} are written out, so that a partial index serves
 select
   id, kind, state, target, priority, attempt, max_attempts, forgiven, created_at, run_at, started_at, finished_at,
   node, worker, request, progress, substr(progress_note, 1, :note), substr(error, 1, :text),

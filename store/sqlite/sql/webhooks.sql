@@ -74,6 +74,6 @@ insert into webhooks_gone (url, at) values (:url, :now) on conflict (url) do upd
 -- open_receiver: counts the receiver of a message as there again
 delete from webhooks_gone where url = (select url from webhooks where id = :id)
 
--- tell_hook: makes a message for whoever is told of stale and of deleted jobs
+-- add_message: makes a message for whoever is told of stale and of deleted jobs
 insert into webhooks (job_id, url, type, attempt, created_at, due_at, body)
 values (:id, :hook, :type, :attempt, :now, :now, :body)

@@ -15,8 +15,8 @@ from musterd.console.output import Exit
 from musterd.console.verbs.status import LINES_MAX, lines
 from musterd.manager.node.objects import status_object
 from musterd.manager.node.status import TenantStatus
-from musterd.store.board import Troubles
 from musterd.store.duties import DutyRecord
+from musterd.store.overview import Troubles
 from tests.support.top_scene import DECISION, HOSTILE, NODE, NOW, WHERE, counts
 from tests.support.web_scene import STATUS
 

@@ -19,9 +19,9 @@ from musterd.console.top.state import (
     switched,
     with_store,
 )
-from musterd.store.board import BoardFilter
 from musterd.store.lifecycle import JobState
-from tests.support.top_scene import HOSTILE, board_job, counts, running, scene, seen
+from musterd.store.overview import OverviewFilter
+from tests.support.top_scene import HOSTILE, counts, overview_job, running, scene, seen
 
 
 def shown(state: State) -> list[str]:
@@ -64,7 +64,7 @@ def test_every_line_fits_whatever_the_size(columns: int, rows: int, mode: Mode) 
 @pytest.mark.parametrize("columns", [20, 60, 200])
 def test_hostile_names_reach_no_terminal(columns: int) -> None:
     job = running(1, kind=HOSTILE, target=HOSTILE, node=HOSTILE, note=HOSTILE)
-    ill = board_job(2, state=JobState.FAILED, error=HOSTILE, reason=HOSTILE)
+    ill = overview_job(2, state=JobState.FAILED, error=HOSTILE, reason=HOSTILE)
     state = with_store(scene(columns), seen(101.0, job, ill, paused_by=HOSTILE))
     state = attrs.evolve(state, tenant=HOSTILE, message=HOSTILE, trouble=HOSTILE)
     for mode in ("table", "filter"):
@@ -159,7 +159,7 @@ def test_no_colour_and_no_unicode_where_there_is_none() -> None:
 
 
 def test_a_snapshot_has_every_row_and_no_keys() -> None:
-    many = [board_job(number) for number in range(1, 301)]
+    many = [overview_job(number) for number in range(1, 301)]
     lines = snapshot_lines(with_store(scene(), seen(101.0, *many)))
     assert len(lines) == 7 + 300
     assert lines[-1].lstrip().startswith("300 report")
@@ -177,12 +177,14 @@ def test_a_snapshot_is_one_object() -> None:
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [
-        ("", BoardFilter(bound=200, span=200)),
-        ("state=failed", BoardFilter((JobState.FAILED,), bound=200, span=200)),
-        ("kind=a  target=b", BoardFilter(kind="a", target="b", bound=200, span=2000)),
+        ("", OverviewFilter(bound=200, span=200)),
+        ("state=failed", OverviewFilter((JobState.FAILED,), bound=200, span=200)),
+        ("kind=a  target=b", OverviewFilter(kind="a", target="b", bound=200, span=2000)),
     ],
 )
-def test_a_filter_asks_the_store_for_no_more_than_it_needs(typed: str, wanted: BoardFilter) -> None:
+def test_a_filter_asks_the_store_for_no_more_than_it_needs(
+    typed: str, wanted: OverviewFilter
+) -> None:
     assert read_filter(typed).wanted == wanted
 
 
@@ -210,7 +212,7 @@ def test_a_filter_that_means_nothing_says_why(typed: str, said: str) -> None:
 
 
 def test_a_table_scrolls_with_its_cursor() -> None:
-    many = [board_job(number) for number in range(1, 101)]
+    many = [overview_job(number) for number in range(1, 101)]
     state = with_store(scene(80, 14), seen(101.0, *many))
     assert state.size == Size(80, 14)
     assert shown(state)[7].split()[0] == "1"

@@ -20,7 +20,7 @@ from musterd.console.top.state import (
     with_store,
 )
 from musterd.store.lifecycle import Action
-from tests.support.top_scene import board_job, running, scene, seen
+from tests.support.top_scene import overview_job, running, scene, seen
 
 
 def after(state: State, *keys: str) -> tuple[State, list[Command]]:
@@ -42,7 +42,7 @@ def test_the_cursor_moves_and_stops_at_the_ends() -> None:
 
 
 def test_a_page_is_what_is_seen_and_the_table_scrolls() -> None:
-    many = [board_job(number) for number in range(1, 101)]
+    many = [overview_job(number) for number in range(1, 101)]
     state = with_store(scene(80, 20), seen(101.0, *many))  # a table of twelve rows
     state, _ = after(state, "pgdn")
     assert (state.chosen, state.top) == (12, 0)
@@ -54,7 +54,7 @@ def test_a_page_is_what_is_seen_and_the_table_scrolls() -> None:
 
 def test_the_cursor_keeps_to_its_job_and_on_the_first_row_to_the_row() -> None:
     state, _ = after(scene(), "down")
-    fewer = with_store(state, seen(101.0, running(6), running(7), board_job(8)))
+    fewer = with_store(state, seen(101.0, running(6), running(7), overview_job(8)))
     assert (fewer.chosen, fewer.place) == (8, 2)
     gone = with_store(fewer, seen(102.0, running(6), running(7)))
     assert (gone.chosen, gone.place) == (7, 1)
@@ -68,7 +68,7 @@ def test_cancelling_asks_first() -> None:
     assert (state.mode, wishes) == ("ask", [])
     assert state.question is not None
     assert state.question.text == "cancel job 8 (thumbnail, queued)?"
-    moved = with_store(state, seen(101.0, board_job(99), board_job(8)))
+    moved = with_store(state, seen(101.0, overview_job(99), overview_job(8)))
     assert after(moved, "y")[1] == [ActOnJob(Action.CANCEL, 8)]  # the one it asked about
     left, nothing = after(state, "n")
     assert (left.mode, left.message, nothing) == ("table", "not done", [])
@@ -143,7 +143,7 @@ def test_panels_are_asked_for_scrolled_and_left() -> None:
 
 def test_a_frozen_screen_stands_still_and_goes_on() -> None:
     state, _ = after(scene(), " ")
-    assert with_store(state, seen(101.0, board_job(99))).store is state.store
+    assert with_store(state, seen(101.0, overview_job(99))).store is state.store
     awake, wishes = after(state, " ")
     assert (awake.is_frozen, wishes) == (False, [ScreenCommand("look")])
 

@@ -1,7 +1,7 @@
 """The page on `why` tells every reason, every key, and the figures of the code."""
 
 from musterd.store.reasons import Code
-from musterd.store.standing import LINE_BOUND
+from musterd.store.why_facts import LINE_BOUND
 from musterd.web.api.schemas import WHY
 from tests.support.pages import bare, codes, page, table
 

@@ -16,7 +16,7 @@ from musterd.console.doctor.configuration import (
 )
 from musterd.console.doctor.stores import judge_schema
 from musterd.store.engine import SchemaState
-from musterd.store.vitals import (
+from musterd.store.health import (
     File,
 )
 from tests.support.findings import said, worst

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from musterd.console.doctor import postgres, stores
-from musterd.store.vitals import (
+from musterd.store.health import (
     Connections,
     Holder,
     Missing,

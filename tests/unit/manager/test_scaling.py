@@ -40,7 +40,7 @@ policies = st.builds(
     st.sampled_from([0.0, 5.0]),
     st.sampled_from([0.0, 10.0]),
 )
-sights = st.builds(Seen, st.none() | counts, counts, st.integers(0, 20))
+found = st.builds(Seen, st.none() | counts, counts, st.integers(0, 20))
 walks = st.lists(st.tuples(st.none() | counts, counts), min_size=1, max_size=40)
 
 
@@ -77,7 +77,7 @@ def test_the_depth_policy_is_its_formula_to_the_letter(depth: int, busy: int, si
     assert plan.raw_wish == depth
 
 
-@given(seen=sights, policy=policies)
+@given(seen=found, policy=policies)
 def test_no_decision_leaves_the_bounds(seen: Seen, policy: ScalingPolicy) -> None:
     memory = Memory(grew_at=NOW - 1, shrank_at=NOW - 1, wishes=((NOW - 2, 9), (NOW - 1, 4)))
     plan, _ = decide(seen, memory, policy, NOW)

@@ -2,9 +2,9 @@
 
 import trio
 
-from musterd.manager.tenancy.store_cache import LIMIT_SECONDS, VITALS_FRESH_SECONDS, StoreCache
+from musterd.manager.tenancy.store_cache import HEALTH_FRESH_SECONDS, LIMIT_SECONDS, StoreCache
 from musterd.store.errors import StoreUnavailable
-from musterd.store.vitals import Signs
+from musterd.store.health import Signs
 
 SIGNS = Signs(12.5, 100, 8192)
 
@@ -18,14 +18,14 @@ async def test_a_store_is_asked_seldom(autojump_clock: trio.testing.MockClock) -
         await trio.sleep(0.1)
         return SIGNS
 
-    cache = StoreCache(ask, VITALS_FRESH_SECONDS, heard.append)
+    cache = StoreCache(ask, HEALTH_FRESH_SECONDS, heard.append)
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(cache.refresh)
-    await trio.sleep(VITALS_FRESH_SECONDS / 2)
+    await trio.sleep(HEALTH_FRESH_SECONDS / 2)
     await cache.refresh()
     assert (len(asked), heard) == (1, [SIGNS])
-    await trio.sleep(VITALS_FRESH_SECONDS / 2 + 0.1)
+    await trio.sleep(HEALTH_FRESH_SECONDS / 2 + 0.1)
     assert await cache.refresh() == 1
     assert len(asked) == 2
     cache.forget()
@@ -45,7 +45,7 @@ async def test_what_is_not_known_is_told_too(autojump_clock: trio.testing.MockCl
         raise StoreUnavailable("away", "unreachable")
 
     started = trio.current_time()
-    await StoreCache(slow, VITALS_FRESH_SECONDS, heard.append).refresh()
+    await StoreCache(slow, HEALTH_FRESH_SECONDS, heard.append).refresh()
     assert trio.current_time() - started == LIMIT_SECONDS
-    await StoreCache(away, VITALS_FRESH_SECONDS, heard.append).refresh()
+    await StoreCache(away, HEALTH_FRESH_SECONDS, heard.append).refresh()
     assert heard == [None, None]

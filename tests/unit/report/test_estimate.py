@@ -14,7 +14,7 @@ from musterd.store.estimate import (
     service,
 )
 from musterd.store.nodes import Kinds, KindStanding, NodeRecord
-from musterd.store.standing import Leased, Line, Standing
+from musterd.store.why_facts import Leased, Line, WhyFacts
 from tests.unit.report.test_why_report import NODE, SEEN
 
 
@@ -29,7 +29,7 @@ def known(seconds: float, deviation: float = 0.0, runs: int = 1000) -> KindStand
     return KindStanding(None, None, runs, seconds, deviation)
 
 
-def seen(nodes: list[NodeRecord], before: dict[str, int], leased: list[Leased]) -> Standing:
+def seen(nodes: list[NodeRecord], before: dict[str, int], leased: list[Leased]) -> WhyFacts:
     line = Line(before, before, 0, is_whole=True, includes_it=True)
     held = tuple(leased)
     return attrs.evolve(SEEN, nodes=tuple(nodes), line=line, leased=held, leased_total=len(held))

@@ -12,15 +12,15 @@ from musterd.store.estimate import Estimate
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import Kinds, KindStanding, NodeRecord, node_object
 from musterd.store.reasons import Code
-from musterd.store.standing import JobStanding, Leased, Line, Standing, TargetJob
 from musterd.store.why import why
+from musterd.store.why_facts import JobFacts, Leased, Line, TargetJob, WhyFacts
 from musterd.store.why_report import band_text, why_object, why_text
 from musterd.web.api.schemas import REASON, WHY
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NASTY = "a\x1b[31m\nb"
 
-JOB = JobStanding(
+JOB = JobFacts(
     id=7, kind="report", state=JobState.QUEUED, priority=0, run_at=NOW, started_at=None,
     finished_at=None, attempt=0, node=None, worker=None, lease_expires_at=None, request=None,
     requested_at=None, reason=None, error=None, target=None, parked=False, cleared_at=None,
@@ -31,7 +31,7 @@ NODE = NodeRecord(
     idle=0, busy=2, retiring=0, default_count=2, max_count=2, silent_seconds=1.0,
     kinds=Kinds({"report": KindStanding(None, None, 100, 10.0, 0.0)}),
 )  # fmt: skip
-SEEN = Standing(
+SEEN = WhyFacts(
     job=JOB, now=NOW, paused_at=None, paused_by=None, in_target=(), behind_before=0,
     parked_before=0, line=Line({"report": 4}, {"report": 6}, 0, is_whole=True, includes_it=True),
     leased=(Leased(1, "report", "north", 1, 4.0), Leased(2, "report", "north", 2, 0.0)),
@@ -40,9 +40,9 @@ SEEN = Standing(
 )  # fmt: skip
 
 
-def seen(**values: Any) -> Standing:
+def seen(**values: Any) -> WhyFacts:
     """The job's own values, and the others'."""
-    own = {key: values.pop(key) for key in list(values) if key in attrs.fields_dict(JobStanding)}
+    own = {key: values.pop(key) for key in list(values) if key in attrs.fields_dict(JobFacts)}
     return attrs.evolve(SEEN, job=attrs.evolve(JOB, **own), **values)
 
 
@@ -96,7 +96,7 @@ ALL = [
 
 
 @pytest.mark.parametrize("one", ALL)
-def test_whatever_is_said_is_as_it_is_described(one: Standing) -> None:
+def test_whatever_is_said_is_as_it_is_described(one: WhyFacts) -> None:
     whole: Any = json.loads(json.dumps(why_object(why(one), "default")))
     assert list(whole) == WHY["required"]
     for reason in whole["reasons"]:
@@ -112,7 +112,7 @@ def test_every_reason_was_said() -> None:
 
 
 @pytest.mark.parametrize("one", ALL)
-def test_no_text_of_unknown_origin_reaches_a_terminal_as_it_is(one: Standing) -> None:
+def test_no_text_of_unknown_origin_reaches_a_terminal_as_it_is(one: WhyFacts) -> None:
     text = why_text(why(one))
     assert "\x1b" not in text
     assert "\nb" not in text

@@ -13,7 +13,7 @@ from musterd.store.leases import Claim, ClaimRequest, ReapRequest, ReapRule, Set
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.marks import ALL_SECONDS, WALKED_MAX
 from tests.contract.rigs import PostgresRig
-from tests.contract.test_outlook import listening
+from tests.contract.test_idle_check import listening
 from tests.unit.store.plan_session import (
     BATCH,
     GONE,

@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
-class Sight(NamedTuple):
+class TenantActivity(NamedTuple):
     """What there is to do for one queue. A wrong True costs one look, a wrong False is righted by
-    the next sight.
+    the next scan.
     """
 
     work: bool  # due jobs that may be claimed, or parked ones
     reaping: bool  # leases that ran out, or parked jobs whose kind may have lost its limit
 
 
-EVERYTHING = Sight(work=True, reaping=True)
-NOTHING = Sight(work=False, reaping=False)
+EVERYTHING = TenantActivity(work=True, reaping=True)
+NOTHING = TenantActivity(work=False, reaping=False)
 
 
-class Lookout(Protocol):
+class TenantScan(Protocol):
     """Sees the queues that it was made for, by their tenants' names."""
 
     @property
     def tenants(self) -> Sequence[str]: ...
 
-    async def look(self, tenants: Sequence[str]) -> Mapping[str, Sight]:
+    async def look(self, tenants: Sequence[str]) -> Mapping[str, TenantActivity]:
         """The queues of these tenants, whose stores are open. Raises `StoreError` if none can be
         seen.
         """

@@ -2,21 +2,21 @@
 
 import pytest
 
-from musterd.store.board import BoardFilter
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
+from musterd.store.overview import OverviewFilter
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one
 
 ERROR = '{"type": "Boom", "message": "no \\u001b[2J luck"}'
 ALL = tuple(JobState)
 
 
-async def ids(rig: Rig, which: BoardFilter | None = None) -> list[int]:
-    return [job.id for job in (await rig.engine.overview.jobs(which or BoardFilter())).jobs]
+async def ids(rig: Rig, which: OverviewFilter | None = None) -> list[int]:
+    return [job.id for job in (await rig.engine.overview.jobs(which or OverviewFilter())).jobs]
 
 
 async def test_an_empty_store_has_an_empty_board(rig: Rig) -> None:
-    view = await rig.engine.overview.jobs(BoardFilter(states=ALL))
+    view = await rig.engine.overview.jobs(OverviewFilter(states=ALL))
     assert view.jobs == ()
     assert view.now.utcoffset() is not None
 
@@ -30,7 +30,7 @@ async def test_in_hand_comes_first_then_the_line_in_the_order_of_claims(rig: Rig
     held = await take_one(rig.engine)
     assert held.id == first
     assert await ids(rig) == [first, late, low, high]
-    view = await rig.engine.overview.jobs(BoardFilter())
+    view = await rig.engine.overview.jobs(OverviewFilter())
     assert [job.state.value for job in view.jobs] == ["running", "queued", "queued", "failed"]
     assert (view.jobs[0].node, view.jobs[0].worker) == ("north", 1)
     assert view.jobs[-1].remark == "Boom: no \\x1b[2J luck"
@@ -40,16 +40,16 @@ async def test_in_hand_comes_first_then_the_line_in_the_order_of_claims(rig: Rig
 async def test_each_sort_is_bounded_and_the_newest_of_those_at_rest_come_first(rig: Rig) -> None:
     made = await rig.engine.jobs.enqueue([NewJob("a", hold=True) for _ in range(6)])
     waiting = await put(rig.engine, *[0] * 6)
-    found = await ids(rig, BoardFilter((JobState.QUEUED, JobState.PENDING), bound=2, span=2))
+    found = await ids(rig, OverviewFilter((JobState.QUEUED, JobState.PENDING), bound=2, span=2))
     assert found == [*waiting[:2], *reversed(made[-2:])]
 
 
 async def test_a_filter_looks_through_a_span_of_each_sort_and_no_further(rig: Rig) -> None:
     many = await put(rig.engine, *[0] * 5)
     (rare,) = await put(rig.engine, 0, kind="rare")
-    assert await ids(rig, BoardFilter(kind="rare", span=6)) == [rare]
-    assert await ids(rig, BoardFilter(kind="rare", span=5)) == []
-    assert await ids(rig, BoardFilter(kind="report", bound=2, span=6)) == many[:2]
+    assert await ids(rig, OverviewFilter(kind="rare", span=6)) == [rare]
+    assert await ids(rig, OverviewFilter(kind="rare", span=5)) == []
+    assert await ids(rig, OverviewFilter(kind="report", bound=2, span=6)) == many[:2]
 
 
 async def test_states_and_targets_are_filtered(rig: Rig) -> None:
@@ -57,12 +57,12 @@ async def test_states_and_targets_are_filtered(rig: Rig) -> None:
         [NewJob("a", target=t) for t in ("x", "x", "y")]
     )
     await rig.engine.control.apply(Action.CANCEL, three)
-    assert await ids(rig, BoardFilter((JobState.CANCELED,))) == [three]
-    assert await ids(rig, BoardFilter(target="x")) == [one, two]
+    assert await ids(rig, OverviewFilter((JobState.CANCELED,))) == [three]
+    assert await ids(rig, OverviewFilter(target="x")) == [one, two]
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim))
-    assert await ids(rig, BoardFilter((JobState.SUCCEEDED,))) == [claim.id]
-    assert sorted(await ids(rig, BoardFilter(ALL))) == [one, two, three]
+    assert await ids(rig, OverviewFilter((JobState.SUCCEEDED,))) == [claim.id]
+    assert sorted(await ids(rig, OverviewFilter(ALL))) == [one, two, three]
 
 
 async def test_who_waits_behind_another_says_so(rig: Rig) -> None:
@@ -71,13 +71,13 @@ async def test_who_waits_behind_another_says_so(rig: Rig) -> None:
     )
     claims = await take(rig.engine, workers=2)
     assert [claim.id for claim in claims] == [first]
-    found = {job.id: job for job in (await rig.engine.overview.jobs(BoardFilter())).jobs}
+    found = {job.id: job for job in (await rig.engine.overview.jobs(OverviewFilter())).jobs}
     assert (found[first].behind, found[second].behind) == (False, True)
 
 
 async def test_no_payload_is_read(rig: Rig) -> None:
     await rig.engine.jobs.enqueue([NewJob("a", '{"secret": 1}')])
-    (job,) = (await rig.engine.overview.jobs(BoardFilter())).jobs
+    (job,) = (await rig.engine.overview.jobs(OverviewFilter())).jobs
     assert "secret" not in repr(job)
 
 

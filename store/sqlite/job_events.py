@@ -1,5 +1,5 @@
-"""Tells what happens to jobs, in the transaction in which it does, and makes the messages of their
-ends.
+"""Records what happens to jobs, in the transaction in which it does, and makes the messages of
+their ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAST = "job.webhook_failed"
 
 LOST = "its lease was lost"
 # Of an attempt that says nothing of how far it came.
-NOT_TOLD = dict.fromkeys(("percent", "note", "phase", "phase_percent"))
+NO_PROGRESS = dict.fromkeys(("percent", "note", "phase", "phase_percent"))
 
 Data = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ class Held(NamedTuple):
 
 
 class About(NamedTuple):
-    """Which job something is told of. Without an attempt it says none."""
+    """Which job an event is about. Without an attempt it names none."""
 
     id: int
     kind: str
@@ -54,23 +54,23 @@ class About(NamedTuple):
 
 
 @attrs.define(eq=False)
-class Teller:
+class JobEvents:
     """Gathers the events of one step within a write transaction: at most one of each type for each
-    job. What is told is kept by `write`.
+    job. `write` keeps them.
     """
 
     database: Database
     now: int
-    _told: dict[str, list[tuple[Any, ...]]] = attrs.field(
+    _recorded: dict[str, list[tuple[Any, ...]]] = attrs.field(
         factory=dict[str, list[tuple[Any, ...]]], init=False
     )
     _called: frozenset[str] | None = attrs.field(default=None, init=False)
 
-    def tell(self, type_: str, about: About, data: Data | None = None) -> None:
-        self._told.setdefault(type_, []).append((*about, data))
+    def record(self, type_: str, about: About, data: Data | None = None) -> None:
+        self._recorded.setdefault(type_, []).append((*about, data))
 
     def is_called_out(self, kind: str, url: str | None) -> bool:
-        """Whether somebody may want to be told the ends of such jobs."""
+        """Whether anybody may want messages of the ends of such jobs."""
         if url is not None:
             return True
         if self._called is None:
@@ -78,12 +78,12 @@ class Teller:
         return kind in self._called or "" in self._called
 
     def write(self) -> None:
-        for type_ in sorted(self._told, key=_rank):
-            told = self._told[type_]
-            for first in range(0, len(told), EVENTS_A_ROW_MAX):
-                part = told[first : first + EVENTS_A_ROW_MAX]
+        for type_ in sorted(self._recorded, key=_rank):
+            rows_ = self._recorded[type_]
+            for first in range(0, len(rows_), EVENTS_A_ROW_MAX):
+                part = rows_[first : first + EVENTS_A_ROW_MAX]
                 log_row(self.database, self.now, type_, len(part), {"jobs": json.dumps(part)})
-        self._told.clear()
+        self._recorded.clear()
 
 
 def log_row(database: Database, now: int, type_: str, size: int, what: rows.Params) -> None:
@@ -98,52 +98,52 @@ def held(database: Database, fence: rows.Params) -> Held | None:
     return Held._make(found[0]) if found else None
 
 
-def tell_new(teller: Teller, jobs: Sequence[NewJob], made: Sequence[Enqueued]) -> None:
+def record_new(events: JobEvents, jobs: Sequence[NewJob], made: Sequence[Enqueued]) -> None:
     for job, one in zip(jobs, made, strict=True):
         if one.is_new:
             data = {"state": JobState.PENDING.value} if job.hold else None
-            teller.tell("job.enqueued", About(one.id, job.kind, job.target), data)
-    teller.write()
+            events.record("job.enqueued", About(one.id, job.kind, job.target), data)
+    events.write()
 
 
-def tell_claims(teller: Teller, claims: Sequence[Claim], node: str) -> None:
+def record_claims(events: JobEvents, claims: Sequence[Claim], node: str) -> None:
     for claim in claims:
         data = {"node": node, "worker": claim.worker}
         type_ = "job.assigned" if claim.worker is None else "job.started"
-        teller.tell(type_, About(claim.id, claim.kind, claim.target, claim.attempt), data)
-    teller.write()
+        events.record(type_, About(claim.id, claim.kind, claim.target, claim.attempt), data)
+    events.write()
 
 
-def tell_start(teller: Teller, job: Held, worker: int | None) -> None:
+def record_start(events: JobEvents, job: Held, worker: int | None) -> None:
     """Of a job that started before the store heard of it."""
     started = {"node": job.node, "worker": job.worker if worker is None else worker}
-    teller.tell("job.started", About(*job[:4]), started)
+    events.record("job.started", About(*job[:4]), started)
 
 
-def tell_end(teller: Teller, job: Held, ending: rows.Params, run_at: int) -> None:
+def record_end(events: JobEvents, job: Held, ending: rows.Params, run_at: int) -> None:
     """How an attempt ended, and before it what had not been told of it. `ending` has become true:
     its state is what the job is in now.
     """
     about, state = About(*job[:4]), JobState(ending["state"])
     if job.state == JobState.ASSIGNED and ending["started_at"] is not None:
-        tell_start(teller, job, ending["worker"])
+        record_start(events, job, ending["worker"])
     if ending["percent"] is not None:
-        teller.tell("job.progress", About(*job[:3]), _progress_of(ending))
+        events.record("job.progress", About(*job[:3]), _progress_of(ending))
     type_, data = _end(state, ending, run_at)
-    teller.tell(type_, about, data)
+    events.record(type_, about, data)
     if state in ENDED:
-        call_out(teller, about, type_, job.webhook)
+        call_out(events, about, type_, job.webhook)
 
 
-def tell_progress(teller: Teller, job: Held, note: ProgressNote) -> None:
+def record_progress(events: JobEvents, job: Held, note: ProgressNote) -> None:
     if note.percent is not None:
         data = progress(note.percent, note.phase, note.phase_percent, note.note)
-        teller.tell("job.progress", About(*job[:3]), data)
+        events.record("job.progress", About(*job[:3]), data)
 
 
-def call_out(teller: Teller, about: About, type_: str, url: str | None) -> None:
+def call_out(events: JobEvents, about: About, type_: str, url: str | None) -> None:
     """Makes the message of a job's end, if somebody wants it."""
-    if not teller.is_called_out(about.kind, url):
+    if not events.is_called_out(about.kind, url):
         return
     wanted = {
         "job_id": about.id,
@@ -151,13 +151,13 @@ def call_out(teller: Teller, about: About, type_: str, url: str | None) -> None:
         "attempt": about.attempt or 0,
         "type": type_,
         "url": url,
-        "now": teller.now,
+        "now": events.now,
         "gone": GONE,
     }
-    for called, state in teller.database.rows("call_out", wanted):
+    for called, state in events.database.rows("call_out", wanted):
         if state == "failed":
             failed = {"url": called, "attempts": 0, "error": GONE}
-            teller.tell(LAST, about._replace(attempt=None), failed)
+            events.record(LAST, about._replace(attempt=None), failed)
 
 
 def progress(

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from musterd.store.board import (
+from musterd.store.lifecycle import JobState
+from musterd.store.overview import (
     COUNTED_MAX,
     NOTE_LENGTH_MAX,
     TARGETS_NAMED,
     TEXT_LENGTH_MAX,
-    BoardFilter,
-    BoardJob,
-    BoardView,
+    OverviewFilter,
+    OverviewJob,
+    OverviewView,
     Troubles,
     in_order,
 )
-from musterd.store.lifecycle import JobState
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.runner import Call
 
-STATE, PARKED, BEHIND = (BoardJob._fields.index(name) for name in ("state", "parked", "behind"))
-TIMES = slice(BoardJob._fields.index("created_at"), BoardJob._fields.index("finished_at") + 1)
+STATE, PARKED, BEHIND = (OverviewJob._fields.index(name) for name in ("state", "parked", "behind"))
+TIMES = slice(OverviewJob._fields.index("created_at"), OverviewJob._fields.index("finished_at") + 1)
 IN_HAND = "state = 'assigned' or state = 'running'"
 QUEUED = (
     ("state = 'queued' and parked = 0 and behind = 0", "priority desc, run_at, id"),
@@ -31,19 +31,19 @@ QUEUED = (
 
 
 class SqliteOverview:
-    """See `store.board` for what each method promises."""
+    """See `store.overview` for what each method promises."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def jobs(self, which: BoardFilter) -> BoardView:
+    async def jobs(self, which: OverviewFilter) -> OverviewView:
         return await self._call(jobs, which)
 
     async def troubles(self) -> Troubles:
         return await self._call(troubles)
 
 
-def sorts(which: BoardFilter) -> Iterator[tuple[str, str, str]]:
+def sorts(which: OverviewFilter) -> Iterator[tuple[str, str, str]]:
     """What each look is along, in which order, and what of it is shown."""
     if which.leased:
         yield IN_HAND, "id", "true"
@@ -56,7 +56,7 @@ def sorts(which: BoardFilter) -> Iterator[tuple[str, str, str]]:
         yield "true", "id desc", "state = 'succeeded'"
 
 
-def jobs(database: Database, which: BoardFilter) -> BoardView:
+def jobs(database: Database, which: OverviewFilter) -> OverviewView:
     params = {
         "kind": which.kind,
         "target": which.target,
@@ -70,12 +70,12 @@ def jobs(database: Database, which: BoardFilter) -> BoardView:
             _job(row)
             for sort, order, shown in sorts(which)
             for row in database.execute_filled(
-                "board", params, which=sort, order=order, shown=shown
+                "overview", params, which=sort, order=order, shown=shown
             )
         ]
     moment = rows.moment(now)
     assert moment is not None
-    return BoardView(moment, in_order(found, which.states))
+    return OverviewView(moment, in_order(found, which.states))
 
 
 def troubles(database: Database) -> Troubles:
@@ -91,9 +91,9 @@ def troubles(database: Database) -> Troubles:
     return Troubles(len(halted), first, job_id, kind, (now - at) / rows.SECOND, late)
 
 
-def _job(row: rows.Row) -> BoardJob:
+def _job(row: rows.Row) -> OverviewJob:
     columns = list(row)
     columns[STATE] = JobState(columns[STATE])
     columns[TIMES] = map(rows.moment, columns[TIMES])
     columns[PARKED], columns[BEHIND] = bool(columns[PARKED]), bool(columns[BEHIND])
-    return BoardJob(*columns)
+    return OverviewJob(*columns)

@@ -1,4 +1,4 @@
-"""The outlook: what an idle node sees from where its hints come, and when it sees nothing."""
+"""The idle check: what an idle node sees from where its hints come, and when it sees nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
+from musterd.store.idle_check import IdleCheck
 from musterd.store.jobs import NewJob
-from musterd.store.outlook import IdleCheck
 from tests.contract.rigs import PostgresRig, SqliteRig, closing_engine, opened, put, take
 from tests.support.beats import live_node
 
@@ -132,7 +132,7 @@ async def test_a_connection_that_was_cut_is_not_taken_for_a_quiet_one(
         assert await look(postgres_rig.engine, me) == REST
         postgres_rig.raw(
             "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where query like '-- outlook%' and pid <> pg_backend_pid()"
+            " where query like '-- idle_check%' and pid <> pg_backend_pid()"
         )
         assert await look(postgres_rig.engine, me) in (None, REST)
         assert await look(postgres_rig.engine, me) == REST

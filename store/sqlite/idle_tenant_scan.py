@@ -7,13 +7,13 @@ from pathlib import Path
 
 import trio
 
-from musterd.store.lookout import EVERYTHING, NOTHING, Sight
+from musterd.store.idle_tenant_scan import EVERYTHING, NOTHING, TenantActivity
 
 LOOKS_UNTIL_SURE = 240  # after so many looks at an unchanged file it is read all the same
 
 
-class FileLookout:
-    """See `store.lookout.Lookout`. Every commit is appended to the log beside a file, or begins
+class FileScan:
+    """See `store.idle_tenant_scan.TenantScan`. Every commit is appended to the log beside a file, or begins
     that log anew, and both change its size or its time. A file has one daemon: leases that ran out
     are this one's own, and it knows of them.
     """
@@ -36,11 +36,11 @@ class FileLookout:
         for known in (self._logs, self._seen, self._unchanged):
             known.pop(tenant, None)
 
-    async def look(self, tenants: Sequence[str]) -> Mapping[str, Sight]:
+    async def look(self, tenants: Sequence[str]) -> Mapping[str, TenantActivity]:
         await trio.lowlevel.checkpoint()
-        return {tenant: self._sight(tenant, self._logs[tenant]) for tenant in tenants}
+        return {tenant: self._activity(tenant, self._logs[tenant]) for tenant in tenants}
 
-    def _sight(self, tenant: str, log: Path) -> Sight:
+    def _activity(self, tenant: str, log: Path) -> TenantActivity:
         now = _state_of(log)
         count = self._unchanged[tenant] = self._unchanged[tenant] + 1
         if now == self._seen.get(tenant) and count < LOOKS_UNTIL_SURE:

@@ -8,15 +8,15 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.board import BoardFilter
 from musterd.store.lifecycle import JobState
 from musterd.store.migrations import shipped
+from musterd.store.overview import OverviewFilter
 from musterd.store.postgres.migrating import fill
 from musterd.store.sqlfiles import load_statements
-from musterd.store.sqlite.board import sorts
+from musterd.store.sqlite.overview import sorts
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
 
-ALL = BoardFilter(tuple(JobState))
+ALL = OverviewFilter(tuple(JobState))
 INDEXES = (
     *("job_rows_leased", "job_rows_claim", "job_rows_parked", "job_rows_behind"),
     *("job_rows_resting", "job_rows_pkey"),
@@ -30,7 +30,7 @@ def test_sqlite_looks_at_no_more_than_the_span(sort: tuple[str, str, str]) -> No
     connection = sqlite3.connect(":memory:")
     for migration in shipped("musterd.store.sqlite"):
         connection.executescript(migration.sql)
-    text = load_statements("musterd.store.sqlite")["board"]
+    text = load_statements("musterd.store.sqlite")["overview"]
     names = ("span", "bound", "kind", "target", "note", "text")
     values: dict[str, None] = dict.fromkeys(names)
     asked = text.format(which=which, order=order, shown=shown)
@@ -56,7 +56,7 @@ async def test_postgresql_uses_the_index_of_each_sort(fresh_database: Callable[[
             insert into job_rows (kind) select 'a' from generate_series(1, 5000);
             analyze job_rows"""
         )
-        text = fill(load_statements("musterd.store.postgres")["board"], SCHEMA)
+        text = fill(load_statements("musterd.store.postgres")["overview"], SCHEMA)
         for name in re.findall(r"%\((\w+)\)s", text):
             text = text.replace(f"%({name})s", VALUES.get(name, "true" if name in FLAGS else "50"))
         with psycopg.connect(rig.url) as connection:

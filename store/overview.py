@@ -26,7 +26,7 @@ SHOWN_FIRST = (
 
 
 @attrs.frozen
-class BoardFilter:
+class OverviewFilter:
     """Which jobs. Of each sort the first `span` are looked at, and `bound` of them are given."""
 
     states: tuple[JobState, ...] = SHOWN_FIRST
@@ -45,7 +45,7 @@ class BoardFilter:
         return tuple(state for state in self.states if state in RESTING)
 
 
-class BoardJob(NamedTuple):
+class OverviewJob(NamedTuple):
     """A job without its payload, its result and its history."""
 
     id: int
@@ -78,11 +78,11 @@ class BoardJob(NamedTuple):
 
 
 @attrs.frozen
-class BoardView:
+class OverviewView:
     """The jobs, sort by sort, at one moment of the store."""
 
     now: datetime
-    jobs: tuple[BoardJob, ...]
+    jobs: tuple[OverviewJob, ...]
 
 
 @attrs.frozen
@@ -100,18 +100,18 @@ class Troubles:
 class Overview(Protocol):
     """Errors as for `Engine`."""
 
-    async def jobs(self, which: BoardFilter) -> BoardView: ...
+    async def jobs(self, which: OverviewFilter) -> OverviewView: ...
 
     async def troubles(self) -> Troubles: ...
 
 
-def in_order(jobs: list[BoardJob], states: tuple[JobState, ...]) -> tuple[BoardJob, ...]:
+def in_order(jobs: list[OverviewJob], states: tuple[JobState, ...]) -> tuple[OverviewJob, ...]:
     """Those of the states; those in hand first, each sort in the order in which it came."""
     wanted = frozenset(states)
     return tuple(job for job in sorted(jobs, key=_sort_of) if job.state in wanted)
 
 
-def _sort_of(job: BoardJob) -> int:
+def _sort_of(job: OverviewJob) -> int:
     order = (JobState.QUEUED, JobState.PENDING, JobState.PAUSED, JobState.FAILED)
     if job.state in LEASED:
         return 0

@@ -1,4 +1,4 @@
-"""The vitals of a store: what both engines say, and what only a server has."""
+"""The health of a store: what both engines say, and what only a server has."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from musterd.console.doctor.postgres import TABLE_OPTIONS
 from musterd.store.jobs import NewJob
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, closing_engine
 
-ROLE, PASSWORD = "vitals_reader", "not-a-secret"
+ROLE, PASSWORD = "health_reader", "not-a-secret"
 
 
 def monotonic() -> float:
@@ -43,14 +43,14 @@ async def test_an_embedded_store_has_no_server(unopened_sqlite: Rig) -> None:
     async with closing_engine(unopened_sqlite.engine) as engine:
         await engine.open()
         await engine.migrate()
-        vitals = engine.health
-        signs = await vitals.signs()
+        health = engine.health
+        signs = await health.signs()
         assert (signs.horizon_age_seconds, signs.dead_rows) == (None, None)
-        assert await vitals.server() is None
-        assert await vitals.replication() is None
-        assert await vitals.connections() is None
-        assert [*await vitals.holders(), *await vitals.tables()] == []
-        assert list(await vitals.missing_rights()) == []
+        assert await health.server() is None
+        assert await health.replication() is None
+        assert await health.connections() is None
+        assert [*await health.holders(), *await health.tables()] == []
+        assert list(await health.missing_rights()) == []
 
 
 async def test_a_file_is_looked_at(unopened_sqlite: Rig) -> None:
@@ -80,24 +80,24 @@ async def test_the_look_at_a_file_ends_in_time(unopened_sqlite: Rig) -> None:
 
 
 async def test_who_holds_the_horizon(postgres_rig: PostgresRig) -> None:
-    vitals = postgres_rig.engine.health
-    assert [one for one in await vitals.holders() if one.application == "a report"] == []
+    health = postgres_rig.engine.health
+    assert [one for one in await health.holders() if one.application == "a report"] == []
     with psycopg.connect(postgres_rig.url, application_name="a report") as session:
         session.execute("set transaction isolation level repeatable read")
         session.execute("select 1")
         await trio.sleep(0.05)
-        found = [one for one in await vitals.holders() if one.application == "a report"]
+        found = [one for one in await health.holders() if one.application == "a report"]
         assert [(one.sort, one.id, one.state) for one in found] == [
             ("session", str(session.info.backend_pid), "idle in transaction")
         ]
         seconds = found[0].age_seconds
         assert seconds is not None
         assert seconds >= 0.05
-        age = (await vitals.signs()).horizon_age_seconds
+        age = (await health.signs()).horizon_age_seconds
         assert age is not None
         assert age >= seconds
         postgres_rig.raw("update queue_state set paused_by = paused_by")
-        (later,) = [one for one in await vitals.holders() if one.application == "a report"]
+        (later,) = [one for one in await health.holders() if one.application == "a report"]
         assert later.age_transactions > found[0].age_transactions
 
 
@@ -109,16 +109,16 @@ async def test_our_tables_have_the_options_that_the_doctor_wants(postgres_rig: P
 async def test_dead_rows_are_counted(postgres_rig: PostgresRig) -> None:
     await postgres_rig.engine.jobs.enqueue([NewJob("report", "{}")] * 100)
     postgres_rig.raw("update job_rows set priority = 1")
-    vitals = postgres_rig.engine.health
+    health = postgres_rig.engine.health
     for _ in range(200):  # the server's own statistics come a moment later
-        if (await vitals.signs()).dead_rows == 100:
+        if (await health.signs()).dead_rows == 100:
             break
         await trio.sleep(0.05)
-    (rows,) = [table for table in await vitals.tables() if table.name == "job_rows"]
+    (rows,) = [table for table in await health.tables() if table.name == "job_rows"]
     assert (rows.dead_rows, rows.vacuumed_seconds_ago) == (100, None)
     postgres_rig.raw("vacuum job_rows")
     for _ in range(200):
-        if [one for one in await vitals.tables() if one.vacuumed_seconds_ago is not None]:
+        if [one for one in await health.tables() if one.vacuumed_seconds_ago is not None]:
             return
         await trio.sleep(0.05)
     raise AssertionError("the vacuum is not told of")
@@ -190,7 +190,7 @@ async def test_connections_are_counted(postgres_rig: PostgresRig) -> None:
 
 
 async def test_replication_slots_are_named(postgres_rig: PostgresRig) -> None:
-    name = "vitals_slot"
+    name = "health_slot"
     postgres_rig.raw(f"select pg_create_physical_replication_slot('{name}', true)")
     try:
         found = await postgres_rig.engine.health.replication()

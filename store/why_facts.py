@@ -19,7 +19,7 @@ NODES_BOUND = 200
 
 
 @attrs.frozen
-class JobStanding:
+class JobFacts:
     """The job's own row. `last_outcome` is how the last of its ended attempts ended."""
 
     id: int
@@ -80,10 +80,10 @@ class Leased:
 
 
 @attrs.frozen
-class Standing:
+class WhyFacts:
     """Everything about one job, read in one transaction. `nodes` are the live ones."""
 
-    job: JobStanding
+    job: JobFacts
     now: datetime
     paused_at: datetime | None
     paused_by: str | None

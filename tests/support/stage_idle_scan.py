@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 import attrs
 import trio
 
+from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import JobState
-from musterd.store.lookout import Sight
 from tests.support.faulty_engine import FaultyEngine
 
 EPOCH = 1_800_000_000.0  # where the wall clock stands at the start
 
 
 @attrs.define
-class StageLookout:
+class StageScan:
     """Looks over the stores of a stage as it is done for many databases."""
 
     stores: Mapping[str, FaultyEngine]
@@ -26,11 +26,11 @@ class StageLookout:
     def tenants(self) -> list[str]:
         return list(self.stores)
 
-    async def look(self, tenants: Sequence[str]) -> dict[str, Sight]:
+    async def look(self, tenants: Sequence[str]) -> dict[str, TenantActivity]:
         self.looks += 1
-        return {name: await self._sight(name) for name in tenants}
+        return {name: await self._activity(name) for name in tenants}
 
-    async def _sight(self, name: str) -> Sight:
+    async def _activity(self, name: str) -> TenantActivity:
         engine = self.stores[name].engine
         seen = await engine.queue.observe(1)
         leased = await engine.jobs.find(JobFilter((JobState.ASSIGNED, JobState.RUNNING)))
@@ -38,7 +38,9 @@ class StageLookout:
             one.lease_expires_at is not None and one.lease_expires_at.timestamp() <= wall_clock()
             for one in leased
         )
-        return Sight((seen.due > 0 or seen.parked) and not seen.paused, seen.parked or ran_out)
+        return TenantActivity(
+            (seen.due > 0 or seen.parked) and not seen.paused, seen.parked or ran_out
+        )
 
 
 def wall_clock() -> float:

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from musterd.manager.metrics.instruments import StoreHealthMetrics
-from musterd.store.vitals import Signs
+from musterd.store.health import Signs
 
 SIGNS = Signs(12.5, 100, 8192)
 

@@ -1,4 +1,4 @@
-"""The vitals of an embedded store: its file."""
+"""The health of an embedded store: its file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from pathlib import Path
 
 import trio
 
-from musterd.store.sqlite.database import Database
-from musterd.store.sqlite.runner import Call
-from musterd.store.vitals import (
+from musterd.store.health import (
     Connections,
     File,
     Holder,
@@ -23,12 +21,14 @@ from musterd.store.vitals import (
     Signs,
     Table,
 )
+from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.runner import Call
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
 
 
 class SqliteHealth:
-    """See `store.vitals.Vitals` for what each method promises. What deleted rows held is used
+    """See `store.health.Health` for what each method promises. What deleted rows held is used
     again, so there are no dead rows to speak of.
     """
 

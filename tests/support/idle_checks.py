@@ -1,15 +1,15 @@
-"""The outlook that an engine without one would have, were its hints those of PostgreSQL."""
+"""The idle check that an engine without one would have, were its hints those of PostgreSQL."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from musterd.store.engine import Engine
+from musterd.store.idle_check import IdleCheck
 from musterd.store.lifecycle import JobState
-from musterd.store.outlook import IdleCheck
 
 
-async def outlook_of(engine: Engine, me: UUID) -> IdleCheck | None:
+async def idle_check_of(engine: Engine, me: UUID) -> IdleCheck | None:
     if all(node.id != me for node in await engine.nodes.all()):
         return None
     view, states = await engine.queue.observe(1), (await engine.queue.counts()).by_state
