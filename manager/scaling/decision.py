@@ -11,6 +11,8 @@ from typing import Literal
 
 import attrs
 
+from musterd.store.queue import SpareCapacity
+
 WHOLE = 1 << 64
 STRIDE = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart
 

@@ -29,7 +29,7 @@ from musterd.manager.scaling.decision import (
 )
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.queue import QueueView
+from musterd.store.queue import QueueView, SpareCapacity
 from musterd.store.waiting import Bell
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, IdleState

@@ -13,9 +13,9 @@ LOOKS_UNTIL_SURE = 240  # after so many looks at an unchanged file it is read al
 
 
 class FileScan:
-    """See `store.idle_tenant_scan.TenantScan`. Every commit is appended to the log beside a file, or begins
-    that log anew, and both change its size or its time. A file has one daemon: leases that ran out
-    are this one's own, and it knows of them.
+    """See `store.idle_tenant_scan.TenantScan`. Every commit is appended to the log beside a file,
+    or begins that log anew, and both change its size or its time. A file has one daemon: leases
+    that ran out are this one's own, and it knows of them.
     """
 
     def __init__(self) -> None:
