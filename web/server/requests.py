@@ -91,7 +91,9 @@ def _call(site: Site, operation: Operation, request: Request) -> Call:
     if operation.scope is not None and not may(holder, operation.scope):
         said = f"the token {holder.name} lacks the scope {operation.scope}"
         raise RequestRefused(HTTPStatus.FORBIDDEN, said)
-    query = _read_query_of(operation, request) if operation.minds_query else {}
+    query: Mapping[str, object] = {}
+    if operation.minds_query:
+        query = _read_query_of(operation, request)
     name = query.get("tenant")
     tenant = tenant_access(site, name if isinstance(name, str) else None)
     return Call(site, tenant, holder, request, query)

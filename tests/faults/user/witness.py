@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,7 +66,7 @@ def ended(job: JobContext, error: BaseException | None) -> None:
 
 
 @contextmanager
-def witnessed(job: JobContext) -> Iterator[None]:
+def witnessed(job: JobContext) -> Generator[None]:
     """Writes down when the work begins and how it ends."""
     tell("begin", job, digest=digest(job.payload))
     try:
