@@ -40,7 +40,8 @@ class LeaseKeeper:
     observer: JobObserver
     unrenewed_since_local: float | None = attrs.field(default=None, init=False)
     _asked: set[int] = attrs.field(factory=set[int], init=False)  # jobs somebody wants something of
-    _told: set[UUID] = attrs.field(factory=set[UUID], init=False)  # claims that ignore a request
+    # Claims whose work ignores a request.
+    _reported: set[UUID] = attrs.field(factory=set[UUID], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
 
     async def run(self) -> None:
@@ -108,19 +109,19 @@ class LeaseKeeper:
             now = self.boottime()
             for held in [one for one in self.desk.held.values() if one.trusted_until <= now]:
                 self.desk.lose(held)
-            self._tell_ignored()
+            self._report_ignored()
             await trio.sleep(min(self.plan.margin_seconds, self.plan.heartbeat_seconds) / 2)
 
-    def _tell_ignored(self) -> None:
-        now_local, told = trio.current_time(), self._told
-        self._told = set()  # without those that have ended since
+    def _report_ignored(self) -> None:
+        now_local, reported = trio.current_time(), self._reported
+        self._reported = set()  # without those that have ended since
         for held in self.desk.held.values():
             ignored = held.ignored(now_local)
             if ignored is None:
                 continue
-            if held.claim.token not in told:
+            if held.claim.token not in reported:
                 self.observer.request_ignored(ignored)
-            self._told.add(held.claim.token)
+            self._reported.add(held.claim.token)
 
     async def _renew(self, holds: list[Held]) -> None:
         for first in range(0, len(holds), HOLDS_MAX):

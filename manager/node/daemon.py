@@ -79,7 +79,7 @@ class Daemon:
         self._phase: NodePhase = "starting"
         self._started_local = trio.current_time()
         self._drain_until: float | None = None
-        self._told_to_stop = False
+        self._stop_requested = False
         self._id = UUID(int=plan.rng.getrandbits(128), version=4)
         self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
         self._settings = LiveSettings(plan.settings)
@@ -103,8 +103,8 @@ class Daemon:
         """The first call drains: no more claims, running jobs may finish. The second dismisses the
         crews at once.
         """
-        (self._hurry if self._told_to_stop else self._drain).set()
-        self._told_to_stop = True
+        (self._hurry if self._stop_requested else self._drain).set()
+        self._stop_requested = True
 
     def drain(self) -> None:
         """As the first `stop`, however often it is called; a `stop` that follows is the first."""

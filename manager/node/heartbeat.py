@@ -40,8 +40,8 @@ class Heartbeat:
     idleness: Idleness  # where the node scans the queue, few signs of life do
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
-    _told: Beat | None = attrs.field(default=None, init=False)
-    _told_local: float = attrs.field(default=float("-inf"), init=False)
+    _sent: Beat | None = attrs.field(default=None, init=False)
+    _sent_local: float = attrs.field(default=float("-inf"), init=False)
     _kinds: str | None = attrs.field(default=None, init=False)
     _kinds_local: float = attrs.field(default=float("-inf"), init=False)
 
@@ -71,38 +71,38 @@ class Heartbeat:
                     await self.deps.engine.nodes.leave(self.deps.node_id)
 
     async def _wait(self) -> None:
-        told = self._told
-        due_local = self._told_local + self._pause_seconds(self._beat())
+        sent = self._sent
+        due_local = self._sent_local + self._pause_seconds(self._beat())
         left_seconds = min(LOOK_SECONDS, due_local - trio.current_time())
         await self._bell.wait(max(WAIT_SECONDS_MIN, left_seconds))
-        if self._bell.is_rung and told is not None and told.phase == self.status().phase:
+        if self._bell.is_rung and sent is not None and sent.phase == self.status().phase:
             await trio.sleep(SETTLING_SECONDS)
         self._bell.clear()
 
     async def _beat_if_due(self) -> None:
         now, beat = trio.current_time(), self._beat()
-        quiet_seconds = now - self._told_local
+        quiet_seconds = now - self._sent_local
         if quiet_seconds < self._pause_seconds(beat):
             return
         kinds = self._kinds_if_due(now)
-        self._told_local = now
+        self._sent_local = now
         try:
             load = self.deps.load()
             await self.deps.engine.nodes.beat(attrs.evolve(beat, kinds=kinds, load=load))
         except StoreError:
-            self._told = self._kinds = None  # the store's watcher has told the log
+            self._sent = self._kinds = None  # the store's watcher has told the log
             return
-        self._told = beat
+        self._sent = beat
         if kinds is not None:
             self._kinds, self._kinds_local = kinds, now
 
     def _pause_seconds(self, beat: Beat) -> float:
-        told = self._told
-        if told is None:  # the store is away
+        sent = self._sent
+        if sent is None:  # the store is away
             return RETRY_SECONDS
-        if told.phase != beat.phase:
+        if sent.phase != beat.phase:
             return 0.0
-        if _gist(told) != _gist(beat):
+        if _gist(sent) != _gist(beat):
             return NEWS_SECONDS
         return beat.pause_seconds - EARLY_SECONDS
 
