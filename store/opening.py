@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 from musterd.config.store_url import sqlite_path
 from musterd.store.connections import ConnectionUse
 
@@ -111,14 +113,5 @@ class Stores:
 def _options(settings: Settings) -> StoreOptions:
     from musterd.store.postgres.setup import StoreOptions
 
-    store = settings.store
-    return StoreOptions(
-        pool_size=store.pool_size,
-        connect_timeout_seconds=store.connect_timeout_seconds,
-        statement_timeout_seconds=store.statement_timeout_seconds,
-        lock_timeout_seconds=store.lock_timeout_seconds,
-        idle_transaction_timeout_seconds=store.idle_transaction_timeout_seconds,
-        reconnect_base_seconds=store.reconnect_base_seconds,
-        reconnect_max_seconds=store.reconnect_max_seconds,
-        listen_url=store.listen_url,
-    )
+    names = [one.name for one in attrs.fields(StoreOptions)]
+    return StoreOptions(**{name: getattr(settings.store, name) for name in names})

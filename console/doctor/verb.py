@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from musterd.console.command import CommandLine, Verb
@@ -91,15 +92,8 @@ def _verdict(found: Sequence[Finding]) -> str:
 
 
 def _object(one: Finding) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "level": one.level,
-        "found": one.found,
-        "wanted": one.wanted,
-        "advice": one.advice,
-        "group": one.group,
-        "tenant": one.tenant or None,
-    }
+    shown = attrs.asdict(one, filter=lambda field, _: field.name != "stop")
+    return {**shown, "tenant": one.tenant or None}
 
 
 def _lines(found: Sequence[Finding]) -> list[str]:

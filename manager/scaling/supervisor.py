@@ -50,14 +50,11 @@ class ScalingObserver(Protocol):
 
 
 def policy_of(settings: Settings) -> ScalingPolicy:
-    workers, scaling = settings.workers, settings.scaling
+    workers = settings.workers
     return ScalingPolicy(
-        policy=scaling.policy,
+        **attrs.asdict(settings.scaling),
         default_count=workers.default_count,
         max_count=workers.max_count,
-        up_cooldown_seconds=scaling.up_cooldown_seconds,
-        down_cooldown_seconds=scaling.down_cooldown_seconds,
-        stabilization_seconds=scaling.stabilization_seconds,
         max_running=settings.limits.max_running or None,
     )
 

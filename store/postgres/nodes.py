@@ -43,24 +43,7 @@ class PostgresNodes:
 
 
 def beat_params(beat: Beat) -> dict[str, Any]:
-    return {
-        "id": beat.id,
-        "name": beat.name,
-        "version": beat.version,
-        "up_seconds": beat.up_seconds,
-        "phase": beat.phase,
-        "idle": beat.idle,
-        "busy": beat.busy,
-        "retiring": beat.retiring,
-        "default_count": beat.default_count,
-        "max_count": beat.max_count,
-        "pause_seconds": beat.pause_seconds,
-        "config_generation": beat.config_generation,
-        "config_hash": beat.config_hash,
-        "load": beat.load,
-        "kinds": beat.kinds,
-        "forget_seconds": FORGET_SECONDS,
-    }
+    return {**attrs.asdict(beat), "forget_seconds": FORGET_SECONDS}
 
 
 def node_record(row: Row) -> NodeRecord:
