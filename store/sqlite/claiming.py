@@ -12,7 +12,7 @@ from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.job_events import JobEvents, record_claims
-from musterd.store.sqlite.targeting import Place, take_turn
+from musterd.store.sqlite.targets import Place, take_turn
 
 ASIDE_MAX = 1000  # parked or put behind in one call
 ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be taken out of the way

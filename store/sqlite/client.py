@@ -17,9 +17,11 @@ from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
 from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.report import control_refusal
-from musterd.store.sqlite import controlling, migrating, reading, writing
+from musterd.store.sqlite import migrating
+from musterd.store.sqlite.control import control
 from musterd.store.sqlite.database import Database, connect
 from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.jobs import enqueue, job
 
 T = TypeVar("T")
 BUSY_SECONDS = 5.0  # how long another process's write is waited for
@@ -44,7 +46,7 @@ class SqliteBackend:
         return self.enqueue_many([job])[0]
 
     def enqueue_many(self, jobs: Sequence[NewJob]) -> list[int]:
-        made = self._call(lambda database: writing.enqueue(database, jobs))
+        made = self._call(lambda database: enqueue(database, jobs))
         self._hints.ring()
         return [one.id for one in made]
 
@@ -52,10 +54,10 @@ class SqliteBackend:
         return self.enqueue_many(new_jobs(pairs))
 
     def job(self, job_id: int) -> JobRecord | None:
-        return self._call(lambda database: reading.job(database, job_id))
+        return self._call(lambda database: job(database, job_id))
 
     def control(self, action: Action, job_id: int) -> str:
-        done = self._call(lambda database: controlling.control(database, action, job_id))
+        done = self._call(lambda database: control(database, action, job_id))
         if done.requested:
             self._hints.ring(job_id)
         elif done.allowed:

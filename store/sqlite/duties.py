@@ -1,18 +1,21 @@
-"""The duties in SQLite."""
+"""Duties and schedules: what one node does for all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import trio
 
 from musterd.store.duties import DutyNews, DutyRecord, DutyReport, Holder
+from musterd.store.jobs import NewJob
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
+from musterd.store.schedules import Fired, Firing, ScheduleRecord, Wish
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Database
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.jobs import make
 
 
 class SqliteDuties:
@@ -93,7 +96,7 @@ def release(database: Database, reports: Sequence[DutyReport]) -> None:
 
 def records(database: Database) -> list[DutyRecord]:
     with database.reading("listing duties") as now:
-        return [_record(row, now) for row in database.rows("duties")]
+        return [_duty_record(row, now) for row in database.rows("duties")]
 
 
 def _params(one: DutyReport, now: int, expires_at: int | None) -> rows.Params:
@@ -101,7 +104,7 @@ def _params(one: DutyReport, now: int, expires_at: int | None) -> rows.Params:
     return params if expires_at is None else {**params, "expires_at": expires_at}
 
 
-def _record(row: rows.Row, now: int) -> DutyRecord:
+def _duty_record(row: rows.Row, now: int) -> DutyRecord:
     duty, node, node_id, term, acquired_at, heartbeat_at, expires_at, last_run_at = row[:8]
     runs, items, errors, last_error, hand_overs = row[8:]
     is_held = term is not None and expires_at > now
@@ -119,5 +122,95 @@ def _record(row: rows.Row, now: int) -> DutyRecord:
         errors,
         last_error,
         hand_overs,
-        rows.EPOCH + timedelta(microseconds=now),
+        rows.moment_at(now),
     )
+
+
+class SqliteSchedules:
+    """See `store.schedules` for what each method promises."""
+
+    def __init__(self, call: Call, hints: Hints) -> None:
+        self._call, self._hints = call, hints
+
+    async def know(self, names: Sequence[str]) -> list[ScheduleRecord]:
+        return await self._call(know, names)
+
+    async def fire(self, firing: Firing) -> Fired:
+        fired = await self._call(fire, firing)
+        if fired.job_id is not None:
+            self._hints.ring()
+        return fired
+
+    async def let_go(self, name: str, up_to: datetime, count: int) -> bool:
+        return await self._call(let_go, name, up_to, count)
+
+    async def rewind(self, name: str, ahead: timedelta) -> bool:
+        return await self._call(rewind, name, ahead)
+
+    async def steer(self, wish: Wish, name: str) -> bool:
+        return await self._call(steer, wish, name)
+
+
+def know(database: Database, names: Sequence[str]) -> list[ScheduleRecord]:
+    with database.reading("looking at schedules") as now:
+        found = {name: database.rows("know_schedule", {"name": name}) for name in names}
+    unknown = [name for name, known in found.items() if not known]
+    if unknown:
+        with database.writing("beginning schedules") as now:
+            for name in unknown:
+                database.execute("begin_schedule", {"name": name, "now": now})
+                found[name] = database.rows("know_schedule", {"name": name})
+    return [_schedule_record(found[name][0], now) for name in names]
+
+
+def fire(database: Database, firing: Firing) -> Fired:
+    slot = None if firing.slot is None else rows.stamp(firing.slot)
+    with database.writing("firing a schedule") as now:
+        database.execute("begin_schedule", {"name": firing.schedule, "now": now})
+        took = database.execute("take_slot", {"name": firing.schedule, "slot": slot})
+        if not took.rowcount:
+            return Fired(False, None)
+        job_id = None
+        if not (firing.skip_if_busy and _is_busy(database, firing.schedule)):
+            job_id = make(database, [_job(firing)], now)[0].id
+        noted = {"name": firing.schedule, "slot": slot, "job_id": job_id, "now": now}
+        database.execute("note_firing", noted)
+    return Fired(True, job_id)
+
+
+def let_go(database: Database, name: str, up_to: datetime, count: int) -> bool:
+    with database.writing("leaving slots out"):
+        params = {"name": name, "up_to": rows.stamp(up_to), "count": count}
+        return database.execute("let_slots_go", params).rowcount == 1
+
+
+def rewind(database: Database, name: str, ahead: timedelta) -> bool:
+    with database.writing("beginning a schedule anew") as now:
+        params = {"name": name, "now": now, "ahead": ahead // timedelta(microseconds=1)}
+        return database.execute("rewind_schedule", params).rowcount == 1
+
+
+def steer(database: Database, wish: Wish, name: str) -> bool:
+    with database.writing("steering a schedule") as now:
+        if wish == "pause":
+            database.execute("begin_schedule", {"name": name, "now": now})
+        return database.execute(f"{wish}_schedule", {"name": name, "now": now}).rowcount == 1
+
+
+def _is_busy(database: Database, name: str) -> bool:
+    ((busy,),) = database.rows("busy_schedule", {"name": name})
+    return bool(busy)
+
+
+def _job(firing: Firing) -> NewJob:
+    return NewJob(
+        kind=firing.kind, payload=firing.payload, priority=firing.priority, target=firing.target
+    )
+
+
+def _schedule_record(row: rows.Row, now: int) -> ScheduleRecord:
+    name, last_slot, last_fired_at, job_id, state, fired, skipped, missed, paused_at = row
+    return ScheduleRecord(
+        name, rows.moment_at(last_slot), rows.moment(last_fired_at), job_id, state, fired, skipped, missed,
+        rows.moment(paused_at), rows.moment_at(now),
+    )  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -12,27 +14,30 @@ import trio
 
 from musterd.store.connections import ConnectionUse
 from musterd.store.engine import SchemaState
-from musterd.store.errors import StoreUnavailable
-from musterd.store.sqlite import migrating, reaping, standing
-from musterd.store.sqlite.audit import SqliteAudit
+from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.sqlite import migrating
 from musterd.store.sqlite.control import SqliteControl
-from musterd.store.sqlite.daemon_lock import DaemonLock
-from musterd.store.sqlite.database import MEMORY, Database, connect
-from musterd.store.sqlite.duties import SqliteDuties
-from musterd.store.sqlite.events import SqliteEvents
+from musterd.store.sqlite.database import (
+    MEMORY,
+    Database,
+    InlineRunner,
+    Runner,
+    ThreadRunner,
+    connect,
+)
+from musterd.store.sqlite.duties import SqliteDuties, SqliteSchedules
+from musterd.store.sqlite.errors import sort_file_error
+from musterd.store.sqlite.events import SqliteAudit, SqliteEvents
 from musterd.store.sqlite.health import SqliteHealth
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.jobs import SqliteJobs
-from musterd.store.sqlite.leases import SqliteLeases
-from musterd.store.sqlite.nodes import SqliteNodes
+from musterd.store.sqlite.leases import SqliteLeases, expire_all
+from musterd.store.sqlite.nodes import SqliteNodes, forget_all
 from musterd.store.sqlite.outbox import SqliteOutbox
-from musterd.store.sqlite.outlook import SqliteIdleChecks
 from musterd.store.sqlite.overview import SqliteOverview
 from musterd.store.sqlite.phases import SqlitePhases
-from musterd.store.sqlite.queue import SqliteQueue
+from musterd.store.sqlite.queue import SqliteIdleChecks, SqliteQueue
 from musterd.store.sqlite.retention import SqliteRetention
-from musterd.store.sqlite.runner import InlineRunner, Runner, ThreadRunner
-from musterd.store.sqlite.schedules import SqliteSchedules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,8 +140,8 @@ class SqliteEngine:
             self._lock.take()
         try:
             self._hints.listen()
-            await self._call(standing.forget_all)
-            return await self._call(reaping.expire_all)
+            await self._call(forget_all)
+            return await self._call(expire_all)
         except BaseException:
             self._hints.close()
             if self._lock is not None:
@@ -153,3 +158,49 @@ class SqliteEngine:
         if database is None or runner is None:
             raise StoreUnavailable(f"{self.where}: the store is not open", "unreachable")
         return await runner.run(lambda: operation(database, *args, **kwargs))
+
+
+class DaemonLock:
+    """The file stays when the daemon goes: what counts is the lock on it, which dies with it."""
+
+    def __init__(self, path: Path, where: str) -> None:
+        self._path = path
+        self._where = where
+        self._descriptor: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
+    def take(self) -> None:
+        """Raises `StoreMisconfigured` if another daemon has it, and says which."""
+        what = "taking the daemon's lock"
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise sort_file_error(error, what, str(self._path)) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except BlockingIOError:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise StoreMisconfigured(
+                f"{what}: {self._where}: {holder} runs on this file: a SQLite file has one daemon;"
+                " stop the other one, give this one a file of its own, or use PostgreSQL"
+            ) from None
+        except OSError as error:
+            os.close(descriptor)
+            raise sort_file_error(error, what, str(self._path)) from error
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _holder(descriptor: int) -> str:
+    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    return f"another daemon (process {text})" if text.isdigit() else "another daemon"

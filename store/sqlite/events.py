@@ -1,4 +1,4 @@
-"""The log of events in SQLite. There is one writer at a time, so what is written is in order."""
+"""The log of events: with one writer at a time it is in order as written. What an audit reads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Tally
 from musterd.store.events import (
     ALL_EVENTS,
     PAGE_EVENTS_MAX,
@@ -18,10 +19,10 @@ from musterd.store.events import (
     fits,
     wants_type,
 )
+from musterd.store.lifecycle import JobState
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.job_events import log_row
-from musterd.store.sqlite.runner import Call
 
 
 class SqliteEvents:
@@ -31,7 +32,7 @@ class SqliteEvents:
         self._call = call
 
     async def record(self, events: Sequence[NewEvent]) -> None:
-        await self._call(tell, events)
+        await self._call(record, events)
 
     async def order(self) -> int:
         return await self._call(newest)
@@ -46,8 +47,8 @@ class SqliteEvents:
         return await self._call(trim, keep_seconds, rows_max)
 
 
-def tell(database: Database, events: Sequence[NewEvent]) -> None:
-    with database.writing("telling") as now:
+def record(database: Database, events: Sequence[NewEvent]) -> None:
+    with database.writing("recording events") as now:
         for event in events:
             log_row(database, now, event.type, 1, {"common": json.dumps(dict(event.data))})
 
@@ -93,8 +94,7 @@ def _newest(database: Database) -> int:
 def _unfolded(row: rows.Row, skipped: int) -> Iterator[Event]:
     """The events of a row of the log, but for those at its beginning that were read before."""
     last, at, type_, size, jobs, common = row
-    moment = rows.moment(at)
-    assert moment is not None  # the column is never null
+    moment = rows.moment_at(at)
     about = json.loads(jobs) if jobs is not None else [(None, None, None, None, None)]
     shared: dict[str, Any] = json.loads(common) if common is not None else {}
     for place in range(skipped, size):
@@ -102,3 +102,31 @@ def _unfolded(row: rows.Row, skipped: int) -> Iterator[Event]:
         data = {} if attempt is None else {"attempt": attempt}
         data |= {**shared, **(own or {})}
         yield Event(last - size + 1 + place, moment, type_, job_id, kind, target, data)
+
+
+class SqliteAudit:
+    """See `store.audit.Audit` for what each method promises."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def rows(self, after_id: int) -> Sequence[AuditRow]:
+        return await self._call(_rows, after_id)
+
+    async def tally(self) -> Tally:
+        return await self._call(_tally)
+
+
+def _rows(database: Database, after_id: int) -> Sequence[AuditRow]:
+    with database.reading("reading jobs"):
+        found = database.rows("audit_rows", {"after": after_id, "count": ROWS_AT_ONCE})
+    return [AuditRow(id_, JobState(state), attempt) for id_, state, attempt in found]
+
+
+def _tally(database: Database) -> Tally:
+    with database.reading("counting the rows of jobs"):
+        kept: dict[str, int] = dict(database.rows("counts"))
+        ((newest,),) = database.rows("newest_event")
+        counted = {JobState(state): number for state, number in database.rows("audit_tally")}
+    by_state = {state: kept[state] for state in JobState}
+    return Tally(newest, (), by_state, counted, kept["enqueued"])

@@ -21,8 +21,7 @@ from musterd.store.health import (
     Signs,
     Table,
 )
-from musterd.store.sqlite.database import Database
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.database import Call, Database
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
 

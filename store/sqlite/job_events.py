@@ -14,6 +14,7 @@ from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import Claim, ProgressNote, Settlement
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState, Request
+from musterd.store.phase_states import rounded
 from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
@@ -165,7 +166,7 @@ def progress(
 ) -> Data:
     """`percent` is the job's, `phase_percent` that of the phase it is in."""
     own = percent if phase_percent is None else phase_percent
-    return {"overall": rows.rounded(percent), "phase": phase, "progress": own, "note": note}
+    return {"overall": rounded(percent), "phase": phase, "progress": own, "note": note}
 
 
 def how_far(ended: Settlement) -> dict[str, Any]:

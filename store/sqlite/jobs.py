@@ -1,13 +1,32 @@
-"""The jobs of an engine on SQLite."""
+"""The jobs of an engine on SQLite: enqueued, and read with all that is known of them."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 
-from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
-from musterd.store.sqlite import reading, standing, writing
+import attrs
+
+from musterd.store.errors import InputRefused
+from musterd.store.jobs import (
+    JOB_COLUMNS,
+    AttemptRecord,
+    Enqueued,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    job_record,
+)
+from musterd.store.lifecycle import JobState
+from musterd.store.phase_states import made_whole
+from musterd.store.phases import PhaseRecord
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.hints import Hints
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.job_events import JobEvents, record_new
+from musterd.store.sqlite.outbox import webhook_of
+from musterd.store.sqlite.rows import ID_MAX
+from musterd.store.sqlite.why import why_facts
 from musterd.store.why_facts import WhyFacts
 
 
@@ -21,15 +40,98 @@ class SqliteJobs:
         return [one.id for one in await self.enqueue_keyed(jobs)]
 
     async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        made = await self._call(writing.enqueue, jobs)
+        made = await self._call(enqueue, jobs)
         self._hints.ring()
         return made
 
     async def get(self, job_id: int) -> JobRecord | None:
-        return await self._call(reading.job, job_id)
+        return await self._call(job, job_id)
 
     async def find(self, which: JobFilter) -> list[JobRecord]:
-        return await self._call(reading.jobs, which)
+        return await self._call(jobs, which)
 
     async def why_facts(self, job_id: int) -> WhyFacts | None:
-        return await self._call(standing.standing, job_id)
+        return await self._call(why_facts, job_id)
+
+
+def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    with database.writing("enqueue") as now:
+        return make(database, jobs, now)
+
+
+def make(database: Database, jobs: Sequence[NewJob], now: int) -> list[Enqueued]:
+    """As `enqueue`, within the caller's transaction."""
+    made = [
+        _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
+        for number, job in enumerate(jobs, start=1)
+    ]
+    record_new(JobEvents(database, now), jobs, made)
+    return made
+
+
+def _place(database: Database, job: NewJob, now: int, which: str) -> Enqueued:
+    if job.dedup_key is None:
+        return Enqueued(_insert(database, job, now, which), is_new=True)
+    holder = database.rows("key_holder", {"key": job.dedup_key, "now": now})
+    if holder:
+        return Enqueued(holder[0][0], is_new=False)
+    made = _insert(database, job, now, which)
+    database.execute("take_key", rows.key_of(job, made, now))
+    return Enqueued(made, is_new=True)
+
+
+def _insert(database: Database, job: NewJob, now: int, which: str) -> int:
+    try:
+        made = database.execute("enqueue", rows.new_job(job, now)).lastrowid
+    except (sqlite3.IntegrityError, UnicodeEncodeError, OverflowError, InputRefused) as error:
+        raise InputRefused(f"enqueue: {database.where}: {which}: {error}") from error
+    assert made is not None  # an insert that raised nothing made a row
+    return made
+
+
+def job(database: Database, job_id: int) -> JobRecord | None:
+    if abs(job_id) > ID_MAX:
+        return None
+    with database.reading("reading a job"):
+        found = read_page(database, f"id = {job_id:d}", JobFilter(limit=1))
+    return found[0] if found else None
+
+
+def record(database: Database, job_id: int) -> JobRecord:
+    """A job that is there, as part of a transaction."""
+    (found,) = read_page(database, f"id = {job_id:d}", JobFilter(limit=1))
+    return found
+
+
+def jobs(database: Database, which: JobFilter) -> list[JobRecord]:
+    # One look a state, each along its own index, and the newest of them all.
+    parts = [f"state = '{JobState(state).value}'" for state in which.states] or ["true"]
+    with database.reading("listing jobs"):
+        found = [record for part in parts for record in read_page(database, part, which)]
+    return sorted(found, key=lambda record: -record.id)[: which.limit]
+
+
+def read_page(database: Database, which: str, page: JobFilter) -> list[JobRecord]:
+    before = ID_MAX if page.before_id is None else min(page.before_id, ID_MAX)
+    params = {"before": before, "kind": page.kind, "target": page.target, "count": page.limit}
+    found = database.execute_filled("jobs", params, which=which, columns=", ".join(JOB_COLUMNS))
+    records = [
+        job_record(rows.job_columns(row), _past(database, row[0])) for row in found.fetchall()
+    ]
+    return [
+        attrs.evolve(
+            record,
+            phases=_phases(database, record.id, record.state),
+            webhook=webhook_of(database, record.id),
+        )
+        for record in records
+    ]
+
+
+def _past(database: Database, job_id: int) -> list[AttemptRecord]:
+    return [rows.attempt_record(row) for row in database.rows("attempts", {"job_id": job_id})]
+
+
+def _phases(database: Database, job_id: int, state: JobState) -> tuple[PhaseRecord, ...]:
+    found = database.rows("phases", {"job_id": job_id})
+    return made_whole([rows.phase_record(row) for row in found], state)

@@ -1,8 +1,10 @@
-"""The leases of an engine on SQLite."""
+"""Leases: claimed and settled by exchanges, renewed, and reaped when they have run out."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from musterd.store.leases import (
@@ -13,12 +15,50 @@ from musterd.store.leases import (
     ProgressNote,
     Reaped,
     ReapRequest,
+    ReapRule,
     Renewal,
     Settlement,
 )
-from musterd.store.sqlite import reading, reaping, writing
+from musterd.store.lifecycle import (
+    CANCELED_ON_REQUEST,
+    PAUSED_ON_REQUEST,
+    REASONS,
+    Action,
+    AttemptOutcome,
+    JobState,
+    Request,
+)
+from musterd.store.shown import time_text
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.claiming import take, unpark_uncapped
+from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.hints import Hints
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.job_events import (
+    LOST,
+    NO_PROGRESS,
+    About,
+    Held,
+    JobEvents,
+    call_out,
+    held,
+    how_far,
+    record_end,
+    record_progress,
+    record_start,
+)
+from musterd.store.sqlite.phases import settle_phase
+from musterd.store.sqlite.targets import hand_over
+
+SUCCEEDED = "job.succeeded"
+NOTHING = (None,) * 5
+TOGETHER_MIN = 4  # below this, one by one is as quick
+GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
+ON_LEASE_LOST = {
+    "requeue": JobState.QUEUED,
+    "fail": JobState.FAILED,
+    "pause": JobState.PAUSED,
+}
+ON_REQUEST = {Action.CANCEL: JobState.CANCELED, Action.PAUSE: JobState.PAUSED}
 
 
 class SqliteLeases:
@@ -30,22 +70,256 @@ class SqliteLeases:
     async def exchange(
         self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
     ) -> Exchange:
-        exchange, leaves_work = await self._call(writing.exchange, settlements, claim, now_local)
+        done, leaves_work = await self._call(exchange, settlements, claim, now_local)
         if leaves_work:
             self._hints.ring()
-        return exchange
+        return done
 
     async def claims_under(self, token: UUID) -> list[Claim]:
-        return await self._call(reading.claims_under, token)
+        return await self._call(claims_under, token)
 
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        return await self._call(reading.settled_already, settlements)
+        return await self._call(settled_already, settlements)
 
     async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        return await self._call(writing.renew, holds, lease_seconds, now_local)
+        return await self._call(renew, holds, lease_seconds, now_local)
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        return await self._call(writing.note_progress, notes)
+        return await self._call(note_progress, notes)
 
     async def reap(self, request: ReapRequest) -> list[Reaped]:
-        return await self._call(reaping.reap, request)
+        return await self._call(reap, request)
+
+
+def exchange(
+    database: Database,
+    settlements: Sequence[Settlement],
+    claim: ClaimRequest | None,
+    now_local: float,
+) -> tuple[Exchange, bool]:
+    """And whether there is work now that this exchange did not claim."""
+    with database.writing("settling and claiming") as now:
+        events = JobEvents(database, now)
+        rejected, turned = _settle(events, settlements, now_local)
+        events.write()
+        targets = {one.target for one in settlements if one.target is not None}
+        passed_on = [hand_over(database, target) for target in sorted(targets)]
+        exchange_ = Exchange(frozenset(rejected), [], turned=turned)
+        if claim is not None:
+            claims, aside, full = take(database, claim, now)
+            exchange_ = exchange_._replace(claims=claims, parked=aside, full=full)
+    return exchange_, claim is None and any(passed_on)
+
+
+def _settle(
+    events: JobEvents, settlements: Sequence[Settlement], now_local: float
+) -> tuple[set[int], dict[int, JobState]]:
+    """Which were refused, and which became something else than was meant."""
+    turned: dict[int, JobState] = {}
+    plain, others = split_plain(settlements)
+    rejected = settle_plain(events, plain, now_local) if plain else set[int]()
+    for one in others:
+        ending = {**rows.settlement(one, now_local, events.now), **how_far(one)}
+        settle_phase(events, one)
+        state = end_attempt(events, ending)
+        if state is None:
+            rejected.add(one.id)
+        elif state is not one.state:
+            turned[one.id] = state
+    return rejected, turned
+
+
+def split_plain(ended: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
+    """Those that `settle_plain` may write, and the others."""
+    plain = [one for one in ended if _is_plain(one)]
+    if len(plain) < TOGETHER_MIN or len({one.id for one in plain}) < len(plain):
+        return [], list(ended)
+    return plain, [one for one in ended if not _is_plain(one)]
+
+
+def settle_plain(events: JobEvents, ended: Sequence[Settlement], now_local: float) -> set[int]:
+    """Ends these jobs as succeeded, and records it. Gives the ids of those whose lease is lost,
+    about which nothing was written.
+    """
+    database = events.database
+    endings = {one.id: _ending(one, now_local, events.now) for one in ended}
+    wanted = {"ended": json.dumps(list(endings.values()))}
+    jobs = [Held._make(row) for row in database.rows("held_many", wanted)]
+    database.execute("settle_plain", wanted)
+    for job in jobs:
+        _, _, worker, started_at, _, _ = endings.pop(job.id)
+        if job.state == JobState.ASSIGNED and started_at is not None:
+            record_start(events, job, worker)
+        about = About(*job[:4])
+        events.record(SUCCEEDED, about)
+        call_out(events, about, SUCCEEDED, job.webhook)
+    return set(endings)
+
+
+def _ending(
+    one: Settlement, now_local: float, now: int
+) -> tuple[int, str, int | None, int | None, int | None, str | None]:
+    started_at = rows.at(one.started_local, now_local, now)
+    finished_at = rows.at(one.ended_local, now_local, now)
+    return one.id, one.token.hex, one.worker, started_at, finished_at, one.result
+
+
+def _is_plain(one: Settlement) -> bool:
+    """What has only a result, of a kind that crosses as it is."""
+    return (
+        one.state is JobState.SUCCEEDED
+        and one.outcome is AttemptOutcome.SUCCEEDED
+        and (one.result is None or one.result.isascii())
+        and not one.forgive
+        and (one.delay_seconds, one.error, one.reason, one.log, one.spent) == NOTHING
+        and one.percent is None
+        and one.phase is None
+    )
+
+
+def end_attempt(events: JobEvents, ending: rows.Params) -> JobState | None:
+    """Writes how one attempt ended, and records it; gives what its job became. None = its lease is
+    lost: nothing was written.
+
+    A job that would go on, but for a request to cancel or to pause it, ends or pauses instead.
+    """
+    database = events.database
+    job = held(database, ending)
+    if job is None:
+        return None
+    if ending["state"] in GOES_ON and job.request is not None:
+        ending = _on_request(job.request, ending)
+    state = JobState(ending["state"])
+    if state is JobState.QUEUED:
+        database.execute("record_attempt", ending)
+    ((run_at,),) = database.rows("requeue" if state is JobState.QUEUED else "settle", ending)
+    record_end(events, job, ending, run_at)
+    return state
+
+
+def _on_request(request: Request, ending: rows.Params) -> rows.Params:
+    cancel = request == "cancel"
+    outcome = ending["outcome"]
+    if outcome == AttemptOutcome.RETRYING:
+        outcome = AttemptOutcome.FAILED.value
+    return {
+        **ending,
+        "state": (JobState.CANCELED if cancel else JobState.PAUSED).value,
+        "reason": CANCELED_ON_REQUEST if cancel else PAUSED_ON_REQUEST,
+        "outcome": outcome,
+    }
+
+
+def renew(
+    database: Database, holds: Sequence[Hold], lease_seconds: float, now_local: float
+) -> Renewal:
+    requests: dict[int, Request | None] = {}
+    with database.writing("renewing leases") as now:
+        lease_expires_at = now + rows.microseconds(lease_seconds)
+        events = JobEvents(database, now)
+        for hold in holds:
+            params = {
+                "id": hold.id,
+                "token": hold.token.bytes,
+                "worker": hold.worker,
+                "now": now,
+                "lease_expires_at": lease_expires_at,
+                "started_at": rows.at(hold.started_local, now_local, now),
+            }
+            job = held(database, params)
+            if job is None:
+                continue
+            database.execute("renew", params)
+            requests[hold.id] = job.request
+            if job.state == JobState.ASSIGNED and hold.started_local is not None:
+                record_start(events, job, hold.worker)
+        events.write()
+    return Renewal(
+        frozenset(requests), {id_: asked for id_, asked in requests.items() if asked is not None}
+    )
+
+
+def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozenset[int]:
+    taken: set[int] = set()
+    with database.writing("noting progress") as now:
+        events = JobEvents(database, now)
+        taken.update(note.id for note in notes if _note(events, note))
+        events.write()
+    return frozenset(taken)
+
+
+def _note(events: JobEvents, note: ProgressNote) -> bool:
+    database, params = events.database, rows.progress_note(note)
+    job = held(database, params)
+    if job is None or not database.execute("note_progress", params).rowcount:
+        return False
+    if note.phase is not None:
+        database.execute("note_phase", params)
+    record_progress(events, job, note)
+    return True
+
+
+def claims_under(database: Database, token: UUID) -> list[Claim]:
+    with database.reading("reading a claim back"):
+        found = database.rows("claims_under", {"token": token.bytes})
+    return [rows.claim(row, token) for row in found]
+
+
+def settled_already(database: Database, settlements: Sequence[Settlement]) -> frozenset[int]:
+    with database.reading("reading settlements back"):
+        return frozenset(
+            one.id
+            for one in settlements
+            if database.rows("settled_already", rows.settlement_key(one))[0][0]
+        )
+
+
+def reap(database: Database, request: ReapRequest) -> list[Reaped]:
+    with database.writing("reaping") as now:
+        unpark_uncapped(database, {kind for kind, rule in request.rules.items() if not rule.capped})
+        expired = database.rows("reap", {"now": now, "count": request.batch})
+        events = JobEvents(database, now)
+        reaped = [_end_lost(events, row, request) for row in expired]
+        events.write()
+        for target in sorted({row[9] for row in expired if row[9] is not None}):
+            hand_over(database, target)
+        return reaped
+
+
+def expire_all(database: Database) -> int:
+    """Lets every lease run out now. For a daemon alone on its file: who held them is dead."""
+    with database.writing("giving a dead daemon's leases back") as now:
+        return database.execute("expire_all", {"now": now}).rowcount
+
+
+def judge(rule: ReapRule, attempt: int, max_attempts: int | None, forgiven: int) -> JobState:
+    """What becomes of a job whose lease ran out. Once its attempts are used up it has failed."""
+    budget = rule.max_attempts + forgiven if max_attempts is None else max_attempts
+    return JobState.FAILED if attempt >= budget else ON_LEASE_LOST[rule.on_lease_lost]
+
+
+def _end_lost(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
+    job_id, kind, attempt, max_attempts, forgiven, node, lease_expires_at, token, asked = row[:9]
+    rule = request.rules.get(kind, request.default)
+    state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
+    ran_out = time_text(rows.moment(lease_expires_at), "milliseconds")
+    message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
+    ending: dict[str, Any] = {
+        "id": job_id,
+        "token": token,
+        "state": state.value,
+        "outcome": AttemptOutcome.LOST.value,
+        "worker": None,
+        "run_at": None,
+        "started_at": None,
+        "finished_at": events.now,
+        "result": None,
+        "error": json.dumps({"type": "lease_lost", "message": message}),
+        "reason": REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
+        "forgive": 0,
+        "log": None,
+        "spent": None,
+        **NO_PROGRESS,
+    }
+    end_attempt(events, ending)
+    return Reaped(job_id, kind, attempt, node, state)

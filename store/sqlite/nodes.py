@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
-from musterd.store.nodes import Beat, NodeRecord
+import attrs
+
+from musterd.store.nodes import FORGET_SECONDS, Beat, NodeRecord, read_kinds
 from musterd.store.phases import KindRule
-from musterd.store.sqlite import standing, writing
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Call, Database
+
+NODES_MAX = 1000
 
 
 class SqliteNodes:
@@ -18,13 +24,72 @@ class SqliteNodes:
         self._call = call
 
     async def beat(self, beat: Beat) -> None:
-        await self._call(standing.beat, beat)
+        await self._call(note_beat, beat)
 
     async def leave(self, node_id: UUID) -> None:
-        await self._call(standing.leave, node_id)
+        await self._call(leave, node_id)
 
     async def all(self) -> list[NodeRecord]:
-        return await self._call(standing.nodes)
+        return await self._call(nodes)
 
     async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
-        await self._call(writing.tell_kinds, rules)
+        await self._call(declare_kinds, rules)
+
+
+def note_beat(database: Database, one: Beat) -> None:
+    with database.writing("giving a sign of life") as now:
+        database.execute("forget_nodes", {"before": now - rows.microseconds(FORGET_SECONDS)})
+        params = {**attrs.asdict(one), "id": one.id.bytes, "now": now}
+        params["started_at"] = now - rows.microseconds(one.up_seconds)
+        database.execute("beat", params)
+
+
+def leave(database: Database, node_id: UUID) -> None:
+    with database.writing("leaving"):
+        database.execute("leave", {"id": node_id.bytes})
+
+
+def forget_all(database: Database) -> None:
+    """For a daemon that starts alone on its file: whoever is on the list is dead."""
+    with database.writing("forgetting nodes"):
+        database.execute("forget_nodes", {"before": rows.FOREVER})
+        database.execute("free_duties")
+
+
+def nodes(database: Database) -> list[NodeRecord]:
+    with database.reading("listing nodes") as now:
+        return read_nodes(database, now, None, NODES_MAX)
+
+
+def read_nodes(
+    database: Database, now: int, young_seconds: float | None, bound: int
+) -> list[NodeRecord]:
+    young = None if young_seconds is None else rows.microseconds(young_seconds)
+    found = database.rows("nodes", {"now": now, "young": young, "bound": bound})
+    return [_node(row) for row in found]
+
+
+def _node(row: rows.Row) -> NodeRecord:
+    node_id, name, version, started_at, heartbeat_at, *rest = row
+    *counts, kinds, silent, pause_seconds, generation, config_hash, load = rest
+    fields: list[Any] = [
+        UUID(bytes=node_id),
+        name,
+        version,
+        rows.moment_at(started_at),
+        rows.moment_at(heartbeat_at),
+        *counts,
+    ]
+    fields += [read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds]
+    fields += [generation, config_hash, load]
+    return NodeRecord(*fields)
+
+
+def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
+    with database.writing("declaring kinds"):
+        for kind, rule in rules.items():
+            declared = {"kind": kind, "phases": json.dumps(rule.phases), "webhook": rule.webhook}
+            silent = not rule.phases and rule.webhook is None
+            database.execute(
+                "forget_kind" if silent else "declare_kinds", {"kind": kind} if silent else declared
+            )

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from musterd.store.outbox import (
-    Delivery,
-    Message,
-    MessageFilter,
-    MessageRecord,
-    WebhookRecord,
-)
+from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord, WebhookRecord
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Database
+from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.job_events import GONE, About, JobEvents
-from musterd.store.sqlite.runner import Call
 
 TIMES = slice(7, 10)  # of a message: created_at, due_at, ended_at
 
@@ -64,7 +56,7 @@ def settle(database: Database, deliveries: Sequence[Delivery]) -> frozenset[int]
                 continue
             taken.add(one.id)
             if state != "waiting":
-                _tell(events, found[0], state, {"status": one.status}, one.error)
+                _record_end(events, found[0], state, {"status": one.status}, one.error)
             if one.gone:
                 _close(events, found[0][1])
         events.write()
@@ -102,7 +94,7 @@ def resend(database: Database, ids: Sequence[int]) -> frozenset[int]:
 
 
 def webhook_of(database: Database, job_id: int) -> WebhookRecord | None:
-    """Where the end of a job is told, within a transaction."""
+    """Where the message of a job's end goes, within a transaction."""
     found = database.rows("webhooks_of", {"job_id": job_id})
     if not found:
         return None
@@ -133,10 +125,10 @@ def _close(events: JobEvents, url: str) -> None:
     database, gone = events.database, {"url": url, "now": events.now}
     database.execute("close_receiver", gone)
     for row in database.rows("spare_webhooks", {**gone, "error": GONE}):
-        _tell(events, row, "failed", {}, GONE)
+        _record_end(events, row, "failed", {}, GONE)
 
 
-def _tell(
+def _record_end(
     events: JobEvents, row: rows.Row, state: str, delivered: dict[str, Any], error: str | None
 ) -> None:
     job_id, url, tries = row
@@ -149,9 +141,13 @@ def _tell(
 
 def _message(row: rows.Row, now: int, token: UUID) -> Message:
     *fields, made, body = row
-    created_at = rows.EPOCH + timedelta(microseconds=made)
     age_seconds = (now - made) / rows.SECOND
-    about = {"created_at": created_at, "age_seconds": age_seconds, "body": body, "token": token}
+    about = {
+        "created_at": rows.moment_at(made),
+        "age_seconds": age_seconds,
+        "body": body,
+        "token": token,
+    }
     return Message(*fields, **about)
 
 

@@ -17,8 +17,7 @@ from musterd.store.overview import (
     in_order,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Database
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.database import Call, Database
 
 STATE, PARKED, BEHIND = (OverviewJob._fields.index(name) for name in ("state", "parked", "behind"))
 TIMES = slice(OverviewJob._fields.index("created_at"), OverviewJob._fields.index("finished_at") + 1)
@@ -73,9 +72,7 @@ def jobs(database: Database, which: OverviewFilter) -> OverviewView:
                 "overview", params, which=sort, order=order, shown=shown
             )
         ]
-    moment = rows.moment(now)
-    assert moment is not None
-    return OverviewView(moment, in_order(found, which.states))
+    return OverviewView(rows.moment_at(now), in_order(found, which.states))
 
 
 def troubles(database: Database) -> Troubles:

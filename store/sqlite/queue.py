@@ -1,13 +1,33 @@
-"""The queue of an engine on SQLite."""
+"""The queue of an engine on SQLite: observed, counted, paused; and what a target is about."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from musterd.store.queue import Counts, Hint, QueueView, TargetView
-from musterd.store.sqlite import reading, writing
+import attrs
+import trio
+
+from musterd.store.idle_check import IdleCheck
+from musterd.store.jobs import JobFilter
+from musterd.store.lifecycle import JobState
+from musterd.store.nodes import PAUSES_OF_THE_DEAD
+from musterd.store.queue import (
+    BEHIND_BOUND,
+    FIRST_BEHIND,
+    Counts,
+    Hint,
+    QueueView,
+    SpareCapacity,
+    TargetView,
+)
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.hints import Hints
-from musterd.store.sqlite.runner import Call
+from musterd.store.sqlite.jobs import read_page
+
+DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
+HALTED_BOUND = 1_000  # and so are halted targets
+WAITING = ("not_yet_due", "count_parked", "count_behind")
 
 
 class SqliteQueue:
@@ -19,24 +39,109 @@ class SqliteQueue:
     async def observe(
         self, limit: int, me: UUID | None = None, leased_max: int | None = None
     ) -> QueueView:
-        return await self._call(reading.observe, limit, me, leased_max)
+        return await self._call(observe, limit, me, leased_max)
 
     async def next_due_seconds(self) -> float | None:
-        return await self._call(reading.next_due_seconds)
+        return await self._call(next_due_seconds)
 
     async def counts(self) -> Counts:
-        return await self._call(reading.counts)
+        return await self._call(counts)
 
     async def target(self, name: str) -> TargetView | None:
-        return await self._call(reading.target, name)
+        return await self._call(target, name)
 
     async def pause(self, by: str) -> bool:
-        return await self._call(writing.pause_queue, by)
+        return await self._call(pause_queue, by)
 
     async def resume(self) -> bool:
-        resumed = await self._call(writing.resume_queue)
+        resumed = await self._call(resume_queue)
         self._hints.ring()
         return resumed
 
     async def wait_for_hint(self) -> Hint:
         return await self._hints.wait()
+
+
+class SqliteIdleChecks:
+    """See `store.idle_check`. Whoever writes to the file rings after its commit, or not at all."""
+
+    async def check(self, me: UUID) -> IdleCheck | None:
+        del me
+        await trio.lowlevel.checkpoint()
+        return None
+
+
+def observe(database: Database, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
+    with database.reading("observing the queue") as now:
+        view = _view(database, limit, now)
+        if leased_max is not None:
+            leased: int = sum(number for _, number in database.rows("leased_kinds"))
+            view = attrs.evolve(view, room=max(0, leased_max - leased))
+        if me is None:
+            return view
+        params = {"me": me.bytes, "now": now, "pauses": rows.microseconds(PAUSES_OF_THE_DEAD)}
+        (row,) = database.rows("others", params)
+    return attrs.evolve(view, others=SpareCapacity(*row))
+
+
+def _view(database: Database, limit: int, now: int) -> QueueView:
+    due, oldest = 0, now
+    for priority, run_at in database.execute("due_priorities", {"now": now}):
+        if due >= limit:
+            break
+        wanted = {"priority": priority, "now": now, "count": limit - due}
+        due += database.rows("observe", wanted)[0][0]
+        oldest = min(oldest, run_at)
+    paused_at = database.rows("queue_state")[0][0]
+    parked = database.rows("count_parked", {"count": 1})[0][0] > 0
+    waits = (now - oldest) / rows.SECOND
+    return QueueView(due, waits, paused_at is not None, parked, lot=oldest if due else 0)
+
+
+def next_due_seconds(database: Database) -> float | None:
+    with database.reading("looking for the next due job") as now:
+        run_at = database.rows("next_due", {"now": now})[0][0]
+    return None if run_at is None else (run_at - now) / rows.SECOND
+
+
+def counts(database: Database) -> Counts:
+    with database.reading("counting jobs") as now:
+        number: dict[str, int] = dict(database.rows("counts"))
+        view = _view(database, DEPTH_BOUND, now)
+        bound = {"now": now, "count": DEPTH_BOUND}
+        waiting = sum(database.rows(name, bound)[0][0] for name in WAITING)
+        paused_at, paused_by = database.rows("queue_state")[0]
+        targets_halted = database.rows("count_halted", {"count": HALTED_BOUND})[0][0]
+    due = view.due
+    if due >= DEPTH_BOUND > waiting:
+        due = max(due, number[JobState.QUEUED] - waiting)
+    return Counts(
+        by_state={state: number[state] for state in JobState},
+        enqueued_total=number["enqueued"],
+        due=due,
+        oldest_due_seconds=view.oldest_due_seconds,
+        paused_at=rows.moment(paused_at),
+        paused_by=paused_by,
+        targets_halted=targets_halted,
+    )
+
+
+def target(database: Database, name: str) -> TargetView | None:
+    with database.reading("looking at a target"):
+        found = database.rows("target", {"target": name})
+        holder = read_page(database, f"id = {found[0][0]:d}", JobFilter(limit=1)) if found else []
+        if not holder:
+            return None
+        behind = database.rows("behind", {"target": name, "count": BEHIND_BOUND})
+    first = tuple(row[0] for row in behind[:FIRST_BEHIND])
+    return TargetView(name, holder[0], bool(found[0][1]), len(behind), first)
+
+
+def pause_queue(database: Database, by: str) -> bool:
+    with database.writing("pausing the queue") as now:
+        return database.execute("pause_queue", {"now": now, "by": by}).rowcount == 1
+
+
+def resume_queue(database: Database) -> bool:
+    with database.writing("resuming the queue"):
+        return database.execute("resume_queue").rowcount == 1

@@ -1,10 +1,33 @@
-"""Retention in SQLite."""
+"""Retention: ended jobs become stale, then are deleted. Each call is one transaction."""
 
 from __future__ import annotations
 
-from musterd.store.retention import Errand, Place, Strides
-from musterd.store.sqlite import retaining
-from musterd.store.sqlite.runner import Call
+from collections.abc import Iterator, Sequence
+
+from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import JobState
+from musterd.store.retention import (
+    DELETED,
+    MESSAGES_KEPT_SECONDS,
+    STALE,
+    Errand,
+    Kept,
+    Place,
+    Strides,
+)
+from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.job_events import About, JobEvents
+from musterd.store.sqlite.jobs import record
+
+ENDED = (JobState.CANCELED, JobState.FAILED, JobState.SUCCEEDED)  # as they are sorted
+HALTS_NOTHING = "(state <> 'failed' or target is null or cleared_at is not null)"
+TO_MARK = (
+    "(state = 'succeeded' or state = 'failed' or state = 'canceled') and stale_at is null"
+    f" and {HALTS_NOTHING}"
+)
+TO_DELETE = f"stale_at is not null and {HALTS_NOTHING}"
+NOTHING_KEPT = Kept(None, None)
 
 
 class SqliteRetention:
@@ -14,10 +37,131 @@ class SqliteRetention:
         self._call = call
 
     async def mark(self, errand: Errand, after: Place | None) -> Strides:
-        return await self._call(retaining.mark, errand, after)
+        return await self._call(mark, errand, after)
 
     async def delete(self, errand: Errand, after: Place | None) -> Strides:
-        return await self._call(retaining.delete, errand, after)
+        return await self._call(delete, errand, after)
 
     async def forget_leftovers(self, batch: int) -> int:
-        return await self._call(retaining.forget_leftovers, batch)
+        return await self._call(forget_leftovers, batch)
+
+
+def mark(database: Database, errand: Errand, after: Place | None) -> Strides:
+    with database.writing("marking stale jobs") as now:
+        looked = _looked(database, TO_MARK, errand, (after, now))
+        events = JobEvents(database, now)
+        done = 0
+        for place in _without_messages(database, looked):
+            ((*about,),) = database.rows("mark_stale", {"id": place.id, "now": now})
+            _record(events, About(*about), place.state, (STALE, errand.hook, None))
+            done += 1
+        events.write()
+    return Strides(done, _further(looked, errand))
+
+
+def delete(database: Database, errand: Errand, after: Place | None) -> Strides:
+    with database.writing("deleting jobs") as now:
+        looked = _looked(database, TO_DELETE, errand, (after, now))
+        going = list(_without_messages(database, looked))
+        events = JobEvents(database, now)
+        for place, kept in zip(going, _kept(database, going, errand), strict=True):
+            about = _delete(database, place.id, now)
+            if kept.archived is not None:
+                database.execute("archive_job", {"id": place.id, "job": kept.archived, "now": now})
+            _record(events, about, place.state, (DELETED, errand.hook, kept.told))
+        events.write()
+    return Strides(len(going), _further(looked, errand))
+
+
+def forget_leftovers(database: Database, batch: int) -> int:
+    with database.writing("forgetting leftovers") as now:
+        keys = database.execute("forget_keys", {"now": now, "count": batch}).rowcount
+        until = now - rows.microseconds(MESSAGES_KEPT_SECONDS)
+        messages = database.execute("forget_messages", {"until": until, "count": batch}).rowcount
+    return keys + messages
+
+
+def _looked(
+    database: Database, which: str, errand: Errand, since: tuple[Place | None, int]
+) -> list[Place]:
+    """The next jobs whose time has come, at most a batch of them."""
+    looked: list[Place] = []
+    for place, until in _groups(database, which, errand, since):
+        params = {
+            "state": place.state,
+            "kind": place.kind,
+            "until": until,
+            "after_at": rows.stamp(place.finished_at),
+            "after_id": place.id,
+            "count": errand.batch - len(looked),
+        }
+        for finished_at, job_id in database.execute_filled("ended_jobs", params, which=which):
+            ended = rows.moment_at(finished_at)
+            looked.append(Place(place.state, place.kind, ended, job_id))
+        if len(looked) == errand.batch:
+            break
+    return looked
+
+
+def _groups(
+    database: Database, which: str, errand: Errand, since: tuple[Place | None, int]
+) -> Iterator[tuple[Place, int]]:
+    """Where to begin in each kind and state, and up to which end their time has come."""
+    after, now = since
+    if after is not None and (until := _until(errand, after, now)) is not None:
+        yield after, until
+    for state in ENDED:
+        if after is not None and state < after.state:
+            continue
+        kind = after.kind if after is not None and state == after.state else ""
+        wanted = {"state": state.value}
+        while found := database.execute_filled(
+            "ended_kind", {**wanted, "kind": kind}, which=which
+        ).fetchall():
+            kind = found[0][0]
+            place = Place(state.value, kind, rows.EPOCH, 0)
+            until = _until(errand, place, now)
+            if until is not None:
+                yield place, until
+
+
+def _until(errand: Errand, place: Place, now: int) -> int | None:
+    age = errand.ages.of(JobState(place.state), place.kind)
+    return None if age is None else now - rows.microseconds(age)
+
+
+def _without_messages(database: Database, looked: Sequence[Place]) -> Iterator[Place]:
+    for place in looked:
+        if not database.rows("message_waits", {"id": place.id}):
+            yield place
+
+
+def _kept(database: Database, going: Sequence[Place], errand: Errand) -> Sequence[Kept]:
+    if errand.keeper is None or not going:
+        return [NOTHING_KEPT] * len(going)
+    records: list[JobRecord] = [record(database, place.id) for place in going]
+    return errand.keeper(records)
+
+
+def _delete(database: Database, job_id: int, now: int) -> About:
+    wanted = {"id": job_id}
+    ((*about, key),) = database.rows("delete_expired", wanted)
+    for name in ("delete_attempts", "delete_phases", "delete_messages"):
+        database.execute(name, wanted)
+    if key is not None:
+        database.execute("delete_key", {**wanted, "key": key, "now": now})
+    return About(*about)
+
+
+def _record(
+    events: JobEvents, about: About, state: str, what: tuple[str, str | None, str | None]
+) -> None:
+    type_, hook, body = what
+    events.record(type_, about._replace(attempt=None), {"state": state})
+    if hook is not None:
+        message = {"id": about.id, "hook": hook, "type": type_, "attempt": about.attempt}
+        events.database.execute("add_message", {**message, "now": events.now, "body": body})
+
+
+def _further(looked: Sequence[Place], errand: Errand) -> Place | None:
+    return looked[-1] if len(looked) == errand.batch else None

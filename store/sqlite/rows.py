@@ -34,16 +34,15 @@ def microseconds(seconds: float) -> int:
 
 
 def moment(at: int | None) -> datetime | None:
-    return None if at is None else EPOCH + timedelta(microseconds=at)
+    return None if at is None else moment_at(at)
+
+
+def moment_at(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
 
 
 def stamp(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
-
-
-def rounded(percent: float) -> int:
-    """Whole percent; a half is rounded up."""
-    return math.floor(percent + 0.5)
 
 
 def new_job(job: NewJob, now: int) -> Params:
@@ -107,15 +106,7 @@ def settlement(ended: Settlement, now_local: float, now: int) -> Params:
 
 
 def progress_note(note: ProgressNote) -> Params:
-    return {
-        "id": note.id,
-        "token": note.token.bytes,
-        "percent": note.percent,
-        "note": note.note,
-        "spent": note.spent,
-        "phase": note.phase,
-        "phase_percent": note.phase_percent,
-    }
+    return {**note._asdict(), "token": note.token.bytes}
 
 
 def settlement_key(ended: Settlement) -> dict[str, Any]:
@@ -141,16 +132,8 @@ def job_columns(row: Row) -> dict[str, Any]:
 
 def attempt_record(row: Row) -> AttemptRecord:
     attempt, node, worker, started_at, finished_at, outcome, error, log = row
-    return AttemptRecord(
-        attempt,
-        node,
-        worker,
-        moment(started_at),
-        moment(finished_at),
-        AttemptOutcome(outcome),
-        error,
-        log,
-    )
+    times = moment(started_at), moment(finished_at)
+    return AttemptRecord(attempt, node, worker, *times, AttemptOutcome(outcome), error, log)
 
 
 def phase_record(row: Row) -> PhaseRecord:

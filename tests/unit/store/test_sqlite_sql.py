@@ -16,9 +16,9 @@ from musterd.store.migrations import Migration, current_schema, found_in, shippe
 from musterd.store.sqlfiles import load_statements
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.errors import sort_error, sort_file_error
+from musterd.store.sqlite.leases import judge
 from musterd.store.sqlite.migrating import PACKAGE, statements
-from musterd.store.sqlite.reaping import judge
-from musterd.store.sqlite.retaining import TO_DELETE, TO_MARK
+from musterd.store.sqlite.retention import TO_DELETE, TO_MARK
 
 SQL = load_statements(PACKAGE)
 
