@@ -210,7 +210,6 @@ def _job(firing: Firing) -> NewJob:
 
 def _schedule_record(row: rows.Row, now: int) -> ScheduleRecord:
     name, last_slot, last_fired_at, job_id, state, fired, skipped, missed, paused_at = row
-    return ScheduleRecord(
-        name, rows.moment_at(last_slot), rows.moment(last_fired_at), job_id, state, fired, skipped, missed,
-        rows.moment(paused_at), rows.moment_at(now),
-    )  # fmt: skip
+    fired_at, paused, now_ = rows.moment(last_fired_at), rows.moment(paused_at), rows.moment_at(now)
+    slot = rows.moment_at(last_slot)
+    return ScheduleRecord(name, slot, fired_at, job_id, state, fired, skipped, missed, paused, now_)
