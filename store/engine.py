@@ -13,10 +13,9 @@ from typing import Protocol
 
 import attrs
 
-from musterd.store.audit import Audit
 from musterd.store.control import Control
 from musterd.store.duties import Duties
-from musterd.store.events import EventLog
+from musterd.store.events import Audit, EventLog
 from musterd.store.health import Health
 from musterd.store.idle_check import IdleChecks
 from musterd.store.jobs import Jobs

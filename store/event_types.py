@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from musterd.config.faults import did_you_mean
+
 _STARTED = ("attempt", "node", "worker")
 _STOPPED = ("attempt", "reason")
 
@@ -50,3 +52,15 @@ NODE_EVENTS: Mapping[str, tuple[str, ...]] = {
 }
 
 EVENTS: Mapping[str, tuple[str, ...]] = {**JOB_EVENTS, **NODE_EVENTS}
+
+
+EVENT_TYPES = tuple(EVENTS)
+GROUPS = tuple(dict.fromkeys(name.partition(".")[0] for name in EVENT_TYPES))
+
+
+def event_type(text: str) -> str:
+    """Reads a type, or a group of types. Raises ValueError, which says what is wanted."""
+    if text in EVENT_TYPES or text in GROUPS:
+        return text
+    hint = did_you_mean(text, (*EVENT_TYPES, *GROUPS)) or f"or a group: {', '.join(GROUPS)}"
+    raise ValueError(f"found {text!r}, wanted a type of event, as job.failed is; {hint}")

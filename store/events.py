@@ -12,11 +12,14 @@ from typing import Any, NamedTuple, Protocol
 
 import attrs
 
+from musterd.store.lifecycle import JobState
+
 ORDERED_AT_ONCE = 1_000  # rows; each has the events of one statement
 READ_AT_ONCE = 500  # rows
 TEXT_LENGTH_MAX = 1_000  # of an error's message or a reason; the job has the whole
 EVENTS_A_ROW_MAX = 1_000
 PAGE_EVENTS_MAX = 5_000  # the row in which a page reaches so many is its last
+ROWS_AT_ONCE = 5_000
 
 
 class NewEvent(NamedTuple):
@@ -106,3 +109,43 @@ def fits(event: Event, which: EventFilter) -> bool:
 
 def wants_type(which: EventFilter, type_: str) -> bool:
     return not which.types or type_ in which.types or type_.partition(".")[0] in which.types
+
+
+class AuditRow(NamedTuple):
+    """A job, as far as events tell it too."""
+
+    id: int
+    state: JobState
+    attempt: int
+
+
+class Draft(NamedTuple):
+    """Something that was told and has no position yet. `state`: of a job that is made."""
+
+    type: str
+    job_id: int
+    state: JobState | None
+
+
+class Tally(NamedTuple):
+    """All at one moment. What is in hand is not kept count of on PostgreSQL: `kept` has no such
+    states there.
+    """
+
+    newest: int  # the last position of the log
+    drafts: Sequence[Draft]  # what follows it, in order
+    kept: Mapping[JobState, int]
+    counted: Mapping[JobState, int]  # the rows of the table themselves
+    enqueued: int  # how many were ever made, as is kept count of
+
+
+class Audit(Protocol):
+    """Errors as for `Engine`."""
+
+    async def rows(self, after_id: int) -> Sequence[AuditRow]:
+        """The next jobs by id, at most `ROWS_AT_ONCE`."""
+        ...
+
+    async def tally(self) -> Tally:
+        """Counts the rows of the whole table."""
+        ...

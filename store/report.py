@@ -5,6 +5,7 @@ read. Pure.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import attrs
@@ -13,8 +14,8 @@ from musterd.config.job_options import OPTIONS
 from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, LEASED, JobState
 from musterd.store.outbox import WebhookRecord
-from musterd.store.phase_report import phase_object, phases_table
-from musterd.store.phase_states import current, overall
+from musterd.store.phase_states import current, overall, rounded
+from musterd.store.phases import PhaseRecord, PhaseState
 from musterd.store.shown import clock, decoded, span, time_text
 from musterd.store.words import count_text, duration_text, one_line, table
 
@@ -267,3 +268,35 @@ def _shown(text: str | None) -> str:
     if value is text:
         return text or ""
     return json.dumps(value, ensure_ascii=False)
+
+
+def phase_object(phase: PhaseRecord) -> dict[str, object]:
+    return {
+        "name": phase.name,
+        "state": phase.state.value,
+        "progress": rounded(phase.progress),
+        "result": decoded(phase.result),
+        "attempts": phase.attempts,
+        "started_at": time_text(phase.started_at),
+        "finished_at": time_text(phase.finished_at),
+    }
+
+
+def phases_table(phases: Sequence[PhaseRecord], now: datetime) -> list[str]:
+    rows = [
+        (
+            one_line(phase.name),
+            phase.state.value,
+            f"{rounded(phase.progress)} %",
+            count_text(phase.attempts),
+            "-" if phase.started_at is None else clock(phase.started_at),
+            _phase_ran(phase, now) or "-",
+        )
+        for phase in phases
+    ]
+    heads = ("phase", "state", "progress", "attempts", "started", "ran")
+    return table(heads, rows, right=frozenset({2, 3, 5}))
+
+
+def _phase_ran(phase: PhaseRecord, now: datetime) -> str:
+    return span(phase.started_at, now if phase.state is PhaseState.RUNNING else phase.finished_at)

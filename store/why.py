@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 
-from musterd.store.estimate import Estimate, estimate, free_workers
-from musterd.store.full import room_of, store_limit
+from musterd.store.estimate import Estimate, bound_of, estimate, free_workers
 from musterd.store.lifecycle import ENDED, LEASED, AttemptOutcome, JobState
 from musterd.store.reasons import (
+    NAMED_MAX,
     Code,
     Reason,
     finished,
@@ -17,7 +19,13 @@ from musterd.store.reasons import (
     workers_busy,
 )
 from musterd.store.why_facts import WhyFacts
-from musterd.store.words import count_text
+from musterd.store.words import count_text, one_line, plural
+
+NEXT_UP = Reason(Code.NEXT_UP, "nothing stops it: a worker takes it in a moment")
+# A job that one of these holds up does not stand in line for workers.
+NOT_IN_LINE = frozenset({Code.NOT_DUE, Code.TARGET_HALTED, Code.BEHIND_IN_TARGET, Code.KIND_LIMIT})
+RUNS_NOWHERE = frozenset({Code.KIND_UNKNOWN, Code.KIND_BROKEN})
+NOTHING_RUNS = RUNS_NOWHERE | {Code.QUEUE_PAUSED}  # and nobody can say when that ends
 
 
 @attrs.frozen
@@ -70,14 +78,6 @@ def why(seen: WhyFacts) -> Why:
     return Why(seen, tuple(reasons), place, start)
 
 
-NEXT_UP = Reason(Code.NEXT_UP, "nothing stops it: a worker takes it in a moment")
-
-# A job that one of these holds up does not stand in line for workers.
-NOT_IN_LINE = frozenset({Code.NOT_DUE, Code.TARGET_HALTED, Code.BEHIND_IN_TARGET, Code.KIND_LIMIT})
-RUNS_NOWHERE = frozenset({Code.KIND_UNKNOWN, Code.KIND_BROKEN})
-NOTHING_RUNS = RUNS_NOWHERE | {Code.QUEUE_PAUSED}  # and nobody can say when that ends
-
-
 def _put_in_order(seen: WhyFacts, reasons: list[Reason]) -> list[Reason]:
     """A job that was put off because its kind can't run says that first: time alone won't help."""
     job = seen.job
@@ -92,3 +92,38 @@ def _position(seen: WhyFacts) -> Position:
     if line.is_whole or line.includes_it:
         return Position(before + 1, every, is_exact=True, of_is_exact=line.is_whole)
     return Position(before, every, is_exact=False, of_is_exact=False)
+
+
+def room_of(seen: WhyFacts) -> int | None:
+    """How many more jobs may run now; None = there is no bound."""
+    most = bound_of(seen.nodes)
+    return None if most is None else max(0, most - seen.leased_total)
+
+
+def store_limit(seen: WhyFacts) -> Reason | None:
+    """Says so if the bound on all jobs is what keeps this one, rather than want of workers."""
+    most, room = bound_of(seen.nodes), room_of(seen)
+    if most is None or room is None:
+        return None
+    before = sum(seen.line.before.values())
+    idle = free_workers([node for node in seen.nodes if node.claims], seen.leased)
+    if room and (room > before or room >= idle):
+        return None
+    by_node = Counter(one_line(one.node) for one in seen.leased).most_common()
+    shown = by_node[:NAMED_MAX]
+    hands = ", ".join(f"{count_text(number)} on {node}" for node, number in shown)
+    hands += ", …" if len(by_node) > NAMED_MAX else ""
+    rest = f", and {plural(before, 'job')} before it" if before else ""
+    return Reason(
+        Code.STORE_LIMIT,
+        f"of all jobs {count_text(most)} may run at once:"
+        f" {count_text(seen.leased_total)} are in hand{f' ({hands})' if hands else ''}{rest}",
+        who=", ".join(node for node, _ in shown) or None,
+        what={
+            "limit": most,
+            "in_hand": seen.leased_total,
+            "before": before,
+            "nodes": dict(shown),
+        },
+        do="wait, or raise limits.max_running",
+    )

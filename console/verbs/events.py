@@ -39,7 +39,7 @@ Since = int | float | datetime  # a position, seconds before now, a moment
 def read_types(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...]:
-    from musterd.store.event_names import event_type
+    from musterd.store.event_types import event_type
 
     try:
         return tuple(event_type(text) for text in texts)

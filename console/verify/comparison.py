@@ -13,8 +13,8 @@ from musterd.console.log_reading import order_all
 from musterd.console.verify.judge import Judge, StateAndAttempt
 from musterd.console.verify.life import BECOMES
 from musterd.console.verify.rules import Rule
-from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Draft, Tally
 from musterd.store.engine import Engine
+from musterd.store.events import ROWS_AT_ONCE, AuditRow, Draft, Tally
 from musterd.store.lifecycle import JobState
 
 GONE: StateAndAttempt = (None, 0)

@@ -6,17 +6,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Draft, Tally
 from musterd.store.events import (
     ALL_EVENTS,
     ORDERED_AT_ONCE,
     PAGE_EVENTS_MAX,
     READ_AT_ONCE,
+    ROWS_AT_ONCE,
+    AuditRow,
+    Draft,
     Event,
     EventBounds,
     EventFilter,
     EventPage,
     NewEvent,
+    Tally,
     fits,
 )
 from musterd.store.lifecycle import JobState
@@ -102,7 +105,7 @@ def _of(values: Sequence[Any] | None, place: int) -> Any:
 
 
 class PostgresAudit:
-    """See `store.audit.Audit` for what each method promises."""
+    """See `store.events.Audit` for what each method promises."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -6,16 +6,18 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from musterd.store.audit import ROWS_AT_ONCE, AuditRow, Tally
 from musterd.store.events import (
     ALL_EVENTS,
     PAGE_EVENTS_MAX,
     READ_AT_ONCE,
+    ROWS_AT_ONCE,
+    AuditRow,
     Event,
     EventBounds,
     EventFilter,
     EventPage,
     NewEvent,
+    Tally,
     fits,
     wants_type,
 )
@@ -105,7 +107,7 @@ def _unfolded(row: rows.Row, skipped: int) -> Iterator[Event]:
 
 
 class SqliteAudit:
-    """See `store.audit.Audit` for what each method promises."""
+    """See `store.events.Audit` for what each method promises."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

@@ -12,8 +12,8 @@ import trio
 from musterd.console.verify.comparison import Comparison
 from musterd.console.verify.judge import Judge
 from musterd.console.verify.rules import Rule
-from musterd.store.audit import ROWS_AT_ONCE
 from musterd.store.engine import Engine
+from musterd.store.events import ROWS_AT_ONCE
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import Rig, ending, put, settle, take, take_one

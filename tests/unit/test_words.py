@@ -63,13 +63,9 @@ NOT_YET = frozenset(
     re.findall(
         r"\w+",
         """
-    BoardFilter BoardJob BoardView Errand FileLookout HubLookout JobStanding KindStanding
-    Looking Lookout MOST_TELLING NOT_TOLD Place Room STRIDE Seen Sight Standing Strides TOLD
-    Teller VITALS_FRESH_SECONDS _Errand _TOLD_AS _errands _export_vitals _glance _on_board
-    _refresh_vitals _sight _standing _tell _teller _told
-    board errand looking lookout on_told outlook sight standing strides tell tell_claims
-    tell_end tell_kinds tell_new tell_progress tell_start teller telling tells_all told told_as
-    vitals
+    Errand KindStanding Looking MOST_TELLING Place STRIDE Seen Strides _Errand _TOLD_AS _errands
+    _on_board _standing _tell _teller errand looking on_told standing strides tell tells_all
+    told told_as
     """,
     )
 )

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from musterd import __version__
 from musterd.config.settings import HttpScope
-from musterd.store.event_names import EVENT_TYPES, GROUPS, event_type
+from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
 from musterd.store.lifecycle import Action
 from musterd.web.api import events, jobs, node
 from musterd.web.api.openapi import document

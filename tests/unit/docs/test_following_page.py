@@ -5,7 +5,7 @@ from musterd.console.command import SHARED_OPTIONS
 from musterd.console.verbs.events import LIMIT_DEFAULT, events
 from musterd.manager.events.feed.feed import PING_SECONDS, POLL_SECONDS
 from musterd.manager.events.feed.reader import RETRY_MS, STUCK_SECONDS, opening
-from musterd.store.event_names import GROUPS, event_type
+from musterd.store.event_types import GROUPS, event_type
 from musterd.web.api.routes import OPERATIONS
 from musterd.web.server.serving import CONNECTIONS_MAX
 from tests.support.pages import codes, page, table
