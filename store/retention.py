@@ -17,7 +17,7 @@ STALE, DELETED = "job.stale", "job.deleted"
 MESSAGES_KEPT_SECONDS = 7 * 86_400.0  # messages of deleted jobs, after they were sent or given up
 
 
-class Place(NamedTuple):
+class JobPosition(NamedTuple):
     """Where a walk has come: behind this job. Jobs are walked through kind by kind, in the order of
     their ends.
     """
@@ -62,8 +62,8 @@ Keeper = Callable[[Sequence[JobRecord]], Sequence[Kept]]
 
 
 @attrs.frozen
-class Errand:
-    """What is done with those whose time has come. `hook`: who is told of each of them."""
+class RetentionTask:
+    """What is done with those whose time has come. `hook`: where a message about each goes."""
 
     ages: Ages
     batch: int
@@ -71,11 +71,11 @@ class Errand:
     keeper: Keeper | None = None  # for deletions
 
 
-class Strides(NamedTuple):
+class BatchResult(NamedTuple):
     """How far one batch came. `further`: where the next one begins; None = that was all."""
 
     done: int
-    further: Place | None
+    further: JobPosition | None
 
 
 class Retention(Protocol):
@@ -85,15 +85,15 @@ class Retention(Protocol):
     one that somebody else is writing to. Several may walk at the same time.
     """
 
-    async def mark(self, errand: Errand, after: Place | None) -> Strides:
-        """Marks jobs as stale, tells so, and makes a message of each for the hook: all in one
+    async def mark(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        """Marks jobs as stale, records events, and makes a message of each for the hook: all in one
         transaction.
         """
         ...
 
-    async def delete(self, errand: Errand, after: Place | None) -> Strides:
-        """Deletes stale jobs and what belongs to them alone; tells so; makes messages for the hook,
-        and keeps what the keeper gives: all in one transaction.
+    async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        """Deletes stale jobs and what belongs to them alone; records events; makes messages for the
+        hook, and keeps what the keeper gives: all in one transaction.
         """
         ...
 

@@ -28,7 +28,7 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.report import job_object
-from musterd.store.retention import Ages, Errand, Kept, Place, Retention, Strides
+from musterd.store.retention import Ages, BatchResult, JobPosition, Kept, Retention, RetentionTask
 from musterd.store.waiting import Bell
 
 PAUSE_SECONDS = 0.02  # between two batches, at least
@@ -102,8 +102,8 @@ class Retiring:
         expired = ages_of(settings, catalog, "delete_seconds")
         done = 0
         if stale.shortest is not None:
-            errand = Errand(stale, batch, address_of(settings.on_stale))
-            done += await self._walk(plan.store.mark, errand)
+            task = RetentionTask(stale, batch, address_of(settings.on_stale))
+            done += await self._walk(plan.store.mark, task)
         if expired.shortest is not None:
             done += await self._delete(settings, batch, expired)
             await self._forget(batch)
@@ -111,9 +111,9 @@ class Retiring:
 
     async def _delete(self, settings: RetentionSettings, batch: int, ages: Ages) -> int:
         keeper = keeper_of(settings, self._plan.tenant, self._plan.catalog)
-        errand = Errand(ages, batch, address_of(settings.on_delete), keeper)
+        task = RetentionTask(ages, batch, address_of(settings.on_delete), keeper)
         try:
-            done = await self._walk(self._plan.store.delete, errand)
+            done = await self._walk(self._plan.store.delete, task)
         except ArchiveFailed as error:
             self._note_trouble(str(error))
             return 0
@@ -121,15 +121,17 @@ class Retiring:
         return done
 
     async def _walk(
-        self, act: Callable[[Errand, Place | None], Awaitable[Strides]], errand: Errand
+        self,
+        act: Callable[[RetentionTask, JobPosition | None], Awaitable[BatchResult]],
+        task: RetentionTask,
     ) -> int:
         done = 0
-        place: Place | None = None
+        place: JobPosition | None = None
         while True:
             started = trio.current_time()
-            strides = await act(errand, place)
-            done += strides.done
-            place = strides.further
+            result = await act(task, place)
+            done += result.done
+            place = result.further
             if place is None:
                 return done
             await self._give_way(started)

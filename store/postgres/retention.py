@@ -16,11 +16,11 @@ from musterd.store.postgres.pool import Pool
 from musterd.store.postgres.statements import Params, Row, Run, TimeLimit
 from musterd.store.retention import (
     MESSAGES_KEPT_SECONDS,
-    Errand,
+    BatchResult,
+    JobPosition,
     Keeper,
     Kept,
-    Place,
-    Strides,
+    RetentionTask,
     rules_of,
 )
 
@@ -38,25 +38,25 @@ class PostgresRetention:
     whole: Whole
     timeout_seconds: float
 
-    async def mark(self, errand: Errand, after: Place | None) -> Strides:
-        ((done, *further),) = await self.run("mark_stale", _walk(errand, after))
-        return Strides(done, _place(further))
+    async def mark(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        ((done, *further),) = await self.run("mark_stale", _walk(task, after))
+        return BatchResult(done, _place(further))
 
-    async def delete(self, errand: Errand, after: Place | None) -> Strides:
+    async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
         with TimeLimit(self.timeout_seconds, "deleting jobs"):
             async with self.pool.use("deleting jobs") as conn:
                 await conn.execute("begin", prepare=False)
-                walked = await self.send(conn, "pick_expired", _walk(errand, after))
+                walked = await self.send(conn, "pick_expired", _walk(task, after))
                 ((ids, *further),) = await walked.fetchall()
-                done = await self._delete(conn, ids, errand) if ids else 0
+                done = await self._delete(conn, ids, task) if ids else 0
                 await conn.execute("commit", prepare=False)
-        return Strides(done, _place(further))
+        return BatchResult(done, _place(further))
 
-    async def _delete(self, conn: TrioConnection, ids: Sequence[int], errand: Errand) -> int:
-        objects = await self._kept(conn, ids, errand.keeper) if errand.keeper else {}
+    async def _delete(self, conn: TrioConnection, ids: Sequence[int], task: RetentionTask) -> int:
+        objects = await self._kept(conn, ids, task.keeper) if task.keeper else {}
         params = {
             "ids": numbers(ids),
-            "hook": errand.hook,
+            "hook": task.hook,
             "object_ids": numbers(objects),
             "archived": texts(one.archived for one in objects.values()),
             "told": texts(one.told for one in objects.values()),
@@ -81,8 +81,8 @@ class PostgresRetention:
         return int(done)
 
 
-def _walk(errand: Errand, after: Place | None) -> Params:
-    rules = rules_of(errand.ages)
+def _walk(task: RetentionTask, after: JobPosition | None) -> Params:
+    rules = rules_of(task.ages)
     place = after or ("", "", "-infinity", 0)
     return {
         "states": texts(state for state, _, _ in rules),
@@ -92,10 +92,10 @@ def _walk(errand: Errand, after: Place | None) -> Params:
         "after_kind": place[1],
         "after_at": place[2],
         "after_id": place[3],
-        "batch": errand.batch,
-        "hook": errand.hook,
+        "batch": task.batch,
+        "hook": task.hook,
     }
 
 
-def _place(found: Sequence[Any]) -> Place | None:
-    return None if found[0] is None else Place._make(found)
+def _place(found: Sequence[Any]) -> JobPosition | None:
+    return None if found[0] is None else JobPosition._make(found)

@@ -12,7 +12,7 @@ from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
 from musterd.store.sqlite.job_events import JobEvents, record_claims
-from musterd.store.sqlite.targets import Place, take_turn
+from musterd.store.sqlite.targets import ClaimOrder, take_turn
 
 ASIDE_MAX = 1000  # parked or put behind in one call
 ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be taken out of the way
@@ -94,7 +94,7 @@ def _passes(database: Database, row: rows.Row, room: dict[str, int]) -> bool:
     (job_id, kind), (run_at, _, priority, target) = row[:2], row[6:]
     fits = room.get(kind, 1) > 0
     if target is not None and not take_turn(
-        database, target, Place(-priority, run_at, job_id), runs=fits
+        database, target, ClaimOrder(-priority, run_at, job_id), runs=fits
     ):
         return False
     if not fits:

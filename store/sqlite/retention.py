@@ -10,10 +10,10 @@ from musterd.store.retention import (
     DELETED,
     MESSAGES_KEPT_SECONDS,
     STALE,
-    Errand,
+    BatchResult,
+    JobPosition,
     Kept,
-    Place,
-    Strides,
+    RetentionTask,
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Call, Database
@@ -36,41 +36,41 @@ class SqliteRetention:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def mark(self, errand: Errand, after: Place | None) -> Strides:
-        return await self._call(mark, errand, after)
+    async def mark(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        return await self._call(mark, task, after)
 
-    async def delete(self, errand: Errand, after: Place | None) -> Strides:
-        return await self._call(delete, errand, after)
+    async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        return await self._call(delete, task, after)
 
     async def forget_leftovers(self, batch: int) -> int:
         return await self._call(forget_leftovers, batch)
 
 
-def mark(database: Database, errand: Errand, after: Place | None) -> Strides:
+def mark(database: Database, task: RetentionTask, after: JobPosition | None) -> BatchResult:
     with database.writing("marking stale jobs") as now:
-        looked = _looked(database, TO_MARK, errand, (after, now))
+        looked = _looked(database, TO_MARK, task, (after, now))
         events = JobEvents(database, now)
         done = 0
         for place in _without_messages(database, looked):
             ((*about,),) = database.rows("mark_stale", {"id": place.id, "now": now})
-            _record(events, About(*about), place.state, (STALE, errand.hook, None))
+            _record(events, About(*about), place.state, (STALE, task.hook, None))
             done += 1
         events.write()
-    return Strides(done, _further(looked, errand))
+    return BatchResult(done, _further(looked, task))
 
 
-def delete(database: Database, errand: Errand, after: Place | None) -> Strides:
+def delete(database: Database, task: RetentionTask, after: JobPosition | None) -> BatchResult:
     with database.writing("deleting jobs") as now:
-        looked = _looked(database, TO_DELETE, errand, (after, now))
+        looked = _looked(database, TO_DELETE, task, (after, now))
         going = list(_without_messages(database, looked))
         events = JobEvents(database, now)
-        for place, kept in zip(going, _kept(database, going, errand), strict=True):
+        for place, kept in zip(going, _kept(database, going, task), strict=True):
             about = _delete(database, place.id, now)
             if kept.archived is not None:
                 database.execute("archive_job", {"id": place.id, "job": kept.archived, "now": now})
-            _record(events, about, place.state, (DELETED, errand.hook, kept.told))
+            _record(events, about, place.state, (DELETED, task.hook, kept.told))
         events.write()
-    return Strides(len(going), _further(looked, errand))
+    return BatchResult(len(going), _further(looked, task))
 
 
 def forget_leftovers(database: Database, batch: int) -> int:
@@ -82,33 +82,33 @@ def forget_leftovers(database: Database, batch: int) -> int:
 
 
 def _looked(
-    database: Database, which: str, errand: Errand, since: tuple[Place | None, int]
-) -> list[Place]:
+    database: Database, which: str, task: RetentionTask, since: tuple[JobPosition | None, int]
+) -> list[JobPosition]:
     """The next jobs whose time has come, at most a batch of them."""
-    looked: list[Place] = []
-    for place, until in _groups(database, which, errand, since):
+    looked: list[JobPosition] = []
+    for place, until in _groups(database, which, task, since):
         params = {
             "state": place.state,
             "kind": place.kind,
             "until": until,
             "after_at": rows.stamp(place.finished_at),
             "after_id": place.id,
-            "count": errand.batch - len(looked),
+            "count": task.batch - len(looked),
         }
         for finished_at, job_id in database.execute_filled("ended_jobs", params, which=which):
             ended = rows.moment_at(finished_at)
-            looked.append(Place(place.state, place.kind, ended, job_id))
-        if len(looked) == errand.batch:
+            looked.append(JobPosition(place.state, place.kind, ended, job_id))
+        if len(looked) == task.batch:
             break
     return looked
 
 
 def _groups(
-    database: Database, which: str, errand: Errand, since: tuple[Place | None, int]
-) -> Iterator[tuple[Place, int]]:
+    database: Database, which: str, task: RetentionTask, since: tuple[JobPosition | None, int]
+) -> Iterator[tuple[JobPosition, int]]:
     """Where to begin in each kind and state, and up to which end their time has come."""
     after, now = since
-    if after is not None and (until := _until(errand, after, now)) is not None:
+    if after is not None and (until := _until(task, after, now)) is not None:
         yield after, until
     for state in ENDED:
         if after is not None and state < after.state:
@@ -119,28 +119,28 @@ def _groups(
             "ended_kind", {**wanted, "kind": kind}, which=which
         ).fetchall():
             kind = found[0][0]
-            place = Place(state.value, kind, rows.EPOCH, 0)
-            until = _until(errand, place, now)
+            place = JobPosition(state.value, kind, rows.EPOCH, 0)
+            until = _until(task, place, now)
             if until is not None:
                 yield place, until
 
 
-def _until(errand: Errand, place: Place, now: int) -> int | None:
-    age = errand.ages.of(JobState(place.state), place.kind)
+def _until(task: RetentionTask, place: JobPosition, now: int) -> int | None:
+    age = task.ages.of(JobState(place.state), place.kind)
     return None if age is None else now - rows.microseconds(age)
 
 
-def _without_messages(database: Database, looked: Sequence[Place]) -> Iterator[Place]:
+def _without_messages(database: Database, looked: Sequence[JobPosition]) -> Iterator[JobPosition]:
     for place in looked:
         if not database.rows("message_waits", {"id": place.id}):
             yield place
 
 
-def _kept(database: Database, going: Sequence[Place], errand: Errand) -> Sequence[Kept]:
-    if errand.keeper is None or not going:
+def _kept(database: Database, going: Sequence[JobPosition], task: RetentionTask) -> Sequence[Kept]:
+    if task.keeper is None or not going:
         return [NOTHING_KEPT] * len(going)
     records: list[JobRecord] = [record(database, place.id) for place in going]
-    return errand.keeper(records)
+    return task.keeper(records)
 
 
 def _delete(database: Database, job_id: int, now: int) -> About:
@@ -163,5 +163,5 @@ def _record(
         events.database.execute("add_message", {**message, "now": events.now, "body": body})
 
 
-def _further(looked: Sequence[Place], errand: Errand) -> Place | None:
-    return looked[-1] if len(looked) == errand.batch else None
+def _further(looked: Sequence[JobPosition], task: RetentionTask) -> JobPosition | None:
+    return looked[-1] if len(looked) == task.batch else None

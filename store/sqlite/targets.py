@@ -10,7 +10,7 @@ from musterd.store.lifecycle import LEASED, JobState
 from musterd.store.sqlite.database import Database
 
 
-class Place(NamedTuple):
+class ClaimOrder(NamedTuple):
     """In claim order, the first smallest."""
 
     lowness: int  # priority, the other way round
@@ -18,7 +18,7 @@ class Place(NamedTuple):
     id: int
 
 
-def take_turn(database: Database, target: str, place: Place, *, runs: bool) -> bool:
+def take_turn(database: Database, target: str, place: ClaimOrder, *, runs: bool) -> bool:
     """Whether this due job may have its target, which it then has; else it stands behind. One that
     may, but does not run yet (its kind's cap), has the target reserved for it.
     """
@@ -66,7 +66,7 @@ def hand_over(database: Database, target: str) -> bool:
 
 
 def _is_next(
-    database: Database, target: str, place: Place, holding: tuple[int | None, bool]
+    database: Database, target: str, place: ClaimOrder, holding: tuple[int | None, bool]
 ) -> bool:
     holder, reserved = holding
     leased = _first(database, "leased_of_target", target)
@@ -89,7 +89,7 @@ def _holder(database: Database, target: str) -> tuple[int | None, bool]:
     return (found[0][0], bool(found[0][1])) if found else (None, False)
 
 
-def _stand(database: Database, target: str, job_id: int) -> tuple[JobState, Place] | None:
+def _stand(database: Database, target: str, job_id: int) -> tuple[JobState, ClaimOrder] | None:
     """How the holder stands; None = it has ended, or is gone."""
     found = database.rows("turn_of", {"target": target, "id": job_id})
     if not found:
@@ -97,7 +97,7 @@ def _stand(database: Database, target: str, job_id: int) -> tuple[JobState, Plac
     state, cleared_at, priority, run_at = found[0]
     if state in (JobState.SUCCEEDED, JobState.CANCELED) or cleared_at is not None:
         return None
-    return JobState(state), Place(-priority, run_at, job_id)
+    return JobState(state), ClaimOrder(-priority, run_at, job_id)
 
 
 def _first(database: Database, name: str, target: str) -> int | None:
@@ -105,9 +105,9 @@ def _first(database: Database, name: str, target: str) -> int | None:
     return found[0][0] if found else None
 
 
-def _first_behind(database: Database, target: str) -> Place | None:
+def _first_behind(database: Database, target: str) -> ClaimOrder | None:
     found = database.rows("behind", {"target": target, "count": 1})
     if not found:
         return None
     job_id, priority, run_at = found[0]
-    return Place(-priority, run_at, job_id)
+    return ClaimOrder(-priority, run_at, job_id)

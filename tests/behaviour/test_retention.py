@@ -10,7 +10,7 @@ import trio
 from musterd.config.retention import Ages
 from musterd.store.errors import StoreUnavailable
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.retention import Errand, Place, Strides
+from musterd.store.retention import BatchResult, JobPosition, RetentionTask
 from tests.support.stage import Stage, kind, settings_with, until
 
 STEP = 6.0  # seconds
@@ -124,11 +124,11 @@ async def test_batches_that_take_too_long_become_smaller(
     retention, tried = stage.store.engine.retention, list[int]()
     delete, most = retention.delete, 20
 
-    async def slow(errand: Errand, after: Place | None) -> Strides:
-        tried.append(errand.batch)
-        if errand.batch > most:
+    async def slow(task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        tried.append(task.batch)
+        if task.batch > most:
             raise StoreUnavailable("delete: it took too long", "timeout")
-        return await delete(errand, after)
+        return await delete(task, after)
 
     monkeypatch.setattr(retention, "delete", slow)
     await stage.start(**SHORT, retention__batch=100)

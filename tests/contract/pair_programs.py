@@ -30,7 +30,7 @@ from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import hold_params, progress_params, reap_params
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.postgres.statements import Params
-from musterd.store.retention import Errand
+from musterd.store.retention import RetentionTask
 from tests.contract.retention_tools import HOUR, all_after
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
 from tests.contract.sessions import Connection, Row, Statement, statement_of
@@ -201,7 +201,7 @@ def delete(_actor: Actor) -> list[Step]:
 
 
 def _walk() -> Params:
-    return retention._walk(Errand(all_after(HOUR), 10), None)  # pyright: ignore[reportPrivateUsage] - its values
+    return retention._walk(RetentionTask(all_after(HOUR), 10), None)  # pyright: ignore[reportPrivateUsage] - its values
 
 
 def enqueue(actor: Actor) -> list[Step]:

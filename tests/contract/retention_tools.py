@@ -6,7 +6,7 @@ from typing import Any
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
-from musterd.store.retention import Ages, Errand, Place, Strides
+from musterd.store.retention import Ages, BatchResult, JobPosition, RetentionTask
 from tests.contract.rigs import Rig, SqliteRig, ending, settle, take_one
 
 HOUR = 3_600.0
@@ -22,8 +22,8 @@ def all_after(seconds: float | None, **by_kind: float | None) -> Ages:
     )
 
 
-def errand(seconds: float | None = HOUR, batch: int = 100, **more: Any) -> Errand:
-    return Errand(all_after(seconds), batch, **more)
+def task(seconds: float | None = HOUR, batch: int = 100, **more: Any) -> RetentionTask:
+    return RetentionTask(all_after(seconds), batch, **more)
 
 
 async def end(engine: Engine, state: JobState = S, *, attempts: int = 1, **options: Any) -> int:
@@ -39,14 +39,14 @@ async def end(engine: Engine, state: JobState = S, *, attempts: int = 1, **optio
     return job_id
 
 
-async def walk(engine: Engine, what: str, wanted: Errand) -> int:
+async def walk(engine: Engine, what: str, wanted: RetentionTask) -> int:
     """A whole walk; gives how many it was about."""
     done = 0
-    place: Place | None = None
+    place: JobPosition | None = None
     while True:
-        strides: Strides = await getattr(engine.retention, what)(wanted, place)
-        done += strides.done
-        place = strides.further
+        result: BatchResult = await getattr(engine.retention, what)(wanted, place)
+        done += result.done
+        place = result.further
         if place is None:
             return done
 

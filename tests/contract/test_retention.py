@@ -3,7 +3,7 @@
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import job_object
-from musterd.store.retention import Ages, Errand
+from musterd.store.retention import Ages, RetentionTask
 from tests.contract.retention_tools import (
     HOUR,
     NEVER,
@@ -11,10 +11,10 @@ from tests.contract.retention_tools import (
     F,
     S,
     end,
-    errand,
     ids_left,
     message,
     stale_ids,
+    task,
     told,
     walk,
 )
@@ -26,9 +26,9 @@ HOOK = "https://hooks.example/retention"
 async def test_a_job_goes_stale_when_its_time_has_come(rig: Rig) -> None:
     job_id = await end(rig.engine)
     rig.pass_time(HOUR - 60)
-    assert await walk(rig.engine, "mark", errand()) == 0
+    assert await walk(rig.engine, "mark", task()) == 0
     rig.pass_time(60)
-    assert await walk(rig.engine, "mark", errand()) == 1
+    assert await walk(rig.engine, "mark", task()) == 1
     record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.stale_at is not None
@@ -41,7 +41,7 @@ async def test_a_job_goes_stale_when_its_time_has_come(rig: Rig) -> None:
 async def test_nothing_is_told_twice(rig: Rig) -> None:
     await end(rig.engine)
     rig.pass_time(HOUR)
-    assert [await walk(rig.engine, "mark", errand()) for _ in range(3)] == [1, 0, 0]
+    assert [await walk(rig.engine, "mark", task()) for _ in range(3)] == [1, 0, 0]
     assert len(await told(rig.engine, "job.stale")) == 1
 
 
@@ -52,21 +52,21 @@ async def test_the_moment_is_exact(unopened_sqlite: SqliteRig) -> None:
         await engine.migrate()
         await end(engine)  # at START - 1
         rig.now = START - 1 + HOUR - 0.000_001
-        assert await walk(engine, "mark", errand()) == 0
+        assert await walk(engine, "mark", task()) == 0
         rig.now += 0.000_001
-        assert await walk(engine, "mark", errand()) == 1
+        assert await walk(engine, "mark", task()) == 1
         rig.now = START - 1 + 2 * HOUR - 0.000_001
-        assert await walk(engine, "delete", errand(2 * HOUR)) == 0
+        assert await walk(engine, "delete", task(2 * HOUR)) == 0
         rig.now += 0.000_001
-        assert await walk(engine, "delete", errand(2 * HOUR)) == 1
+        assert await walk(engine, "delete", task(2 * HOUR)) == 1
 
 
 async def test_only_stale_jobs_are_deleted(rig: Rig) -> None:
     job_id = await end(rig.engine)
     rig.pass_time(HOUR)
-    assert await walk(rig.engine, "delete", errand()) == 0
-    await walk(rig.engine, "mark", errand())
-    assert await walk(rig.engine, "delete", errand()) == 1
+    assert await walk(rig.engine, "delete", task()) == 0
+    await walk(rig.engine, "mark", task())
+    assert await walk(rig.engine, "delete", task()) == 1
     assert await rig.engine.jobs.get(job_id) is None
     assert await told(rig.engine, "job.deleted") == [(job_id, {"state": "succeeded"})]
 
@@ -85,7 +85,7 @@ async def test_each_state_and_kind_has_an_age_of_its_own(rig: Rig) -> None:
     for hour in (1, 2, 3):
         rig.pass_time(HOUR)
         before = stale_ids(rig)
-        await walk(rig.engine, "mark", Errand(ages, 2))
+        await walk(rig.engine, "mark", RetentionTask(ages, 2))
         fresh = set(stale_ids(rig)) - set(before)
         gone[hour] = sorted(key for key, job_id in made.items() if job_id in fresh)
     assert gone == {
@@ -103,9 +103,9 @@ async def test_what_has_not_ended_is_left_alone(rig: Rig) -> None:
     (paused,) = [row[0] for row in rig.raw("select max(id) from job_rows where state = 'queued'")]
     await engine.control.apply(Action.PAUSE, paused)
     rig.pass_time(1000 * HOUR)
-    assert await walk(engine, "mark", errand(0.001)) == 0
+    assert await walk(engine, "mark", task(0.001)) == 0
     rig.raw(f"update job_rows set stale_at = created_at where id in ({held}, {running.id})")
-    assert await walk(engine, "delete", errand(0.001)) == 0
+    assert await walk(engine, "delete", task(0.001)) == 0
     assert len(ids_left(rig)) == 4
 
 
@@ -114,13 +114,13 @@ async def test_batches_are_bounded_and_a_walk_ends(rig: Rig) -> None:
     rig.pass_time(HOUR)
     place, seen = None, list[int]()
     for _ in range(4):
-        strides = await rig.engine.retention.mark(errand(batch=2), place)
-        place = strides.further
-        seen.append(strides.done)
+        result = await rig.engine.retention.mark(task(batch=2), place)
+        place = result.further
+        seen.append(result.done)
     assert seen == [2, 2, 2, 0]
     assert place is None
     assert stale_ids(rig) == ids
-    assert [await walk(rig.engine, "delete", errand(batch=4))] == [6]
+    assert [await walk(rig.engine, "delete", task(batch=4))] == [6]
 
 
 async def test_a_job_with_a_message_that_waits_is_passed_by(rig: Rig) -> None:
@@ -128,15 +128,15 @@ async def test_a_job_with_a_message_that_waits_is_passed_by(rig: Rig) -> None:
     message(rig, second, "waiting")
     message(rig, third, "delivered")
     rig.pass_time(HOUR)
-    assert await walk(rig.engine, "mark", errand(batch=1)) == 2
+    assert await walk(rig.engine, "mark", task(batch=1)) == 2
     assert stale_ids(rig) == [first, third]
     rig.raw("update webhooks set state = 'failed'")
-    assert await walk(rig.engine, "mark", errand()) == 1
+    assert await walk(rig.engine, "mark", task()) == 1
     rig.raw(f"update webhooks set state = 'waiting' where job_id = {second}")
-    assert await walk(rig.engine, "delete", errand(batch=1)) == 2
+    assert await walk(rig.engine, "delete", task(batch=1)) == 2
     assert ids_left(rig) == [second]
     rig.raw("update webhooks set state = 'delivered'")
-    assert await walk(rig.engine, "delete", errand()) == 1
+    assert await walk(rig.engine, "delete", task()) == 1
     assert rig.raw("select count(*) from webhooks") == [(0,)]
 
 
@@ -146,13 +146,13 @@ async def test_a_failed_job_that_halts_its_target_is_left_alone_until_it_is_clea
     engine = rig.engine
     halting = await end(engine, F, target="t")
     rig.pass_time(HOUR)
-    assert await walk(engine, "mark", errand()) == 0
+    assert await walk(engine, "mark", task()) == 0
     rig.raw("update job_rows set stale_at = finished_at")  # nobody does; it would halt all the same
-    assert await walk(engine, "delete", errand()) == 0
+    assert await walk(engine, "delete", task()) == 0
     rig.raw("update job_rows set stale_at = null")
     await engine.control.apply(Action.CLEAR, halting)
-    assert await walk(engine, "mark", errand()) == 1
-    assert await walk(engine, "delete", errand()) == 1
+    assert await walk(engine, "mark", task()) == 1
+    assert await walk(engine, "delete", task()) == 1
     (behind,) = await engine.jobs.enqueue([NewJob("report", target="t")])
     assert (await take_one(engine)).id == behind
 
@@ -160,9 +160,9 @@ async def test_a_failed_job_that_halts_its_target_is_left_alone_until_it_is_clea
 async def test_a_resumed_job_is_stale_no_longer(rig: Rig) -> None:
     job_id = await end(rig.engine, F)
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand())
+    await walk(rig.engine, "mark", task())
     await rig.engine.control.apply(Action.RESUME, job_id)
     record = await rig.engine.jobs.get(job_id)
     assert record is not None
     assert record.stale_at is None
-    assert await walk(rig.engine, "delete", errand(0)) == 0
+    assert await walk(rig.engine, "delete", task(0)) == 0

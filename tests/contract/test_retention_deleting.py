@@ -11,17 +11,17 @@ from musterd.store.errors import StoreError
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import JobState
 from musterd.store.report import job_object
-from musterd.store.retention import MESSAGES_KEPT_SECONDS, Ages, Errand, Kept
+from musterd.store.retention import MESSAGES_KEPT_SECONDS, Ages, Kept, RetentionTask
 from tests.contract.retention_tools import (
     HOUR,
     C,
     F,
     S,
     end,
-    errand,
     ids_left,
     message,
     recounted,
+    task,
     told,
     walk,
 )
@@ -40,7 +40,7 @@ async def test_nothing_of_a_deleted_job_is_left(rig: Rig) -> None:
     rig.pass_time(HOUR)
     rig.raw(f"update job_rows set finished_at = created_at where id = {kept}")
     rig.raw(f"update job_rows set stale_at = finished_at where id = {job_id}")
-    await walk(rig.engine, "delete", errand(batch=1))
+    await walk(rig.engine, "delete", task(batch=1))
     left = {
         table: sorted({row[0] for row in rig.raw(f"select job_id from {table}")})
         for table in ("attempts", "job_phases", "webhooks", "dedup_keys")
@@ -54,8 +54,8 @@ async def test_a_key_outlives_its_job_as_long_as_was_asked_for(
 ) -> None:
     job_id = await end(rig.engine, dedup_key="k", dedup_scope=scope)
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand())
-    await walk(rig.engine, "delete", errand())
+    await walk(rig.engine, "mark", task())
+    await walk(rig.engine, "delete", task())
     again = NewJob("report", dedup_key="k")
     holds = scope in (2 * HOUR, "forever")
     assert rig.raw("select count(*) from dedup_keys") == [(int(holds),)]
@@ -72,8 +72,8 @@ async def test_counts_stay_exact(rig: Rig) -> None:
         await end(rig.engine, state)
     await put(rig.engine, 0, 0)
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand())
-    await walk(rig.engine, "delete", Errand(Ages({S: HOUR, F: None, C: 0}, {}), 1))
+    await walk(rig.engine, "mark", task())
+    await walk(rig.engine, "delete", RetentionTask(Ages({S: HOUR, F: None, C: 0}, {}), 1))
     counts = await rig.engine.queue.counts()
     assert {s.value: n for s, n in counts.by_state.items() if n} == recounted(rig)
     assert (counts.by_state[S], counts.by_state[F], counts.by_state[C]) == (0, 1, 0)
@@ -83,12 +83,12 @@ async def test_counts_stay_exact(rig: Rig) -> None:
 async def test_the_hook_is_told_in_the_same_transaction(rig: Rig) -> None:
     job_id = await end(rig.engine, attempts=2)
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand(hook=HOOK))
+    await walk(rig.engine, "mark", task(hook=HOOK))
     asked = "select job_id, url, type, attempt, body from webhooks order by id"
     assert rig.raw(asked) == [(job_id, HOOK, "job.stale", 2, None)]
-    assert await walk(rig.engine, "delete", errand()) == 0  # it waits
+    assert await walk(rig.engine, "delete", task()) == 0  # it waits
     rig.raw("update webhooks set state = 'delivered', ended_at = created_at")
-    await walk(rig.engine, "delete", errand(hook=HOOK, keeper=keep))
+    await walk(rig.engine, "delete", task(hook=HOOK, keeper=keep))
     ((told_of, url, type_, attempt, body),) = rig.raw(asked)
     assert (told_of, url, type_, attempt) == (job_id, HOOK, "job.deleted", 2)
     assert (json.loads(body) if isinstance(body, str) else body)["id"] == job_id
@@ -97,8 +97,8 @@ async def test_the_hook_is_told_in_the_same_transaction(rig: Rig) -> None:
 async def test_messages_of_deleted_jobs_are_forgotten_in_the_end(rig: Rig) -> None:
     await end(rig.engine)
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand())
-    await walk(rig.engine, "delete", errand(hook=HOOK))
+    await walk(rig.engine, "mark", task())
+    await walk(rig.engine, "delete", task(hook=HOOK))
     assert await rig.engine.retention.forget_leftovers(10) == 0
     record_end = (
         f"update webhooks set state = 'failed', ended_at = created_at - {MESSAGES_KEPT_SECONDS}"
@@ -114,8 +114,8 @@ async def test_the_archive_holds_what_was_shown(rig: Rig) -> None:
     shown = await rig.engine.jobs.get(job_id)
     assert shown is not None
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand())
-    await walk(rig.engine, "delete", errand(keeper=keep))
+    await walk(rig.engine, "mark", task())
+    await walk(rig.engine, "delete", task(keeper=keep))
     ((archived_id, job),) = rig.raw("select id, job from job_archive")
     found = json.loads(job) if isinstance(job, str) else job
     assert archived_id == job_id
@@ -128,22 +128,22 @@ async def test_the_archive_holds_what_was_shown(rig: Rig) -> None:
 async def test_what_cannot_be_kept_is_not_deleted(rig: Rig) -> None:
     ids = [await end(rig.engine) for _ in range(2)]
     rig.pass_time(HOUR)
-    await walk(rig.engine, "mark", errand())
+    await walk(rig.engine, "mark", task())
 
     def refuse(_jobs: Sequence[JobRecord]) -> Sequence[Kept]:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        await rig.engine.retention.delete(errand(keeper=refuse), None)
+        await rig.engine.retention.delete(task(keeper=refuse), None)
     assert ids_left(rig) == ids
     assert await told(rig.engine, "job.deleted") == []
-    assert await walk(rig.engine, "delete", errand(keeper=keep)) == 2
+    assert await walk(rig.engine, "delete", task(keeper=keep)) == 2
 
 
 async def test_a_crash_after_the_archive_leaves_the_job_to_be_archived_again(shared: Rig) -> None:
     job_id = await end(shared.engine)
     shared.pass_time(HOUR)
-    await walk(shared.engine, "mark", errand())
+    await walk(shared.engine, "mark", task())
     lines: list[int] = []
 
     class Crash(Exception):
@@ -154,10 +154,10 @@ async def test_a_crash_after_the_archive_leaves_the_job_to_be_archived_again(sha
         raise Crash
 
     with pytest.raises(Crash):
-        await shared.engine.retention.delete(errand(keeper=crash), None)
+        await shared.engine.retention.delete(task(keeper=crash), None)
     async with closing_engine(shared.another()) as other:
         await other.open()
-        assert await walk(other, "delete", errand(keeper=keep)) == 1
+        assert await walk(other, "delete", task(keeper=keep)) == 1
     assert lines == [job_id]
     assert shared.raw("select id from job_archive") == [(job_id,)]
 
@@ -177,7 +177,7 @@ async def test_two_walks_at_once_share_the_work(shared: Rig) -> None:
 
     async def tolerant(engine: Engine, what: str) -> int:
         try:
-            return await walk(engine, what, errand(batch=7, hook=None))
+            return await walk(engine, what, task(batch=7, hook=None))
         except StoreError:
             return 0
 

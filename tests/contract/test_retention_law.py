@@ -9,7 +9,7 @@ import pytest
 
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.retention import Ages, Errand
+from musterd.store.retention import Ages, RetentionTask
 from tests.contract.retention_tools import HOUR, C, F, S, message, recounted, told, walk
 from tests.contract.rigs import Rig, ending, settle, take
 
@@ -63,12 +63,12 @@ class History:
 
     async def retain(self) -> None:
         engine, batch = self.rig.engine, self.rng.choice([1, 3, 100])
-        await walk(engine, "mark", Errand(STALE, batch))
+        await walk(engine, "mark", RetentionTask(STALE, batch))
         before = await self.jobs()
         waiting = {
             row[0] for row in self.rig.raw("select job_id from webhooks where state = 'waiting'")
         }
-        await walk(engine, "delete", Errand(EXPIRED, batch))
+        await walk(engine, "delete", RetentionTask(EXPIRED, batch))
         left = await self.jobs()
         for job_id in before.keys() - left.keys():
             assert job_id not in waiting

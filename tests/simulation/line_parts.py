@@ -27,7 +27,7 @@ from musterd.store.leases import (
 from musterd.store.lifecycle import Action
 from musterd.store.phases import PhaseStep
 from musterd.store.queue import Hint
-from musterd.store.retention import Errand, Place, Strides
+from musterd.store.retention import BatchResult, JobPosition, RetentionTask
 from musterd.store.schedules import Fired, Firing
 from musterd.store.wrapped import wrapped
 from tests.simulation import operations
@@ -220,12 +220,12 @@ class SchedulesLine(PartLine):
 
 
 class RetentionLine(PartLine):
-    async def delete(self, errand: Errand, after: Place | None) -> Strides:
+    async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
         line, deleted = self._line, list[int]()
         line.watched_duties.act("retention")
 
-        async def call() -> Strides:
-            done: Strides = await self._engine.delete(errand, after)
+        async def call() -> BatchResult:
+            done: BatchResult = await self._engine.delete(task, after)
             deleted.extend(line.ground.store.take_deleted())
             return done
 

@@ -28,7 +28,7 @@ from musterd.store.leases import (
 )
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
-from musterd.store.retention import Errand
+from musterd.store.retention import RetentionTask
 from tests.contract.event_tools import everything
 from tests.contract.retention_tools import all_after, walk
 from tests.contract.rigs import LEASE_SECONDS, LOCAL
@@ -172,7 +172,7 @@ class Asked:
         return tuple(map(self.numbers, await self.engine.control.apply_many(action, ids, which)))
 
     async def retain(self, what: str, age_seconds: float, batch: int) -> int:
-        return await walk(self.engine, what, Errand(all_after(age_seconds), batch))
+        return await walk(self.engine, what, RetentionTask(all_after(age_seconds), batch))
 
     async def records(self) -> list[JobRecord]:
         """All jobs as readers see them."""

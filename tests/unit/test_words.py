@@ -63,9 +63,8 @@ NOT_YET = frozenset(
     re.findall(
         r"\w+",
         """
-    Errand KindStanding Looking MOST_TELLING Place STRIDE Seen Strides _Errand _TOLD_AS _errands
-    _on_board _standing _tell _teller errand looking on_told standing strides tell tells_all
-    told told_as
+    KindStanding Looking MOST_TELLING Place STRIDE Seen _Errand _TOLD_AS _errands _on_board
+    _standing _tell _teller errand looking on_told standing tell tells_all told told_as
     """,
     )
 )
