@@ -1,4 +1,4 @@
-"""The board: jobs as a screen shows them, narrow and bounded, however many there are.
+"""The overview: jobs as a screen shows them, narrow and bounded, however many there are.
 
 Jobs come in sorts, each along an index of its own: in hand, in line (in the order of claims), at
 their kind's limit, behind another of their target, and at rest, the newest first.

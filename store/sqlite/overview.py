@@ -1,4 +1,4 @@
-"""The board in SQLite."""
+"""Lists of jobs for a screen."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def jobs(database: Database, which: OverviewFilter) -> OverviewView:
         "note": NOTE_LENGTH_MAX,
         "text": TEXT_LENGTH_MAX,
     }
-    with database.reading("looking at the board") as now:
+    with database.reading("listing jobs for a screen") as now:
         found = [
             _job(row)
             for sort, order, shown in sorts(which)
