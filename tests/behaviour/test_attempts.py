@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +13,13 @@ from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.support.history import settlements_of
 from tests.support.stage import Stage, kind, until
+
+
+async def run_one(stage: Stage, kind: str, **options: Any) -> JobRecord:
+    """A job of this kind, from its enqueueing to its end."""
+    job_id = await stage.put_one(kind, **options)
+    await stage.all_ended()
+    return await stage.job(job_id)
 
 
 def outcomes(job: JobRecord) -> list[str | None]:
@@ -25,9 +33,7 @@ def error_type(job: JobRecord) -> str:
 
 async def test_a_success_is_reported_with_its_times_and_its_worker(stage: Stage) -> None:
     await stage.start()
-    job_id = await stage.put_one("report")
-    await stage.all_ended()
-    job = await stage.job(job_id)
+    job = await run_one(stage, "report")
     assert job.state is JobState.SUCCEEDED
     assert (job.node, job.attempt, job.result) == ("north", 1, '{"duration_ms": 200}')
     assert job.worker in (1, 2)
@@ -39,9 +45,7 @@ async def test_a_success_is_reported_with_its_times_and_its_worker(stage: Stage)
 
 async def test_a_job_that_fails_first_succeeds_in_the_end(stage: Stage) -> None:
     node = await stage.start()
-    job_id = await stage.put_one("flaky")
-    await stage.all_ended()
-    job = await stage.job(job_id)
+    job = await run_one(stage, "flaky")
     assert job.state is JobState.SUCCEEDED
     assert outcomes(job) == ["retrying", "retrying", "succeeded"]
     assert node.metric("job_retries_total", kind="flaky") == 2
@@ -82,9 +86,7 @@ async def test_a_retry_is_on_time_while_all_workers_but_one_are_busy(stage: Stag
 
 async def test_a_failure_is_final_where_the_kind_is_not_retryable(stage: Stage) -> None:
     await stage.start()
-    job_id = await stage.put_one("broken")
-    await stage.all_ended()
-    job = await stage.job(job_id)
+    job = await run_one(stage, "broken")
     assert job.state is JobState.FAILED
     assert outcomes(job) == ["failed"]
     assert error_type(job) == "planned_failure"
@@ -101,18 +103,14 @@ async def test_a_job_fails_once_its_attempts_are_used_up(stage: Stage) -> None:
 
 async def test_a_kind_may_end_its_jobs_as_canceled(stage: Stage) -> None:
     await stage.start()
-    job_id = await stage.put_one("declined")
-    await stage.all_ended()
-    job = await stage.job(job_id)
+    job = await run_one(stage, "declined")
     assert job.state is JobState.CANCELED
     assert job.reason == "kind 'declined' ends its jobs as canceled"
 
 
 async def test_an_attempt_ends_at_its_time_limit(stage: Stage) -> None:
     await stage.start()
-    job_id = await stage.put_one("overdue")
-    await stage.all_ended()
-    job = await stage.job(job_id)
+    job = await run_one(stage, "overdue")
     assert job.state is JobState.FAILED
     assert error_type(job) == "time_limit"
     assert job.started_at is not None
@@ -123,9 +121,7 @@ async def test_an_attempt_ends_at_its_time_limit(stage: Stage) -> None:
 async def test_a_time_limit_is_retried_where_the_kind_is_retryable(stage: Stage) -> None:
     stage.kinds["lazy"] = kind("lazy", 3_000, time_limit_seconds=0.5, retryable=True)
     await stage.start()
-    job_id = await stage.put_one("lazy", max_attempts=2)
-    await stage.all_ended()
-    assert outcomes(await stage.job(job_id)) == ["retrying", "failed"]
+    assert outcomes(await run_one(stage, "lazy", max_attempts=2)) == ["retrying", "failed"]
 
 
 async def test_a_job_of_an_unknown_kind_waits_ever_longer_and_burns_no_attempt(

@@ -14,7 +14,7 @@ import psycopg
 import trio
 
 from musterd.store.engine import Engine
-from musterd.store.jobs import NewJob
+from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.leases import Claim, ClaimRequest, Exchange, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.engine import PostgresEngine
@@ -212,3 +212,9 @@ async def state_of(engine: Engine, job_id: int) -> JobState:
 
 def ids(claims: Sequence[Claim]) -> list[int]:
     return [claim.id for claim in claims]
+
+
+async def look(rig: Rig, job_id: int) -> JobRecord:
+    record = await rig.engine.jobs.get(job_id)
+    assert record is not None
+    return record

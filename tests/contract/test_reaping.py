@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.jobs import NewJob
 from musterd.store.leases import ReapRequest, ReapRule
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import LEASE_SECONDS, Rig, ending, put, settle, take, take_one
+from tests.contract.rigs import LEASE_SECONDS, Rig, ending, look, put, settle, take, take_one
 
 
 def by(on_lease_lost: str, max_attempts: int = 10, batch: int = 100) -> ReapRequest:
@@ -18,12 +18,6 @@ def by(on_lease_lost: str, max_attempts: int = 10, batch: int = 100) -> ReapRequ
 async def reap_all(rig: Rig, request: ReapRequest) -> dict[int, JobState]:
     rig.pass_time(LEASE_SECONDS + 1)
     return {one.id: one.state for one in await rig.engine.leases.reap(request)}
-
-
-async def look(rig: Rig, job_id: int) -> JobRecord:
-    record = await rig.engine.jobs.get(job_id)
-    assert record is not None
-    return record
 
 
 async def test_a_lease_that_has_not_run_out_is_left_alone(rig: Rig) -> None:

@@ -6,7 +6,6 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.store.jobs import JobRecord
 from musterd.store.leases import Claim, Hold, ProgressNote, ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
@@ -14,6 +13,7 @@ from tests.contract.rigs import (
     Rig,
     closing_engine,
     ending,
+    look,
     put,
     settle,
     state_of,
@@ -24,12 +24,6 @@ from tests.contract.rigs import (
 ERROR = '{"type": "Boom", "message": "it broke"}'
 STOPS = [(Action.CANCEL, JobState.CANCELED), (Action.PAUSE, JobState.PAUSED)]
 stops = pytest.mark.parametrize(("action", "end"), STOPS)
-
-
-async def look(rig: Rig, job_id: int) -> JobRecord:
-    record = await rig.engine.jobs.get(job_id)
-    assert record is not None
-    return record
 
 
 async def running(rig: Rig) -> Claim:

@@ -46,42 +46,28 @@ def test_systemd_has_nothing_to_say_about_it(units: Path, name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_it_is_closed(units: Path, name: str) -> None:
+def check_security(unit: str, folder: Path, environ: dict[str, str] | None = None) -> None:
+    words = ("security", "--offline=true", f"--threshold={EXPOSURE_MAX}", unit)
     done = subprocess.run(
-        [
-            program("systemd-analyze"),
-            "security",
-            "--offline=true",
-            f"--threshold={EXPOSURE_MAX}",
-            name,
-        ],
-        cwd=units,
-        env={"SYSTEMD_UNIT_PATH": f"{units}:"},
+        [program("systemd-analyze"), *words],
+        cwd=folder,
+        env=environ,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_it_is_closed(units: Path, name: str) -> None:
+    check_security(name, units, {"SYSTEMD_UNIT_PATH": f"{units}:"})
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_it_is_closed_where_it_lies_too(name: str) -> None:
     """systemd takes a folder NAME.service.d beside a unit for a part of it."""
-    done = subprocess.run(
-        [
-            program("systemd-analyze"),
-            "security",
-            "--offline=true",
-            f"--threshold={EXPOSURE_MAX}",
-            f"./{name}",
-        ],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_security(f"./{name}", FOLDER)
 
 
 @pytest.mark.parametrize("name", UNITS)

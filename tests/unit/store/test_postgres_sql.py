@@ -229,6 +229,12 @@ def roles(rig: PostgresRig) -> PostgresRig:
     return rig
 
 
+def are_refused(connection: psycopg.Connection[Any], *statements: str) -> None:
+    for statement in statements:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement.encode())
+
+
 async def test_who_may_enqueue_may_call_and_no_more(roles: PostgresRig) -> None:
     with acting_as(roles, "enqueue") as connection:
         for call in (
@@ -236,14 +242,13 @@ async def test_who_may_enqueue_may_call_and_no_more(roles: PostgresRig) -> None:
             "release(1)", "pause(1)", "clear(1)", "cancel(2)",
         ):  # fmt: skip
             connection.execute(f"select musterd.{call}".encode())
-        for forbidden in (
+        are_refused(
+            connection,
             "select * from musterd.jobs", "select * from musterd.jobs_without_payload",
             "insert into musterd.jobs (kind) values ('a')", "delete from musterd.job_rows",
             "select musterd.control_job('cancel', 1)", "select musterd.key_holder('k')",
             "select * from musterd.dedup_keys", "create table musterd.mine ()",
-        ):  # fmt: skip
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute(forbidden.encode())
+        )  # fmt: skip
     assert (await roles.engine.queue.counts()).by_state[JobState.CANCELED] == 2
 
 
@@ -254,13 +259,12 @@ async def test_who_may_read_sees_no_payload_and_changes_nothing(roles: PostgresR
         assert row is not None
         assert "secret" not in str(row)
         assert connection.execute("select queued from musterd.queue_depth").fetchone() == (1,)
-        for forbidden in (
+        are_refused(
+            connection,
             "select * from musterd.jobs", "select * from musterd.job_rows",
             "select * from musterd.attempts", "select musterd.enqueue('a')",
             "select musterd.cancel(1)", "update musterd.jobs_without_payload set kind = 'b'",
-        ):  # fmt: skip
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute(forbidden.encode())
+        )  # fmt: skip
 
 
 async def test_the_daemons_role_can_work(roles: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits
