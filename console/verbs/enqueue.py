@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from musterd.catalog.kinds import UnknownKind
 from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
@@ -116,6 +115,8 @@ def enqueue(
 
 def kind_named(catalog: Catalog, name: str) -> WorkKind:
     """The kind of that name. Complains if there is none."""
+    from musterd.catalog.kinds import UnknownKind
+
     try:
         return catalog.known(name)
     except UnknownKind as error:

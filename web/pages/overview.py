@@ -68,7 +68,7 @@ def overview(frame: Frame, data: OverviewData) -> View:
         for name in TILES
     ]
     content = (
-        el("h1", "OverviewData"),
+        el("h1", "Overview"),
         # Screen readers announce this when it changes; the rest only when visited.
         el("div", parts["mood"], id="mood", class_="unseen", role="status"),
         regions(parts, "verdict", "queue"),
@@ -82,7 +82,7 @@ def overview(frame: Frame, data: OverviewData) -> View:
         card("At work on this node", regions(parts, "workers")),
         card("Tenants", regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
     )
-    return View("overview", "OverviewData", content, live=frame.at("/ui/live", view="overview"))
+    return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
 
 
 _TITLES = {

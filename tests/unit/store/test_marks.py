@@ -3,7 +3,6 @@
 from uuid import uuid4
 
 import attrs
-import pytest
 import trio
 from trio.testing import MockClock
 
@@ -44,15 +43,10 @@ def claimed(
     return start.marks
 
 
-@pytest.fixture
-async def marks(mock_clock: MockClock) -> Marks:
-    """Fresh ones, on a clock that stands still."""
+async def test_a_claim_that_came_by_little_leaves_no_mark(mock_clock: MockClock) -> None:
     del mock_clock
     await trio.lowlevel.checkpoint()
-    return Marks()
-
-
-async def test_a_claim_that_came_by_little_leaves_no_mark(marks: Marks) -> None:
+    marks = Marks()
     claimed(marks, Findings(walked=WALKED_MAX))
     assert claimed(marks, Findings()) == ()
     assert marks.for_walk() == Start()
@@ -60,8 +54,10 @@ async def test_a_claim_that_came_by_little_leaves_no_mark(marks: Marks) -> None:
 
 
 async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
-    marks: Marks, mock_clock: MockClock
+    mock_clock: MockClock,
 ) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     assert claimed(marks, Findings(walked=MUCH, firsts=[HIGH, LOW])) == ()
     assert claimed(marks, Findings(firsts=[LATER])) == (HIGH, LOW)
     assert claimed(marks, Findings()) == (HIGH, LATER)
@@ -71,8 +67,10 @@ async def test_after_a_long_way_the_next_begin_where_the_first_jobs_were(
 
 
 async def test_after_a_long_way_so_do_claims_with_limits_and_targets_and_looks(
-    marks: Marks, mock_clock: MockClock
+    mock_clock: MockClock,
 ) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     capped = attrs.evolve(CLAIM, caps=(("capped", 1),))
     claimed(marks, Findings(walked=MUCH, firsts=[LOW]), capped, is_plain=False)
     assert claimed(marks, Findings(), capped) == (LOW,)
@@ -83,18 +81,18 @@ async def test_after_a_long_way_so_do_claims_with_limits_and_targets_and_looks(
     assert marks.for_walk() == Start()
 
 
-async def test_while_one_claim_looks_at_all_the_others_go_on(
-    marks: Marks, mock_clock: MockClock
-) -> None:
+async def test_while_one_claim_looks_at_all_the_others_go_on(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=MUCH, firsts=[LOW]))
     mock_clock.jump(ALL_SECONDS + OVERDUE_SECONDS)
     assert marks.for_claim(CLAIM, is_plain=True).marks == ()
     assert marks.for_claim(CLAIM, is_plain=True).marks == (LOW,)
 
 
-async def test_the_longer_the_way_the_seldomer_all_is_looked_at(
-    marks: Marks, mock_clock: MockClock
-) -> None:
+async def test_the_longer_the_way_the_seldomer_all_is_looked_at(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=200_000, firsts=[LOW]))
     mock_clock.jump(200_000 * ALL_SECONDS_AN_ENTRY - 0.1)
     assert not marks.wants_full_walk
@@ -107,9 +105,9 @@ async def test_the_longer_the_way_the_seldomer_all_is_looked_at(
     assert claimed(marks, Findings()) == (LOW,)
 
 
-async def test_a_look_at_all_by_the_supervisor_lowers_the_marks(
-    marks: Marks, mock_clock: MockClock
-) -> None:
+async def test_a_look_at_all_by_the_supervisor_lowers_the_marks(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=MUCH, firsts=[LOW]))
     claimed(marks, Findings(firsts=[LATER]))
     under_way = marks.for_claim(CLAIM, is_plain=True)
@@ -119,9 +117,9 @@ async def test_a_look_at_all_by_the_supervisor_lowers_the_marks(
     assert claimed(marks, Findings()) == (EARLY, HIGH)
 
 
-async def test_a_look_at_all_that_came_by_little_ends_them(
-    marks: Marks, mock_clock: MockClock
-) -> None:
+async def test_a_look_at_all_that_came_by_little_ends_them(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=MUCH, firsts=[LOW]))
     mock_clock.jump(ALL_SECONDS)
     marks.note_full_walk([LOW], WALKED_MAX)
@@ -129,7 +127,12 @@ async def test_a_look_at_all_that_came_by_little_ends_them(
     assert not marks.hide_jobs
 
 
-async def test_each_claim_of_a_drain_begins_where_the_one_before_began(marks: Marks) -> None:
+async def test_each_claim_of_a_drain_begins_where_the_one_before_began(
+    mock_clock: MockClock,
+) -> None:
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(firsts=[LOW]), MANY)
     assert marks.for_claim(MANY, is_plain=True) == Start((LOW,))
     assert claimed(marks, Findings(firsts=[LATER]), MANY) == (LOW,)
@@ -150,9 +153,9 @@ async def test_in_a_drain_claims_with_limits_or_targets_look_at_all(mock_clock: 
     assert marks.for_claim(MANY, is_plain=True) == Start((LOW,))
 
 
-async def test_once_the_way_is_short_again_there_are_no_marks(
-    marks: Marks, mock_clock: MockClock
-) -> None:
+async def test_once_the_way_is_short_again_there_are_no_marks(mock_clock: MockClock) -> None:
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=MUCH, firsts=[HIGH]))
     mock_clock.jump(ALL_SECONDS + OVERDUE_SECONDS)
     claimed(marks, Findings(walked=0))
@@ -160,13 +163,19 @@ async def test_once_the_way_is_short_again_there_are_no_marks(
     assert not marks.hide_jobs
 
 
-async def test_there_are_so_many_marks_at_most(marks: Marks) -> None:
+async def test_there_are_so_many_marks_at_most(mock_clock: MockClock) -> None:
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     firsts = [Mark(priority, LOW.run_at, 1) for priority in range(2 * MARKS_MAX)]
     claimed(marks, Findings(walked=MUCH, firsts=firsts))
     assert marks.for_walk().marks == tuple(firsts[:MARKS_MAX])
 
 
-async def test_what_is_let_go_on_lowers_the_mark_of_its_priority(marks: Marks) -> None:
+async def test_what_is_let_go_on_lowers_the_mark_of_its_priority(mock_clock: MockClock) -> None:
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=MUCH, firsts=[HIGH, LOW]))
     under_way = marks.for_claim(CLAIM, is_plain=False)
     unknown = Mark(3, EARLY.run_at, 1)
@@ -177,7 +186,12 @@ async def test_what_is_let_go_on_lowers_the_mark_of_its_priority(marks: Marks) -
     assert claimed(marks, Findings()) == (HIGH, LATER)
 
 
-async def test_what_is_let_go_on_at_an_unknown_place_is_looked_for_at_once(marks: Marks) -> None:
+async def test_what_is_let_go_on_at_an_unknown_place_is_looked_for_at_once(
+    mock_clock: MockClock,
+) -> None:
+    del mock_clock
+    await trio.lowlevel.checkpoint()
+    marks = Marks()
     claimed(marks, Findings(walked=MUCH, firsts=[LOW]))
     marks.walk_all()
     assert claimed(marks, Findings(walked=MUCH, firsts=[LOW])) == ()

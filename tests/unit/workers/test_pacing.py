@@ -48,6 +48,7 @@ async def test_a_short_claim_that_parked_jobs_is_no_look_at_an_empty_queue(
     pacing: ClaimPacing, mock_clock: MockClock
 ) -> None:
     del mock_clock
+    await trio.lowlevel.checkpoint()
     assert not end(pacing, pacing.begin_look(), 1, more=3)
     assert pacing.is_due
     assert not pacing.has_run_dry(math.inf)
