@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tests.fix_postgres import FreshDatabase
-from tests.support.command import Home, eventually
+from tests.support.command import SHORT_DUTIES, Home, eventually
 from tests.support.http_client import ask
 from tests.support.postgres_server import PostgresServer
 
@@ -36,7 +36,7 @@ def home(tmp_path: Path, fresh_database: FreshDatabase) -> Home:
 
 @pytest.fixture
 def options(tmp_path: Path) -> tuple[str, ...]:
-    return (*SHORT_LEASE, "--set", f"catalog.paths={[str(tmp_path / 'kinds.toml')]}")
+    return (*SHORT_LEASE, *SHORT_DUTIES, "--set", f"catalog.paths={[str(tmp_path / 'kinds.toml')]}")
 
 
 @pytest.fixture
