@@ -18,7 +18,7 @@ from musterd.console.completers import (
     complete_tenants,
 )
 from musterd.console.output import Complaint, Exit, complaint_about, print_json, say_lines
-from musterd.store.moments import moment_of
+from musterd.store.words import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -52,7 +52,7 @@ class StoreAnswers:
     @property
     def warnings(self) -> Sequence[str]:
         """Where its nodes disagree."""
-        from musterd.store.disagreement import warnings
+        from musterd.store.nodes import warnings
 
         return warnings(self.nodes)
 

@@ -212,7 +212,7 @@ def progress_words(record: JobRecord) -> str:
 
 def running_line(record: JobRecord) -> str:
     """`job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
-    from musterd.store.phase_states import overall
+    from musterd.store.report import overall
 
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
     head = f"job {record.id} {record.state.value}{again}"

@@ -19,6 +19,7 @@ PATH_LENGTH_MAX = 120
 SHOWN_LENGTH_MAX = 30
 DIGITS_MAX = 310  # more than the largest double has before its point
 LARGEST = 17976931348623157 * 10**292  # of numbers: the largest double as it is written
+OPENERS_MAX = 300  # a text with fewer brackets than this cannot nest too deep to be written again
 PLACES_MAX = 16_383  # behind the point
 EXPONENT_DIGITS_MAX = 9
 TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
@@ -79,6 +80,19 @@ def decode_payload(text: str, what: str = "payload") -> object:
     fault = _first_fault(value) or _first_hidden(hidden)
     if fault is not None:
         raise PayloadInvalid(f"{what} at {fault}")
+    return value
+
+
+def decoded(text: str | None) -> object:
+    """The value of a JSON text; the text itself, where it has none that could be written again."""
+    if text is None:
+        return None
+    try:
+        value = decode_payload(text)
+        if text.count("[") + text.count("{") > OPENERS_MAX:
+            json.dumps([[[[value]]]])  # what was read may still be too deep to be written
+    except (PayloadInvalid, RecursionError):
+        return text
     return value
 
 

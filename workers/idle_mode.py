@@ -14,7 +14,7 @@ from musterd.config.leasing import lease_plan
 from musterd.config.live import LiveSettings
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.idle_check import IdleCheck
+from musterd.store.queue import IdleCheck
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness
 

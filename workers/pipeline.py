@@ -10,8 +10,7 @@ import trio
 
 from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
 from musterd.store.errors import InputRefused
-from musterd.store.phase_states import ALL_PERCENT, share_percent
-from musterd.store.phases import PhaseEnd, PhaseState, PhaseStep
+from musterd.store.phases import ALL_PERCENT, PhaseEnd, PhaseState, PhaseStep, share_percent
 from musterd.workers.claiming.held import Held
 from musterd.workers.context import PhaseFacts
 from musterd.workers.joblog import JobLog

@@ -15,12 +15,11 @@ from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
 from musterd.console.doctor import embedded, postgres
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
-from musterd.store.disagreement import warnings
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.health import Connections
 from musterd.store.leases import EXCHANGES_AT_ONCE
-from musterd.store.nodes import NodeRecord
+from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.opening import Stores
 from musterd.store.words import cut, duration_text, one_line, plural
 

@@ -20,8 +20,7 @@ from musterd.console.simulate.model import (
     waits_of,
 )
 from musterd.console.simulate.trace import Trace
-from musterd.store.shown import time_text
-from musterd.store.words import count_text, duration_text, plural, table
+from musterd.store.words import count_text, duration_text, plural, table, time_text
 
 FIRST, SECOND = "present", "proposed"
 NOT_KNOWN = "-"

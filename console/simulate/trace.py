@@ -12,7 +12,7 @@ from math import isnan, nan
 import attrs
 
 from musterd.store.events import Event
-from musterd.store.moments import moment_of
+from musterd.store.words import moment_of
 
 MICRO = 1_000_000
 NONE = -1  # no further attempt

@@ -17,8 +17,7 @@ from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
 from musterd.store.overview import OverviewJob
 from musterd.store.queue import Counts
-from musterd.store.shown import time_text
-from musterd.store.words import count_text, duration_text, one_line, plural
+from musterd.store.words import count_text, duration_text, one_line, plural, time_text
 
 KEYS = (
     *(("/", "filter"), ("s", "sort"), ("c", "cancel"), ("p", "pause"), ("u", "resume")),

@@ -41,8 +41,7 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.report import control_refusal, report_text
 from musterd.store.waiting import Bell
-from musterd.store.why import why
-from musterd.store.why_report import why_text
+from musterd.store.why import why, why_text
 from musterd.store.words import one_line
 
 ESCAPE_SECONDS = 0.05  # within which the rest of a key's sequence comes

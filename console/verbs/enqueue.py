@@ -329,7 +329,7 @@ class _WaitDisplay:
 
     def _say_progress(self, record: JobRecord) -> None:
         """One line for each change."""
-        from musterd.store.phase_states import overall
+        from musterd.store.report import overall
 
         if not record.phases and record.progress is None:
             return

@@ -161,7 +161,7 @@ async def position_since(engine: Engine, since: Since | None, newest: int) -> in
 
 def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
     """One line each."""
-    from musterd.store.event_report import event_object
+    from musterd.store.event_types import event_object
 
     for one in found:
         if as_json:
@@ -172,8 +172,8 @@ def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
 
 def event_line(event: Event) -> str:
     """An event for people, in the colour of the job state that it names."""
-    from musterd.store.event_report import event_words
-    from musterd.store.shown import time_text
+    from musterd.store.event_types import event_words
+    from musterd.store.words import time_text
 
     at = time_text(event.at) or ""
     job = "" if event.job_id is None else f"job {event.job_id}"

@@ -152,7 +152,7 @@ def _remark(record: JobRecord, now: datetime) -> str:
 def why(cli: CommandLine, job_id: int) -> None:
     """Explain why a job does not run, and what to do about it."""
     from musterd.store.why import why as conclude
-    from musterd.store.why_report import why_object, why_text
+    from musterd.store.why import why_object, why_text
 
     settings = cli.settings()
     seen = in_store(settings, lambda engine: engine.jobs.why_facts(job_id))

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def nodes(cli: CommandLine) -> None:
     """List the running daemons, and those that died within the last hour."""
-    from musterd.store.disagreement import warnings
-    from musterd.store.nodes import node_object
+    from musterd.store.nodes import node_object, warnings
 
     found = in_store(cli.settings(), lambda engine: engine.nodes.all())
     cli.show(map(node_object, found), lambda: _node_lines(found))

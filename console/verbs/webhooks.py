@@ -118,7 +118,7 @@ def _report(cli: CommandLine, sent: set[int], missing: list[int]) -> None:
 
 
 def _object(one: MessageRecord) -> dict[str, object]:
-    from musterd.store.shown import time_text
+    from musterd.store.words import time_text
 
     return {
         "id": one.id,

@@ -12,8 +12,7 @@ import attrs
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
-from musterd.store.shown import time_text
-from musterd.store.words import duration_text, one_line, plural
+from musterd.store.words import duration_text, one_line, plural, time_text
 
 TROUBLE_WORDS = {
     "unreachable": "cannot be reached",

@@ -17,7 +17,7 @@ from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.outbox import Message
 from musterd.store.report import job_object
-from musterd.store.shown import time_text
+from musterd.store.words import time_text
 
 ENDS = {f"job.{state.value}": state for state in ENDED}
 VERSION = "v1"

@@ -14,10 +14,10 @@ from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import Claim, ProgressNote, Settlement
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState, Request
-from musterd.store.phase_states import rounded
-from musterd.store.shown import time_text
+from musterd.store.phases import rounded
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.words import time_text
 
 GONE = "the receiver answered 410 earlier: nothing is sent there until somebody sends again"
 # What comes first where several things happen to a job in one step; all else lies in between.

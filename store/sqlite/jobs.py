@@ -18,8 +18,7 @@ from musterd.store.jobs import (
     job_record,
 )
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import made_whole
-from musterd.store.phases import PhaseRecord
+from musterd.store.phases import PhaseRecord, made_whole
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.hints import Hints

@@ -28,7 +28,6 @@ from musterd.store.lifecycle import (
     JobState,
     Request,
 )
-from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import take, unpark_uncapped
 from musterd.store.sqlite.database import Call, Database
@@ -48,6 +47,7 @@ from musterd.store.sqlite.job_events import (
 )
 from musterd.store.sqlite.phases import settle_phase
 from musterd.store.sqlite.targets import hand_over
+from musterd.store.words import time_text
 
 SUCCEEDED = "job.succeeded"
 NOTHING = (None,) * 5

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from musterd.store.engine import SchemaState
-from musterd.store.migrations import Migration, missing, shipped
+from musterd.store.sqlfiles import Migration, missing, shipped
 from musterd.store.sqlite.database import Database
 
 PACKAGE = "musterd.store.sqlite"

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import rounded, share_percent
-from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep, Results
+from musterd.store.phases import (
+    PhaseEnd,
+    PhaseStart,
+    PhaseState,
+    PhaseStep,
+    Results,
+    rounded,
+    share_percent,
+)
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Call, Database
 from musterd.store.sqlite.job_events import About, Held, JobEvents, held, record_start

@@ -7,7 +7,6 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.store.idle_check import IdleCheck
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
@@ -16,6 +15,7 @@ from musterd.store.queue import (
     FIRST_BEHIND,
     Counts,
     Hint,
+    IdleCheck,
     QueueView,
     SpareCapacity,
     TargetView,

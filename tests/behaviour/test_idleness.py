@@ -10,7 +10,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.idle_check import IdleCheck
+from musterd.store.queue import IdleCheck
 from musterd.store.wrapped import wrapped
 from musterd.workers.idle_mode import CHECK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine

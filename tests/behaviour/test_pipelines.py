@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import overall
+from musterd.store.report import overall
 from musterd.workers.context import Cancel, Fatal, JobContext, Retry, Snooze
 from tests.support.pipelines import (
     DOES,

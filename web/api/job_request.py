@@ -11,9 +11,9 @@ from musterd.config.faults import Unfit, did_you_mean
 from musterd.config.job_options import MOMENT, NAMES, OPTIONS
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
 from musterd.store.jobs import NewJob
-from musterd.store.moments import EXAMPLE, moment_of
 from musterd.store.new_job import new_job
 from musterd.store.payload import PayloadLimits, check_payload
+from musterd.store.words import EXAMPLE, moment_of
 from musterd.web.server.answers import RequestRefused
 
 FIELDS = ("kind", *NAMES, "tenant")

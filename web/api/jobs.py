@@ -15,8 +15,7 @@ from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.queue import TargetView
 from musterd.store.report import control_refusal
-from musterd.store.why import why
-from musterd.store.why_report import why_object
+from musterd.store.why import why, why_object
 from musterd.web.api.job_request import check_webhook, requested_job, requested_tenant
 from musterd.web.api.operation import Call, Handler
 from musterd.web.server import requests

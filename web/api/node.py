@@ -23,9 +23,8 @@ from musterd.manager.reload.outcome import (
     ReloadUnavailable,
     reload_object,
 )
-from musterd.store.disagreement import warnings
 from musterd.store.duties import duty_object
-from musterd.store.nodes import node_object
+from musterd.store.nodes import node_object, warnings
 from musterd.web.api.operation import Call
 from musterd.web.server.answers import RETRY_HEADERS, RequestRefused, json_answer, problem, rendered
 

@@ -11,13 +11,11 @@ from attrs import frozen
 
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
-from musterd.store.phase_states import overall, rounded
-from musterd.store.phases import PhaseRecord, PhaseState
-from musterd.store.report import error_line, max_attempts
-from musterd.store.shown import decoded, span
-from musterd.store.why import Why
-from musterd.store.why_report import band_text
-from musterd.store.words import count_text, cut, plural
+from musterd.store.payload import decoded
+from musterd.store.phases import PhaseRecord, PhaseState, rounded
+from musterd.store.report import error_line, max_attempts, overall
+from musterd.store.why import Why, band_text
+from musterd.store.words import count_text, cut, plural, span
 from musterd.web.pages.html import Html, el, join, link
 from musterd.web.pages.jobs import state_badge
 from musterd.web.pages.layout import (

@@ -10,11 +10,9 @@ from musterd.store.bulk import Survey, Tally
 from musterd.store.control import states_for
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import LEASED, Action, JobState
-from musterd.store.phase_states import overall
 from musterd.store.queue import Counts
-from musterd.store.report import error_line
-from musterd.store.shown import span
-from musterd.store.words import count_text, cut, plural
+from musterd.store.report import error_line, overall
+from musterd.store.words import count_text, cut, plural, span
 from musterd.web.pages.html import Content, Html, el, join, link
 from musterd.web.pages.layout import (
     Frame,

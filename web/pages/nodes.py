@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from musterd.manager.node.status import WorkerView
-from musterd.store.disagreement import warnings
 from musterd.store.duties import DutyRecord
-from musterd.store.nodes import NodeRecord
+from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.words import cut
 from musterd.web.pages.html import Content, Html, el, join
 from musterd.web.pages.layout import (

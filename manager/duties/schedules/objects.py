@@ -10,7 +10,7 @@ from musterd.config.schedules import Schedule
 from musterd.config.toml_text import plain_number
 from musterd.manager.duties.schedules.slots import upcoming
 from musterd.store.schedules import ScheduleRecord
-from musterd.store.shown import time_text
+from musterd.store.words import time_text
 
 SLOTS_SHOWN = 3
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import attrs
 import trio
 
-from musterd.store.event_report import event_object
+from musterd.store.event_types import event_object
 from musterd.store.events import Event, EventFilter
 
 STUCK_SECONDS = 10.0  # a reader that takes nothing for so long is cut off

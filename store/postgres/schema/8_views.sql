@@ -1,7 +1,7 @@
 -- Views for people and other programs; and nobody may call a function unless a role is granted it.
 
 -- The phases of jobs as people see them. How one is shown follows from what is stored of it and the state of its job, as in
--- store/phase_states.py. A job that never started has the phases that the nodes say its kind has.
+-- store/phases.py. A job that never started has the phases that the nodes say its kind has.
 create view {schema}.shown_phases as
 select job.id as job_id, phase.place, phase.name, phase.was_begun, shown.state,
        case shown.state when 'succeeded' then 100 when 'pending' then 0

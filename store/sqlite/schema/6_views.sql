@@ -1,5 +1,5 @@
 -- For people with a SQL shell. The name of a phase's state follows from what is stored of it and the
--- state of its job, as in store/phase_states.py. A job that never started has the phases that its
+-- state of its job, as in store/phases.py. A job that never started has the phases that its
 -- kind is said to have.
 create view jobs as
 select

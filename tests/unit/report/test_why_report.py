@@ -12,9 +12,8 @@ from musterd.store.estimate import Estimate
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import Kinds, KindStanding, NodeRecord, node_object
 from musterd.store.reasons import Code
-from musterd.store.why import why
+from musterd.store.why import band_text, why, why_object, why_text
 from musterd.store.why_facts import JobFacts, Leased, Line, TargetJob, WhyFacts
-from musterd.store.why_report import band_text, why_object, why_text
 from musterd.web.api.schemas import REASON, WHY
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
