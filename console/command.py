@@ -124,7 +124,7 @@ def _schedule_faults(
 ) -> Sequence[Fault]:
     if not settings.schedules:
         return ()
-    from musterd.manager.duties.schedules.checking import schedule_faults
+    from musterd.manager.duties.schedules import schedule_faults
 
     return schedule_faults(settings, catalog, origins)
 

@@ -161,7 +161,7 @@ class Complaint(click.ClickException):
 def complaint_about(error: BaseException) -> Complaint | None:
     """What to say about an error that a user can fix; None = a fault of the program."""
     from musterd.config.faults import ConfigError
-    from musterd.manager.node.errors import StartError
+    from musterd.manager.node.process import StartError
 
     single = _innermost(error)
     match single:

@@ -24,8 +24,9 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.daemon import Daemon, DaemonDeps
+from musterd.manager.node.daemon import Daemon
 from musterd.manager.reload.reloader import publish_bounds
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenant_counts import TenantCounts
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.changes import Changes
     from musterd.config.settings import Settings
-    from musterd.manager.systemd.notifier import ServiceManager
+    from musterd.manager.systemd import ServiceManager
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from musterd.config.credentials import BearerToken
 from musterd.config.schedules import Schedule
 from musterd.config.settings import HttpScope
 from musterd.config.webhook_urls import STRICT, UrlPolicy
-from musterd.manager.events.feed.feed import Feed
+from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome

@@ -12,7 +12,7 @@ from musterd.console.output import Exit
 from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
 from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown_columns
 from musterd.console.top.state import Panel, Size, State, layout, resized
-from musterd.manager.node.objects import counts_object
+from musterd.manager.node.status import counts_object
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
 from musterd.store.overview import OverviewJob
@@ -227,7 +227,7 @@ def _crew_line(state: State) -> list[Span]:
     parts = [span(f"{cells} " if cells else "", "busy"), span(f"{size} of {crew['max_count']}")]
     decision = None if state.node is None else state.node.decision
     if decision is not None:
-        from musterd.manager.node.objects import decision_text
+        from musterd.manager.node.status import decision_text
 
         parts.append(span(f" · {one_line(decision_text(decision))}", "dim"))
     return _labelled("crew", *parts)

@@ -178,7 +178,7 @@ async def _store_phases(
     from musterd.catalog.kinds import Pipeline
 
     if isinstance(kind.behaviour, Pipeline):
-        from musterd.manager.tenancy.kind_facts import kind_rules
+        from musterd.manager.tenancy.starting import kind_rules
 
         await engine.nodes.declare_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 

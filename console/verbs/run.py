@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
     from musterd.console.wiring import Node
-    from musterd.manager.systemd.notifier import ServiceManager
+    from musterd.manager.systemd import ServiceManager
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
@@ -45,7 +45,7 @@ def run(cli: CommandLine) -> None:
 
     from musterd.console.kind_checks import check_kinds_at_start
     from musterd.manager.log import set_up_log
-    from musterd.manager.systemd.notifier import take_service_manager
+    from musterd.manager.systemd import take_service_manager
 
     if cli.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")

@@ -27,7 +27,7 @@ def schedules(context: click.Context) -> None:
     """Show all schedules with their last and next slots; or control one."""
     if context.invoked_subcommand is not None:
         return
-    from musterd.manager.duties.schedules.objects import schedule_object
+    from musterd.manager.duties.schedules import schedule_object
 
     cli: CommandLine = context.obj
     settings = cli.settings()
@@ -44,8 +44,7 @@ def schedules(context: click.Context) -> None:
 def run_now(cli: CommandLine, name: str) -> None:
     """Enqueue a job of a schedule now, in addition to its slots."""
     from musterd.console.verbs.enqueue import kind_named
-    from musterd.manager.duties.schedules.checking import payload_limits
-    from musterd.manager.duties.schedules.keeper import firing_of
+    from musterd.manager.duties.schedules import firing_of, payload_limits
     from musterd.store.payload import check_payload
 
     settings = cli.settings()

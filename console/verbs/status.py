@@ -131,7 +131,7 @@ def _queue_lines(counts: Counts) -> list[str]:
 
 def _node_lines(report: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
     from musterd.console.health import decision_of
-    from musterd.manager.node.objects import decision_text
+    from musterd.manager.node.status import decision_text
 
     assert report.node is not None
     node = report.node["node"]
@@ -200,6 +200,6 @@ def _tenant_object(report: HealthReport, store: StoreAnswers) -> dict[str, objec
 
 
 def _counts(store: StoreAnswers) -> dict[str, object] | None:
-    from musterd.manager.node.objects import counts_object
+    from musterd.manager.node.status import counts_object
 
     return None if store.counts is None else counts_object(store.counts)

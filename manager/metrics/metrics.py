@@ -30,11 +30,11 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instruments import (
     CrewMetrics,
     DutyMetrics,
+    JobCounters,
     QueueCollector,
     StoreHealthMetrics,
     StoreMetrics,
 )
-from musterd.manager.metrics.job_counters import JobCounters
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
 from musterd.store.leases import Reaped, Settlement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import attrs
 import trio
@@ -28,11 +28,9 @@ from musterd.manager.reload.outcome import (
     ReloadUnavailable,
     log_taken,
 )
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError
-
-if TYPE_CHECKING:
-    from musterd.manager.node.daemon import DaemonDeps
 
 REQUESTS_MAX = 10  # reloads whose callers wait
 FAULTS_KEPT = 20

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 import trio
 
-from musterd.manager.duties.names import METRICS
+from musterd.manager.duties.duty import METRICS
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.queue import Counts

@@ -13,8 +13,7 @@ import pytest
 import trio
 
 from musterd.manager.duties.duty import Duty
-from musterd.manager.duties.leadership import Identity, Leadership, Pace
-from musterd.manager.duties.turns import fair_share
+from musterd.manager.duties.leadership import Identity, Leadership, Pace, fair_share
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.beats import live_node
 from tests.support.faulty_engine import Fault, FaultyEngine

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from musterd.manager.events.feed.feed import Feed, FeedClosed
-from musterd.manager.events.feed.reader import STUCK_SECONDS, Reader, Wire
+from musterd.manager.events.feed import Feed, FeedClosed
+from musterd.manager.events.source import STUCK_SECONDS, Reader, Wire
 from musterd.store.events import ALL_EVENTS, EventFilter
 from tests.support.event_log import Listener, MemoryLog, feed_of, listening, mute_pipe
 

@@ -8,8 +8,7 @@ import trio
 
 from musterd.console.log_reading import pages_between
 from musterd.manager.duties.duty import Duty, Tally, serve
-from musterd.manager.duties.events import TRIMMED_ROWS, EventKeeper
-from musterd.manager.events.event_writer import WAITING_MAX
+from musterd.manager.events.node_events import TRIMMED_ROWS, WAITING_MAX, EventKeeper
 from musterd.store.events import Event, EventFilter
 from tests.support.event_log import MemoryLog, listening
 from tests.support.stage import Stage, live_settings, until

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from musterd.manager.duties.schedules.keeper import LOOK_SECONDS
-from musterd.manager.duties.schedules.slots import MISSED_MAX, ON_TIME
+from musterd.manager.duties.schedules import LOOK_SECONDS, MISSED_MAX, ON_TIME
 from musterd.store.lifecycle import Action
 from musterd.store.schedules import Firing
 from tests.support.faulty_engine import Fault

@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 import trio
 
-from musterd.manager.events.feed.feed import Feed
-from musterd.manager.events.feed.reader import Reader, Wire
+from musterd.manager.events.feed import Feed
+from musterd.manager.events.source import Reader, Wire
 from musterd.store.errors import StoreUnavailable
 from musterd.store.events import (
     ALL_EVENTS,

@@ -20,9 +20,10 @@ from musterd.config.settings import Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.daemon import Daemon, DaemonDeps
+from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.status import Decision, WorkerView
-from musterd.manager.systemd.notifier import ServiceManager
+from musterd.manager.systemd import ServiceManager
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post
 from musterd.store.idle_tenant_scan import TenantScan

@@ -9,8 +9,7 @@ from uuid import UUID
 import attrs
 
 from musterd.console.top.state import NodeAnswer, Size, State, StoreSnapshot, with_store
-from musterd.manager.node.objects import status_object
-from musterd.manager.node.status import Decision, TenantStatus
+from musterd.manager.node.status import Decision, TenantStatus, status_object
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.overview import OverviewJob

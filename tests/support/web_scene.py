@@ -19,11 +19,11 @@ from musterd.config.changes import Changes
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.events.feed.feed import Feed
+from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadTaken, ReloadUnavailable
-from musterd.manager.tenancy.store_cache import COUNTS_FRESH_SECONDS, StoreCache
+from musterd.manager.tenancy.tenant_duties import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import JobState
 from musterd.store.payload import PayloadLimits

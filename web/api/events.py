@@ -10,10 +10,9 @@ import trio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from musterd.manager.events.feed.feed import Feed, FeedClosed
-from musterd.manager.events.feed.reader import Reader, Wire, opening, snapshot_frame
-from musterd.manager.events.feed.source import Start
-from musterd.manager.node.objects import status_object
+from musterd.manager.events.feed import Feed, FeedClosed
+from musterd.manager.events.source import Reader, Start, Wire, opening, snapshot_frame
+from musterd.manager.node.status import status_object
 from musterd.store.errors import StoreError
 from musterd.store.events import EventFilter
 from musterd.web.api.operation import TIME_LIMIT, Call

@@ -8,8 +8,8 @@ import trio
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
-from musterd.manager.duties.schedules.objects import schedule_object
-from musterd.manager.node.objects import (
+from musterd.manager.duties.schedules import schedule_object
+from musterd.manager.node.status import (
     decision_object,
     queue_object,
     status_object,

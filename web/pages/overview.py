@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from attrs import frozen
 
-from musterd.manager.node.objects import verdict
-from musterd.manager.node.status import Decision, NodeStatus, TenantStatus, WorkerView
+from musterd.manager.node.status import Decision, NodeStatus, TenantStatus, WorkerView, verdict
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
 from musterd.store.words import count_text, duration_text, plural

@@ -13,8 +13,7 @@ from musterd.config.tenants import settings_of
 from musterd.console.health import HealthReport, StoreAnswers, remarks
 from musterd.console.output import Exit
 from musterd.console.verbs.status import LINES_MAX, lines
-from musterd.manager.node.objects import status_object
-from musterd.manager.node.status import TenantStatus
+from musterd.manager.node.status import TenantStatus, status_object
 from musterd.store.duties import DutyRecord
 from musterd.store.overview import Troubles
 from tests.support.top_scene import DECISION, HOSTILE, NODE, NOW, WHERE, counts

@@ -3,8 +3,8 @@
 from musterd.config.settings import Settings
 from musterd.console.command import SHARED_OPTIONS
 from musterd.console.verbs.events import LIMIT_DEFAULT, events
-from musterd.manager.events.feed.feed import PING_SECONDS, POLL_SECONDS
-from musterd.manager.events.feed.reader import RETRY_MS, STUCK_SECONDS, opening
+from musterd.manager.events.feed import PING_SECONDS, POLL_SECONDS
+from musterd.manager.events.source import RETRY_MS, STUCK_SECONDS, opening
 from musterd.store.event_types import GROUPS, event_type
 from musterd.web.api.routes import OPERATIONS
 from musterd.web.server.serving import CONNECTIONS_MAX

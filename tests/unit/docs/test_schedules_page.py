@@ -13,14 +13,17 @@ from musterd.config.cron import NICKNAMES, Cron, read_cron
 from musterd.config.load import load
 from musterd.config.schedules import JsonValue, ScheduleTable
 from musterd.console.verbs.schedules import schedules
-from musterd.manager.duties.schedules.keeper import (
+from musterd.manager.duties.schedules import (
     CLOCK_AHEAD,
     HELD_BACK_SECONDS,
     LOOK_SECONDS,
+    MISSED_MAX,
+    ON_TIME,
     SLOTS_A_ROUND,
+    SLOTS_SHOWN,
+    schedule_object,
+    seeing,
 )
-from musterd.manager.duties.schedules.objects import SLOTS_SHOWN, schedule_object
-from musterd.manager.duties.schedules.slots import MISSED_MAX, ON_TIME, seeing
 from musterd.store.schedules import ScheduleRecord
 from tests.support.pages import Block, bare, blocks, codes, page, table
 

@@ -2,7 +2,7 @@
 
 import trio
 
-from musterd.manager.tenancy.store_cache import HEALTH_FRESH_SECONDS, LIMIT_SECONDS, StoreCache
+from musterd.manager.tenancy.tenant_duties import HEALTH_FRESH_SECONDS, LIMIT_SECONDS, StoreCache
 from musterd.store.errors import StoreUnavailable
 from musterd.store.health import Signs
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from musterd.manager.node.status import NodeStatus, TenantStatus
-from musterd.manager.systemd.messages import (
+from musterd.manager.systemd import (
     TEXT_LENGTH_MAX,
     DaemonView,
     Liveness,
