@@ -22,8 +22,8 @@ from musterd.config.toml_text import plain_number
 from musterd.store.errors import InputRefused, StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.schedules import Firing, ScheduleRecord, Schedules
-from musterd.store.words import time_text
 from musterd.store.waiting import Bell
+from musterd.store.words import time_text
 
 ON_TIME = timedelta(seconds=30)  # a slot that is older has been missed
 MISSED_MAX = 1000  # with `missed = "all"`: of more, the latest

@@ -11,8 +11,7 @@ import attrs
 
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
-from musterd.store.words import time_text
-from musterd.store.words import duration_text, one_line, plural
+from musterd.store.words import duration_text, one_line, plural, time_text
 from musterd.workers.observer import Ignored
 
 NodePhase = Literal["starting", "running", "draining", "stopped"]
