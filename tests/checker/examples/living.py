@@ -17,23 +17,23 @@ def work(h: Story, jobs: range, pause: float) -> None:
         h.wait(pause)
 
 
-@breaks("L4", bounds={"recovery": 30})
-def it_stays_slow_after_an_outage(h: Story) -> None:
+def work_and_lose_the_store(h: Story) -> None:
     work(h, range(1, 41), 0.5)
     h.note("fault", what="store_away")
     h.wait(20)
     h.note("fault", what="store_back")
     heal(h)
+
+
+@breaks("L4", bounds={"recovery": 30})
+def it_stays_slow_after_an_outage(h: Story) -> None:
+    work_and_lose_the_store(h)
     work(h, range(41, 71), 2)
 
 
 @legal(bounds={"recovery": 30})
 def it_is_slow_for_a_while_after_an_outage(h: Story) -> None:
-    work(h, range(1, 41), 0.5)
-    h.note("fault", what="store_away")
-    h.wait(20)
-    h.note("fault", what="store_back")
-    heal(h)
+    work_and_lose_the_store(h)
     work(h, range(41, 51), 2.9)
     work(h, range(51, 91), 0.5)
 
@@ -50,15 +50,12 @@ def told_while_it_was_frozen(h: Story) -> None:
 
 @breaks("L5", bounds={"drain": 10})
 def a_drain_takes_too_long(h: Story) -> None:
-    h.note("process", what="told", node="north")
-    h.wait(20)
-    h.note("process", what="ended", node="north", children=0)
+    h.drain(seconds=20)
 
 
 @breaks("L5", bounds={"drain": 10})
 def a_child_is_left_behind(h: Story) -> None:
-    h.note("process", what="told", node="north")
-    h.note("process", what="ended", node="north", children=1)
+    h.drain(children=1)
 
 
 @legal(bounds={"drain": 10})
