@@ -93,12 +93,13 @@ async def test_the_nodes_bound_is_kept_at_every_moment(stage: Stage) -> None:
             await trio.sleep(0.05)
 
 
-async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Stage) -> None:
+async def serve_red_and_blue(stage: Stage, **changes: Any) -> Node:
     await stage.add_tenants("red", "blue")
-    node = await stage.start(
-        workers__max_count=10, workers__default_count=0,
-        tenants__red__schema="r", tenants__blue__schema="b",
-    )  # fmt: skip
+    return await stage.start(tenants__red__schema="r", tenants__blue__schema="b", **changes)
+
+
+async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Stage) -> None:
+    node = await serve_red_and_blue(stage, workers__max_count=10, workers__default_count=0)
     await stage.put("slow", 1_000, tenant="red")
     await until(lambda: head(node, "red")[1] == 9)
     await stage.put("slow", 1_000, tenant="blue")
@@ -113,11 +114,7 @@ async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Sta
 async def test_idle_workers_beyond_the_floor_go_where_they_are_needed_at_once(
     stage: Stage,
 ) -> None:
-    await stage.add_tenants("red", "blue")
-    node = await stage.start(
-        workers__max_count=8, scaling__stabilization_seconds=600,
-        tenants__red__schema="r", tenants__blue__schema="b",
-    )  # fmt: skip
+    node = await serve_red_and_blue(stage, workers__max_count=8, scaling__stabilization_seconds=600)
     await stage.put("report", 100, tenant="red")
     await until(lambda: head(node, "red") == (5, 0, 0), within_seconds=60)  # kept for a while
     await stage.put("slow", 100, tenant="blue")

@@ -121,6 +121,10 @@ class Listener:
     def hear(self) -> list[dict[str, Any]]:
         """All frames that have come so far, the pings too."""
         self.take_in()
+        return self.heard()
+
+    def heard(self) -> list[dict[str, Any]]:
+        """The frames that were read."""
         return list(frames_of(self._heard))
 
     def ids(self) -> list[int]:

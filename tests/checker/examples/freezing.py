@@ -21,8 +21,7 @@ def two_effects_after_a_freeze(h: Story) -> None:
 def a_handler_that_takes_its_time_to_stop_while_its_node_stands_still(h: Story) -> None:
     h.run_until_told()
     h.freeze(20)
-    h.wait(7)
-    h.stop()
+    h.stop(after_seconds=7)
 
 
 def stops_after_a_freeze(h: Story, seconds: float) -> None:

@@ -82,24 +82,23 @@ def the_watchdog_restarts_a_stuck_node(h: Story) -> None:
     h.note("process", what="started", node="north")
 
 
-@breaks("L7", bounds={"poison_wait": 90, "wait": 10})
-def a_poisonous_job_holds_the_others_up(h: Story) -> None:
+def wait_beside_a_poisonous_job(h: Story, seconds: float) -> None:
     h.make(1)
     h.note("fault", what="poison", job=1)
     h.claim(1, "a")
     h.make(2)
-    h.wait(100)
+    h.wait(seconds)
     h.claim(2, "b", node=SOUTH)
+
+
+@breaks("L7", bounds={"poison_wait": 90, "wait": 10})
+def a_poisonous_job_holds_the_others_up(h: Story) -> None:
+    wait_beside_a_poisonous_job(h, 100)
 
 
 @legal(bounds={"poison_wait": 90, "wait": 10})
 def a_poisonous_job_costs_the_others_a_little(h: Story) -> None:
-    h.make(1)
-    h.note("fault", what="poison", job=1)
-    h.claim(1, "a")
-    h.make(2)
-    h.wait(60)
-    h.claim(2, "b", node=SOUTH)
+    wait_beside_a_poisonous_job(h, 60)
 
 
 @breaks("L8", bounds={"wait": 10})

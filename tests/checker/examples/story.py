@@ -43,6 +43,13 @@ class Story(History):
     def renew(self, job: int, token: str, node: str = NORTH) -> int:
         return self.do("renew", node, job=job, token=token, lease_seconds=LEASE_SECONDS)
 
+    def run_unrenewed(self, seconds: float) -> None:
+        """Job 1 runs; nobody knows whether its lease was renewed, and it goes on for so long."""
+        self.run()
+        call = self.call("renew", NORTH, job=1, token="a", lease_seconds=LEASE_SECONDS)
+        self.reply(call, "unknown")
+        self.wait(seconds)
+
     def settle(self, job: int, token: str, node: str = NORTH, **end: Any) -> int:
         return self.do("settle", node, job=job, token=token, **(end or ending()))
 
@@ -87,8 +94,9 @@ class Story(History):
         self.handler("begin", 1, token, attempt)
         self.handler("end", 1, token, attempt, outcome="success")
 
-    def stop(self) -> None:
+    def stop(self, after_seconds: float = 0) -> None:
         """Job 1's handler ends, as it was told to."""
+        self.wait(after_seconds)
         self.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
 
     def drain(self, seconds: float = 0, children: int = 0) -> None:

@@ -11,10 +11,7 @@ MARGIN: dict[str, Any] = {"margin_seconds": 2}
 
 @breaks("S16", **MARGIN)
 def an_effect_after_the_lease(h: Story) -> None:
-    h.run()
-    call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
-    h.reply(call, "unknown")
-    h.wait(28.5)
+    h.run_unrenewed(28.5)
     h.handler("effect", 1, "a")
 
 
@@ -37,8 +34,7 @@ def two_handlers_of_one_job(h: Story) -> None:
 def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: Story) -> None:
     h.run_until_told()
     h.move_and_run(3)
-    h.wait(4)
-    h.stop()
+    h.stop(after_seconds=4)
 
 
 def succeeds_once_more(h: Story) -> None:
@@ -81,16 +77,12 @@ def the_clock_of_the_store_ends_a_lease_early(h: Story) -> None:
 def a_handler_that_takes_too_long_to_stop(h: Story) -> None:
     h.handler("begin", 1, "a")
     h.handler("begin", 1, "b", 2, who=SOUTH)
-    h.wait(9)
-    h.stop()
+    h.stop(after_seconds=9)
 
 
 @legal(**MARGIN)
 def a_handler_that_stops_before_the_margin(h: Story) -> None:
-    h.run()
-    call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
-    h.reply(call, "unknown")
-    h.wait(27)
+    h.run_unrenewed(27)
     h.handler("told", 1, "a")
     h.handler("end", 1, "a", outcome="canceled")
     h.move(4)

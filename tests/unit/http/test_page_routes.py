@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from musterd.store import bulk
-from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.web.api.routes import ALL_OPERATIONS, OPERATIONS, UI_OPERATIONS
 from musterd.web.pages.layout import ASSETS, CONTENT_SECURITY_POLICY
 from tests.support.browsing import FORM, Browser
+from tests.support.silent_store import gone, hanging
 from tests.support.web_scene import Web, serving
 
 VIEWS = ("/", "/ui/jobs", "/ui/jobs/1", "/ui/nodes", "/ui/scaling")
@@ -239,16 +239,6 @@ async def test_the_queue_is_paused_and_resumed() -> None:
         assert "by HTTP" in text
         await browser.send("/ui/queue/resume", {})
         assert "The queue is paused" not in (await browser.get("/")).text
-
-
-async def hanging() -> object:
-    await trio.sleep_forever()
-    raise AssertionError
-
-
-async def gone() -> object:
-    await trio.lowlevel.checkpoint()
-    raise StoreUnavailable("connection refused", "unreachable")
 
 
 @pytest.mark.parametrize("how", [hanging, gone])
