@@ -39,7 +39,7 @@ def _surroundings(settings: Settings) -> Surroundings:
     import time
 
     from musterd.catalog.checking import surroundings_of
-    from musterd.workers.tools import make_tools
+    from musterd.workers.toolbox import make_tools
 
     tools = make_tools(settings, time.monotonic, os.environ)
     return surroundings_of(settings, os.environ, tools.environment)

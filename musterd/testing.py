@@ -20,9 +20,8 @@ import trio
 
 from musterd.catalog.kinds import Catalog, Python, WorkKind
 from musterd.catalog.load import catalog_of
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import Claim, Reaped, Settlement
 from musterd.store.lifecycle import JobState
@@ -33,13 +32,11 @@ from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.idleness import Idleness
 from musterd.workers.observer import Ignored
-from musterd.workers.outcome import Outcome
-from musterd.workers.phase_book import PhaseBook
+from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
+from musterd.workers.progress import PhaseBook
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
-from musterd.workers.running import Assignment, Note, Runner, Traces
-from musterd.workers.toolbox import Toolbox
-from musterd.workers.tools import Tools, make_tools
+from musterd.workers.toolbox import Toolbox, Tools, make_tools
 from musterd.workers.worker import WorkerDeps, work
 
 CLOSE_SECONDS = 5.0
@@ -205,7 +202,7 @@ class _Inline:
     async def run_function(self, function: Handler, assignment: Assignment) -> Outcome:
         limits = self._tools.limits
         link = inside.InsideLink(
-            assignment.remaining_seconds, assignment.tell, limits.log_bytes_max
+            assignment.remaining_seconds, assignment.report, limits.log_bytes_max
         )
         job = inside.context_of(assignment, link)
         try:

@@ -27,7 +27,7 @@ REASON_LENGTH_MAX = 200
 
 
 @attrs.frozen
-class KindStanding:
+class KnownKind:
     """One kind as a node knows it. The times are those of recent runs on that node."""
 
     broken: str | None = None  # why it can't run there
@@ -43,12 +43,12 @@ class Kinds:
     None = any number. `whole` is False where it knows more than it named.
     """
 
-    by_name: Mapping[str, KindStanding]
+    by_name: Mapping[str, KnownKind]
     whole: bool = True
     max_running: int | None = None
 
 
-NO_KINDS: Mapping[str, KindStanding] = {}
+NO_KINDS: Mapping[str, KnownKind] = {}
 
 
 @attrs.frozen
@@ -115,7 +115,7 @@ class NodeRecord:
         return self.idle + self.busy
 
     @property
-    def named(self) -> Mapping[str, KindStanding]:
+    def named(self) -> Mapping[str, KnownKind]:
         """The kinds that it has named."""
         return NO_KINDS if self.kinds is None else self.kinds.by_name
 
@@ -148,11 +148,11 @@ class Nodes(Protocol):
         ...
 
 
-def kinds_text(standings: Mapping[str, KindStanding], max_running: int | None = None) -> str:
+def kinds_text(kinds: Mapping[str, KnownKind], max_running: int | None = None) -> str:
     """The JSON text of a beat. Names at most `KINDS_MAX`, the first by name."""
-    names = sorted(standings)[:KINDS_MAX]
-    named = {name: _object(standings[name]) for name in names}
-    whole: dict[str, object] = {"whole": len(named) == len(standings), "kinds": named}
+    names = sorted(kinds)[:KINDS_MAX]
+    named = {name: _object(kinds[name]) for name in names}
+    whole: dict[str, object] = {"whole": len(named) == len(kinds), "kinds": named}
     if max_running is not None:
         whole["max_running"] = max_running
     return json.dumps(whole, sort_keys=True)
@@ -165,7 +165,7 @@ def read_kinds(text: str | None) -> Kinds | None:
         if found is None:
             return None
         named = cast("dict[str, dict[str, Any]]", found["kinds"])
-        by_name = {name: _standing(values) for name, values in named.items()}
+        by_name = {name: _known_kind(values) for name, values in named.items()}
         most = found.get("max_running")
         return Kinds(by_name, bool(found["whole"]), None if most is None else int(most))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -191,28 +191,28 @@ def node_object(node: NodeRecord) -> dict[str, object]:
         "config_generation": node.config_generation,
         "config_hash": node.config_hash,
         "load": None if node.load is None else round(node.load, 2),
-        "kinds": {name: attrs.asdict(standing) for name, standing in node.named.items()},
+        "kinds": {name: attrs.asdict(known) for name, known in node.named.items()},
         "kinds_whole": node.kinds is not None and node.kinds.whole,
     }
 
 
-def _object(standing: KindStanding) -> dict[str, object]:
+def _object(known: KnownKind) -> dict[str, object]:
     """Without what is not there, and times to three digits: the text changes seldom."""
     whole: dict[str, object] = {}
-    if standing.broken is not None:
-        whole["broken"] = standing.broken[:REASON_LENGTH_MAX].replace("\0", "")
-    if standing.max_running is not None:
-        whole["max_running"] = standing.max_running
-    if standing.runs:
-        whole["runs"] = standing.runs
-        whole["mean_seconds"] = float(f"{standing.mean_seconds:.3g}")
-        whole["deviation_seconds"] = float(f"{standing.deviation_seconds:.2g}")
+    if known.broken is not None:
+        whole["broken"] = known.broken[:REASON_LENGTH_MAX].replace("\0", "")
+    if known.max_running is not None:
+        whole["max_running"] = known.max_running
+    if known.runs:
+        whole["runs"] = known.runs
+        whole["mean_seconds"] = float(f"{known.mean_seconds:.3g}")
+        whole["deviation_seconds"] = float(f"{known.deviation_seconds:.2g}")
     return whole
 
 
-def _standing(values: dict[str, Any]) -> KindStanding:
+def _known_kind(values: dict[str, Any]) -> KnownKind:
     broken, most = values.get("broken"), values.get("max_running")
-    return KindStanding(
+    return KnownKind(
         None if broken is None else str(broken),
         None if most is None else int(most),
         int(values.get("runs", 0)),
@@ -259,9 +259,9 @@ def _grouped(nodes: Iterable[NodeRecord], what: Callable[[NodeRecord], str | Non
 def _who_has_what(groups: Groups) -> str:
     """`1.2 on a, b; 1.3 on c`: the same words for the same nodes, in whatever order they come."""
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    told = [f"{_word(what)} on {_names(nodes)}" for what, nodes in ordered[:GROUPS_MAX]]
+    said = [f"{_word(what)} on {_names(nodes)}" for what, nodes in ordered[:GROUPS_MAX]]
     left = sum(len(nodes) for _, nodes in ordered[GROUPS_MAX:])
-    return "; ".join([*told, f"others on {plural(left, 'node')}"] if left else told)
+    return "; ".join([*said, f"others on {plural(left, 'node')}"] if left else said)
 
 
 def _names(nodes: Sequence[NodeRecord]) -> str:

@@ -50,8 +50,8 @@ class KindRule:
 
 def rules_text(rules: Mapping[str, KindRule]) -> str:
     """The rules as JSON, for a store that takes them all at once."""
-    told = [{"kind": kind, **attrs.asdict(rule)} for kind, rule in sorted(rules.items())]
-    return json.dumps(told)
+    listed = [{"kind": kind, **attrs.asdict(rule)} for kind, rule in sorted(rules.items())]
+    return json.dumps(listed)
 
 
 class PhaseEnd(NamedTuple):
@@ -93,7 +93,7 @@ Results = Mapping[str, str | None]  # of finished phases, by name: JSON text, No
 
 class Phases(Protocol):
     """The phases of one store's jobs. Errors as for `Engine`. Both methods may be sent again after
-    a lost reply: what was written is not written, counted or told a second time. A phase whose
+    a lost reply: what was written is not written, counted or recorded a second time. A phase whose
     beginning the store has lost (a standby took over that had not got it) is finished all the same.
     """
 

@@ -173,8 +173,8 @@ def _progress(record: JobRecord) -> str:
 def _webhook_line(webhook: WebhookRecord | None, now: datetime) -> str:
     if webhook is None:
         return ""
-    told = f"told {_moment(webhook.sent_at, now)}" if webhook.sent_at else "not told"
-    return f"{one_line(webhook.url)}, {told}, tries: {webhook.attempts}"
+    sent = f"told {_moment(webhook.sent_at, now)}" if webhook.sent_at else "not told"
+    return f"{one_line(webhook.url)}, {sent}, tries: {webhook.attempts}"
 
 
 def _moment(moment: datetime | None, now: datetime) -> str:

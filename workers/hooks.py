@@ -16,9 +16,9 @@ from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim
 from musterd.store.waiting import Bell
+from musterd.workers.outcome import Assignment, Note, Traces
 from musterd.workers.runners.process import ProcessRunner
-from musterd.workers.running import Assignment, Note, Traces
-from musterd.workers.tools import Tools
+from musterd.workers.toolbox import Tools
 
 CALL_SECONDS = 60.0  # a call that takes longer has failed
 IDLE_SECONDS = 60.0  # then the child is not kept any longer

@@ -19,10 +19,10 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
 from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
+from musterd.config.settings import LiveSettings
 from musterd.manager.log import Log, event
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord

@@ -14,9 +14,8 @@ import trio
 from musterd.catalog.kinds import Catalog, UnknownKind
 from musterd.config.cron import Every, Rhythm
 from musterd.config.faults import Fault
-from musterd.config.live import LiveSettings
 from musterd.config.schedules import Missed, Schedule, of_tenant
-from musterd.config.settings import Limits, Settings
+from musterd.config.settings import Limits, LiveSettings, Settings
 from musterd.config.tenants import settings_of
 from musterd.config.toml_text import plain_number
 from musterd.store.errors import InputRefused, StoreError, StoreMisconfigured, StoreUnavailable

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from musterd import __version__
-from musterd.config.live import LiveSettings
+from musterd.config.settings import LiveSettings
 from musterd.manager.duties.duty import rest_after
 from musterd.manager.events.feed import Feed
 from musterd.manager.log import Log, event

@@ -11,8 +11,7 @@ import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.log import event, tenant_log

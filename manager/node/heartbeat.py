@@ -19,7 +19,7 @@ from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import AttemptOutcome
-from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, KindStanding, kinds_text
+from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, KnownKind, kinds_text
 from musterd.store.waiting import Bell
 from musterd.workers.idleness import Idleness, IdleState, Move
 
@@ -117,7 +117,7 @@ class Heartbeat:
             return None
         text = kinds_text(
             {
-                name: self.times.standing(name, kind.broken, kind.max_running)
+                name: self.times.known(name, kind.broken, kind.max_running)
                 for name, kind in self.deps.catalog().items()
             },
             self.deps.settings.now.limits.max_running or None,
@@ -178,13 +178,13 @@ class ServiceTimes:
             if outcome is not AttemptOutcome.RELEASED:
                 self._add(kind, [settlement.run_seconds for settlement in alike])
 
-    def standing(self, kind: str, broken: str | None, max_running: int | None) -> KindStanding:
+    def known(self, kind: str, broken: str | None, max_running: int | None) -> KnownKind:
         """The kind, and what was measured of it."""
         spell = self._spells.get(kind)
         if spell is None:
-            return KindStanding(broken, max_running)
+            return KnownKind(broken, max_running)
         runs, deviation = min(spell.runs, RUNS_MAX), math.sqrt(spell.variance)
-        return KindStanding(broken, max_running, runs, spell.mean, deviation)
+        return KnownKind(broken, max_running, runs, spell.mean, deviation)
 
     def _add(self, kind: str, run_seconds: Iterable[float]) -> None:
         spell = self._spells.get(kind, _NEVER_RUN)

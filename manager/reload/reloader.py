@@ -13,9 +13,8 @@ from musterd.catalog.differences import check_takeover, kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Change, Changes, changes
 from musterd.config.faults import ConfigError
-from musterd.config.live import LiveSettings
 from musterd.config.secrets import MASK
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.config.tenants import settings_of
 from musterd.manager.log import event, event_of_list
 from musterd.manager.metrics.metrics import Metrics

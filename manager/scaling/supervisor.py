@@ -12,8 +12,7 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.config.live import LiveSettings
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import Log, event
 from musterd.manager.node.status import Decision

@@ -13,8 +13,7 @@ import attrs
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes
-from musterd.config.live import LiveSettings
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.log import Log
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics

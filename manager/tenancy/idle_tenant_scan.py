@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 import attrs
 import trio
 
-from musterd.config.live import LiveSettings
+from musterd.config.settings import LiveSettings
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError, StoreUnavailable
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantScan

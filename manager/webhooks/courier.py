@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from musterd import __version__
-from musterd.catalog.retry import delay_seconds
+from musterd.catalog.kinds import delay_seconds
 from musterd.config.faults import Unfit
 from musterd.config.settings import Retry, Webhooks
 from musterd.config.webhook_urls import (

@@ -14,8 +14,7 @@ import trio
 
 from musterd.config.credentials import resolve_signing_keys
 from musterd.config.faults import ConfigError
-from musterd.config.live import LiveSettings
-from musterd.config.settings import Webhooks
+from musterd.config.settings import LiveSettings, Webhooks
 from musterd.manager.log import Log, event
 from musterd.manager.node.process import came_in_time
 from musterd.manager.tenancy.deps import TenancyDeps
@@ -26,7 +25,7 @@ from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Delivery, Message, Outbox
 from musterd.store.waiting import Bell
 from musterd.workers.hooks import PythonHooks
-from musterd.workers.tools import LiveTools
+from musterd.workers.toolbox import LiveTools
 
 LOOK_SECONDS = 5.0  # between looks of the duty
 LOOK_SECONDS_RESTING = 30.0  # where nothing happens

@@ -16,8 +16,8 @@ import psycopg
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
+from musterd.config.settings import LiveSettings
 from musterd.manager.duties.retention import RetentionDeps, Retiring
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Settlement

@@ -14,9 +14,8 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
-from musterd.config.settings import Retry, Settings
+from musterd.config.settings import LiveSettings, Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics

@@ -15,9 +15,9 @@ import trio
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.workers.context import Ending, PhaseFacts
 from musterd.workers.joblog import JobLog
+from musterd.workers.outcome import Assignment, Note
 from musterd.workers.runners.process_group import ProcessGroup, Start
-from musterd.workers.running import Assignment, Note
-from musterd.workers.tools import Tools
+from musterd.workers.toolbox import Tools
 
 PROGRAM = Path(__file__).with_name("child.py")
 _scan = json.JSONDecoder().raw_decode  # quicker than json.loads, which looks for blanks around
@@ -253,4 +253,4 @@ def _pass_note_on(head: dict[str, Any], assignment: Assignment) -> None:
     if "spent" in head:
         assignment.traces.spent = json.dumps(head["spent"])
     if "percent" in head:
-        assignment.tell(Note(head["percent"], head.get("note")))
+        assignment.report(Note(head["percent"], head.get("note")))

@@ -16,23 +16,22 @@ from typing import Any
 from musterd.catalog.kinds import Python
 from musterd.workers.context import Ending, Facts, JobContext
 from musterd.workers.joblog import JobLog
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.results import AnswerLimits, outcome_of
-from musterd.workers.running import Assignment, Note
 
 _NOTHING: Mapping[str, float] = {}
 _OWN_FOLDER = str(Path(__file__).parent)
 
 
 class InsideLink:
-    """What a handler says goes straight to the attempt. `tell` may be called on any thread."""
+    """What a handler says goes straight to the attempt. `report` may be called on any thread."""
 
-    __slots__ = ("_log_bytes_max", "_remaining", "_tell", "job_log", "last_spent")
+    __slots__ = ("_log_bytes_max", "_remaining", "_report", "job_log", "last_spent")
 
     def __init__(
-        self, remaining: Callable[[], float], tell: Callable[[Note], None], log_bytes_max: int
+        self, remaining: Callable[[], float], report: Callable[[Note], None], log_bytes_max: int
     ) -> None:
-        self._remaining, self._tell, self._log_bytes_max = remaining, tell, log_bytes_max
+        self._remaining, self._report, self._log_bytes_max = remaining, report, log_bytes_max
         self.job_log: JobLog | None = None
         self.last_spent: Mapping[str, float] | None = None
 
@@ -42,7 +41,7 @@ class InsideLink:
         self.job_log.add(text.encode("utf-8", "replace"))
 
     def note(self, percent: float, note: str | None) -> None:
-        self._tell(Note(percent, note))
+        self._report(Note(percent, note))
 
     def spent(self, amounts: Mapping[str, float]) -> None:
         self.last_spent = amounts

@@ -9,11 +9,10 @@ import trio
 
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.workers.joblog import JobLog
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Outcome
 from musterd.workers.runners.executor import ChildDied, Ended, Executor
 from musterd.workers.runners.results import outcome_of
-from musterd.workers.running import Assignment
-from musterd.workers.tools import Tools
+from musterd.workers.toolbox import Tools
 
 # An idle child has nothing to finish but what its handlers' modules do at exit.
 IDLE_GRACE_SECONDS = 1.0

@@ -12,11 +12,10 @@ import trio
 
 from musterd.catalog.kinds import Python
 from musterd.workers.context import Ending, JobContext, ending_of_error, ending_of_value
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Outcome
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
-from musterd.workers.running import Assignment
-from musterd.workers.tools import Tools
+from musterd.workers.toolbox import Tools
 
 
 class TaskRunner:
@@ -28,7 +27,7 @@ class TaskRunner:
 
     async def run(self, assignment: Assignment) -> Outcome:
         link = inside.InsideLink(
-            assignment.remaining_seconds, assignment.tell, self._limits.log_bytes_max
+            assignment.remaining_seconds, assignment.report, self._limits.log_bytes_max
         )
         job = inside.context_of(assignment, link)
         try:

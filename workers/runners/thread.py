@@ -16,18 +16,17 @@ import trio
 
 from musterd.catalog.kinds import Python
 from musterd.workers.context import Ending, JobContext, ending_of_error, ending_of_value
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
-from musterd.workers.running import Assignment, Note
-from musterd.workers.tools import Tools
+from musterd.workers.toolbox import Tools
 
 ABANDONED_MAX = 4  # threads of one worker that run on though their jobs are over
 JOIN_SECONDS = 1.0
 
 
 @attrs.define(eq=False)
-class _Errand:
+class _Call:
     """One job on its way through the thread."""
 
     behaviour: Python
@@ -60,22 +59,22 @@ class _OwnThread:
     """Runs jobs, one at a time, until it is ended."""
 
     def __init__(self) -> None:
-        self._errands: queue.SimpleQueue[_Errand | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         # A daemon thread: one that hangs must not keep the process from its end.
         self.thread = threading.Thread(target=self._run, name="musterd-handler", daemon=True)
         self.thread.start()
 
-    def take(self, errand: _Errand) -> None:
-        self._errands.put(errand)
+    def take(self, call: _Call) -> None:
+        self._calls.put(call)
 
     def end(self) -> None:
         """It ends once it has done what it is at."""
-        self._errands.put(None)
+        self._calls.put(None)
 
     def _run(self) -> None:
-        while (errand := self._errands.get()) is not None:
-            errand.do()
-            del errand  # not kept until the next comes
+        while (call := self._calls.get()) is not None:
+            call.do()
+            del call  # not kept until the next comes
 
 
 class ThreadRunner:
@@ -101,20 +100,20 @@ class ThreadRunner:
         loop = trio.lowlevel.current_trio_token()
         notes = _Notes(assignment, loop)
         link = inside.InsideLink(
-            assignment.remaining_seconds, notes.tell, self._limits.log_bytes_max
+            assignment.remaining_seconds, notes.report, self._limits.log_bytes_max
         )
-        errand = _Errand(behaviour, inside.context_of(assignment, link), link, loop)
+        call = _Call(behaviour, inside.context_of(assignment, link), link, loop)
         self._own = own = self._own or _OwnThread()
-        own.take(errand)
+        own.take(call)
         try:
-            await errand.ended.wait()
+            await call.ended.wait()
         except trio.Cancelled:
             self._abandon(own)
             notes.is_over = True
             inside.leave_traces(assignment, link)
             raise
-        assert errand.ending is not None
-        return inside.conclude(errand.ending, assignment, link, self._limits)
+        assert call.ending is not None
+        return inside.conclude(call.ending, assignment, link, self._limits)
 
     async def close(self) -> None:
         own, self._own = self._own, None
@@ -132,18 +131,18 @@ class _Notes:
     """Carries a thread's notes to the loop: the last of those that come faster than it turns."""
 
     def __init__(self, assignment: Assignment, loop: trio.lowlevel.TrioToken) -> None:
-        self._tell, self._loop = assignment.tell, loop
+        self._report, self._loop = assignment.report, loop
         self._last: Note | None = None
         self.is_over = False
 
-    def tell(self, note: Note) -> None:
+    def report(self, note: Note) -> None:
         self._last = note
         with contextlib.suppress(trio.RunFinishedError):
             self._loop.run_sync_soon(self._pass_on, idempotent=True)
 
     def _pass_on(self) -> None:
         if self._last is not None and not self.is_over:
-            self._tell(self._last)
+            self._report(self._last)
 
 
 def _refused(count: int) -> Outcome:
