@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from musterd.config.leasing import lease_plan
-from musterd.config.settings import LiveSettings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.queue import IdleCheck
@@ -112,7 +112,8 @@ class IdleMode:
     async def _listen(self, check: IdleCheck, stirred: trio.Event) -> bool:
         """Until something happens. Says whether a hint came of it, as it should."""
         while True:
-            pause, due = self._pause_seconds(), check.next_due_seconds
+            pause = listen_seconds(self.settings.now, self.rng)
+            due = check.next_due_seconds
             with trio.move_on_after(pause if due is None else min(pause, due)):
                 await stirred.wait()
                 return True
@@ -138,9 +139,11 @@ class IdleMode:
         except StoreError:
             return None
 
-    def _pause_seconds(self) -> float:
-        poll_seconds = self.settings.now.workers.poll_interval_ms / 1000
-        # A lease of another node must not expire unseen.
-        lease_seconds = lease_plan(self.settings.now).lease_seconds
-        spared = min(CHECK_SECONDS_MAX, POLLS_SPARED * poll_seconds, lease_seconds / 4)
-        return max(poll_seconds, spared) * self.rng.uniform(0.9, 1.0)
+
+def listen_seconds(settings: Settings, rng: random.Random) -> float:
+    """How long a node listens before it makes sure again."""
+    poll_seconds = settings.workers.poll_interval_ms / 1000
+    # A lease of another node must not expire unseen.
+    lease_seconds = lease_plan(settings).lease_seconds
+    spared = min(CHECK_SECONDS_MAX, POLLS_SPARED * poll_seconds, lease_seconds / 4)
+    return max(poll_seconds, spared) * rng.uniform(0.9, 1.0)

@@ -56,7 +56,7 @@ class Daemon:
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
         self._idle_tenant_scan = IdleTenantScan(
-            self._tenancies, plan.scans, self._settings, plan.rng
+            self._tenancies, plan.scans, self._settings, self._id, plan.rng
         )
         self._notifier = Notifier(
             plan.service_manager, self.status, self._liveness,

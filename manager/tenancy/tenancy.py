@@ -5,7 +5,7 @@ opening the store to closing it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import trio
 
@@ -104,11 +104,11 @@ class Tenancy:
         self._drain.set()
         self._hurry.set()
 
-    def begin_scan(self) -> None:
+    def begin_scan(self, on_news: Callable[[], None]) -> None:
         """From now on the node looks at this tenant's queue while it is idle, and calls
-        `note_activity`.
+        `note_activity`. `on_news` is called until the scan ends.
         """
-        self.idleness.begin_scan()
+        self.idleness.begin_scan(on_news)
 
     def end_scan(self) -> None:
         self.idleness.end_scan()

@@ -28,7 +28,7 @@ from musterd.workers.hooks import PythonHooks
 from musterd.workers.toolbox import LiveTools
 
 LOOK_SECONDS = 5.0  # between looks of the duty
-LOOK_SECONDS_RESTING = 30.0  # where nothing happens
+LOOK_SECONDS_RESTING = 60.0  # where nothing happens
 SOON_SECONDS = 0.02  # webhooks of jobs that end together go together
 PERHAPS_SECONDS = 1.0  # after the end of a job that may have a webhook of its own
 TROUBLE_SECONDS = 2.0
