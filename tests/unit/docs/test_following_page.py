@@ -40,7 +40,7 @@ def test_the_numbers_are_those_of_the_program() -> None:
         f"takes nothing for {STUCK_SECONDS:g} seconds",
         f"at most every {POLL_SECONDS:g} seconds",
         f"`http.max_event_readers` ({settings.http.max_event_readers})",
-        f"beside the {CONNECTIONS_MAX} connections",
+        f"in addition to the {CONNECTIONS_MAX} connections",
         f"`events.keep_hours` ({settings.events.keep_hours:g})",
         opening().decode(),
     ):
