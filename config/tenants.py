@@ -11,13 +11,7 @@ from musterd.config.document import Document
 from musterd.config.faults import ConstraintFault, Fault
 from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, TenantWorkers
 from musterd.config.strict import Key, Reading, read_table, unknown_key
-from musterd.config.tenant_names import (
-    DEFAULT_TENANT,
-    NAME_WANTED,
-    beside,
-    is_name,
-    schema_of,
-)
+from musterd.config.tenant_names import DEFAULT_TENANT, NAME_WANTED, beside, is_name, schema_of
 from musterd.config.toml_text import key_text, sort_of
 
 TABLE = "tenants"

@@ -9,7 +9,8 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from types import CoroutineType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -17,6 +18,7 @@ from musterd.store.connections import ConnectionUse
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.sqlfiles import load_statements
 from musterd.store.sqlite.errors import sort_error, sort_file_error
+from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.rows import Params, Row, microseconds
 
 OLDEST = (3, 35, 0)
@@ -177,7 +179,7 @@ def _text(stored: bytes) -> str:
 
 
 class Call(Protocol):
-    """How the parts of an engine (its events, phases, outbox) reach its database."""
+    """How the parts of an engine reach its database."""
 
     async def __call__(
         self,
@@ -185,6 +187,35 @@ class Call(Protocol):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T: ...
+
+
+class Part:
+    """One part of an engine. Most of its methods are functions of its module, `called`."""
+
+    def __init__(self, call: Call, hints: Hints) -> None:
+        self.call, self._hints = call, hints
+
+
+Method: TypeAlias = "Callable[Concatenate[Part, P], CoroutineType[Any, Any, T]]"
+
+
+def called(operation: Callable[Concatenate[Database, P], T]) -> Method[P, T]:
+    """The method that carries this out where the database is."""
+
+    async def method(part: Part, /, *args: P.args, **named: P.kwargs) -> T:
+        return await part.call(operation, *args, **named)
+
+    return cast("Method[P, T]", method)
+
+
+def answers(answer: T) -> Method[..., T]:
+    """The method that always gives this: a file has nothing of the kind."""
+
+    async def method(*_asked: object) -> T:
+        await trio.lowlevel.checkpoint()
+        return answer
+
+    return cast("Method[..., T]", method)
 
 
 class Runner(Protocol):

@@ -72,21 +72,22 @@ class SqliteEngine:
         self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
         self._runner: Runner | None = None
         self._database: Database | None = None
-        self.jobs = SqliteJobs(self._call, self._hints)
-        self.leases = SqliteLeases(self._call, self._hints)
-        self.control = SqliteControl(self._call, self._hints)
-        self.queue = SqliteQueue(self._call, self._hints)
-        self.nodes = SqliteNodes(self._call)
-        self.phases = SqlitePhases(self._call)
-        self.events = SqliteEvents(self._call)
-        self.outbox = SqliteOutbox(self._call)
-        self.schedules = SqliteSchedules(self._call, self._hints)
-        self.duties = SqliteDuties(self._call)
-        self.retention = SqliteRetention(self._call)
-        self.idle = SqliteIdleChecks()
-        self.overview = SqliteOverview(self._call)
-        self.audit = SqliteAudit(self._call)
-        self.health = SqliteHealth(self._call, self._path, in_memory)
+        reach = self._call, self._hints
+        self.jobs = SqliteJobs(*reach)
+        self.leases = SqliteLeases(*reach)
+        self.control = SqliteControl(*reach)
+        self.queue = SqliteQueue(*reach)
+        self.nodes = SqliteNodes(*reach)
+        self.phases = SqlitePhases(*reach)
+        self.events = SqliteEvents(*reach)
+        self.outbox = SqliteOutbox(*reach)
+        self.schedules = SqliteSchedules(*reach)
+        self.duties = SqliteDuties(*reach)
+        self.retention = SqliteRetention(*reach)
+        self.idle = SqliteIdleChecks(*reach)
+        self.overview = SqliteOverview(*reach)
+        self.audit = SqliteAudit(*reach)
+        self.health = SqliteHealth(self._path, in_memory, *reach)
 
     @property
     def use_now(self) -> ConnectionUse:

@@ -30,8 +30,7 @@ from musterd.store.lifecycle import (
 )
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.claiming import take, unpark_uncapped
-from musterd.store.sqlite.database import Call, Database
-from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import (
     LOST,
     NO_PROGRESS,
@@ -59,36 +58,6 @@ ON_LEASE_LOST = {
     "pause": JobState.PAUSED,
 }
 ON_REQUEST = {Action.CANCEL: JobState.CANCELED, Action.PAUSE: JobState.PAUSED}
-
-
-class SqliteLeases:
-    """See `store.leases.Leases`."""
-
-    def __init__(self, call: Call, hints: Hints) -> None:
-        self._call, self._hints = call, hints
-
-    async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
-    ) -> Exchange:
-        done, leaves_work = await self._call(exchange, settlements, claim, now_local)
-        if leaves_work:
-            self._hints.ring()
-        return done
-
-    async def claims_under(self, token: UUID) -> list[Claim]:
-        return await self._call(claims_under, token)
-
-    async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        return await self._call(settled_already, settlements)
-
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        return await self._call(renew, holds, lease_seconds, now_local)
-
-    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        return await self._call(note_progress, notes)
-
-    async def reap(self, request: ReapRequest) -> list[Reaped]:
-        return await self._call(reap, request)
 
 
 def exchange(
@@ -323,3 +292,21 @@ def _end_lost(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
     }
     end_attempt(events, ending)
     return Reaped(job_id, kind, attempt, node, state)
+
+
+class SqliteLeases(Part):
+    """See `store.leases.Leases`."""
+
+    claims_under = called(claims_under)
+    settled_already = called(settled_already)
+    renew = called(renew)
+    note_progress = called(note_progress)
+    reap = called(reap)
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+    ) -> Exchange:
+        done, leaves_work = await self.call(exchange, settlements, claim, now_local)
+        if leaves_work:
+            self._hints.ring()
+        return done
