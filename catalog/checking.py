@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 
 import musterd
 from musterd.catalog.kinds import Catalog, Command, HttpCall, Pipeline, Python, WorkKind
-from musterd.catalog.shapes import header_value
+from musterd.catalog.tables import header_value
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.retention import function_of

@@ -1,6 +1,7 @@
 """Constraints between settings: what must hold of several keys together."""
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
@@ -84,12 +85,31 @@ def _webhook_wanted(settings: Settings) -> str:
     return why.hint if why else ""
 
 
+def value_of(settings: Settings, key: str) -> Any:
+    """The value of a key (`section.name`)."""
+    section, name = key.split(".")
+    return getattr(getattr(settings, section), name)
+
+
+def _ordered(low: str, high: str) -> Constraint:
+    """The value of one key is at most that of the other."""
+    wanted = " <= ".join(key.partition(".")[2] for key in (low, high))
+    return Constraint(
+        (low, high), wanted, lambda settings: value_of(settings, low) <= value_of(settings, high)
+    )
+
+
+def _not_both(file: str, key: str) -> Constraint:
+    wanted = " or ".join(each.partition(".")[2] for each in (key, file))
+    return Constraint(
+        (file, key),
+        f"{wanted}, not both",
+        lambda settings: not (value_of(settings, key) and value_of(settings, file)),
+    )
+
+
 CONSTRAINTS = (
-    Constraint(
-        ("workers.default_count", "workers.max_count"),
-        "default_count <= max_count",
-        lambda settings: settings.workers.default_count <= settings.workers.max_count,
-    ),
+    _ordered("workers.default_count", "workers.max_count"),
     Constraint(
         (
             "workers.lease_timeout_seconds",
@@ -117,28 +137,10 @@ CONSTRAINTS = (
         "lease_seconds >= 3 x heartbeat_seconds",
         lambda settings: settings.duties.lease_seconds >= 3 * settings.duties.heartbeat_seconds,
     ),
-    Constraint(
-        ("retry.base_seconds", "retry.max_seconds"),
-        "base_seconds <= max_seconds",
-        lambda settings: settings.retry.base_seconds <= settings.retry.max_seconds,
-    ),
-    Constraint(
-        ("store.reconnect_base_seconds", "store.reconnect_max_seconds"),
-        "reconnect_base_seconds <= reconnect_max_seconds",
-        lambda settings: (
-            settings.store.reconnect_base_seconds <= settings.store.reconnect_max_seconds
-        ),
-    ),
-    Constraint(
-        ("store.url_file", "store.url"),
-        "url or url_file, not both",
-        lambda settings: not (settings.store.url and settings.store.url_file),
-    ),
-    Constraint(
-        ("http.token_file", "http.token"),
-        "token or token_file, not both",
-        lambda settings: not (settings.http.token and settings.http.token_file),
-    ),
+    _ordered("retry.base_seconds", "retry.max_seconds"),
+    _ordered("store.reconnect_base_seconds", "store.reconnect_max_seconds"),
+    _not_both("store.url_file", "store.url"),
+    _not_both("http.token_file", "http.token"),
     Constraint(
         ("http.listen", "http.token", "http.token_file", "http.tokens"),
         "a loopback address, or a token",
@@ -151,18 +153,8 @@ CONSTRAINTS = (
         lambda settings: not _names_given_twice(settings),
         detail=_names_given_twice,
     ),
-    Constraint(
-        ("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
-        "retry_base_seconds <= retry_max_seconds",
-        lambda settings: (
-            settings.webhooks.retry_base_seconds <= settings.webhooks.retry_max_seconds
-        ),
-    ),
-    Constraint(
-        ("webhooks.secret_file", "webhooks.secret"),
-        "secret or secret_file, not both",
-        lambda settings: not (settings.webhooks.secret and settings.webhooks.secret_file),
-    ),
+    _ordered("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
+    _not_both("webhooks.secret_file", "webhooks.secret"),
     Constraint(
         ("webhooks.url", "webhooks.allow_http", "webhooks.allow_private"),
         "a URL that starts with https://, of a public host",

@@ -13,7 +13,7 @@ from attrs import AttrsInstance, frozen
 
 from musterd.config.retention import Retention
 from musterd.config.schedules import Schedule
-from musterd.config.secrets import SecretTexts, mask_all, mask_url
+from musterd.config.secrets import mask_all, mask_url, secret_texts
 from musterd.config.validators import (
     POSTGRESQL_SCHEMES,
     STORE_SCHEMES,
@@ -264,11 +264,12 @@ class Webhooks:
         webhook_url,
         mask=mask_url,
     )
-    secret: SecretTexts = setting(
+    secret: tuple[str, ...] = setting(
         "at once",
         'signs requests: "whsec_..."; to rotate it, a list: all of them sign',
         signing_secrets,
         mask=mask_all,
+        read=secret_texts,
     )
     secret_file: str = setting(
         "at once", "a file with one secret a line; a bare name is a systemd credential", file_name

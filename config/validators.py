@@ -37,13 +37,15 @@ def setting(
     *,
     mask: Callable[[Any], str] | None = None,
     is_table: bool = False,
+    read: Callable[[Any], object] | None = None,
 ) -> Any:
     """Declares a key of a settings class.
 
     `what` is its one line in default.toml, the reference and the manual page; `mask` hides a
-    secret. The unit stands in the key's own name, the default in default.toml.
+    secret; `read` reads what is no plain value of the key's type. The unit stands in the key's own
+    name, the default in default.toml.
     """
-    metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table}
+    metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table, "read": read}
     return field(validator=check, metadata=metadata, repr=True if mask is None else mask)
 
 
