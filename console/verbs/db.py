@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
 
 import click
 
 from musterd.console.command import CommandLine, Verbs
-from musterd.console.opening import in_bare_store
-from musterd.console.output import Exit, print_json, say
-
-if TYPE_CHECKING:
-    from musterd.store.engine import Engine, SchemaState
+from musterd.console.opening import in_store
+from musterd.console.output import Exit, say
+from musterd.store.engine import Engine, SchemaState
 
 
 @click.group(cls=Verbs)
@@ -27,14 +25,13 @@ def migrate(cli: CommandLine) -> None:
     async def work(engine: Engine) -> tuple[str, list[str], SchemaState]:
         return engine.where, await engine.migrate(), await engine.schema()
 
-    where, applied, state = in_bare_store(cli.settings(), work)
-    if cli.json:
-        print_json({"store": where, "applied": applied, "version": state.found})
-        return
-    for name in applied:
-        say(f"applied {name}")
+    where, applied, state = in_store(cli.settings(), work, bare=True)
     said = "is now" if applied else "was already"
-    say(f"{where}: the schema {said} at version {state.found}")
+    cli.answer(
+        {"store": where, "applied": applied, "version": state.found},
+        *(f"applied {name}" for name in applied),
+        f"{where}: the schema {said} at version {state.found}",
+    )
 
 
 @db.command("status")
@@ -46,13 +43,10 @@ def db_status(context: click.Context) -> None:
     async def work(engine: Engine) -> tuple[str, SchemaState]:
         return engine.where, await engine.schema()
 
-    where, state = in_bare_store(cli.settings(), work)
+    where, state = in_store(cli.settings(), work, bare=True)
     current = state.found == state.wanted
-    if cli.json:
-        found = {"version": state.found, "wanted": state.wanted, "current": current}
-        print_json({"store": where, **found})
-    else:
-        say(f"{where}: {_words(state)}")
+    found = {"version": state.found, "wanted": state.wanted, "current": current}
+    cli.answer({"store": where, **found}, f"{where}: {_words(state)}")
     context.exit(Exit.DONE if current else Exit.CONFIGURATION)
 
 
@@ -61,8 +55,6 @@ def db_status(context: click.Context) -> None:
 @click.pass_obj
 def roles(cli: CommandLine, apply: bool) -> None:
     """Print SQL that creates roles for enqueueing, reading and running a daemon (PostgreSQL)."""
-    import os
-
     from musterd.config.store_url import resolve_store_url
 
     settings = cli.settings()
@@ -79,10 +71,7 @@ def roles(cli: CommandLine, apply: bool) -> None:
         return
     apply_roles(url, schema)
     names = sorted(role_names(schema).values())
-    if cli.json:
-        print_json({"roles": names})
-    else:
-        say(f"roles {', '.join(names)} exist and have their rights")
+    cli.answer({"roles": names}, f"roles {', '.join(names)} exist and have their rights")
 
 
 def _words(state: SchemaState) -> str:

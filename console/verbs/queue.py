@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import getpass
 import socket
-from typing import TYPE_CHECKING
 
 import click
 
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
-from musterd.console.output import print_json, say
-
-if TYPE_CHECKING:
-    from musterd.store.engine import Engine
-    from musterd.store.queue import Counts
+from musterd.store.engine import Engine
+from musterd.store.queue import Counts
 
 
 @click.group(cls=Verbs)
@@ -32,12 +28,12 @@ def pause(cli: CommandLine) -> None:
         return await engine.queue.pause(by), await engine.queue.counts()
 
     changed, counts = in_store(cli.settings(), work, creates=True)
-    if cli.json:
-        print_json({"paused": True, "changed": changed, "paused_by": counts.paused_by})
-    elif changed:
-        say("queue paused: no further job is taken until `musterd queue resume`")
-    else:
-        say(f"the queue was paused already, by {counts.paused_by or 'somebody'}")
+    cli.answer(
+        {"paused": True, "changed": changed, "paused_by": counts.paused_by},
+        "queue paused: no further job is taken until `musterd queue resume`"
+        if changed
+        else f"the queue was paused already, by {counts.paused_by or 'somebody'}",
+    )
 
 
 @queue.command()
@@ -45,10 +41,8 @@ def pause(cli: CommandLine) -> None:
 def resume(cli: CommandLine) -> None:
     """Resume the queue."""
     changed = in_store(cli.settings(), lambda engine: engine.queue.resume(), creates=True)
-    if cli.json:
-        print_json({"paused": False, "changed": changed})
-    else:
-        say("queue resumed" if changed else "the queue was not paused")
+    said = "queue resumed" if changed else "the queue was not paused"
+    cli.answer({"paused": False, "changed": changed}, said)
 
 
 def whoami() -> str:

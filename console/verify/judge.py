@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from musterd.console.verify.cross_job import Nodes, Targets
 from musterd.console.verify.life import (
     Change,
@@ -16,7 +18,7 @@ from musterd.console.verify.life import (
     packed_state,
     unpacked,
 )
-from musterd.console.verify.rules import TEXTS, Findings, Rule, Violation
+from musterd.console.verify.rules import Findings, Rule, Violation
 from musterd.store.events import Event
 from musterd.store.lifecycle import JobState
 from musterd.store.words import count_text, one_line, plural
@@ -59,10 +61,8 @@ class Judge:
             self.findings.add(Rule.LOG, event.job_id, (before, event.id), story)
             return False
         if self.looked_at:
-            missing = (
-                f"{before + 1}" if event.id == before + 2 else f"{before + 1} to {event.id - 1}"
-            )
-            story = f"position {missing} is missing"
+            until = "" if event.id == before + 2 else f" to {event.id - 1}"
+            story = f"position {before + 1}{until} is missing"
             self.findings.add(Rule.LOG, None, (before, event.id), story)
         else:
             self.first = event.id
@@ -72,9 +72,8 @@ class Judge:
 
 RESTS = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED})
 _SAYS_NOTHING = frozenset({"job.webhook_delivered", "job.webhook_failed"})
-StateAndAttempt = tuple[
-    JobState | None, int | None
-]  # None: there is no such job; the log does not say
+# None: there is no such job; the log does not say
+StateAndAttempt = tuple[JobState | None, int | None]
 
 
 class Lives:
@@ -161,9 +160,8 @@ class Lives:
 
     def _stranger(self, event: Event, job_id: int) -> Life:
         if self.is_whole:
-            story = (
-                f"{event.type} was logged for job {job_id}, which was never made, or was deleted"
-            )
+            why = "which was never made, or was deleted"
+            story = f"{event.type} was logged for job {job_id}, {why}"
             self._findings.add(Rule.MADE, job_id, (event.id,), story)
         life = Life(None, None, event.id)
         life.has_ended = life.is_stale = True  # for all one knows
@@ -208,16 +206,18 @@ def verdict_object(judge: Judge, tenant: str | None) -> dict[str, object]:
         "events": judge.looked_at,
         "first": judge.first,
         "last": judge.position,
-        "rules": [_rule_object(judge, rule) for rule in Rule],
-        "violations": [_violation_object(one) for one in findings.violations],
+        "rules": [_rule_object(findings, rule) for rule in Rule],
+        "violations": [
+            {**attrs.asdict(one), "positions": list(one.positions), "advice": one.rule.advice}
+            for one in findings.violations
+        ],
     }
 
 
-def _rule_object(judge: Judge, rule: Rule) -> Mapping[str, Any]:
-    findings = judge.findings
+def _rule_object(findings: Findings, rule: Rule) -> Mapping[str, Any]:
     return {
         "rule": rule.value,
-        "says": TEXTS[rule].says,
+        "says": rule.says,
         "finding": findings.finding(rule),
         "cases": findings.cases[rule],
         "violations": findings.violated.get(rule, 0),
@@ -225,20 +225,10 @@ def _rule_object(judge: Judge, rule: Rule) -> Mapping[str, Any]:
     }
 
 
-def _violation_object(one: Violation) -> Mapping[str, Any]:
-    return {
-        "rule": one.rule.value,
-        "job_id": one.job_id,
-        "positions": list(one.positions),
-        "story": one.story,
-        "advice": TEXTS[one.rule].advice,
-    }
-
-
 def verdict_lines(judge: Judge) -> list[str]:
     """The first says whether all holds."""
     findings = judge.findings
-    seen = f"{plural(judge.looked_at, 'event')}"
+    seen = plural(judge.looked_at, "event")
     if judge.looked_at:
         seen += f", positions {count_text(judge.first)} to {count_text(judge.position)}"
     checked = sum(findings.finding(rule) == "ok" for rule in Rule)
@@ -247,19 +237,18 @@ def verdict_lines(judge: Judge) -> list[str]:
     else:
         broken = plural(sum(findings.violated.values()), "violation")
         head = f"NOT ALL HOLDS: {broken} of {plural(len(findings.violated), 'rule')} ({seen})"
-    lines = [head, "", *(_rule_line(judge, rule) for rule in Rule)]
+    lines = [head, "", *(_rule_line(findings, rule) for rule in Rule)]
     for one in findings.violations:
         lines += ["", *_violation_lines(one)]
     untold = sum(findings.violated.values()) - len(findings.violations)
     return [*lines, "", f"and {plural(untold, 'further violation')}"] if untold else lines
 
 
-def _rule_line(judge: Judge, rule: Rule) -> str:
-    findings = judge.findings
+def _rule_line(findings: Findings, rule: Rule) -> str:
     finding = findings.finding(rule)
     shown = finding.upper() if finding == "violated" else finding
     cases = count_text(findings.cases[rule])
-    says = findings.reason(rule) or TEXTS[rule].says
+    says = findings.reason(rule) or rule.says
     return f"  {shown:<{FINDING_WIDTH}}  {rule:<{NAME_WIDTH}}  {cases:>{COUNT_WIDTH}}  {says}"
 
 
@@ -270,5 +259,5 @@ def _violation_lines(one: Violation) -> list[str]:
     return [
         f"{one.rule}: {', '.join(about)}".rstrip(": "),
         f"  {one_line(one.story)}",
-        f"  do: {TEXTS[one.rule].advice}",
+        f"  do: {one.rule.advice}",
     ]

@@ -63,7 +63,7 @@ NOT_YET = frozenset(
     re.findall(
         r"\w+",
         """
-    KindStanding Looking MOST_TELLING Place STRIDE Seen _Errand _TOLD_AS _errands _on_board
+    KindStanding Looking MOST_TELLING Place STRIDE Seen _Errand _TOLD_AS _errands
     _standing _tell _teller errand looking on_told standing tell tells_all told told_as
     """,
     )
