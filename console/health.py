@@ -192,9 +192,10 @@ def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
     """Reads a decision from a daemon that may have another version; None if it cannot be read."""
     if value is None:
         return None
+    at: dict[str, Any] = {"at": 0.0}  # a text there
     known = {name: value[name] for name in attrs.fields_dict(Decision) if name in value}
     try:
-        return Decision(**known | {"at": 0.0})  # a text there
+        return Decision(**known | at)
     except TypeError:
         return None
 

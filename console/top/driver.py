@@ -189,7 +189,7 @@ class Driver:
                     await self._look_at_store(settings)
                 except* AWAY as group:
                     self._engine = None
-                    error: Exception = group
+                    error: BaseException = group
                     while isinstance(error, BaseExceptionGroup):
                         error = error.exceptions[0]
                     self._away(error)
@@ -206,7 +206,7 @@ class Driver:
                     self._away(error)
                 await self._hurry.wait(self._deps.interval_seconds)
 
-    def _away(self, error: Exception) -> None:
+    def _away(self, error: BaseException) -> None:
         self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
 
     async def _ask_node(self, settings: Settings) -> None:
