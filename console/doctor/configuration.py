@@ -20,17 +20,13 @@ SPARE_RENEWALS = 4  # below this a short hiccup of the store costs leases
 
 
 def judge_leases(settings: Settings) -> list[Finding]:
-    found = [*_of_lease(settings), *_of_database(settings), *_of_looks(settings)]
-    if found:
-        return found
     plan = lease_plan(settings)
-    return [
-        ok(
-            NAME,
-            f"a lease of {plan.lease_seconds:g} s, renewed every {plan.heartbeat_seconds:g} s,"
-            f" trusted until {plan.margin_seconds:g} s before its end",
-        )
-    ]
+    said = (
+        f"a lease of {plan.lease_seconds:g} s, renewed every {plan.heartbeat_seconds:g} s,"
+        f" trusted until {plan.margin_seconds:g} s before its end"
+    )
+    found = [*_of_lease(settings), *_of_database(settings), *_of_looks(settings)]
+    return found or [ok(NAME, said)]
 
 
 def _of_lease(settings: Settings) -> Iterator[Finding]:

@@ -38,7 +38,8 @@ async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
         with trio.fail_after(seconds):
             findings = list(await check.look())
     except trio.TooSlowError:
-        findings = [_slow(check, seconds)]
+        said, advice = f"no answer within {seconds:g} s", "find out what delays it, then run doctor"
+        findings = [fail(check.name, said, "an answer in time", f"{advice} again")]
     except ConfigError as error:
         said = "; ".join(str(error).splitlines())
         advice = "fix it: the daemon refuses to start"
@@ -49,11 +50,6 @@ async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
     except Exception as error:  # noqa: BLE001 - it is reported, by the name of the check
         findings = [_failed(check, f"{type(error).__name__}: {error}")]
     return [attrs.evolve(one, tenant=check.tenant, group=check.group) for one in findings]
-
-
-def _slow(check: Check, seconds: float) -> Finding:
-    wanted, advice = "an answer in time", "find out what delays it, then run doctor again"
-    return fail(check.name, f"no answer within {seconds:g} s", wanted, advice)
 
 
 def _failed(check: Check, said: str) -> Finding:
@@ -88,6 +84,5 @@ async def run_program(command: Sequence[str]) -> ProgramResult:
     done = await trio.run_process(
         list(command), capture_stdout=True, stderr=subprocess.DEVNULL, check=False
     )
-    return ProgramResult(
-        done.returncode, done.stdout[:PROGRAM_BYTES_MAX].decode("utf-8", "replace")
-    )
+    out = done.stdout[:PROGRAM_BYTES_MAX].decode("utf-8", "replace")
+    return ProgramResult(done.returncode, out)
