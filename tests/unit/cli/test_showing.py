@@ -5,9 +5,9 @@ import io
 import attrs
 import pytest
 
+from musterd.console.bench.report import percentile
 from musterd.console.health import crew_bar, live_status, status_line
 from musterd.console.output import LiveLine
-from musterd.console.bench.report import percentile
 from tests.support.web_scene import STATUS
 
 
