@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class CommandLine:
@@ -195,39 +195,42 @@ DELAY_SECONDS_MAX = 100 * 365 * 86400.0
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 
 
-def read_delay(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    """Reads `500ms`, `5s`, `5m`, `2h` or `1d` as seconds; raises click.BadParameter."""
-    if text is None:
-        return None
+def option_reader(read: Callable[[str], T]) -> Callable[..., T | None]:
+    """The callback of an option that is read so; a ValueError says what is wrong with it."""
+
+    def callback(_context: click.Context, _option: click.Parameter, text: str | None) -> T | None:
+        try:
+            return None if text is None else read(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
+
+
+def delay_of(text: str) -> float:
+    """Reads `500ms`, `5s`, `5m`, `2h` or `1d` as seconds; raises ValueError."""
     found = _DELAY.fullmatch(text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r} is not a delay: write 500ms, 5s, 5m, 2h or 1d")
+        raise ValueError(f"{text!r} is not a delay: write 500ms, 5s, 5m, 2h or 1d")
     seconds = float(found[1]) * UNIT_SECONDS[found[2]]
     if seconds > DELAY_SECONDS_MAX:
-        raise click.BadParameter(f"{text!r} is more than a hundred years")
+        raise ValueError(f"{text!r} is more than a hundred years")
     return seconds
-
-
-def read_moment(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> datetime | None:
-    """Reads an RFC 3339 time with its time zone; raises click.BadParameter."""
-    if text is None:
-        return None
-    try:
-        return moment_of(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 TARGET_LENGTH_MAX = 200
 
 
-def read_target(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    if text is None or 1 <= len(text) <= TARGET_LENGTH_MAX:
-        return text
-    found = f"found {len(text)} characters"
-    raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
+def _target_of(text: str) -> str:
+    if not 1 <= len(text) <= TARGET_LENGTH_MAX:
+        found = f"found {len(text)} characters"
+        raise ValueError(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
+    return text
+
+
+read_delay = option_reader(delay_of)
+read_moment = option_reader(moment_of)
+read_target = option_reader(_target_of)
 
 
 def kind_and_target_options(what: str) -> Callable[[F], F]:

@@ -9,13 +9,14 @@ import os
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.opening import reached
+from musterd.console.opening import each_in_order, reached
 from musterd.console.output import Complaint, Exit
 from musterd.manager.node.status import Decision, NodeStatus
 from musterd.store.disagreement import warnings
@@ -97,35 +98,19 @@ class HealthReport:
 
 def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
     """Asks these tenants' stores, and the daemon. Raises what makes the first store useless."""
-    answers = _ask_stores(tenants)
+    import trio
+
+    from musterd.store.opening import Stores
+
+    stores, alone = Stores(time.time, random.Random()), len(tenants) == 1
+    asks = [partial(_ask_store, stores, one, alone=alone) for one in tenants]
+    answers = trio.run(each_in_order, asks, STORES_AT_ONCE)
     node, silence = None, ""
     try:
         node = ask_daemon(settings, "/status")
     except DaemonSilent as silent:
         silence = str(silent)
     return HealthReport(answers, node, silence, bool(settings.http.listen))
-
-
-def _ask_stores(tenants: Sequence[Settings]) -> list[StoreAnswers]:
-    import trio
-
-    from musterd.store.opening import Stores
-
-    found: list[StoreAnswers | None] = [None] * len(tenants)
-    stores = Stores(time.time, random.Random())
-
-    async def ask(place: int, limit: trio.CapacityLimiter) -> None:
-        async with limit:
-            found[place] = await _ask_store(stores, tenants[place], alone=len(tenants) == 1)
-
-    async def ask_all() -> None:
-        limit = trio.CapacityLimiter(STORES_AT_ONCE)
-        async with trio.open_nursery() as nursery:
-            for place in range(len(tenants)):
-                nursery.start_soon(ask, place, limit)
-
-    trio.run(ask_all)
-    return [one for one in found if one is not None]
 
 
 async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:

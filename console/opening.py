@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -64,6 +64,23 @@ async def reached(
     finally:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await engine.close()
+
+
+async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
+    """What they return, in their order; so many run at the same time."""
+    import trio
+
+    found: dict[int, T] = {}
+    limit = trio.CapacityLimiter(at_once)
+
+    async def ask(place: int) -> None:
+        async with limit:
+            found[place] = await asks[place]()
+
+    async with trio.open_nursery() as nursery:
+        for place in range(len(asks)):
+            nursery.start_soon(ask, place)
+    return [found[place] for place in sorted(found)]
 
 
 async def _check_schema(engine: Engine, *, creates: bool) -> None:

@@ -20,7 +20,7 @@ from musterd.console.bench.report import (
     report_lines,
     report_object,
 )
-from musterd.console.command import CommandLine, F, Verb, read_delay
+from musterd.console.command import CommandLine, F, Verb, delay_of, option_reader
 from musterd.console.output import Complaint, Exit, LiveLine, complain, live_line
 from musterd.manager.log import set_up_log
 from musterd.store.scratch import scratch_name
@@ -33,10 +33,10 @@ WITHIN_SECONDS_MIN, WITHIN_SECONDS_MAX = 1.0, 3_600.0
 REDRAW_SECONDS = 0.1
 
 
-def read_within(context: click.Context, option: click.Parameter, text: str) -> float:
-    seconds = read_delay(context, option, text)
-    if seconds is None or not WITHIN_SECONDS_MIN <= seconds <= WITHIN_SECONDS_MAX:
-        raise click.BadParameter(f"{text!r} is not between 1s and 1h")
+def _within_of(text: str) -> float:
+    seconds = delay_of(text)
+    if not WITHIN_SECONDS_MIN <= seconds <= WITHIN_SECONDS_MAX:
+        raise ValueError(f"{text!r} is not between 1s and 1h")
     return seconds
 
 
@@ -57,7 +57,7 @@ def _count_option(flag: str, most: int, default: int | None, help_text: str) -> 
 @click.option(
     "--within",
     "within_seconds",
-    callback=read_within,
+    callback=option_reader(_within_of),
     default="2m",
     show_default=True,
     metavar="2m",

@@ -10,26 +10,19 @@ import attrs
 import click
 
 from musterd.config.faults import ConfigError
-from musterd.console.command import CommandLine, Verb
+from musterd.console.command import CommandLine, Verb, option_reader
 from musterd.console.opening import engine_for, reached
 from musterd.console.top.cells import Painter
 from musterd.console.top.columns import Filter, read_filter
 from musterd.console.top.drawing import snapshot_lines, snapshot_object
 from musterd.console.top.state import Size, State, resized, with_store
-from musterd.console.verbs.queue import whoami
+from musterd.console.verbs.store import whoami
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
 
 INTERVAL_MIN, INTERVAL_MAX = 0.1, 3600.0
-
-
-def read_filter_option(_context: click.Context, _option: click.Parameter, text: str) -> Filter:
-    try:
-        return read_filter(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command(cls=Verb)
@@ -45,7 +38,7 @@ def read_filter_option(_context: click.Context, _option: click.Parameter, text: 
     "--filter",
     "which",
     default="",
-    callback=read_filter_option,
+    callback=option_reader(read_filter),
     metavar="FILTER",
     help="Start with this filter, as typed after `/`: state=failed kind=NAME target=NAME text.",
 )

@@ -14,9 +14,9 @@ from musterd.console import log_reading
 from musterd.console.command import (
     CommandLine,
     Verb,
+    delay_of,
     kind_and_target_options,
-    read_delay,
-    read_moment,
+    option_reader,
 )
 from musterd.console.opening import in_store
 from musterd.console.output import StoreAwayNotice, coloured, print_json, say
@@ -24,6 +24,7 @@ from musterd.store.engine import Engine
 from musterd.store.event_report import event_object, event_words
 from musterd.store.event_types import event_type
 from musterd.store.events import Event, EventFilter
+from musterd.store.moments import moment_of
 from musterd.store.shown import time_text
 from musterd.store.words import one_line
 
@@ -37,24 +38,14 @@ _DELAY = re.compile(r"[0-9.]+[a-z]+", re.ASCII)
 Since = int | float | datetime  # a position, seconds before now, a moment
 
 
-def read_types(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...]:
-    try:
-        return tuple(event_type(text) for text in texts)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def read_since(context: click.Context, option: click.Parameter, text: str | None) -> Since | None:
-    """Reads `10m`, a position, or an RFC 3339 time; raises click.BadParameter."""
-    if text is None:
-        return None
+def _since_of(text: str) -> Since:
+    """Reads `10m`, a position, or an RFC 3339 time; raises ValueError."""
     if _POSITION.fullmatch(text):
         return int(text)
-    if _DELAY.fullmatch(text):
-        return read_delay(context, option, text)
-    return read_moment(context, option, text)
+    return delay_of(text) if _DELAY.fullmatch(text) else moment_of(text)
+
+
+read_since = option_reader(_since_of)
 
 
 @attrs.frozen
@@ -85,7 +76,7 @@ class EventQuery:
     "--type",
     "types",
     multiple=True,
-    callback=read_types,
+    callback=option_reader(lambda texts: tuple(map(event_type, texts))),
     metavar="TYPE",
     help="Only this type (job.failed) or group (job); may be repeated.",
 )
