@@ -106,7 +106,9 @@ def enqueue(
         if not cli.json:
             known = f"job {ids[0]} already has this key: none was enqueued"
             say(_receipt(ids, job) if is_new else known)
-        waited = await wait_for(engine, ids, quiet=cli.json) if wait else Waited(ids)
+        waited = Waited(ids, quiet=cli.json)
+        if wait:
+            await wait_for(engine, waited)
         waited.last = await engine.jobs.get(ids[-1])
         return waited
 
@@ -221,88 +223,48 @@ HINT_SECONDS = 5.0
 
 
 class Waited:
-    """The enqueued jobs and, if they were waited for, how they ended."""
+    """The enqueued jobs and, if they are waited for, how they ended. Shows progress on a terminal;
+    writes little to a file, and nothing if `quiet`.
+    """
 
-    def __init__(self, ids: list[int]) -> None:
+    def __init__(self, ids: list[int], *, quiet: bool) -> None:
         self.ids = ids
         self.last: JobRecord | None = None
         self.ended: dict[str, int] = {}
+        self.away = StoreAwayNotice()
+        self._quiet, self._line = quiet, LiveLine(quiet=quiet or not sys.stdout.isatty())
+        self._said_hint = False
+        self._first_look: float | None = None
+        self._said_progress = ""
 
     @property
     def succeeded(self) -> bool:
         return all(state == "succeeded" for state in self.ended)
 
-
-async def wait_for(engine: Engine, ids: list[int], *, quiet: bool) -> Waited:
-    """Waits until all jobs have ended or are paused; a store that goes away is waited for too."""
-    waited = Waited(ids)
-    show = _WaitDisplay(len(ids), quiet=quiet)
-    for job_id in ids:
-        record = await _end_of(engine, job_id, show)
-        state = "gone" if record is None else record.state.value
-        waited.ended[state] = waited.ended.get(state, 0) + 1
-        show.ended(waited, record)
-    show.close(waited)
-    return waited
-
-
-async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord | None:
-    import trio
-
-    pause_seconds = LOOK_SECONDS_MIN
-    while True:
-        try:
-            record = await engine.jobs.get(job_id)
-        except StoreUnavailable as error:
-            show.away.say(str(error))
-            await trio.sleep(STORE_PAUSE_SECONDS)
-            continue
-        if record is None or record.state in ENDED or record.state is JobState.PAUSED:
-            return record
-        show.looked(record)
-        await trio.sleep(pause_seconds)
-        pause_seconds = min(LOOK_SECONDS_MAX, pause_seconds * 1.5)
-
-
-class _WaitDisplay:
-    """Shows progress on a terminal; writes little to a file, and nothing if `quiet`."""
-
-    def __init__(self, count: int, *, quiet: bool) -> None:
-        self._count = count
-        self._quiet = quiet
-        self._line = LiveLine(quiet=quiet or not sys.stdout.isatty())
-        self._done = 0
-        self._said_hint = False
-        self.away = StoreAwayNotice()
-        self._first_look: float | None = None
-        self._said_progress = ""
-
     def looked(self, record: JobRecord) -> None:
         import trio
 
-        now = trio.current_time()
+        now, ended, count = trio.current_time(), sum(self.ended.values()), len(self.ids)
         self._first_look = now if self._first_look is None else self._first_look
-        ended = f"{self._done}/{self._count} ended"
-        self._line.show(ended if self._count > 1 else running_line(record))
-        if self._line.is_quiet and self._count == 1 and not self._quiet:
+        self._line.show(f"{ended}/{count} ended" if count > 1 else running_line(record))
+        if self._line.is_quiet and count == 1 and not self._quiet:
             self._say_progress(record)
-        is_stuck = record.state is JobState.QUEUED and record.attempt == 0 and not self._done
+        is_stuck = record.state is JobState.QUEUED and record.attempt == 0 and not ended
         if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
             self._said_hint = True
             complain("still queued: is a daemon running? See `musterd status`")
 
-    def ended(self, waited: Waited, record: JobRecord | None) -> None:
-        self._done = sum(waited.ended.values())
-        if self._count > 1 or record is None or self._quiet:
-            return
-        self._line.done()
-        say(coloured(record.state.value, _ending(record)))
+    def end(self, record: JobRecord | None) -> None:
+        state = "gone" if record is None else record.state.value
+        self.ended[state] = self.ended.get(state, 0) + 1
+        if len(self.ids) == 1 and record is not None and not self._quiet:
+            self._line.done()
+            say(coloured(state, _ending(record)))
 
-    def close(self, waited: Waited) -> None:
-        if self._count == 1 or self._quiet:
-            return
-        self._line.done()
-        say(", ".join(f"{count_text(n)} {state}" for state, n in sorted(waited.ended.items())))
+    def close(self) -> None:
+        if len(self.ids) > 1 and not self._quiet:
+            self._line.done()
+            say(", ".join(f"{count_text(n)} {state}" for state, n in sorted(self.ended.items())))
 
     def _say_progress(self, record: JobRecord) -> None:
         """One line for each change."""
@@ -313,6 +275,31 @@ class _WaitDisplay:
         if line != self._said_progress and record.state is JobState.RUNNING:
             self._said_progress = line
             say(line)
+
+
+async def wait_for(engine: Engine, waited: Waited) -> None:
+    """Waits until all jobs have ended or are paused; a store that goes away is waited for too."""
+    for job_id in waited.ids:
+        waited.end(await _end_of(engine, job_id, waited))
+    waited.close()
+
+
+async def _end_of(engine: Engine, job_id: int, waited: Waited) -> JobRecord | None:
+    import trio
+
+    pause_seconds = LOOK_SECONDS_MIN
+    while True:
+        try:
+            record = await engine.jobs.get(job_id)
+        except StoreUnavailable as error:
+            waited.away.say(str(error))
+            await trio.sleep(STORE_PAUSE_SECONDS)
+            continue
+        if record is None or record.state in ENDED or record.state is JobState.PAUSED:
+            return record
+        waited.looked(record)
+        await trio.sleep(pause_seconds)
+        pause_seconds = min(LOOK_SECONDS_MAX, pause_seconds * 1.5)
 
 
 def _ending(record: JobRecord) -> str:
