@@ -19,11 +19,10 @@ from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.opening import each_in_order, reached
 from musterd.console.output import Complaint, Exit
 from musterd.manager.node.status import Decision, NodeStatus
-from musterd.store.disagreement import warnings
 from musterd.store.duties import DutyRecord
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import NodeRecord
+from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.overview import Troubles
 from musterd.store.queue import Counts
 from musterd.store.words import count_text, cut, duration_text, one_line, plural

@@ -13,11 +13,10 @@ from typing import IO, Any, TextIO, TypeVar, cast
 import click
 
 from musterd.config.faults import ConfigError
-from musterd.manager.node.errors import StartError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 from musterd.store.jobs import JobRecord
-from musterd.store.phase_states import overall
 from musterd.store.phases import PhaseState
+from musterd.store.report import overall
 from musterd.store.words import cut, one_line, table
 
 T = TypeVar("T")
@@ -193,6 +192,8 @@ class Complaint(click.ClickException):
 
 def complaint_about(error: BaseException) -> Complaint | None:
     """What to say about an error that a user can fix; None = a fault of the program."""
+    from musterd.manager.node.process import StartError
+
     single = error
     while len(inner := cast("tuple[BaseException, ...]", getattr(single, "exceptions", ()))) == 1:
         single = inner[0]

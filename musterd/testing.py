@@ -31,8 +31,8 @@ from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.idleness import Idleness
 from musterd.workers.observer import JobObserver
-from musterd.workers.outcome import Outcome
-from musterd.workers.phase_book import PhaseBook
+from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
+from musterd.workers.progress import PhaseBook
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
 from musterd.workers.toolbox import Toolbox, Tools, make_tools

@@ -16,7 +16,6 @@ from musterd.config.tenants import settings_of
 from musterd.console.doctor import machine, postgres
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
 from musterd.console.output import WHICH_STORE
-from musterd.store.disagreement import warnings
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.health import Connections, Server

@@ -9,12 +9,11 @@ from musterd.console.output import Exit
 from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
 from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown_columns
 from musterd.console.top.state import NodeAnswer, Panel, Size, State, layout, resized
-from musterd.manager.node.objects import counts_object, decision_text
+from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
 from musterd.store.overview import OverviewJob
-from musterd.store.shown import time_text
-from musterd.store.words import count_text, one_line, plural
+from musterd.store.words import count_text, one_line, plural, time_text
 
 KEYS = (
     *(("/", "filter"), ("s", "sort"), ("c", "cancel"), ("p", "pause"), ("u", "resume")),

@@ -31,8 +31,7 @@ from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.new_job import new_job
 from musterd.store.payload import PayloadLimits, check_payload
-from musterd.store.phase_states import overall
-from musterd.store.report import error_line, job_object
+from musterd.store.report import error_line, job_object, overall
 from musterd.store.words import count_text, duration_text, plural
 
 if TYPE_CHECKING:

@@ -21,12 +21,9 @@ from musterd.console.command import (
 from musterd.console.opening import in_store
 from musterd.console.output import StoreAwayNotice, coloured, print_json, say
 from musterd.store.engine import Engine
-from musterd.store.event_report import event_object, event_words
-from musterd.store.event_types import event_type
+from musterd.store.event_types import event_object, event_type, event_words
 from musterd.store.events import Event, EventFilter
-from musterd.store.moments import moment_of
-from musterd.store.shown import time_text
-from musterd.store.words import one_line
+from musterd.store.words import moment_of, one_line, time_text
 
 LIMIT_DEFAULT = 50
 LIMIT_FOLLOWING = 10

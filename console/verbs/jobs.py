@@ -31,7 +31,7 @@ from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import ENDED, LEASED, JobState
 from musterd.store.report import error_line, job_object, max_attempts, report_text
 from musterd.store.why import why as conclude
-from musterd.store.why_report import why_object, why_text
+from musterd.store.why import why_object, why_text
 from musterd.store.words import cut, duration_text, one_line
 
 if TYPE_CHECKING:

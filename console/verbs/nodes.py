@@ -9,9 +9,8 @@ import click
 from musterd.console.command import CommandLine, Verb
 from musterd.console.opening import in_store
 from musterd.console.output import Columns, complain, or_dash, table_of
-from musterd.store.disagreement import warnings
 from musterd.store.duties import DutyRecord, duty_object
-from musterd.store.nodes import NodeRecord, node_object
+from musterd.store.nodes import NodeRecord, node_object, warnings
 from musterd.store.words import count_text, cut, duration_text, one_line
 
 

@@ -45,7 +45,7 @@ def run(cli: CommandLine) -> None:
 
     import trio
 
-    from musterd.manager.systemd.notifier import take_service_manager
+    from musterd.manager.systemd import take_service_manager
 
     if cli.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")

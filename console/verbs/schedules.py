@@ -45,8 +45,7 @@ def schedules(context: click.Context) -> None:
 def run_now(cli: CommandLine, name: str) -> None:
     """Enqueue a job of a schedule now, in addition to its slots."""
     from musterd.console.verbs.enqueue import kind_named
-    from musterd.manager.duties.schedules.checking import payload_limits
-    from musterd.manager.duties.schedules.keeper import firing_of
+    from musterd.manager.duties.schedules import firing_of, payload_limits
 
     settings = cli.settings()
     schedule = _named(settings, name)

@@ -19,7 +19,7 @@ from musterd.console.health import (
     states_text,
 )
 from musterd.console.output import Exit
-from musterd.manager.node.objects import counts_object, decision_text
+from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table

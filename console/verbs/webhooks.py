@@ -13,8 +13,7 @@ from musterd.console.opening import in_store
 from musterd.console.output import Columns, Exit, complain, table_of
 from musterd.store.engine import Engine
 from musterd.store.outbox import MessageFilter, MessageRecord, WebhookState
-from musterd.store.shown import time_text
-from musterd.store.words import duration_text, one_line, plural
+from musterd.store.words import duration_text, one_line, plural, time_text
 
 STATES = ("waiting", "delivered", "failed")
 LIMIT_MAX = 100_000

@@ -16,7 +16,7 @@ import attrs
 from musterd.console.verify.rules import Findings, Rule
 from musterd.store.events import Event
 from musterd.store.lifecycle import ENDED, LEASED, JobState
-from musterd.store.moments import moment_of
+from musterd.store.words import moment_of
 
 STATES = tuple(JobState)
 _PLACE = {state: place for place, state in enumerate(STATES)}
