@@ -189,10 +189,7 @@ class Driver:
                     await self._look_at_store(settings)
                 except* AWAY as group:
                     self._engine = None
-                    error: BaseException = group
-                    while isinstance(error, BaseExceptionGroup):
-                        error = error.exceptions[0]
-                    self._away(error)
+                    self._away(group)
                 await trio.sleep(max(AWAY_SECONDS_MIN, self._deps.interval_seconds))
 
     async def _look_at_store(self, settings: Settings) -> None:
@@ -207,6 +204,8 @@ class Driver:
                 await self._hurry.wait(self._deps.interval_seconds)
 
     def _away(self, error: BaseException) -> None:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
         self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
 
     async def _ask_node(self, settings: Settings) -> None:
