@@ -20,9 +20,8 @@ from musterd.config.settings import HttpScope
 from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
 from musterd.store.lifecycle import Action
 from musterd.web.api import events, jobs, node
-from musterd.web.api.openapi import document
+from musterd.web.api.openapi import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, document, ref
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
-from musterd.web.api.schemas import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, ref
 from musterd.web.deps import HttpDeps
 from musterd.web.pages.layout import ASSETS
 from musterd.web.samples import Samples

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import attrs
 import trio
 
-from musterd.web.pages.html import Html
+from musterd.web.pages.layout import Html
 
 LOOK_SECONDS = 0.3  # at least, between two looks at one view
 LOOKS_PER_SECOND = 20  # of all views together: the more views, the less often each is made

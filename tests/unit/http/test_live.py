@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from musterd.config.credentials import BearerToken
 from musterd.store.jobs import NewJob
 from musterd.store.queue import Counts
-from musterd.web.pages.html import Html
+from musterd.web.pages.layout import Html
 from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX, Sample, Samples, trend_of
 from musterd.web.ui import views
 from musterd.web.ui.live import LOOK_SECONDS, Gone, Key, LiveView, LiveViews, Parts

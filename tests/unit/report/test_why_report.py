@@ -14,7 +14,7 @@ from musterd.store.nodes import Kinds, KnownKind, NodeRecord, node_object
 from musterd.store.reasons import Code
 from musterd.store.why import band_text, why, why_object, why_text
 from musterd.store.why_facts import JobFacts, Leased, Line, TargetJob, WhyFacts
-from musterd.web.api.schemas import REASON, WHY
+from musterd.web.api.openapi import REASON, WHY
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NASTY = "a\x1b[31m\nb"
