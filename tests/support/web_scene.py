@@ -19,6 +19,7 @@ from musterd.config.changes import Changes
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
@@ -30,7 +31,6 @@ from musterd.store.payload import PayloadLimits
 from musterd.store.queue import Counts
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
-from musterd.web.server.answers import DEFAULT_TENANT
 from musterd.web.server.serving import serve
 from tests.support.http_client import Answer, ask
 

@@ -30,6 +30,7 @@ from musterd.web.server import requests
 from musterd.web.server.answers import (
     RequestRefused,
     done_answer,
+    invalid,
     job_answer,
     jobs_answer,
     json_answer,
@@ -49,9 +50,9 @@ def requested_tenant(body: Mapping[str, object], in_query: str | None) -> str | 
     if named is None:
         return in_query
     if not isinstance(named, str):
-        raise _invalid("tenant: wanted a text")
+        raise invalid("tenant: wanted a text")
     if in_query is not None and in_query != named:
-        raise _invalid(f"tenant: found {named!r}, and another one in the URL")
+        raise invalid(f"tenant: found {named!r}, and another one in the URL")
     return named
 
 
@@ -78,7 +79,7 @@ def check_webhook(job: NewJob, policy: UrlPolicy) -> None:
         try:
             check_allowed(job.webhook, policy)
         except Unfit as unfit:
-            raise _invalid(f"webhook: {unfit}") from None
+            raise invalid(f"webhook: {unfit}") from None
 
 
 def _check_size(payload: str, limits: PayloadLimits) -> None:
@@ -93,32 +94,28 @@ def _check_size(payload: str, limits: PayloadLimits) -> None:
 def _kind(catalog: Catalog, name: object) -> WorkKind:
     if not isinstance(name, str):
         found = "nothing" if name is None else type(name).__name__
-        raise _invalid(f"kind: found {found}, wanted the name of a kind")
+        raise invalid(f"kind: found {found}, wanted the name of a kind")
     try:
         return catalog.known(name)
     except UnknownKind as error:
         hint = f": did you mean {error.guess}?" if error.guess else "; `musterd kinds` lists them"
-        raise _invalid(f"kind: {error}{hint}") from None
+        raise invalid(f"kind: {error}{hint}") from None
 
 
 def _moment(name: str, value: object) -> datetime:
     if not isinstance(value, str):
-        raise _invalid(f"{name}: wanted an RFC 3339 time, as {EXAMPLE} is")
+        raise invalid(f"{name}: wanted an RFC 3339 time, as {EXAMPLE} is")
     try:
         return moment_of(value)
     except ValueError as error:
-        raise _invalid(f"{name}: {error}") from None
+        raise invalid(f"{name}: {error}") from None
 
 
 def _check_fields(given: Iterable[str]) -> None:
     for name in given:
         if name not in FIELDS:
             hint = did_you_mean(name, FIELDS) or f"known: {', '.join(FIELDS)}"
-            raise _invalid(f"unknown field {name!r}: {hint}")
-
-
-def _invalid(detail: str) -> RequestRefused:
-    return RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+            raise invalid(f"unknown field {name!r}: {hint}")
 
 
 PAGE_CHARACTERS = 8_000_000  # a page of large jobs ends early; its `next` leads on
