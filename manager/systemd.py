@@ -89,9 +89,8 @@ def status_text(view: DaemonView) -> str:
     if status.phase == "starting":
         parts = [_waiting_text(status)]
     else:
-        size = status.idle + status.busy + status.retiring
         depth = "?" if status.depth is None else count_text(status.depth)
-        parts = [f"{size}/{status.max_count} workers, depth {depth}"]
+        parts = [f"{status.size}/{status.max_count} workers, depth {depth}"]
         parts += [_trouble_text(one) for one in status.tenants if one.store_trouble is not None]
     if view.stop_by_local is not None:
         parts.insert(0, _drain_text(status))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from uuid import UUID
 
 import trio
@@ -14,12 +14,13 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.settings import LiveSettings, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
+from musterd.manager.duties.duty import METRICS
 from musterd.manager.log import event, tenant_log
 from musterd.manager.node.process import (
     cancel_when,
     measure_loop_lag,
 )
-from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
+from musterd.manager.node.status import NodePhase, NodeStatus
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
 from musterd.manager.reload.reloader import Reloader
 from musterd.manager.scaling.supervisor import TenantLimits
@@ -34,6 +35,8 @@ from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
 from musterd.manager.tenancy.tenancy import Tenancy
 
 GRACE_MARGIN_SECONDS = 2.0  # from KILL to the end of a child's attempt
+REFRESHED_AT_ONCE = 4  # stores asked at the same time: they have other things to do
+REFRESH_SECONDS = 5.0
 IGNORED_MAX = 20  # shown in the status
 
 
@@ -202,7 +205,25 @@ class Daemon:
             for one in self._tenancies.values()
         ]
 
-    # -- for people
+    # -- for metrics and people
+
+    async def refresh_metrics(self) -> None:
+        """Updates the metrics of the queues that this node exports, within a bound: those of a
+        store that is too slow are updated next time.
+        """
+        limit = trio.CapacityLimiter(REFRESHED_AT_ONCE)
+        with trio.move_on_after(REFRESH_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for tenancy in self._tenancies.values():
+                    if tenancy.duties.holds(METRICS):
+                        nursery.start_soon(self._refresh_one, tenancy, limit)
+
+    async def _refresh_one(self, tenancy: Tenancy, limit: trio.CapacityLimiter) -> None:
+        async with limit:
+            await tenancy.duties.counts.get()
+            await tenancy.duties.health.get()
+            if tenancy.name not in self._tenancies:  # it has left meanwhile
+                self._plan.metrics.forget(tenancy.name)
 
     def status(self) -> NodeStatus:
         plan = self._plan
@@ -245,14 +266,6 @@ class Daemon:
     @property
     def catalog(self) -> Catalog:
         return self._reloader.catalog
-
-    def workers(self) -> Sequence[WorkerView]:
-        """Of all tenants."""
-        return [one for tenancy in self._tenancies.values() for one in tenancy.workers()]
-
-    def decisions(self) -> Sequence[Decision]:
-        """The default tenant's."""
-        return self._tenancies[DEFAULT_TENANT].decisions()
 
 
 # -- the end of a node whose work goes on though it was dismissed

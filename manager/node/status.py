@@ -61,36 +61,10 @@ class Configured:
 
 
 @attrs.frozen
-class TenantStatus:
-    """How one tenant gets on, as its node sees it; the fields as in `NodeStatus`."""
+class StoreAndCrew:
+    """The part of a status that is the same for a tenant and for a whole node."""
 
-    name: str
     phase: NodePhase
-    engine: str
-    store: str
-    store_trouble: str | None
-    store_trouble_seconds: float
-    store_message: str | None
-    idle: int
-    busy: int
-    retiring: int
-    default_count: int
-    max_count: int
-    depth: int | None
-    settled_total: int
-    retention_trouble: str | None  # why no job of it is deleted
-
-
-@attrs.frozen
-class NodeStatus:
-    """One screen's worth of truth about a running daemon. The store and the decision are the
-    default tenant's, the counts are those of all tenants together.
-    """
-
-    node: str
-    version: str
-    phase: NodePhase
-    up_seconds: float
     engine: str
     store: str  # address without secrets
     store_trouble: str | None  # see store.errors.StoreUnavailable.trouble
@@ -103,10 +77,34 @@ class NodeStatus:
     max_count: int
     depth: int | None  # due and claimable as last seen, bounded
     settled_total: int
+
+    @property
+    def size(self) -> int:
+        """The crew with those that are leaving."""
+        return self.idle + self.busy + self.retiring
+
+
+@attrs.frozen(kw_only=True)
+class TenantStatus(StoreAndCrew):
+    """How one tenant gets on, as its node sees it."""
+
+    name: str
+    retention_trouble: str | None  # why no job of it is deleted
+
+
+@attrs.frozen(kw_only=True)
+class NodeStatus(StoreAndCrew):
+    """One screen's worth of truth about a running daemon. The store and the decision are the
+    default tenant's, the counts are those of all tenants together.
+    """
+
+    node: str
+    version: str
+    up_seconds: float
     drain_seconds_left: float | None
     last_decision: Decision | None
     ignored: Sequence[Ignored] = ()  # requests that the work of this node does not obey
-    tenants: tuple[TenantStatus, ...] = ()
+    tenants: tuple[TenantStatus, ...]
     generation: int = 1  # of its configuration
     reload_faults: tuple[str, ...] = ()  # why the configuration offered last was refused
 
@@ -156,11 +154,11 @@ def status_object(node: NodeStatus, counts: Counts | None) -> dict[str, object]:
 
 
 def node_object(node: NodeStatus) -> dict[str, object]:
-    whole = attrs.asdict(node, recurse=False)
+    whole = {"node": node.node, "version": node.version, **attrs.asdict(node, recurse=False)}
     last = node.last_decision
     whole["last_decision"] = None if last is None else decision_object(last)
     whole["ignored"] = [one._asdict() for one in node.ignored]
-    whole["tenants"] = [attrs.asdict(tenant) for tenant in node.tenants]
+    whole["tenants"] = [{"name": one.name, **attrs.asdict(one)} for one in node.tenants]
     return whole
 
 

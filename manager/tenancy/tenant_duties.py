@@ -25,7 +25,7 @@ from musterd.manager.duties.duty import (
 from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
 from musterd.manager.duties.reaping import BATCH as REAPED_AT_ONCE
 from musterd.manager.duties.reaping import Reaper
-from musterd.manager.duties.retention import RetentionDeps, Retiring
+from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND, ScheduleKeeper
 from musterd.manager.events.node_events import TRIMMED_ROWS, NodeEvents
@@ -104,10 +104,7 @@ class TenantDuties:
         self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
         self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
         self._reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
-        retention = RetentionDeps(
-            engine.retention, settings, catalog, deps.tenant, deps.rng, deps.log
-        )
-        self._retiring = Retiring(retention)
+        self._retiring = Retiring(engine.retention, settings, catalog, deps.tenant, deps.log)
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self._leading = self._make_leading()

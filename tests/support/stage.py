@@ -115,11 +115,11 @@ class Node:
 
     @property
     def workers(self) -> list[WorkerView]:
-        return list(self.daemon.workers())
+        return [one for each in self.daemon.tenancies.values() for one in each.workers()]
 
     @property
     def journal(self) -> list[Decision]:
-        return list(self.daemon.decisions())
+        return list(self.tenancy().decisions())
 
     def machine_sleeps(self, seconds: float) -> None:
         """As a suspend looks from within: only the boot-time clock has run on."""

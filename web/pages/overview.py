@@ -150,11 +150,10 @@ def _now(value: str | None, unit: str) -> Html:
 
 def _crew(data: OverviewData) -> Html:
     crew, last = data.crew, data.decisions[-1] if data.decisions else None
-    size = crew.idle + crew.busy + crew.retiring
     wanted = "" if last is None else f", wants {count_text(last.desired)}"
     retiring = f", {count_text(crew.retiring)} leaving" if crew.retiring else ""
     return join(
-        el("p", f"{ui.number(crew.busy)} / {ui.number(size)}", class_="now"),
+        el("p", f"{ui.number(crew.busy)} / {ui.number(crew.size)}", class_="now"),
         el("p", f"busy{retiring}{wanted}, at most {ui.number(crew.max_count)}", class_="dim"),
     )
 
@@ -243,7 +242,6 @@ def _tenants(tenants: Sequence[TenantStatus]) -> Html:
 
 def _tenant(one: TenantStatus) -> Html:
     there = Frame("", "", tenant=one.name).at("/")
-    size = one.idle + one.busy + one.retiring
     store: Content = (
         ui.badge("answers", "well") if one.store_trouble is None else ui.badge("away", "ill")
     )
@@ -251,7 +249,7 @@ def _tenant(one: TenantStatus) -> Html:
         link(there, ui.name_text(one.name), data_key=f"tenant-{one.name}"),
         ui.number(one.depth),
         ui.number(one.busy),
-        f"{ui.number(size)} of {ui.number(one.max_count)}",
+        f"{ui.number(one.size)} of {ui.number(one.max_count)}",
         store,
     )
 

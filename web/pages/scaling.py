@@ -39,11 +39,10 @@ def parts_of(_frame: Frame, data: ScalingData) -> Mapping[str, Html]:
 
 def _now(data: ScalingData) -> Html:
     crew, last = data.crew, data.decisions[-1] if data.decisions else None
-    size = crew.idle + crew.busy + crew.retiring
     bounds = f"at least {ui.number(crew.default_count)}, at most {ui.number(crew.max_count)}"
     wanted = "" if last is None else f", {ui.number(last.desired)} wanted"
     return join(
-        el("p", el("strong", f"{plural(size, 'worker')}{wanted}"), f", {bounds}."),
+        el("p", el("strong", f"{plural(crew.size, 'worker')}{wanted}"), f", {bounds}."),
         el("p", f"{reason_words(last)}."),
     )
 

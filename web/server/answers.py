@@ -32,7 +32,6 @@ from musterd.web.pages.layout import (
     refusal_view,
     sign_in_view,
 )
-from musterd.web.samples import tenants_of
 
 T = TypeVar("T")
 SMALL_CHARACTERS = 16_384  # what is no longer is written on the loop
@@ -125,7 +124,7 @@ def frame_of(call: Call) -> Frame:
         node=status.node,
         version=status.version,
         tenant=call.tenant.name,
-        tenants=[one.name for one in tenants_of(status)],
+        tenants=[one.name for one in status.tenants],
         holder=call.holder.name if call.request.scope.get(SIGNED_IN) else "",
         may_act=may(call.holder, "admin"),
     )

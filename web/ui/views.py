@@ -27,7 +27,6 @@ from musterd.web.deps import TenantAccess
 from musterd.web.pages import job, jobs, nodes, overview, scaling
 from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame, View
-from musterd.web.samples import tenants_of
 from musterd.web.server import requests
 from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
 from musterd.web.server.listening import Connection
@@ -161,7 +160,7 @@ async def in_time_or_none(ask: Callable[[], Awaitable[T]]) -> T | None:
 
 
 def crew_of(site: Site, tenant: TenantAccess) -> TenantStatus:
-    crews = tenants_of(site.deps.node.status())
+    crews = site.deps.node.status().tenants
     return next((one for one in crews if one.name == tenant.name), crews[0])
 
 
@@ -170,7 +169,7 @@ async def read_overview(site: Site, tenant: TenantAccess) -> overview.OverviewDa
     status = site.deps.node.status()
     return overview.OverviewData(
         status, crew_of(site, tenant), counts, tenant.workers(), tenant.decisions(),
-        site.samples.trend(tenant.name), tenants_of(status),
+        site.samples.trend(tenant.name), status.tenants,
     )  # fmt: skip
 
 
