@@ -23,7 +23,7 @@ from musterd.manager.node.status import (
 from musterd.store.duties import DutyRecord
 from musterd.store.jobs import AttemptRecord, JobRecord, NewJob
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import KindStanding, NodeRecord
+from musterd.store.nodes import KnownKind, NodeRecord
 from musterd.store.phases import PhaseRecord
 from musterd.store.queue import Counts
 from musterd.store.reasons import Code
@@ -166,7 +166,7 @@ WHY = whole_object(
 NODE_RECORD = shape_of(
     NodeRecord, but="name pause_seconds", id={"type": "string", "format": "uuid"}, node=TEXT,
     live=YES_OR_NO, phase={"enum": list(get_args(NodePhase))}, kinds_whole=YES_OR_NO,
-    kinds={"type": "object", "additionalProperties": shape_of(KindStanding)},
+    kinds={"type": "object", "additionalProperties": shape_of(KnownKind)},
 )  # fmt: skip
 DUTY = shape_of(
     DutyRecord, but="node_id held_seconds lease_seconds_left now", tenant=TEXT,
