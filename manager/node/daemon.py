@@ -212,11 +212,11 @@ class Daemon:
         store that is too slow are updated next time.
         """
         limit = trio.CapacityLimiter(REFRESHED_AT_ONCE)
+        exported = [one for one in self._tenancies.values() if one.duties.holds(METRICS)]
         with trio.move_on_after(REFRESH_SECONDS):
             async with trio.open_nursery() as nursery:
-                for tenancy in self._tenancies.values():
-                    if tenancy.duties.holds(METRICS):
-                        nursery.start_soon(self._refresh_one, tenancy, limit)
+                for tenancy in exported:
+                    nursery.start_soon(self._refresh_one, tenancy, limit)
 
     async def _refresh_one(self, tenancy: Tenancy, limit: trio.CapacityLimiter) -> None:
         async with limit:
