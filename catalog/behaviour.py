@@ -167,19 +167,14 @@ def _missing_url(document: Document, path: KeyPath) -> Iterator[Fault]:
 def _double_headers(document: Document, path: KeyPath) -> Iterator[Fault]:
     """Headers of one name, however it is spelt: which of them would be sent?"""
     first: dict[str, KeyPath] = {}
-    for each in _header_paths(document, path):
+    tables = [(*path, "headers"), (*path, "header_files")]
+    for each in ((*table, name) for table in tables for name in table_at(document, table) or {}):
         name = str(each[-1]).lower()
         if name in first:
             hint = f"the first is at {document.origin(first[name])}"
             found = f"a second header {name}"
             yield Fault(document.source, document.line(each), key_text(each), found, hint=hint)
         first.setdefault(name, each)
-
-
-def _header_paths(document: Document, path: KeyPath) -> Iterable[KeyPath]:
-    for table in ("headers", "header_files"):
-        for name in table_at(document, (*path, table)) or {}:
-            yield (*path, table, name)
 
 
 _REAL = ("python", "command", "http", "phases")
@@ -244,7 +239,8 @@ def keys_beside(keys: Keys, shape: Table) -> tuple[str, ...]:
     return tuple(
         key
         for key in attrs.fields_dict(shape)
-        if not chosen.isdisjoint(_owners(key)) or _common(key)
+        if not chosen.isdisjoint(_OWNERS.get(key, (key,)))
+        or (key not in _OWNERS and key not in _REAL)
     )
 
 
@@ -277,14 +273,6 @@ def _http_call(table: HttpTable, inner: Inner) -> HttpCall:
 
 def _real_of(shape: Table) -> tuple[str, ...]:
     return tuple(key for key in _REAL if key in attrs.fields_dict(shape))
-
-
-def _owners(key: str) -> tuple[str, ...]:
-    return _OWNERS.get(key, (key,))
-
-
-def _common(key: str) -> bool:
-    return key not in _OWNERS and key not in _REAL
 
 
 def _fault(document: Document, path: KeyPath, found: str, hint: str) -> Fault:

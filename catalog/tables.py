@@ -3,6 +3,7 @@
 import keyword
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import SplitResult, urlsplit
@@ -48,18 +49,13 @@ def duration(raw: object) -> tuple[int, int]:
     return low_ms, high_ms
 
 
-def inner_table(raw: object) -> Mapping[str, object]:
+def inner_table(
+    raw: object, hint: str = "write it as { key = value }, or as a table of its own"
+) -> Mapping[str, object]:
     """A table in a kind's table; read by a class of its own, so that no fault hides another."""
     if isinstance(raw, dict):
         return cast(dict[str, object], raw)
-    raise Unfit("a table", "write it as { key = value }, or as a table of its own")
-
-
-def http_table(raw: object) -> Mapping[str, object]:
-    """As `inner_table`, of an HTTP call."""
-    if isinstance(raw, dict):
-        return cast(dict[str, object], raw)
-    raise Unfit("a table", 'write http = { url = "https://..." }')
+    raise Unfit("a table", hint)
 
 
 def function_name(raw: object) -> tuple[str, str]:
@@ -218,6 +214,7 @@ def _is_name(text: str) -> bool:
 
 
 _DAY = 86_400
+_HTTP_TABLE = partial(inner_table, hint='write http = { url = "https://..." }')
 _MIB_MAX = 1_048_576  # one tebibyte
 
 
@@ -246,7 +243,7 @@ class DoingTable:
     )
     rlimits: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
     retry_on_exit: tuple[int, ...] = field(default=(), validator=exit_statuses)
-    http: Mapping[str, object] | None = read_by(http_table, default=None)
+    http: Mapping[str, object] | None = read_by(_HTTP_TABLE, default=None)
     retention: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
 
 

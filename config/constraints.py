@@ -27,11 +27,6 @@ class Constraint:
     defaults_give_way: bool = False
 
 
-def _lease_is_long_enough(settings: Settings) -> bool:
-    plan = lease_plan(settings)
-    return plan.lease_seconds >= plan.lease_seconds_min
-
-
 def _lease_sum(settings: Settings) -> str:
     plan = lease_plan(settings)
     return (
@@ -40,18 +35,8 @@ def _lease_sum(settings: Settings) -> str:
     )
 
 
-def _request_ends_before_next(settings: Settings) -> bool:
-    plan = lease_plan(settings)
-    return plan.request_timeout_seconds < plan.heartbeat_seconds
-
-
 def _heartbeat(settings: Settings) -> str:
     return f"the heartbeat is {lease_plan(settings).heartbeat_seconds:g} s"
-
-
-def _reaps_often_enough(settings: Settings) -> bool:
-    plan = lease_plan(settings)
-    return plan.reap_interval_seconds <= plan.lease_seconds / 2
 
 
 def _is_guarded(settings: Settings) -> bool:
@@ -71,18 +56,13 @@ def _names_given_twice(settings: Settings) -> str:
     return ", ".join(sorted({name for name in names if names.count(name) > 1}))
 
 
-def _why_not_allowed(settings: Settings) -> Unfit | None:
+def _why_not_allowed(settings: Settings) -> str:
     if settings.webhooks.url:
         try:
             check_allowed(settings.webhooks.url, settings.webhooks.policy)
         except Unfit as unfit:
-            return unfit
-    return None
-
-
-def _webhook_wanted(settings: Settings) -> str:
-    why = _why_not_allowed(settings)
-    return why.hint if why else ""
+            return unfit.hint
+    return ""
 
 
 def value_of(settings: Settings, key: str) -> Any:
@@ -118,19 +98,25 @@ CONSTRAINTS = (
             "leases.margin_seconds",
         ),
         "lease_timeout_seconds >= 3 x heartbeat + request timeout + margin",
-        _lease_is_long_enough,
+        lambda settings: (
+            lease_plan(settings).lease_seconds >= lease_plan(settings).lease_seconds_min
+        ),
         detail=_lease_sum,
     ),
     Constraint(
         ("leases.request_timeout_seconds", "leases.heartbeat_seconds"),
         "request_timeout_seconds < heartbeat",
-        _request_ends_before_next,
+        lambda settings: (
+            lease_plan(settings).request_timeout_seconds < lease_plan(settings).heartbeat_seconds
+        ),
         detail=_heartbeat,
     ),
     Constraint(
         ("leases.reap_interval_seconds", "workers.lease_timeout_seconds"),
         "reap_interval_seconds <= lease_timeout_seconds / 2",
-        _reaps_often_enough,
+        lambda settings: (
+            lease_plan(settings).reap_interval_seconds <= settings.workers.lease_timeout_seconds / 2
+        ),
     ),
     Constraint(
         ("duties.heartbeat_seconds", "duties.lease_seconds"),
@@ -158,8 +144,8 @@ CONSTRAINTS = (
     Constraint(
         ("webhooks.url", "webhooks.allow_http", "webhooks.allow_private"),
         "a URL that starts with https://, of a public host",
-        lambda settings: _why_not_allowed(settings) is None,
-        detail=_webhook_wanted,
+        lambda settings: not _why_not_allowed(settings),
+        detail=_why_not_allowed,
     ),
     Constraint(
         ("retention.stale_after_hours", "retention.delete_after_hours"),

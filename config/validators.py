@@ -49,6 +49,12 @@ def setting(
     return field(validator=check, metadata=metadata, repr=True if mask is None else mask)
 
 
+at_once = partial(setting, "at once")
+next_claim = partial(setting, "next claim")
+next_job = partial(setting, "next job")
+at_restart = partial(setting, "restart")
+
+
 @frozen
 class Between:
     """The number lies between two bounds, both included; `special` is allowed beside them."""

@@ -93,14 +93,8 @@ class PythonHooks:
         about: Mapping[str, Any] = event.get("data") or {}
         claim = Claim(about.get("id", 0), kind.name, text, 1, None, 0, 0.0, None, uuid4())
         until = trio.current_time() + CALL_SECONDS
-        return Assignment(
-            claim,
-            kind,
-            json.loads(text),
-            lambda: until - trio.current_time(),
-            _unheard,
-            Traces(),
-        )
+        remaining, payload = lambda: until - trio.current_time(), json.loads(text)
+        return Assignment(claim, kind, payload, remaining, _unheard, Traces())
 
 
 def _unheard(_note: Note) -> None:

@@ -12,7 +12,7 @@ from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreError
 from musterd.store.leases import ProgressNote
 from musterd.store.phases import PhaseStart, PhaseStep, Results
-from musterd.store.waiting import Backoff, Bell
+from musterd.store.waiting import Backoff, Bell, own_backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 
@@ -40,12 +40,7 @@ class PhaseBook:
     _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one
-    _backoff: Backoff = attrs.field(
-        default=attrs.Factory(
-            lambda self: Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, self.rng), takes_self=True
-        ),
-        init=False,
-    )
+    _backoff: Backoff = own_backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
 
     async def begin(self, held: Held, names: tuple[str, ...]) -> Results:
         """An attempt begins; gives what earlier ones have finished. Where the lease turns out to be

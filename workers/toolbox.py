@@ -203,7 +203,7 @@ class Toolbox:
         way = _way_of(kind)
         runner = self._runners.get(way)
         if runner is None:
-            runner = self._runners[way] = _MAKERS[way](self.tools)
+            runner = self._runners[way] = _made(way, self.tools)
         return runner
 
     async def close(self) -> None:
@@ -224,50 +224,28 @@ def _way_of(kind: WorkKind) -> str:
     return "command" if isinstance(behaviour, Command) else "http"
 
 
-# Each is imported when it is first used: a node pays only for what its kinds need.
+def _made(way: str, tools: Tools) -> Runner:
+    """Each is imported when it is first used: a node pays only for what its kinds need."""
+    if way == "command":
+        from musterd.workers.runners.command import CommandRunner
 
+        return CommandRunner(tools.limits, tools.variables)
+    if way == "http":
+        from musterd.workers.runners.http_call import HttpRunner
 
-def _deterministic(_tools: Tools) -> Runner:
+        return HttpRunner(tools.connections.client(), tools.limits, tools.variables)
+    if way == "process":
+        from musterd.workers.runners.process import ProcessRunner
+
+        return ProcessRunner(tools)
+    if way == "task":
+        from musterd.workers.runners.task import TaskRunner
+
+        return TaskRunner(tools)
+    if way == "thread":
+        from musterd.workers.runners.thread import ThreadRunner
+
+        return ThreadRunner(tools)
     from musterd.workers.runners.deterministic import DeterministicRunner
 
     return DeterministicRunner()
-
-
-def _process(tools: Tools) -> Runner:
-    from musterd.workers.runners.process import ProcessRunner
-
-    return ProcessRunner(tools)
-
-
-def _task(tools: Tools) -> Runner:
-    from musterd.workers.runners.task import TaskRunner
-
-    return TaskRunner(tools)
-
-
-def _thread(tools: Tools) -> Runner:
-    from musterd.workers.runners.thread import ThreadRunner
-
-    return ThreadRunner(tools)
-
-
-def _command(tools: Tools) -> Runner:
-    from musterd.workers.runners.command import CommandRunner
-
-    return CommandRunner(tools.limits, tools.variables)
-
-
-def _http(tools: Tools) -> Runner:
-    from musterd.workers.runners.http_call import HttpRunner
-
-    return HttpRunner(tools.connections.client(), tools.limits, tools.variables)
-
-
-_MAKERS: dict[str, Callable[[Tools], Runner]] = {
-    "command": _command,
-    "deterministic": _deterministic,
-    "http": _http,
-    "process": _process,
-    "task": _task,
-    "thread": _thread,
-}

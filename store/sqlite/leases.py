@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from musterd.store.leases import (
@@ -33,13 +32,11 @@ from musterd.store.sqlite.claiming import take, unpark_uncapped
 from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import (
     LOST,
-    NO_PROGRESS,
     About,
     Held,
     JobEvents,
     call_out,
     held,
-    how_far,
     record_end,
     record_progress,
     record_start,
@@ -88,7 +85,7 @@ def _settle(
     plain, others = split_plain(settlements)
     rejected = settle_plain(events, plain, now_local) if plain else set[int]()
     for one in others:
-        ending = {**rows.settlement(one, now_local, events.now), **how_far(one)}
+        ending = rows.settlement(one, now_local, events.now)
         settle_phase(events, one)
         state = end_attempt(events, ending)
         if state is None:
@@ -273,24 +270,12 @@ def _end_lost(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
     state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
     ran_out = time_text(rows.moment(lease_expires_at), "milliseconds")
     message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
-    ending: dict[str, Any] = {
-        "id": job_id,
-        "token": token,
-        "state": state.value,
-        "outcome": AttemptOutcome.LOST.value,
-        "worker": None,
-        "run_at": None,
-        "started_at": None,
-        "finished_at": events.now,
-        "result": None,
-        "error": json.dumps({"type": "lease_lost", "message": message}),
-        "reason": REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
-        "forgive": 0,
-        "log": None,
-        "spent": None,
-        **NO_PROGRESS,
-    }
-    end_attempt(events, ending)
+    lost = Settlement(
+        job_id, UUID(bytes=token), attempt, None, None, 0.0, state, AttemptOutcome.LOST,
+        error=json.dumps({"type": "lease_lost", "message": message}),
+        reason=REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
+    )  # fmt: skip
+    end_attempt(events, rows.settlement(lost, 0.0, events.now))
     return Reaped(job_id, kind, attempt, node, state)
 
 
