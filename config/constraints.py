@@ -6,10 +6,9 @@ from typing import Any
 from attrs import frozen
 
 from musterd.config.faults import Unfit
-from musterd.config.leasing import lease_plan
 from musterd.config.listen import TcpAddress, listen_address
 from musterd.config.retention import ENDED, is_sound
-from musterd.config.settings import Settings
+from musterd.config.settings import Settings, lease_plan
 from musterd.config.webhook_urls import check_allowed
 
 

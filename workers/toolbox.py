@@ -239,11 +239,11 @@ def _made(way: str, tools: Tools) -> Runner:
 
         return ProcessRunner(tools)
     if way == "task":
-        from musterd.workers.runners.task import TaskRunner
+        from musterd.workers.runners.inside import TaskRunner
 
         return TaskRunner(tools)
     if way == "thread":
-        from musterd.workers.runners.thread import ThreadRunner
+        from musterd.workers.runners.inside import ThreadRunner
 
         return ThreadRunner(tools)
     from musterd.workers.runners.deterministic import DeterministicRunner

@@ -13,8 +13,7 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.config.leasing import lease_plan
-from musterd.config.settings import LiveSettings, Settings
+from musterd.config.settings import LiveSettings, Settings, lease_plan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.queue import IdleCheck

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.leasing import lease_plan
 from musterd.config.schedules import Schedule
-from musterd.config.settings import Settings
+from musterd.config.settings import Settings, lease_plan
 from musterd.console.doctor.finding import Finding, fail, ok, warn
 from musterd.store.words import cut, one_line, plural
 

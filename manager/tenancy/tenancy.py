@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import trio
 
-from musterd.config.leasing import lease_plan
+from musterd.config.settings import lease_plan
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
 from musterd.manager.duties.duty import EVENTS

@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 import attrs
 import trio
 
-from musterd.config.leasing import lease_plan
 from musterd.config.listen import listen_address
 from musterd.config.schedules import of_tenant
+from musterd.config.settings import lease_plan
 from musterd.manager.duties.duty import (
     EVENTS,
     METRICS,

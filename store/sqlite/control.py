@@ -16,10 +16,10 @@ from musterd.store.control import (
 )
 from musterd.store.lifecycle import EFFECTS, LEASED, REASONS, Action, JobState
 from musterd.store.sqlite import rows
+from musterd.store.sqlite.claiming import hand_over
 from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import About, JobEvents, call_out
 from musterd.store.sqlite.rows import ID_MAX
-from musterd.store.sqlite.targets import hand_over
 
 EVENT_OF = {Action.RESUME: "resumed", Action.RELEASE: "released", Action.CLEAR: "cleared"}
 IN_HAND = "(state = 'assigned' or state = 'running')"

@@ -1,11 +1,11 @@
-"""One connection to one SQLite file, used in short transactions, and where its calls run."""
+"""One connection to one SQLite file, in short transactions; where its calls run; its migrations."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, ca
 import trio
 
 from musterd.store.connections import ConnectionUse
+from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.sqlfiles import load_statements
+from musterd.store.sqlfiles import Migration, load_statements, missing, shipped
 from musterd.store.sqlite.errors import sort_error, sort_file_error
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.rows import Params, Row, microseconds
@@ -218,27 +219,11 @@ def answers(answer: T) -> Method[..., T]:
     return cast("Method[..., T]", method)
 
 
-class Runner(Protocol):
-    """SQLite calls block, and on a disk that stalls they block for long: a thread keeps the loop
-    turning. Under a mock clock threads lie (virtual time jumps while they work), so there the same
-    calls run inline, with the same cancel points.
+class InlineRunner:
+    """Runs calls in the Trio task: in memory, and under a mock clock, where threads lie (virtual
+    time jumps while they work). It has the cancel points of the other.
     """
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Runs `work` alone, in its turn. A cancel arrives before it starts or after its end."""
-        ...
-
-    @property
-    def use_now(self) -> ConnectionUse:
-        """Of the one connection there is."""
-        ...
-
-    def close(self) -> None:
-        """Gives the thread back. Waits for what runs, which ends within the busy timeout."""
-        ...
-
-
-class InlineRunner:
     use_now = ConnectionUse(idle=1, most=1)
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -250,7 +235,8 @@ class InlineRunner:
 
 
 class ThreadRunner:
-    """One thread with its own queue: neither Trio's thread limit nor another engine holds it up.
+    """One thread with its own queue: neither Trio's thread limit nor another engine holds it up,
+    and a disk that stalls does not hold up the loop.
 
     A cancel never abandons a call. The caller waits until the work has ended and takes its result,
     as with `trio.to_thread.run_sync`; the cancel comes at its next checkpoint. So a cancelled write
@@ -267,6 +253,7 @@ class ThreadRunner:
         return ConnectionUse(1 - busy, busy, 1, max(0, self._calls - 1))
 
     async def run(self, work: Callable[[], T]) -> T:
+        """Runs `work` alone, in its turn. A cancel arrives before it starts or after its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
         loop = trio.lowlevel.current_trio_token()
         ended = trio.Event()
@@ -280,4 +267,62 @@ class ThreadRunner:
         return future.result()
 
     def close(self) -> None:
+        """Gives the thread back. Waits for what runs, which ends within the busy timeout."""
         self._thread.shutdown(wait=True)
+
+
+PACKAGE = "musterd.store.sqlite"
+LOG = """create table if not exists schema_migrations (
+  number integer primary key, name text not null, checksum text not null,
+  applied_at integer not null
+)"""
+
+
+def compare(database: Database) -> SchemaState:
+    """Raises `StoreMisconfigured` if the schema is newer or made of other migrations."""
+    known = shipped(PACKAGE)
+    with database.reading("reading the schema's version"):
+        applied = _applied(database.connection)
+    missing(applied, known, database.where)
+    return SchemaState(found=max(applied, default=0), wanted=known[-1].number)
+
+
+def migrate(database: Database) -> list[str]:
+    """Applies what is missing; returns their names."""
+    known = shipped(PACKAGE)
+    with database.reading("reading the schema's version"):
+        applied = _applied(database.connection)
+    if not missing(applied, known, database.where):
+        return []
+    with database.writing("migrating the schema") as now:
+        database.connection.execute(LOG)
+        todo = missing(_applied(database.connection), known, database.where)
+        for migration in todo:
+            _apply(database.connection, migration, now)
+    return [migration.name for migration in todo]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script. `executescript` would commit first: half of it could stay."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text
+            text = ""
+
+
+def _apply(connection: sqlite3.Connection, migration: Migration, now: int) -> None:
+    for statement in statements(migration.sql):
+        connection.execute(statement)
+    connection.execute(
+        "insert into schema_migrations (number, name, checksum, applied_at) values (?, ?, ?, ?)",
+        (migration.number, migration.name, migration.checksum, now),
+    )
+
+
+def _applied(connection: sqlite3.Connection) -> dict[int, str]:
+    found = connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")
+    if found.fetchone() is None:
+        return {}
+    return dict(connection.execute("select number, checksum from schema_migrations").fetchall())

@@ -28,7 +28,7 @@ from musterd.store.lifecycle import (
     Request,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.claiming import take, unpark_uncapped
+from musterd.store.sqlite.claiming import hand_over, take, unpark_uncapped
 from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import (
     LOST,
@@ -42,7 +42,6 @@ from musterd.store.sqlite.job_events import (
     record_start,
 )
 from musterd.store.sqlite.phases import settle_phase
-from musterd.store.sqlite.targets import hand_over
 from musterd.store.words import time_text
 
 SUCCEEDED = "job.succeeded"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from musterd.workers.runners import executor
+from musterd.workers.runners.process import PROGRAM
 from tests.bench import embedded, postgres
 from tests.bench.running import daemon, wait_until
 from tests.support.postgres_server import PostgresServer
@@ -144,7 +144,7 @@ def _resident_kib_of_child() -> int:
         (Path(folder) / "handlers.py").write_text(HANDLERS)
         options = {"socket": theirs.fileno(), "parent": os.getpid(), "search_path": [folder]}
         with subprocess.Popen(
-            [sys.executable, "-I", str(executor.PROGRAM), json.dumps(options)],
+            [sys.executable, "-I", str(PROGRAM), json.dumps(options)],
             pass_fds=(theirs.fileno(),),
         ):
             theirs.close()
