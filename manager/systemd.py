@@ -260,7 +260,7 @@ class Notifier:
         was_sent = manager.send(lines)
         if not was_sent and not self._is_deaf:
             fields = {"address": manager.address, "message": "tried again every second"}
-            event(self.log, logging.WARNING, "systemd does not hear us", **fields)
+            event(self.log, logging.WARNING, "systemd cannot be reached", **fields)
         self._is_deaf = not was_sent
         return was_sent
 

@@ -73,7 +73,7 @@ class Samples:
                 return await tenant.snapshot()
             except Exception:
                 # A picture of the past is not worth the web side's life.
-                self._deps.log.exception("no sample could be taken")
+                self._deps.log.exception("cannot sample the queue")
         return None
 
     def _rests(self, crew: TenantStatus, last: Decision | None, now_local: float) -> bool:

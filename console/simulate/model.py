@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from musterd.console.simulate.trace import NONE, Trace
-from musterd.manager.scaling.decision import Memory, ScalingPolicy, Seen, decide
+from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 
 STRETCHES = 240  # of the trace's span, for the queue's curve
 STRETCH_SECONDS_MIN = 0.001
@@ -168,11 +168,11 @@ class _Scaler:
             on.resize(plan.desired, now)
             self._note(before, now)
 
-    def _look(self) -> Seen:
+    def _look(self) -> Situation:
         on, most = self._simulated, self._settings.policy.max_running
         due = min(len(on.queue), 2 * self._settings.policy.max_count + 1)
         room = None if most is None else max(0, most - on.busy)
-        return Seen(due, on.busy, on.size, room=room)
+        return Situation(due, on.busy, on.size, room=room)
 
     def _note(self, before: int, now: float) -> None:
         change = self._simulated.size - before

@@ -143,9 +143,9 @@ class Retiring:
             return
         fields = {"tenant": self.tenant, "archive": self.settings.now.retention.archive}
         if trouble is None:
-            event(self.log, logging.INFO, "archive is written again", **fields)
+            event(self.log, logging.INFO, "archive can be written again", **fields)
             return
-        what = "archive cannot be written, no job is deleted"
+        what = "archive cannot be written; no jobs are deleted"
         event(self.log, logging.ERROR, what, **fields, message=trouble)
 
 

@@ -79,7 +79,7 @@ class EventWriter:
     events: EventLog
     log: Log
     node: str
-    on_told: Callable[[], None]
+    on_written: Callable[[], None]
     _waiting: deque[NewEvent] = attrs.field(factory=deque[NewEvent], init=False)
     _dropped: int = attrs.field(default=0, init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
@@ -131,13 +131,13 @@ class EventWriter:
             for one in batch:
                 if self._waiting and self._waiting[0] is one:
                     self._waiting.popleft()
-        self.on_told()
+        self.on_written()
         self._log_dropped()
         return True
 
     def _log_dropped(self) -> None:
         if self._dropped:
-            event(self.log, logging.WARNING, "events of the node given up", count=self._dropped)
+            event(self.log, logging.WARNING, "node events dropped", count=self._dropped)
             self._dropped = 0
 
 

@@ -103,6 +103,6 @@ class InstrumentedEngine(WrappedEngine):
         if operation not in self._failing and not is_calm:
             return
         fields = {"trouble": self.trouble, "seconds": round(self.trouble_seconds(), 1)}
-        event(self._log, logging.INFO, "store is well again", **fields, **self._named)
+        event(self._log, logging.INFO, "store recovered", **fields, **self._named)
         self._failing.clear()
         self.trouble = self.trouble_since_local = self.last_message = None

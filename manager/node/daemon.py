@@ -230,17 +230,13 @@ class Daemon:
         tenants = [tenancy.status() for tenancy in self._tenancies.values()]
         first = tenants[0]
         depths = [tenant.depth for tenant in tenants if tenant.depth is not None]
+        ignored = [one for each in self._tenancies.values() for one in each.ignored()]
         left = None if self._drain_until is None else self._drain_until - trio.current_time()
         return NodeStatus(
-            node=plan.node,
-            version=__version__,
-            phase=self._phase,
+            node=plan.node, version=__version__, phase=self._phase,
             up_seconds=trio.current_time() - self._started_local,
-            engine=first.engine,
-            store=first.store,
-            store_trouble=first.store_trouble,
-            store_trouble_seconds=first.store_trouble_seconds,
-            store_message=first.store_message,
+            engine=first.engine, store=first.store, store_trouble=first.store_trouble,
+            store_trouble_seconds=first.store_trouble_seconds, store_message=first.store_message,
             idle=sum(tenant.idle for tenant in tenants),
             busy=sum(tenant.busy for tenant in tenants),
             retiring=sum(tenant.retiring for tenant in tenants),
@@ -248,15 +244,10 @@ class Daemon:
             max_count=self._tenant_limits.overall if len(tenants) > 1 else first.max_count,
             depth=sum(depths) if depths else None,
             settled_total=sum(tenant.settled_total for tenant in tenants),
-            drain_seconds_left=left,
-            last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
-            ignored=[one for each in self._tenancies.values() for one in each.ignored()][
-                :IGNORED_MAX
-            ],
-            generation=self._reloader.generation,
-            reload_faults=self._reloader.faults,
-            tenants=tuple(tenants),
-        )
+            drain_seconds_left=left, last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
+            ignored=ignored[:IGNORED_MAX], generation=self._reloader.generation,
+            reload_faults=self._reloader.faults, tenants=tuple(tenants),
+        )  # fmt: skip
 
     @property
     def tenancies(self) -> Mapping[str, Tenancy]:
@@ -310,4 +301,4 @@ def _log_abandoned(tenancy: Tenancy, log: logging.Logger) -> None:
     for held in tenancy.held():
         claim = held.claim
         fields = {"job_id": claim.id, "kind": claim.kind, "attempt": claim.attempt}
-        event(log_of_tenant, logging.ERROR, "job abandoned, its lease runs out", **fields)
+        event(log_of_tenant, logging.ERROR, "job abandoned; its lease will expire", **fields)

@@ -24,7 +24,7 @@ WHOLE_TABLES = ("retry", "limits", "leases", "duties", "events", "retention")
 
 # Of kinds and tables, by the names of their keys.
 _LEFT_OUT = frozenset({"source", "broken", "search_path", "cwd", "secret", "secret_file"})
-_TOLD_AS: Mapping[str, Callable[[Any], object]] = {
+_SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
     "url": mask_url,
     "webhook": lambda url: url and mask_url(url),
     "on_stale": mask_url,
@@ -85,7 +85,9 @@ def _keys(table: attrs.AttrsInstance) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, key in attrs.fields_dict(type(table)).items():
         if name not in _LEFT_OUT:
-            told_as: Callable[[Any], object] | None = key.metadata.get("mask") or _TOLD_AS.get(name)
+            shown_as: Callable[[Any], object] | None = key.metadata.get("mask") or _SHOWN_AS.get(
+                name
+            )
             value: object = getattr(table, name)
-            found[name] = _plain(told_as(value) if told_as is not None else value)
+            found[name] = _plain(shown_as(value) if shown_as is not None else value)
     return found

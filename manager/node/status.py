@@ -162,10 +162,6 @@ def node_object(node: NodeStatus) -> dict[str, object]:
     return whole
 
 
-def worker_object(worker: WorkerView) -> dict[str, object]:
-    return attrs.asdict(worker)
-
-
 def decision_object(decision: Decision) -> dict[str, object]:
     at = time_text(datetime.fromtimestamp(decision.at, UTC))
     return {**attrs.asdict(decision), "at": at}

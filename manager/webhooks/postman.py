@@ -230,7 +230,7 @@ class Postman:
         if not self._troubled:
             self._troubled = True
             fields = {"message": str(error)}
-            event(self.log, logging.ERROR, "webhooks wait for their secret", **fields)
+            event(self.log, logging.ERROR, "webhooks wait: their secret cannot be read", **fields)
 
 
 @attrs.frozen
@@ -293,14 +293,13 @@ def _delivery_reporter(deps: TenancyDeps) -> Callable[[Delivery, Message], None]
             "attempt": message.attempt,
             "tries": message.tries,
         }
-        if delivery.delivered:
-            deps.metrics.webhook("delivered")
-            event(deps.log, logging.DEBUG, "webhook delivered", **fields)
-        elif delivery.retry_seconds is None:
-            deps.metrics.webhook("failed")
-            event(deps.log, logging.WARNING, "webhook failed", error=delivery.error, **fields)
-        else:
-            deps.metrics.webhook("retried")
-            event(deps.log, logging.DEBUG, "webhook retried", error=delivery.error, **fields)
+        result, level = "delivered", logging.DEBUG
+        if not delivery.delivered:
+            fields["error"] = delivery.error
+            result = "retried"
+            if delivery.retry_seconds is None:
+                result, level = "failed", logging.WARNING
+        deps.metrics.webhook(result)
+        event(deps.log, level, f"webhook {result}", **fields)
 
     return report

@@ -37,7 +37,13 @@ class OverviewData:
     tenants: Sequence[TenantStatus] = ()
 
 
-TILES = ("depth", "oldest", "arriving", "leaving", "crew")
+TILES = {
+    "depth": "Waiting now",
+    "oldest": "Longest wait",
+    "arriving": "Jobs in",
+    "leaving": "Jobs out",
+    "crew": "Workers",
+}
 PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
 
 
@@ -46,11 +52,11 @@ def overview(frame: Frame, data: OverviewData) -> View:
     tiles = [
         el(
             "section",
-            el("h2", _TITLES[name]),
+            el("h2", title),
             ui.regions(parts, f"{name}-now", f"{name}-trend"),
             class_=f"tile {name}",
         )
-        for name in TILES
+        for name, title in TILES.items()
     ]
     content = (
         el("h1", "Overview"),
@@ -68,15 +74,6 @@ def overview(frame: Frame, data: OverviewData) -> View:
         ui.card("Tenants", ui.regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
     )
     return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
-
-
-_TITLES = {
-    "depth": "Waiting now",
-    "oldest": "Longest wait",
-    "arriving": "Jobs in",
-    "leaving": "Jobs out",
-    "crew": "Workers",
-}
 
 
 def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
