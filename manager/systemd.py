@@ -179,9 +179,7 @@ MICROSECONDS = 1_000_000
 
 @attrs.define(eq=False)
 class Notifier:
-    """Owned by the daemon. Without a service manager it does nothing. All methods but `run` are
-    synchronous and return at once.
-    """
+    """Owned by the daemon; does nothing without a service manager. Only `run` waits."""
 
     manager: ServiceManager | None
     status: Callable[[], NodeStatus]

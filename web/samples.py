@@ -150,9 +150,7 @@ def sample_of(
 
 
 def trend_of(samples: Sequence[Sample]) -> Trend:
-    """Jobs that were enqueued and are no longer open have finished: deleting old ones does not
-    count.
-    """
+    """What was enqueued and is no longer open has finished: deleting old jobs does not count."""
     rates = [_rates(_before(samples, place), one) for place, one in enumerate(samples)]
     return Trend(
         [one.depth for one in samples],

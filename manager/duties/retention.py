@@ -42,9 +42,7 @@ Which = Literal["stale_seconds", "delete_seconds"]
 
 @attrs.define(eq=False)
 class Retiring:
-    """Owned by its tenant. `look` is the duty; `trouble` says why nothing is deleted, or is None.
-    `catalog` is that of the moment.
-    """
+    """Owned by its tenant. `look` is the duty; `trouble`: why nothing is deleted."""
 
     store: Retention
     settings: LiveSettings  # of the tenant

@@ -55,9 +55,7 @@ class NodeEvents:
             self.event_writer.announce("scale.decided", **decision_object(decision))
 
     async def finish(self) -> None:
-        """The crew has gone: tells so, and lets those who follow go when they have read it. Takes a
-        few seconds at most.
-        """
+        """The crew has gone: records that and lets readers catch up, for a few seconds at most."""
         self.node_is("stopped")
         await self.event_writer.finish()
         await self.feed.close()
@@ -117,9 +115,7 @@ class EventWriter:
         self._log_dropped()
 
     async def _write(self) -> bool:
-        """Writes a batch; gives False if the store is away. One whose reply was lost is written
-        again.
-        """
+        """Writes a batch; False = the store is away. One whose reply was lost is written again."""
         async with self._turn:
             batch = list(self._waiting)[:BATCH]
             if not batch:

@@ -1,6 +1,4 @@
-"""Reports what becomes of a tenant's jobs and duties: to the metrics for counting, to the log and
-the event log for people.
-"""
+"""Reports what becomes of a tenant's jobs and duties to metrics, log and event log."""
 
 from __future__ import annotations
 

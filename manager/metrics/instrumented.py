@@ -1,6 +1,4 @@
-"""The store, instrumented: every call is timed and counted, and trouble with the store is kept for
-status and log.
-"""
+"""The store, instrumented: calls are timed and counted, trouble is kept for status and log."""
 
 from __future__ import annotations
 

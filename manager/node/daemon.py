@@ -41,9 +41,7 @@ IGNORED_MAX = 20  # shown in the status
 
 
 class Daemon:
-    """`run` serves until `stop` was called and the crews have drained. `status` may be asked at any
-    time.
-    """
+    """`run` serves until `stop` was called and the crews have drained."""
 
     def __init__(self, plan: DaemonDeps) -> None:
         self._plan = plan
@@ -71,9 +69,7 @@ class Daemon:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """The first call drains: no more claims, running jobs may finish. The second dismisses the
-        crews at once.
-        """
+        """The first call drains: running jobs may finish. The second dismisses the crews."""
         (self._hurry if self._stop_requested else self._drain).set()
         self._stop_requested = True
 
@@ -124,9 +120,7 @@ class Daemon:
         whole.cancel()
 
     async def _start(self) -> None:
-        """Returns when the default tenant is served and each other one's store has been tried; or
-        when told to stop before that.
-        """
+        """Returns when the default tenant is ready and all stores were tried, or on a stop."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
             await self._tenancies[DEFAULT_TENANT].ready.wait()

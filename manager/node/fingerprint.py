@@ -17,7 +17,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.retention import IN_TABLE
 from musterd.config.schedules import as_written
 from musterd.config.secrets import mask_headers, mask_url
-from musterd.config.settings import Settings, Webhooks
+from musterd.config.settings import Settings
 
 DIGITS = 12
 WHOLE_TABLES = ("retry", "limits", "leases", "duties", "events", "retention")
@@ -44,6 +44,9 @@ def fingerprint(settings: Settings, catalog: Catalog) -> str:
 
 
 def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
+    webhooks = settings.webhooks
+    # Where the secret comes from may differ, not whether there is one.
+    is_signed = bool(webhooks.secret or webhooks.secret_file)
     return {
         **{table: _plain(getattr(settings, table)) for table in WHOLE_TABLES},
         "kinds": _plain(catalog),
@@ -53,13 +56,8 @@ def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
             name: {"schema": tenant.place.schema, "limits": _plain(tenant.limits)}
             for name, tenant in settings.tenants.items()
         },
-        "webhooks": {"signed": _is_signed(settings.webhooks), "table": _plain(settings.webhooks)},
+        "webhooks": {"signed": is_signed, "table": _plain(webhooks)},
     }
-
-
-def _is_signed(webhooks: Webhooks) -> bool:
-    """Where the secret comes from may differ, not whether there is one."""
-    return bool(webhooks.secret or webhooks.secret_file)
 
 
 def _plain(value: object) -> object:

@@ -1,5 +1,4 @@
-"""A node's sign of life in the store: that it is there, how large its crew is, what it can run and
-how long that takes."""
+"""A node's sign of life in the store: its crew, its kinds, and how long their jobs take."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ class WorkerView:
 
 @attrs.frozen
 class Decision:
-    """One tick of the supervisor, whole: what was seen, what was wished, what held it back, what
-    came of it.
-    """
+    """One tick of the supervisor: what it saw and wished, what limited it, what it did."""
 
     at: float  # seconds since the epoch, for people
     policy: str

@@ -34,9 +34,7 @@ class ScalingPolicy:
 
     @property
     def bound(self) -> int:
-        """The largest crew that may be, for whichever reason. More workers than jobs that may run
-        would have nothing to do, ever.
-        """
+        """The largest crew that may be. Workers beyond the jobs that may run are useless."""
         bounds = (self.max_count, self.allowance, self.max_running)
         return min(one for one in bounds if one is not None)
 
@@ -81,9 +79,7 @@ class Situation:
 
 @attrs.frozen
 class Memory:
-    """What one tick leaves to the next: when the crew last changed, and the wishes of the
-    stabilization window.
-    """
+    """What one tick leaves to the next: when the crew last changed, and the recent wishes."""
 
     grew_at: float = float("-inf")
     shrank_at: float = float("-inf")
@@ -153,9 +149,7 @@ def _part_of(number: int, seen: Situation, policy: ScalingPolicy) -> int:
 def decide(
     seen: Situation, memory: Memory, policy: ScalingPolicy, now: float
 ) -> tuple[Plan, Memory]:
-    """Grows at once (but for its cooldown), shrinks slowly: to the highest wish of the window, and
-    only by idle workers.
-    """
+    """Grows at once but for its cooldown; shrinks by idle workers, to the window's highest wish."""
     raw = raw_wish(seen, policy)
     if raw is None:
         return _hold(seen, policy), memory
@@ -219,9 +213,7 @@ def _shrink(
 def _window(
     wishes: tuple[tuple[float, int], ...], latest: tuple[float, int], oldest: float
 ) -> tuple[tuple[float, int], ...]:
-    """The wishes since `oldest` that could still be the highest: each is lower than those before
-    it.
-    """
+    """The wishes since `oldest` that could still be the highest: each is lower than the last."""
     kept = [one for one in wishes if one[0] > oldest and one[1] > latest[1]]
     return (*kept, latest)
 
@@ -259,9 +251,7 @@ def entitled(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> dict
 
 
 def allowances(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> dict[str, int]:
-    """How large each crew may be: what it is entitled to, and idle workers beyond that as long as
-    nobody else is entitled to them.
-    """
+    """How large each crew may be: its share, and idle workers that nobody else may have."""
     found = entitled(asks, overall, turn)
     spare = overall - sum(found.values())
     for name, ask in asks.items():

@@ -196,9 +196,7 @@ class Supervisor:
 
 @attrs.frozen
 class Observation:
-    """`due` None = the store did not say. `overdue`: jobs are due that somebody should have taken
-    by now.
-    """
+    """`due` None = unknown. `overdue`: jobs are due that somebody should have taken by now."""
 
     due: int | None
     others: SpareCapacity = NO_SPARE  # what the other nodes have
@@ -249,9 +247,7 @@ class QueueObserver:
         return await self.engine.queue.observe(bound, self.me, most)
 
     def _seen(self, room: SpareCapacity) -> SpareCapacity:
-        """Where the store was away nobody could give a sign of life: for a moment the others are
-        believed to be as they were.
-        """
+        """After the store was away, the others are believed to be as they were for a moment."""
         now = trio.current_time()
         if self._is_blind:
             self._is_blind, self._reunion_until_local = False, now + REUNION_SECONDS

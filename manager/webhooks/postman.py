@@ -91,9 +91,7 @@ class Postman:
         return delivered
 
     def close(self) -> None:
-        """Takes what the last jobs have left behind, then nothing more; `finished` is set when no
-        try is under way.
-        """
+        """Takes what the last jobs left, then no more; sets `finished` when no try is under way."""
         self._closing = True
         self._look_local = -math.inf
         self._bell.ring()
@@ -200,9 +198,7 @@ class Postman:
         self._bell.ring()
 
     async def _write(self) -> None:
-        """Writes what has been tried. What the store does not take has been somebody else's since:
-        its time was over.
-        """
+        """Writes the tries. What the store refuses took too long, and is another node's by now."""
         tried = list(self._tried)
         if not tried:
             return
@@ -215,9 +211,7 @@ class Postman:
                 self.on_written(delivery, message)
 
     def _remember(self, delivery: Delivery) -> None:
-        """Who has tried tries again. Beyond the bound, and where this node dies, it is left to the
-        duty.
-        """
+        """Whoever tried tries again. Beyond the bound, or if this node dies, the duty does."""
         if delivery.retry_seconds is not None and len(self._own_due) < REMEMBERED_MAX:
             heapq.heappush(self._own_due, trio.current_time() + delivery.retry_seconds)
 

@@ -267,11 +267,8 @@ def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:
 def _sized(last: Decision | None) -> str:
     if last is None:
         return reason_words(last)
-    return f"{plural(last.desired, 'worker')} wanted. {_capital(reason_words(last))}."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    reason = reason_words(last)
+    return f"{plural(last.desired, 'worker')} wanted. {reason[:1].upper()}{reason[1:]}."
 
 
 def _clock(at: float) -> Html:
