@@ -69,7 +69,7 @@ async def close_all(stores: Sequence[Store]) -> None:
 
 
 def opening_checks(stores: Sequence[Store]) -> list[Check]:
-    return [_check(one, "store", partial(_check_open, one)) for one in stores]
+    return [Check("store", GROUP, partial(_check_open, one), one.tenant) for one in stores]
 
 
 def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
@@ -78,12 +78,9 @@ def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
     for one in stores:
         if one.is_open:
             checks = _file_checks if one.engine.name == "sqlite" else _server_checks
-            found += [_check(one, name, look) for name, look in checks(one, setup).items()]
+            looks = checks(one, setup).items()
+            found += [Check(name, GROUP, look, one.tenant) for name, look in looks]
     return found
-
-
-def _check(one: Store, name: str, look: Look) -> Check:
-    return Check(name, GROUP, look, one.tenant)
 
 
 async def _check_open(one: Store) -> list[Finding]:

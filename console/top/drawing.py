@@ -131,11 +131,10 @@ def header(state: State) -> list[Line]:
     count = layout(state.size).header
     if count == 0:
         return []
-    verdict, queue, crew = _verdict_line(state), _queue_line(state), _crew_line(state)
-    lines = [_title_line(state), verdict, queue, crew, _nodes_line(state), _trend_line(state)]
-    if count < len(lines):
-        lines = [verdict, queue, crew][:count]
-    return [line(spans, state.size.columns) for spans in lines]
+    lines = [_verdict_line(state), _queue_line(state), _crew_line(state)]
+    if count > len(lines):
+        lines = [_title_line(state), *lines, _nodes_line(state), _trend_line(state)]
+    return [line(spans, state.size.columns) for spans in lines[:count]]
 
 
 def verdict(state: State) -> tuple[Exit, str]:
