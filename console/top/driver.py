@@ -16,12 +16,12 @@ from musterd.console.health import decision_of
 from musterd.console.opening import reached
 from musterd.console.output import Complaint, innermost
 from musterd.console.top.cells import Painter
-from musterd.console.top.columns import Filter
 from musterd.console.top.drawing import draw
 from musterd.console.top.key_bindings import press
 from musterd.console.top.state import (
     ActOnJob,
     Command,
+    Filter,
     NodeAnswer,
     OpenPanel,
     Panel,

@@ -25,11 +25,11 @@ def copies(job):
         time.sleep(1.2)
 """
 KINDS = """
-[kinds.copies]
-python = "copying:copies"
 [kinds.bad]
 outcome = "fail"
 duration_ms = 50
+[kinds.copies]
+python = "copying:copies"
 """
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  (\S+) +job 1 +copies(?:  (.*))?")
 
