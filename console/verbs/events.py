@@ -72,7 +72,8 @@ def events(
     cli: CommandLine, /, follow: bool, since: Since | None, limit: int | None, **which: Any
 ) -> None:
     """Show events, newest last."""
-    wanted = EventFilter(**{**which, "types": frozenset(which["types"])})
+    which["types"] = frozenset(which["types"])
+    wanted = EventFilter(**which)
     settings = cli.settings()
     show = partial(show_events, tenant=settings.tenant, as_json=cli.json)
     most = limit
