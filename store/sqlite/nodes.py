@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import attrs
@@ -53,17 +52,11 @@ def read_nodes(
 def _node(row: rows.Row) -> NodeRecord:
     node_id, name, version, started_at, heartbeat_at, *rest = row
     *counts, kinds, silent, pause_seconds, generation, config_hash, load = rest
-    fields: list[Any] = [
-        UUID(bytes=node_id),
-        name,
-        version,
-        rows.moment_at(started_at),
-        rows.moment_at(heartbeat_at),
-        *counts,
-    ]
-    fields += [read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds]
-    fields += [generation, config_hash, load]
-    return NodeRecord(*fields)
+    times = rows.moment_at(started_at), rows.moment_at(heartbeat_at)
+    known = read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds
+    return NodeRecord(
+        UUID(bytes=node_id), name, version, *times, *counts, *known, generation, config_hash, load
+    )
 
 
 def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
