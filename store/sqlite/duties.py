@@ -73,16 +73,13 @@ def _duty_record(row: rows.Row, now: int) -> DutyRecord:
     duty, node, node_id, term, acquired_at, heartbeat_at, expires_at, last_run_at = row[:8]
     runs, items, errors, last_error, hand_overs = row[8:]
     is_held = term is not None and expires_at > now
-    holder = (node, UUID(bytes=node_id)) if is_held else (None, None)
-    times = rows.moment(acquired_at), rows.moment(heartbeat_at)
-    since, left = (
-        ((now - acquired_at) / rows.SECOND, (expires_at - now) / rows.SECOND)
-        if term is not None
-        else (None, None)
-    )
+    node, node_id = (node, UUID(bytes=node_id)) if is_held else (None, None)
+    since = left = None
+    if term is not None:
+        since, left = (now - acquired_at) / rows.SECOND, (expires_at - now) / rows.SECOND
     return DutyRecord(
-        duty, *holder, *times, since, left, rows.moment(last_run_at),
-        runs, items, errors, last_error, hand_overs, rows.moment_at(now),
+        duty, node, node_id, rows.moment(acquired_at), rows.moment(heartbeat_at), since, left,
+        rows.moment(last_run_at), runs, items, errors, last_error, hand_overs, rows.moment_at(now),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 import attrs
@@ -54,9 +55,8 @@ def _node(row: rows.Row) -> NodeRecord:
     *counts, kinds, silent, pause_seconds, generation, config_hash, load = rest
     times = rows.moment_at(started_at), rows.moment_at(heartbeat_at)
     known = read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds
-    return NodeRecord(
-        UUID(bytes=node_id), name, version, *times, *counts, *known, generation, config_hash, load
-    )
+    fields: list[Any] = [UUID(bytes=node_id), name, version, *times, *counts, *known]
+    return NodeRecord(*fields, generation, config_hash, load)
 
 
 def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
