@@ -56,7 +56,8 @@ def _node(row: rows.Row) -> NodeRecord:
     times = rows.moment_at(started_at), rows.moment_at(heartbeat_at)
     known = read_kinds(kinds), max(0, silent) / rows.SECOND, pause_seconds
     fields: list[Any] = [UUID(bytes=node_id), name, version, *times, *counts, *known]
-    return NodeRecord(*fields, generation, config_hash, load)
+    fields += [generation, config_hash, load]
+    return NodeRecord(*fields)
 
 
 def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
