@@ -26,7 +26,7 @@ class OptionType(NamedTuple):
     sql: str  # type of the argument of the SQL function
     schema: Schema
     wanted: str  # what a refusal asks for
-    fits: Callable[[Any], bool]
+    fits: Callable[[object], bool]
     is_shown: bool = True  # whether a refusal quotes the value
     bounds: tuple[int, int] | None = None  # of whole numbers
 
