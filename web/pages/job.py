@@ -24,7 +24,6 @@ VALUE_CHARACTERS_MAX = 20_000  # of a payload or result that are shown
 PRETTY_CHARACTERS_MAX = 100_000  # longer texts are shown as they are
 LOG_CHARACTERS_MAX = 10_000  # the end of an attempt's log
 ATTEMPTS_SHOWN = 50
-PHASES_SHOWN = 100
 ERROR_WIDTH = 2_000
 
 
@@ -62,8 +61,8 @@ def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
         "where": el("section", _where(frame, details), class_="card"),
         "why": _why(details.why),
         "way": ui.card("Timeline (UTC)", timeline(record)),
-        "phases": _phase_table(record.phases) if record.phases else join(),
-        "attempts": _attempt_table(record.attempts) if record.attempts else join(),
+        "phases": _phases(record.phases),
+        "attempts": _attempts(record.attempts),
         "values": _values(record),
     }
 
@@ -124,11 +123,12 @@ def _progress(record: JobRecord) -> Html | None:
         return None
     percent = overall(record)
     note = f" {cut(record.progress_note, 200)}" if record.progress_note else ""
-    return join(_bar(percent, "progress"), f" {percent} %{note}")
+    return join(_bar(percent, "progress"), note)
 
 
 def _bar(percent: int, what: str) -> Html:
-    return el("progress", f"{percent} %", value=str(percent), max="100", aria_label=what)
+    bar = el("progress", f"{percent} %", value=str(percent), max="100", aria_label=what)
+    return join(bar, f" {percent} %")
 
 
 def _actions(frame: Frame, record: JobRecord) -> Html | None:
@@ -165,43 +165,40 @@ def _why(why: Why | None) -> Html:
     return ui.card("Why it is in this state", el("ol", items, class_="reasons"), place, start)
 
 
-def _phase_table(phases: Sequence[PhaseRecord]) -> Html:
-    rows = [
-        ui.row(
-            ui.name_text(phase.name),
-            ui.badge(phase.state.value),
-            join(_bar(rounded(phase.progress), f"progress of {phase.name}"),
-                f" {rounded(phase.progress)} %"),
-            ui.number(phase.attempts),
-            ui.moment(phase.started_at),
-            span(phase.started_at, phase.finished_at),
-            el("code", cut(phase.result, 120))
-            if phase.result is not None and phase.state is PhaseState.SUCCEEDED else None,
-        )
-        for phase in phases[:PHASES_SHOWN]
-    ]  # fmt: skip
-    heads = ("phase", "state", "progress", "attempts", "started (UTC)", "ran", "result")
-    more = ui.left_out(len(rows), len(phases), "phase")
-    return ui.card("Phases", ui.table("Phases of this job", heads, rows, more))
+PHASES: ui.Columns[PhaseRecord] = {
+    "phase": lambda one: ui.name_text(one.name),
+    "state": lambda one: ui.badge(one.state.value),
+    "progress": lambda one: _bar(rounded(one.progress), f"progress of {one.name}"),
+    "attempts": lambda one: ui.number(one.attempts),
+    "started (UTC)": lambda one: ui.moment(one.started_at),
+    "ran": lambda one: span(one.started_at, one.finished_at),
+    "result": lambda one: el("code", cut(one.result, 120))
+    if one.result is not None and one.state is PhaseState.SUCCEEDED else None,
+}  # fmt: skip
 
 
-def _attempt_table(attempts: Sequence[AttemptRecord]) -> Html:
-    newest = attempts[::-1][:ATTEMPTS_SHOWN]
-    rows = [
-        ui.row(
-            ui.number(one.attempt),
-            ui.badge("running") if one.outcome is None else ui.badge(one.outcome.value),
-            ui.name_text(_by(one)),
-            ui.moment(one.started_at),
-            span(one.started_at, one.finished_at),
-            el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
-        )
-        for one in newest
-    ]
-    heads = ("attempt", "outcome", "worker", "started (UTC)", "ran", "error")
-    more = ui.left_out(len(rows), len(attempts), "earlier attempt")
-    logs = [_log(one) for one in newest if one.log]
-    return ui.card("Attempts", ui.table("Attempts, the latest first", heads, rows, more), logs)
+def _phases(phases: Sequence[PhaseRecord]) -> Html:
+    shown = ui.table("Phases of this job", phases, PHASES, what="phase")
+    return ui.card("Phases", shown) if phases else join()
+
+
+ATTEMPTS: ui.Columns[AttemptRecord] = {
+    "attempt": lambda one: ui.number(one.attempt),
+    "outcome": lambda one: ui.badge("running" if one.outcome is None else one.outcome.value),
+    "worker": lambda one: ui.name_text(_by(one)),
+    "started (UTC)": lambda one: ui.moment(one.started_at),
+    "ran": lambda one: span(one.started_at, one.finished_at),
+    "error": lambda one: el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
+}
+
+
+def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
+    newest = attempts[::-1]
+    shown = ui.table(
+        "Attempts, the latest first", newest, ATTEMPTS, most=ATTEMPTS_SHOWN, what="earlier attempt"
+    )
+    logs = [_log(one) for one in newest[:ATTEMPTS_SHOWN] if one.log]
+    return ui.card("Attempts", shown, logs) if attempts else join()
 
 
 def _by(one: AttemptRecord) -> str:

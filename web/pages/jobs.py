@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from musterd.store.bulk import Survey, Tally
+from musterd.store.bulk import Group, Survey, Tally
 from musterd.store.control import states_for
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import LEASED, Action, JobState
@@ -14,7 +14,7 @@ from musterd.store.queue import Counts
 from musterd.store.report import error_line, overall
 from musterd.store.words import count_text, cut, plural, span
 from musterd.web.pages import layout as ui
-from musterd.web.pages.layout import Content, Frame, Html, View, el, join, link
+from musterd.web.pages.layout import Frame, Html, View, el, join, link
 from musterd.web.pages.overview import job_link
 
 KINDS_LISTED = 100  # in the field that takes a kind; any other can be typed
@@ -108,20 +108,8 @@ def _list(frame: Frame, listing: JobList) -> Html:
         return ui.notice(words, "ill")
     if not listing.records:
         return el("p", f"no job matches: {listing.which.words}", class_="card dim")
-    rows = [_row(frame, record) for record in listing.records]
-    heads: list[Content] = [
-        "job",
-        "state",
-        "kind",
-        "target",
-        "created (UTC)",
-        "ran",
-        "attempt",
-        "note",
-    ]
-    if frame.may_act:
-        heads.insert(0, el("span", "chosen", class_="quiet"))
-    shown = ui.table(f"Jobs, the newest first: {listing.which.words}", heads, rows)
+    caption = f"Jobs, the newest first: {listing.which.words}"
+    shown = ui.table(caption, listing.records, _columns(frame))
     if not frame.may_act:
         return el("div", shown, _pages(frame, listing), class_="card")
     return el(
@@ -148,21 +136,23 @@ def _actions() -> Html:
     )  # fmt: skip
 
 
-def _row(frame: Frame, record: JobRecord) -> Html:
-    chosen = el(
-        "input", type="checkbox", name="id", value=str(record.id), aria_label=f"job {record.id}"
-    )
-    cells: list[Content] = [
-        job_link(frame, record.id),
-        state_badge(record),
-        ui.name_text(record.kind),
-        ui.name_text(record.target or ""),
-        ui.moment(record.created_at),
-        span(record.started_at, record.finished_at),
-        ui.number(record.attempt),
-        el("span", cut(note_of(record), WORDS_WIDTH), class_="note"),
-    ]
-    return ui.row(chosen, *cells) if frame.may_act else ui.row(*cells)
+def _columns(frame: Frame) -> ui.Columns[JobRecord]:
+    chosen: ui.Columns[JobRecord] = {
+        el("span", "chosen", class_="quiet"): lambda one: el(
+            "input", type="checkbox", name="id", value=str(one.id), aria_label=f"job {one.id}"
+        )
+    }
+    return {
+        **(chosen if frame.may_act else {}),
+        "job": lambda one: job_link(frame, one.id),
+        "state": state_badge,
+        "kind": lambda one: ui.name_text(one.kind),
+        "target": lambda one: ui.name_text(one.target or ""),
+        "created (UTC)": lambda one: ui.moment(one.created_at),
+        "ran": lambda one: span(one.started_at, one.finished_at),
+        "attempt": lambda one: ui.number(one.attempt),
+        "note": lambda one: el("span", cut(note_of(one), WORDS_WIDTH), class_="note"),
+    }
 
 
 def state_badge(record: JobRecord) -> Html:
@@ -237,11 +227,16 @@ def _affected(about: Question) -> Html:
     if about.found is None:
         return join(el("p", _id_list(about.ids)), rule)
     groups = about.found.groups
-    rows = [ui.row(ui.badge(one.state.value), ui.name_text(one.kind), ui.number(one.count),
-        ", ".join(map(str, one.ids))) for one in groups[:GROUPS_SHOWN]]  # fmt: skip
-    heads = ("state", "kind", "jobs", "the first")
-    listed = ui.table("Matching jobs", heads, rows, ui.left_out(len(rows), len(groups), "group"))
-    return join(el("p", f"Filter: {about.which.words}"), listed if rows else None, rule)
+    listed = ui.table("Matching jobs", groups, GROUPS, most=GROUPS_SHOWN, what="group")
+    return join(el("p", f"Filter: {about.which.words}"), listed if groups else None, rule)
+
+
+GROUPS: ui.Columns[Group] = {
+    "state": lambda one: ui.badge(one.state.value),
+    "kind": lambda one: ui.name_text(one.kind),
+    "jobs": lambda one: ui.number(one.count),
+    "the first": lambda one: ", ".join(map(str, one.ids)),
+}
 
 
 def _id_list(ids: Sequence[int]) -> str:
