@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from musterd.console.output import quantile
 from musterd.console.simulate.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 
@@ -325,13 +326,6 @@ class Figures:
             span_seconds=self.span_seconds + longer,
             worker_seconds=self.worker_seconds + longer * self.crew_rest,
         )
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share of all does not exceed; 0 of nothing."""
-    if not ordered:
-        return 0.0
-    return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 def waits_of(ordered: Sequence[float]) -> Waits:

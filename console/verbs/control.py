@@ -17,18 +17,19 @@ from musterd.console.command import CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
 from musterd.console.opening import in_store
 from musterd.console.output import (
+    Columns,
     Complaint,
     Exit,
     LiveLine,
-    coloured_table,
     complain,
     live_line,
     print_json,
     say,
     say_lines,
+    table_of,
 )
 from musterd.store import bulk
-from musterd.store.bulk import Survey, Tally
+from musterd.store.bulk import Group, Survey, Tally
 from musterd.store.control import ControlResult, Selection, states_for
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
@@ -275,20 +276,23 @@ def _survey_lines(found: Survey) -> list[str]:
     if not found.matched:
         return ["no job matches"]
     counted = "" if found.whole else f" (the table counts the first {count_text(found.matched)})"
-    rows: list[tuple[str, ...]] = []
-    for one in found.groups[:GROUPS_SHOWN]:
-        ids = ", ".join(map(str, one.ids)) + (", …" if one.count > len(one.ids) else "")
-        rows.append((one.state.value, one_line(one.kind), count_text(one.count), ids))
+    shown = found.groups[:GROUPS_SHOWN]
     verb = "matches" if found.matched == 1 and found.whole else "match"
-    more = len(found.groups) - len(rows)
+    more = len(found.groups) - len(shown)
     return [
         f"{_matched(found)} {verb}{counted}",
-        *coloured_table(("state", "kind", "jobs", "ids"), rows, right=frozenset({2})),
+        *table_of(shown, GROUPS, state=lambda one: one.state.value),
         *([f"… {more} more"] if more else []),
     ]
 
 
 GROUPS_SHOWN = 20
+GROUPS: Columns[Group] = {
+    "state": lambda one: one.state.value,
+    "kind": lambda one: one_line(one.kind),
+    ">jobs": lambda one: count_text(one.count),
+    "ids": lambda one: ", ".join(map(str, one.ids)) + (", …" if one.count > len(one.ids) else ""),
+}
 
 
 def _tally_lines(action: str, tally: Tally) -> list[str]:

@@ -192,41 +192,38 @@ PAST = {
 
 
 @frozen
-class Question:
-    """A bulk action to confirm: on these jobs, or on all that match, of which `found` is the count;
-    jobs after `until_id` are not included.
-    """
+class BulkRequest:
+    """A bulk action: on the jobs of `ids`, or on all that match, after `after_id` to `until_id`."""
 
     action: Action
     which: Filter
     ids: Sequence[int] = ()
-    found: Survey | None = None
+    is_all: bool = False
     until_id: int = 0
+    after_id: int = 0
 
 
-def question(frame: Frame, about: Question) -> View:
+def question(frame: Frame, about: BulkRequest, found: Survey | None = None) -> View:
+    """`found`: how many match, where all that match are meant."""
     back = link(frame.at("/ui/jobs", **about.which.query), "No, go back", class_="button")
-    title = f"{about.action.value.capitalize()} {_how_many(about)}?"
-    nothing = not about.ids and (about.found is None or not about.found.matched)
-    content = (el("h1", title), _affected(about), back if nothing else _answers(frame, about, back))
+    many = plural(len(about.ids), "job")
+    if found is not None:
+        more = f"{count_text(found.matched)} or more jobs"
+        many = plural(found.matched, "job") if found.whole else more
+    title = f"{about.action.value.capitalize()} {many}?"
+    nothing = not about.ids and (found is None or not found.matched)
+    answers = back if nothing else _answers(frame, about, many, back)
+    content = (el("h1", title), _affected(about, found), answers)
     return View("jobs", title, el("div", content, class_="card ask"))
 
 
-def _how_many(about: Question) -> str:
-    if about.found is None:
-        return plural(len(about.ids), "job")
-    if about.found.whole:
-        return plural(about.found.matched, "job")
-    return f"{count_text(about.found.matched)} or more jobs"
-
-
-def _affected(about: Question) -> Html:
+def _affected(about: BulkRequest, found: Survey | None) -> Html:
     wanted = " or ".join(state.value for state in states_for(about.action))
     rule = el("p", f"Only jobs that are {wanted} can be {PAST[about.action]}; ",
         "jobs that change meanwhile are left out.", class_="dim")  # fmt: skip
-    if about.found is None:
+    if found is None:
         return join(el("p", _id_list(about.ids)), rule)
-    groups = about.found.groups
+    groups = found.groups
     listed = ui.table("Matching jobs", groups, GROUPS, most=GROUPS_SHOWN, what="group")
     return join(el("p", f"Filter: {about.which.words}"), listed if groups else None, rule)
 
@@ -244,8 +241,8 @@ def _id_list(ids: Sequence[int]) -> str:
     return shown + (f", {ui.left_out(IDS_SHOWN, len(ids), 'job')}" if len(ids) > IDS_SHOWN else "")
 
 
-def _answers(frame: Frame, about: Question, back: Html) -> Html:
-    label = f"Yes, {about.action.value} {_how_many(about)}"
+def _answers(frame: Frame, about: BulkRequest, many: str, back: Html) -> Html:
+    label = f"Yes, {about.action.value} {many}"
     return el(
         "form",
         [ui.hidden("id", one) for one in about.ids],
@@ -261,22 +258,13 @@ def _answers(frame: Frame, about: Question, back: Html) -> Html:
     )
 
 
-@frozen
-class Unfinished:
+def unfinished(frame: Frame, about: BulkRequest, tally: Tally) -> View:
     """A bulk action that is not at its end: how far it has come, and where it goes on."""
-
-    question: Question
-    tally: Tally
-    after_id: int
-
-
-def unfinished(frame: Frame, rest: Unfinished) -> View:
-    about = rest.question
     form = el(
         "form",
-        ui.facts([("So far", done_words(about.action, rest.tally))]),
+        ui.facts([("So far", done_words(about.action, tally))]),
         ui.hidden("action", about.action.value), ui.hidden("which", "all"),
-        ui.hidden("until", about.until_id), ui.hidden("after", rest.after_id),
+        ui.hidden("until", about.until_id), ui.hidden("after", tally.through_id),
         about.which.fields(), frame.hidden_tenant(),
         el("div", ui.button("Go on", mood="first"),
             link(frame.at("/ui/jobs", **about.which.query), "Stop here", class_="button"),
