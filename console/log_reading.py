@@ -12,7 +12,7 @@ from typing import Any, TextIO, TypeVar, cast
 import click
 import trio
 
-from musterd.console.output import Complaint, Exit
+from musterd.console.output import Complaint, Exit, StoreAwayNotice
 from musterd.store.errors import StoreUnavailable
 from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, EventPage
 
@@ -79,7 +79,7 @@ async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
 
 
 async def events_to_come(
-    log: EventLog, which: EventFilter, position: int, on_away: Callable[[str], None]
+    log: EventLog, which: EventFilter, position: int, away: StoreAwayNotice
 ) -> AsyncGenerator[EventPage]:
     """The events after a position, then new ones as they happen, forever; an empty page now and
     then. Waits for a store that is away.
@@ -90,9 +90,10 @@ async def events_to_come(
             await log.order()
             page = await log.read(position, which)
         except StoreUnavailable as error:
-            on_away(str(error))
+            away.say(str(error))
             pause = AWAY_SECONDS
         else:
+            away.is_back()
             position = max(position, page.position)
             yield page
             if page.more:

@@ -77,12 +77,8 @@ class Samples:
         return None
 
     def _rests(self, crew: TenantStatus, last: Decision | None, now_local: float) -> bool:
-        signs = (
-            crew.idle,
-            crew.settled_total,
-            crew.store_trouble,
-            None if last is None else last.at,
-        )
+        decided_at = None if last is None else last.at
+        signs = (crew.idle, crew.settled_total, crew.store_trouble, decided_at)
         asked_local, before = self._asked.get(crew.name, (float("-inf"), None))
         rests = (
             not crew.busy

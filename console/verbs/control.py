@@ -109,24 +109,14 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
         if done.requested:
             became = f"is {done.state_after}: its worker has been asked to {action} it"
         if cli.json:
-            print_json(_result_object(job_id, done))
+            shown = attrs.asdict(done)
+            print_json({"id": job_id, "state": shown.pop("state_after"), **shown})
         elif done.allowed:
             say(f"job {job_id} {became}")
         if not done.allowed:
             complain(f"musterd: {control_refusal(job_id, action, done.state_before)}")
             codes.append(Exit.WRONG_STATE if done.found else Exit.UNKNOWN)
     return codes[0] if codes else Exit.DONE
-
-
-def _result_object(job_id: int, done: ControlResult) -> dict[str, object]:
-    return {
-        "id": job_id,
-        "found": done.found,
-        "allowed": done.allowed,
-        "requested": done.requested,
-        "state_before": done.state_before,
-        "state": done.state_after,
-    }
 
 
 cancel, pause, resume, release, clear = (_verb(action) for action in TEXTS)

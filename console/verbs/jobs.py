@@ -160,8 +160,7 @@ async def follow_job(
     which, away = EventFilter(job_id=job_id), StoreAwayNotice()
     live = LiveLine(quiet=as_json or not sys.stdout.isatty())
     # The record is read before the log, which then has every event that led to it.
-    async for page in events_to_come(engine.events, which, position, away.say):
-        away.is_back()
+    async for page in events_to_come(engine.events, which, position, away):
         if page.events:
             live.done()  # drawn again below, soon
         show_events(page.events, tenant, as_json=as_json)

@@ -38,9 +38,6 @@ class JobDetails:
     said: str | None = None  # what has just been done
 
 
-PARTS = ("where", "why", "way", "phases", "attempts", "values")
-
-
 def job(frame: Frame, details: JobDetails) -> View:
     record = details.record
     title = f"Job {record.id}"
@@ -48,7 +45,7 @@ def job(frame: Frame, details: JobDetails) -> View:
         el("p", link(frame.at("/ui/jobs"), "Jobs"), class_="crumb"),
         el("h1", title, " ", el("span", ui.name_text(record.kind), class_="dim")),
         ui.notice(details.said) if details.said else None,
-        ui.regions(parts_of(frame, details), *PARTS),
+        ui.regions(parts_of(frame, details)),
     )
     live = frame.at("/ui/live", view="job", id=record.id)
     return View("jobs", title, content, live=live)
@@ -71,20 +68,14 @@ def _where(frame: Frame, details: JobDetails) -> Html:
     record, now = details.record, details.now
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
-    budget = max_attempts(record, details.budget)
+    budget, was_delayed = max_attempts(record, details.budget), record.run_at != record.created_at
     shown = ui.facts(
         [
             ("State", state_badge(record)),
             ("Progress", _progress(record)),
-            (
-                "Attempt",
-                f"{ui.number(record.attempt)}{f' of {ui.number(budget)}' if budget else ''}",
-            ),
+            ("Attempt", ui.number(record.attempt) + (f" of {ui.number(budget)}" if budget else "")),
             ("Created (UTC)", ui.moment(record.created_at)),
-            (
-                "Due (UTC)",
-                ui.moment(record.run_at) if record.run_at != record.created_at else None,
-            ),
+            ("Due (UTC)", ui.moment(record.run_at) if was_delayed else None),
             ("Started (UTC)", ui.moment(record.started_at)),
             ("Finished (UTC)", ui.moment(record.finished_at)),
             ("Ran", _ran(record, now if leased else None)),

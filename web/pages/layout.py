@@ -159,8 +159,8 @@ def document(frame: Frame, view: View) -> str:
 
 
 def regions(parts: Mapping[str, Html], *names: str) -> Html:
-    """The named parts of a view, each where the script finds it."""
-    return join([el("div", parts[name], id=name, data_region=True) for name in names])
+    """The parts of a view, or those named, each where the script finds it."""
+    return join([el("div", parts[name], id=name, data_region=True) for name in names or parts])
 
 
 def card(title: str, *content: Content, class_: str = "") -> Html:

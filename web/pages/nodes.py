@@ -27,11 +27,8 @@ class NodesData:
     workers: Sequence[WorkerView]
 
 
-PARTS = ("nodes", "duties", "crew")
-
-
 def nodes(frame: Frame, data: NodesData) -> View:
-    content = (el("h1", "Nodes and duties"), ui.regions(parts_of(frame, data), *PARTS))
+    content = (el("h1", "Nodes and duties"), ui.regions(parts_of(frame, data)))
     return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
 
 

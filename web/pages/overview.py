@@ -44,7 +44,6 @@ TILES = {
     "leaving": "Jobs out",
     "crew": "Workers",
 }
-PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
 
 
 def overview(frame: Frame, data: OverviewData) -> View:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
+from musterd.store.event_types import acts_text
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join
@@ -22,11 +23,8 @@ class ScalingData:
     decisions: Sequence[Decision]
 
 
-PARTS = ("now", "journal")
-
-
 def scaling(frame: Frame, data: ScalingData) -> View:
-    content = (el("h1", "Scaling"), ui.regions(parts_of(frame, data), *PARTS))
+    content = (el("h1", "Scaling"), ui.regions(parts_of(frame, data)))
     return View("scaling", "Scaling", content, live=frame.at("/ui/live", view="scaling"))
 
 
@@ -104,13 +102,7 @@ def reason_words(decision: Decision | None) -> str:
 
 def act_words(decision: Decision) -> str:
     """The changes made to the crew."""
-    done = (
-        ("hired", decision.hired),
-        ("took back", decision.taken_back),
-        ("retired", decision.retired),
-    )
-    words = ", ".join(f"{word} {count_text(count)}" for word, count in done if count)
-    return words or "no change"
+    return acts_text(asdict(decision)) or "no change"
 
 
 class Stretch(NamedTuple):
