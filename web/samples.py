@@ -132,10 +132,8 @@ class Trend:
 def sample_of(
     now_local: float, crew: TenantStatus, last: Decision | None, counts: Counts | None
 ) -> Sample:
-    seen = Sample(
-        now_local, crew.size, crew.busy,
-        None if last is None else last.desired,
-    )  # fmt: skip
+    desired = None if last is None else last.desired
+    seen = Sample(now_local, crew.size, crew.busy, desired)
     if counts is None:
         return seen
     not_ended = sum(count for state, count in counts.by_state.items() if state not in ENDED)

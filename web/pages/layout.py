@@ -330,17 +330,9 @@ def sign_in_view(after: str, *, wrong: bool = False) -> View:
 
 def refusal_view(frame: Frame, status: HTTPStatus, words: str) -> View:
     title = status.phrase
-    return View(
-        "",
-        title,
-        el(
-            "div",
-            el("h1", title),
-            el("p", words or title),
-            el("p", link(frame.at("/"), "To the overview", class_="button")),
-            class_="card ask",
-        ),
-    )
+    back = el("p", link(frame.at("/"), "To the overview", class_="button"))
+    said = el("div", el("h1", title), el("p", words or title), back, class_="card ask")
+    return View("", title, said)
 
 
 def after_sign_in(place: str) -> str:

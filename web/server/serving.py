@@ -19,11 +19,7 @@ from musterd.web.api.routes import application
 from musterd.web.deps import HttpDeps
 from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
-from musterd.web.server.listening import (
-    CONNECTION,
-    Connection,
-    ConnectionCounts,
-)
+from musterd.web.server.listening import CONNECTION, Connection, ConnectionCounts
 from musterd.web.ui.sessions import Sessions
 
 CONNECTIONS_MAX = 100  # not counting readers of events
