@@ -262,14 +262,8 @@ def timeline(record: JobRecord) -> Html:
     steps = steps_of(record)
     left = len(steps) - STEPS_SHOWN
     shown = [
-        el(
-            "li",
-            _time_of_day(step.at),
-            " ",
-            el("span", cut(step.words, WORDS_WIDTH)),
-            class_=step.mood,
-        )
-        for step in steps[-STEPS_SHOWN:]
+        el("li", _time_of_day(at), " ", el("span", cut(words, WORDS_WIDTH)), class_=mood)
+        for at, _, mood, words in steps[-STEPS_SHOWN:]
     ]
     before = el("li", f"{plural(left, 'earlier step')} not shown") if left > 0 else None
     return el("ol", before, shown, class_="way")
@@ -294,9 +288,8 @@ def _steps(record: JobRecord) -> Iterator[Step]:
         yield from _attempt_steps(attempt)
     for phase in record.phases:
         if phase.finished_at is not None:
-            yield Step(
-                phase.finished_at, PHASE, "phase", f"phase {phase.name}: {phase.state.value}"
-            )
+            words = f"phase {phase.name}: {phase.state.value}"
+            yield Step(phase.finished_at, PHASE, "phase", words)
     if record.requested_at is not None and record.request is not None:
         yield Step(record.requested_at, 3, "asked", f"{record.request} requested")
     if record.finished_at is not None and record.state in ENDED and not _is_in_last_attempt(record):
@@ -326,10 +319,9 @@ def _attempt_steps(attempt: AttemptRecord) -> Iterator[Step]:
         yield Step(attempt.started_at, 1, "started", f"attempt {attempt.attempt} started{by}")
     if attempt.finished_at is not None and attempt.outcome is not None:
         error = error_line(attempt.error)
-        words = f"attempt {attempt.attempt} ended: {attempt.outcome.value}"
-        yield Step(
-            attempt.finished_at, 4, attempt.outcome.value, f"{words}, {error}" if error else words
-        )
+        outcome = attempt.outcome.value
+        words = f"attempt {attempt.attempt} ended: {outcome}{f', {error}' if error else ''}"
+        yield Step(attempt.finished_at, 4, outcome, words)
 
 
 def _afterwards(record: JobRecord) -> Iterator[Step]:

@@ -171,12 +171,9 @@ def note_of(record: JobRecord) -> str:
 
 def _pages(frame: Frame, listing: JobList) -> Html:
     query = listing.which.query
-    places = [
-        None if listing.is_first else link(frame.at("/ui/jobs", **query), "Newest"),
-        link(frame.at("/ui/jobs", **query, cursor=listing.after), "Older")
-        if listing.after
-        else None,
-    ]
+    newest = link(frame.at("/ui/jobs", **query), "Newest")
+    older = link(frame.at("/ui/jobs", **query, cursor=listing.after), "Older")
+    places = (None if listing.is_first else newest, older if listing.after else None)
     return el("nav", places, aria_label="Pages", class_="pages")
 
 

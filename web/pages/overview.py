@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from attrs import frozen
 
@@ -154,8 +155,7 @@ def _crew(data: OverviewData) -> Html:
     )
 
 
-def _drawn(values: Series, what: str, words: object, second: Series = ()) -> Html:
-    assert callable(words)
+def _drawn(values: Series, what: str, words: Callable[[Any], str], second: Series = ()) -> Html:
     known = [one for one in values if one is not None]
     if not known:
         return sparkline((), what)
