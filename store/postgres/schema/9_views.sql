@@ -58,13 +58,12 @@ cross join lateral (
                 when job.state in ('assigned', 'running') and phase.stored = 'running' then 'running'
                 else 'pending' end as state) shown;
 
--- One table alone is read in its outermost part, so that inserts go through it. The state is found for many jobs at once;
--- what else is known of those in hand is looked up for each of them.
+-- One table alone is read in its outermost part, so that inserts go through it.
 create view {schema}.jobs as
 select id, kind,
        case when state <> 'queued' then state
-            when id in (select held.id from {schema}.in_hand held where held.started_at is not null) then 'running'
-            when id in (select held.id from {schema}.in_hand held) then 'assigned' else state end as state,
+            else coalesce((select case when job.id = any (l.started) then 'running' else 'assigned' end
+                           from {schema}.leases l where l.jobs @> job.id limit 1), state) end as state,
        payload,
        case when state = 'succeeded' then result end as result,
        error, reason, priority,
