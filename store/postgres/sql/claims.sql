@@ -252,3 +252,13 @@ select id, kind, payload::text, attempt, max_attempts, forgiven,
 from {schema}.job_rows
 where state in ('assigned', 'running') and claim_token = %(token)s
 order by priority desc, run_at, id
+
+-- part put_back: the jobs in `back` (id, priority, run_at, kind, target) may be claimed again: neighbours that are alike in stretches, those with a target by themselves
+put_back as (
+    insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+    select priority, run_at, min(id), max(id), kind, target
+    from (select id, priority, run_at, kind, target, case when target is not null then id end as alone,
+                 id - row_number() over (partition by priority, run_at, kind, target order by id) as island
+          from back) neighbour
+    group by priority, run_at, kind, target, alone, island, id / 64
+)
