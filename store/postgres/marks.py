@@ -56,7 +56,8 @@ class Findings(NamedTuple):
     """What a claim says beside the jobs: how many it took out of the way, how many it left to
     others or to another form of the claim, whether no more may be leased; and how many entries of
     the index it walked that led to no job, with the places of the first jobs if those were many.
-    `is_limited`: it stopped at a kind with a limit that it did not count.
+    `is_limited`: it stopped at a kind with a limit that it did not count. `met`: how many stretches
+    it locked.
     """
 
     aside: int = 0
@@ -65,6 +66,7 @@ class Findings(NamedTuple):
     walked: int = 0
     is_limited: bool = False
     firsts: Sequence[Mark] = ()
+    met: int = 0
 
 
 @attrs.define
