@@ -107,7 +107,7 @@ class Claimer:
         more may be leased.
         """
         (row,) = await sent.cursor.fetchall()
-        claims, found = claims_and_findings(row, claim)
+        claims, found = claims_and_findings(row, claim.token, claim.workers)
         self.marks.note(found, sent.start, claim, len(claims))
         unseen = await self.lower_marks(sent.let_go)
         aside = found.aside + (unseen if sent.start.marks else 0)
@@ -198,15 +198,15 @@ def claim_params(
     }
 
 
-def claims_and_findings(row: Row, request: ClaimRequest) -> tuple[list[Claim], Findings]:
-    """The one row that a claim answers."""
+def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[list[Claim], Findings]:
+    """The one row that a claim answers. `idle`: the workers that it was for."""
     number, ids, kinds, payloads, attempts, budgets, forgiven, waited, spent, targets = row[:10]
     met, walked, aside, busy, is_limited, is_full, firsts = row[10:]
     found = marks_of(firsts) if firsts else ()
     findings = Findings(aside, busy, is_full, walked, is_limited, found, met)
     if not number:
         return [], findings
-    workers, tokens = chain(request.workers, repeat(None)), repeat(request.token)
+    workers, tokens = chain(idle, repeat(None)), repeat(token)
     columns = (
         *(ids, _each(kinds), payloads, _each(attempts), _each(budgets), _each(forgiven)),
         *(waited, workers, tokens, _each(spent), _each(targets)),

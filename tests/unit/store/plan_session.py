@@ -56,8 +56,8 @@ class Session:
 
     def _claim(self, form: str) -> tuple[list[Claim], Findings]:
         request = a_request()
-        found = self.conn.execute(self._text(form), claim_params(request, 0)).fetchall()
-        return claims_and_findings(found, request.token)
+        (row,) = self.conn.execute(self._text(form), claim_params(request)).fetchall()
+        return claims_and_findings(row, request.token, request.workers)
 
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
@@ -66,16 +66,15 @@ class Session:
         """What it took, and how many it left to who asks for targets. Nothing of it stays."""
         request = ClaimRequest(uuid4(), "north", (), batch, 30.0)
         with self.conn.transaction(force_rollback=True):
-            params = claim_params(request, 0)
-            found = self.conn.execute(self._text(form), params).fetchall()
-        claims, rest = claims_and_findings(found, request.token)
+            (row,) = self.conn.execute(self._text(form), claim_params(request)).fetchall()
+        claims, rest = claims_and_findings(row, request.token, ())
         return [claim.id for claim in claims], rest.busy
 
     def watched(self, form: str, marks: Sequence[Mark] = (), caps: Caps = ()) -> tuple[int, int]:
         """A claim, or a look along the places of jobs."""
         request = attrs.evolve(a_request(), caps=caps)
         start = Start(marks, LATE_SECONDS if marks else 0.0)
-        params = claim_params(request, 0, start)
+        params = claim_params(request, None, start)
         return self._watched(form, {**params, "bound": BATCH, "me": None, "pauses": 3.0})
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
