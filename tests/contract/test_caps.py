@@ -231,6 +231,7 @@ async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
     made = await shared.engine.jobs.enqueue([NewJob("narrow")] * 150)
     wide = await shared.engine.jobs.enqueue([NewJob("wide")] * 50)
     seen: list[list[tuple[Any, ...]]] = []
+    leased = LEASED.format(table=shared.table)
     taken: list[int] = []
     held: set[int] = set()  # as the nodes know it
 
@@ -248,9 +249,7 @@ async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
         for engine in engines:
             nursery.start_soon(work, engine)
         while len(taken) < len(made + wide):
-            seen.append(
-                await trio.to_thread.run_sync(shared.raw, LEASED.format(table=shared.table))
-            )
+            seen.append(await trio.to_thread.run_sync(shared.raw, leased))
     assert 0 < max(count for ((count,),) in seen) <= 4
     assert sorted(taken) == made + wide
     assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200

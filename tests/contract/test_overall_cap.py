@@ -107,6 +107,7 @@ async def test_a_lower_bound_waits_until_enough_have_ended(rig: Rig) -> None:
 async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
     made = await shared.engine.jobs.enqueue([NewJob(f"kind{number % 7}") for number in range(200)])
     seen: list[list[tuple[Any, ...]]] = []
+    leased = LEASED.format(table=shared.table)
     taken: list[int] = []
     held: set[int] = set()  # as the nodes know it
 
@@ -124,9 +125,7 @@ async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
         for engine in engines:
             nursery.start_soon(work, engine)
         while len(taken) < len(made):
-            seen.append(
-                await trio.to_thread.run_sync(shared.raw, LEASED.format(table=shared.table))
-            )
+            seen.append(await trio.to_thread.run_sync(shared.raw, leased))
     assert 0 < max(count for ((count,),) in seen) <= MOST
     assert sorted(taken) == made
     assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200

@@ -20,7 +20,8 @@ from tests.fix_postgres import FreshDatabase
 from tests.support.empty_schema import emptying
 
 LOCKS = re.compile(
-    r"(update|insert into|delete from) \{schema\}\.(job_rows|job_phases|target_holders|ready|waiting|leases|endings)\b"
+    r"(update|insert into|delete from) \{schema\}"
+    r"\.(job_rows|job_phases|target_holders|ready|waiting|leases|endings)\b"
     r"|for (no key )?update|_lock\(|control_job\(|hand_over\(|enqueue_keyed\("
 )
 # They lock, and never a job: nodes, counts, the log, messages.

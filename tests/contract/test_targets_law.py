@@ -57,23 +57,11 @@ class TestWithCaps:
 
 class TestTheLaw:
     async def test_the_database_lets_no_two_of_a_target_be_leased(self, rig: Rig) -> None:
-        first, second = await put_target(rig.engine, 0, 0)
+        _, second = await put_target(rig.engine, 0, 0)
         await take_all(rig.engine)
+        none_behind(rig)
         with pytest.raises((sqlite3.IntegrityError, psycopg.errors.UniqueViolation)):
-            none_behind(rig)
-            if isinstance(rig, PostgresRig):
-                rig.raw(
-                    "insert into leases (token, kind, target, node, claimed_at, expires_at,"
-                    " heartbeat_at, jobs) select token, kind, target, node, claimed_at, expires_at,"
-                    f" heartbeat_at, '{{[{second},{second}]}}' from leases"
-                )
-            rig.raw(
-                "update job_rows set state = 'running', attempt = 1,"
-                " node = 'n', started_at = run_at, lease_expires_at = run_at,"
-                " heartbeat_at = run_at,"
-                f" claim_token = (select claim_token from job_rows where id = {first})"
-                f" where id = {second}"
-            )
+            lease_by_hand(rig, second)
 
     async def test_a_claim_mends_what_somebody_broke_by_hand(self, rig: Rig) -> None:
         made = await put_target(rig.engine, 0, 0)
@@ -106,4 +94,18 @@ def none_behind(rig: Rig) -> None:
         " select priority, run_at, first_id, last_id, kind, target from taken"
         if isinstance(rig, PostgresRig)
         else "update job_rows set behind = 0"
+    )
+
+
+def lease_by_hand(rig: Rig, job_id: int) -> None:
+    """As the one job of its target that is leased."""
+    rig.raw(
+        "insert into leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs)"
+        " select token, kind, target, node, claimed_at, expires_at, heartbeat_at,"
+        f" '{{[{job_id},{job_id}]}}' from leases"
+        if isinstance(rig, PostgresRig)
+        else "update job_rows set state = 'running', attempt = 1, node = 'n', started_at = run_at,"
+        " lease_expires_at = run_at, heartbeat_at = run_at,"
+        " claim_token = (select claim_token from job_rows where state = 'running')"
+        f" where id = {job_id}"
     )
