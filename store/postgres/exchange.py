@@ -24,6 +24,7 @@ from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.phases import phases_ended
 from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.sets import given_params
 from musterd.store.postgres.statements import Cursor, Row, Send, TimeLimit
 
 
@@ -147,7 +148,7 @@ def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[
     each = _columns(in_order)
     return {
         "ids": numbers(each["id"]),
-        "tokens": tokens(each["token"]),
+        **given_params(zip(each["id"], each["token"], strict=True)),
         "workers": numbers(each["worker"]),
         "started_ages": ages(each["started_local"], now_local),
         "ended_ages": ages(each["ended_local"], now_local),
