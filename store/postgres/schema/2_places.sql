@@ -86,8 +86,9 @@ create index leases_of_kind on {schema}.leases (kind);
 -- The law: whatever claims do, no two jobs of a target are leased at once.
 create unique index leases_one_a_target on {schema}.leases (target) where target <> '';
 
--- Which jobs have ended, one row for each statement, state and kind: retention walks along it. An ended job stands in exactly
--- one row, except a failed one that halts its target: it comes in when it is cleared.
+-- Which jobs have ended, one row for each statement, state and kind: retention walks along it. Each ended job is named by a
+-- row as it is now, except a failed one that halts its target: that is named once it is cleared. Retention asks the job
+-- itself, so a row may also name one that went on since, or is no more.
 create table {schema}.endings (
     id    bigint generated always as identity primary key,
     state text not null,
@@ -156,7 +157,8 @@ begin
 end $$;
 
 -- Keeps the place of a job whose row was changed by anything but the end of an attempt, which sees to it itself: by an action
--- on it, or by hand. A job in hand stays there, so it cannot be put aside, nor become one of another kind or target.
+-- on it, or by hand. A job in hand stays there, so it cannot be put aside, nor become one of another kind or target. One that
+-- has ended is named by an ending as it is now; what named it before names it in vain.
 create function {schema}.keep_place() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -172,7 +174,12 @@ begin
             return null;
         end if;
     end if;
-    if new.state = 'queued' and room = 'behind' and new.target is not distinct from old.target then
+    if new.state in ('succeeded', 'failed', 'canceled') then
+        insert into {schema}.endings (state, kind, stale, at, jobs)
+        select new.state, new.kind, new.stale_at is not null, new.finished_at, int8multirange(int8range(new.id, new.id, '[]'))
+        where not (new.state = 'failed' and new.target is not null and new.cleared_at is null)
+          and ((new.state, new.kind) is distinct from (old.state, old.kind) or old.target is not null and old.cleared_at is null);
+    elsif new.state = 'queued' and room = 'behind' and new.target is not distinct from old.target then
         insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
         values ('behind', new.target, new.priority, new.run_at, new.id, new.id, new.kind, new.target);
     elsif new.state = 'queued' then
@@ -182,9 +189,9 @@ begin
     return null;
 end $$;
 
-create trigger job_rows_keep_place after update of state, priority, run_at, kind, target on {schema}.job_rows for each row
-    when (old.attempt = new.attempt and (old.state, old.priority, old.run_at, old.kind, old.target)
-        is distinct from (new.state, new.priority, new.run_at, new.kind, new.target))
+create trigger job_rows_keep_place after update of state, priority, run_at, kind, target, cleared_at on {schema}.job_rows for each row
+    when (old.attempt = new.attempt and (old.state, old.priority, old.run_at, old.kind, old.target, old.cleared_at)
+        is distinct from (new.state, new.priority, new.run_at, new.kind, new.target, new.cleared_at))
     execute function {schema}.keep_place();
 
 create function {schema}.refuse_request() returns trigger

@@ -141,9 +141,10 @@ from (select run_at, last_id - first_id + 1 as number, true as claimable from {s
       union all select run_at, last_id - first_id + 1, room = 'parked' from {schema}.waiting) stretch;
 
 -- Every fault in the places of jobs, one row each; none while all is well. Reads all jobs that have not ended and all that
--- are kept, at one moment.
+-- are kept, at one moment. It hashes, which the sessions of a daemon have switched off.
 create function {schema}.check() returns table (job_id bigint, fault text)
-    language sql stable set search_path = pg_catalog, pg_temp as $$
+    language sql stable set search_path = pg_catalog, pg_temp
+    set enable_hashjoin = on set enable_seqscan = on set enable_mergejoin = on as $$
 with stands as materialized (
     select 'ready' as room, '' as name, priority, run_at, kind, target, id
     from {schema}.ready cross join lateral generate_series(first_id, last_id) id
@@ -181,16 +182,10 @@ union all
 select job.id, 'its holder is asked, and there is none' from {schema}.job_rows job
 where job.request is not null and not exists (select from stands where stands.room = 'leases' and stands.id = job.id)
 union all
-select job.id, format('is %s and no ending names it', job.state) from {schema}.job_rows job
+select job.id, format('is %s and no ending names it as it is', job.state) from {schema}.job_rows job
 where job.state in ('succeeded', 'failed', 'canceled') and not (job.state = 'failed' and job.target is not null and job.cleared_at is null)
-  and not exists (select from named where named.id = job.id)
-union all
-select id, 'several endings name it' from named group by id having count(*) > 1
-union all
-select job.id, format('is %s, and an ending says that it is %s', job.state, named.state || case when named.stale then ' and stale' else '' end)
-from named join {schema}.job_rows job on job.id = named.id
-where (named.state, named.kind, named.stale) is distinct from (job.state, job.kind, job.stale_at is not null)
-   or job.state = 'failed' and job.target is not null and job.cleared_at is null
+  and not exists (select from named where named.id = job.id and named.at >= job.finished_at
+                    and named.state = job.state and named.kind = job.kind and named.stale = (job.stale_at is not null))
 $$;
 
 -- One row an event. Newly committed events appear once a node, or any caller of order_events, has put them in order.
