@@ -24,16 +24,19 @@ BATCHES_TOUCHED = 4
 PAGES_A_JOB = 30  # of tables and indexes, each as often as it is looked at
 READY = "insert into job_rows (kind) select 'ready' from generate_series(1, 2000)"
 
-# Jobs of two priorities that have just been done.
+# Jobs of two priorities that have just been done, and left their entries where claims walk. Made as
+# they stand, past what guards the steps in between.
 GONE = """
-insert into job_rows (kind, priority, run_at)
-select 'gone', n % 2, clock_timestamp() - random() * interval '1 hour'
-from generate_series(1, {many}) n;
-update job_rows set state = 'running', attempt = 1, node = 'n', claim_token = gen_random_uuid(),
-    lease_expires_at = clock_timestamp(), heartbeat_at = clock_timestamp() where kind = 'gone';
-update job_rows set state = 'succeeded', last_outcome = 'succeeded',
-    finished_at = clock_timestamp(), lease_expires_at = null, heartbeat_at = null
-where kind = 'gone';
+set session_replication_role = replica;
+with made as (
+    insert into job_rows (kind, priority, run_at, state, attempt, last_outcome, finished_at)
+    select 'gone', n % 2, clock_timestamp() - random() * interval '1 hour',
+           'succeeded', 1, 'succeeded', clock_timestamp()
+    from generate_series(1, {many}) n returning id, priority, run_at
+)
+insert into ready select priority, run_at, id, id, 'gone' from made;
+delete from ready;
+set session_replication_role = origin;
 insert into job_rows (kind, priority) select 'next', 1 from generate_series(1, 50) n
 """
 
@@ -81,12 +84,14 @@ class Session:
         return self._watched("settle", _ends(claims))
 
     def _watched(self, name: str, params: Any) -> tuple[int, int]:
-        """The most rows of job_rows that one of its scans came by, and all pages looked at."""
+        """The most rows of jobs or stretches that one of its scans came by, and all pages looked at."""
         asked = b"explain (analyze, buffers, format json) " + self._text(name)
         row = self.conn.execute(asked, params).fetchone()
         assert row is not None
         root = row[0][0]["Plan"]
-        scans = [node for node in _nodes(root) if node.get("Relation Name") == "job_rows"]
+        scans = [
+            node for node in _nodes(root) if node.get("Relation Name") in ("job_rows", "ready")
+        ]
         touched = [_rows(node) for node in scans if "Scan" in node["Node Type"]]
         return max(touched), root["Shared Hit Blocks"] + root["Shared Read Blocks"]
 
@@ -98,7 +103,9 @@ class Session:
 async def unvacuumed(url: str) -> AsyncGenerator[PostgresRig]:
     async with opened(PostgresRig(url)) as ready:
         assert isinstance(ready, PostgresRig)
-        ready.raw("alter table job_rows set (autovacuum_enabled = off)")
+        ready.tampered = True
+        for table in ("job_rows", "ready"):
+            ready.raw(f"alter table {table} set (autovacuum_enabled = off)")
         yield ready
 
 
