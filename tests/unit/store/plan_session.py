@@ -21,6 +21,7 @@ from tests.contract.rigs import OPTIONS, SCHEMA, PostgresRig, opened
 BATCH = 20
 # With entries that the claim before it left in the index, priority by priority.
 BATCHES_TOUCHED = 4
+SCANNED = ("job_rows", "ready")
 PAGES_A_JOB = 30  # of tables and indexes, each as often as it is looked at
 READY = "insert into job_rows (kind) select 'ready' from generate_series(1, 2000)"
 
@@ -84,14 +85,12 @@ class Session:
         return self._watched("settle", _ends(claims))
 
     def _watched(self, name: str, params: Any) -> tuple[int, int]:
-        """The most rows of jobs or stretches that one of its scans came by, and all pages looked at."""
+        """The most rows of jobs or stretches that one scan came by, and all pages looked at."""
         asked = b"explain (analyze, buffers, format json) " + self._text(name)
         row = self.conn.execute(asked, params).fetchone()
         assert row is not None
         root = row[0][0]["Plan"]
-        scans = [
-            node for node in _nodes(root) if node.get("Relation Name") in ("job_rows", "ready")
-        ]
+        scans = [node for node in _nodes(root) if node.get("Relation Name") in SCANNED]
         touched = [_rows(node) for node in scans if "Scan" in node["Node Type"]]
         return max(touched), root["Shared Hit Blocks"] + root["Shared Read Blocks"]
 

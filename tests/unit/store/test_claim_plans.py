@@ -35,7 +35,8 @@ SCENES = {
         with made as (
             insert into job_rows (kind, priority, target)
             select 'behind', 1, 'halted' from generate_series(1, {many}) returning id, run_at)
-        insert into waiting select 'behind', 'halted', 1, run_at, id, id, 'behind', 'halted' from made""",
+        insert into waiting
+        select 'behind', 'halted', 1, run_at, id, id, 'behind', 'halted' from made""",
     "many that have ended": """
         insert into job_rows (kind, state, finished_at, last_outcome)
         select 'ended', 'succeeded', clock_timestamp(), 'succeeded'
