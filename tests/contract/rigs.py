@@ -116,7 +116,7 @@ class PostgresRig:
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"set search_path = {SCHEMA}".encode())
+            connection.execute(f"set search_path = {SCHEMA}; set jit = off".encode())
             cursor = connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
 

@@ -144,7 +144,7 @@ from (select run_at, last_id - first_id + 1 as number, true as claimable from {s
 -- are kept, at one moment. It hashes, which the sessions of a daemon have switched off.
 create function {schema}.check() returns table (job_id bigint, fault text)
     language sql stable set search_path = pg_catalog, pg_temp
-    set enable_hashjoin = on set enable_seqscan = on set enable_mergejoin = on as $$
+    set enable_hashjoin = on set enable_seqscan = on set enable_mergejoin = on set jit = off as $$
 with stands as materialized (
     select 'ready' as room, '' as name, priority, run_at, kind, target, id
     from {schema}.ready cross join lateral generate_series(first_id, last_id) id
