@@ -99,8 +99,8 @@ def reaping() -> list[Statement]:
 
 
 def renewing(claim: Claim) -> list[Statement]:
-    params = hold_params([Hold(claim.id, claim.token, None, None)], LEASE_SECONDS, LOCAL)
-    return [Statement("renew", params)]
+    params = hold_params([Hold(claim.id, claim.token, None, None)], LOCAL)
+    return [Statement("renew", {**params, "lease_seconds": LEASE_SECONDS})]
 
 
 Make = Callable[[Claim], list[Statement]]
