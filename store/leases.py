@@ -203,8 +203,13 @@ class Leases(Protocol):
         """Which of these rejected settlements had in truth been written (the reply was lost)."""
         ...
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        """Extends the leases that still stand, and marks what has started as `running`."""
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
+        """Extends the leases that still stand, and marks what has started as `running`.
+
+        Without `lease_seconds` it extends nothing. Cheapest for all that was claimed at once.
+        """
         ...
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:

@@ -89,10 +89,12 @@ class Exchanger:
         has_targets = targets["targets"] is not None
         if has_targets:  # holders before their jobs, as in every statement
             await self._send(conn, "lock_targets", targets)
-        phases = phases_ended(settlements)
+        params = settlement_params(settlements, visit.now_local)
+        phases = phases_ended(settlements, visit.now_local)
         if phases is not None:  # before their jobs: their leases still stand
+            await self._send(conn, "lock_leases", params)
             await self._send(conn, "settle_phases", phases)
-        settling = await self._send(conn, "settle", settlement_params(settlements, visit.now_local))
+        settling = await self._send(conn, "settle", params)
         if has_targets:
             # Without a claim in this transaction, idle nodes get a hint.
             await self._send(conn, "hand_over", {**targets, "ring": visit.claim is None})

@@ -55,13 +55,11 @@ class PostgresLeases:
         found = await self.statements.run("settled_already", params, self.for_exchanges)
         return frozenset(row[0] for row in found)
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
         params = {**hold_params(holds, now_local), "lease_seconds": lease_seconds}
         return _renewal(await self.statements.run("renew", params, self.for_renewals))
-
-    async def attend(self, holds: Sequence[Hold], now_local: float) -> Renewal:
-        params = hold_params(holds, now_local)
-        return _renewal(await self.statements.run("attend", params, self.for_renewals))
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
         found = await self.statements.run("note_progress", progress_params(notes))

@@ -81,7 +81,9 @@ class SqliteLeases:
     async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
         return await self._call(settled_already, settlements)
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
         return await self._call(renew, holds, lease_seconds, now_local)
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
@@ -211,11 +213,11 @@ def _on_request(request: Request, ending: rows.Params) -> rows.Params:
 
 
 def renew(
-    database: Database, holds: Sequence[Hold], lease_seconds: float, now_local: float
+    database: Database, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
 ) -> Renewal:
     requests: dict[int, Request | None] = {}
     with database.writing("renewing leases") as now:
-        lease_expires_at = now + rows.microseconds(lease_seconds)
+        extended = None if lease_seconds is None else now + rows.microseconds(lease_seconds)
         events = JobEvents(database, now)
         for hold in holds:
             params = {
@@ -223,7 +225,7 @@ def renew(
                 "token": hold.token.bytes,
                 "worker": hold.worker,
                 "now": now,
-                "lease_expires_at": lease_expires_at,
+                "lease_expires_at": extended,
                 "started_at": rows.at(hold.started_local, now_local, now),
             }
             job = held(database, params)

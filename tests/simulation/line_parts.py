@@ -139,7 +139,9 @@ class LeasesLine(PartLine):
         )
         return found
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
         told = operations.renew(holds, lease_seconds)
         renewal: Renewal = await self._line.ask(
             "renew", lambda: self._engine.renew(holds, lease_seconds, now_local), told

@@ -179,8 +179,12 @@ class _RecordedLeases(PartOverlay):
             ]
         return done
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
         renewal: Renewal = await self.part.renew(holds, lease_seconds, now_local)
+        if lease_seconds is None:
+            return renewal
         now = trio.current_time()
         self._engine.history += [
             Event(now, "renew", hold.id, hold.token, lease_until=now + lease_seconds)

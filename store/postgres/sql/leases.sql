@@ -59,45 +59,36 @@ drafted as (
     from late join {schema}.job_rows job using (id) group by late.node
 )
 
--- part attended_jobs: what is answered of the jobs in `mine`: those whose leases stand, and what their holder is asked for
+-- renew: extends the leases that still stand, unless `lease_seconds` is null, and marks the jobs that have started; returns the jobs, and those whose holder is asked for something, with what it is
+-- A lease of which not all jobs are given is split: the others run out when they would have.
+with now as materialized (select clock_timestamp() as at),
+{given},
+{attended},
+extended as (
+    update {schema}.leases lease
+    set jobs = mine.kept, expires_at = now.at + make_interval(secs => %(lease_seconds)s::float8), heartbeat_at = now.at,
+        started = mine.started || coalesce(added.started, '{}'), workers = mine.workers || coalesce(added.workers, '{}'),
+        started_at = mine.started_at || coalesce(added.started_at, '{}')
+    from now, mine left join added on added.lease_id = mine.id
+    where lease.id = mine.id and %(lease_seconds)s::float8 is not null
+),
+split as (
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
+    select token, kind, target, node, claimed_at, expires_at, heartbeat_at, rest, started, workers, started_at
+    from mine where not isempty(rest) and %(lease_seconds)s::float8 is not null
+),
+marked as (
+    update {schema}.leases lease
+    set started = mine.started || added.started, workers = mine.workers || added.workers,
+        started_at = mine.started_at || added.started_at
+    from mine join added on added.lease_id = mine.id
+    where lease.id = mine.id and %(lease_seconds)s::float8 is null
+)
 select array(select generate_series(lower(stretch.ids), upper(stretch.ids) - 1)
              from mine cross join lateral unnest(mine.kept) as stretch (ids)),
        asked.ids, asked.requests
 from (select array_agg(job.id) as ids, array_agg(job.request) as requests
       from {schema}.job_rows job join mine on mine.kept @> job.id where job.request is not null) asked
-
--- renew: extends the leases that still stand, and marks the jobs that have started; returns the jobs, and the requests to their holder
--- A lease of which not all jobs are given is split: the others run out when they would have.
-with now as materialized (select clock_timestamp() as at),
-{given},
-{attended},
-kept as (
-    update {schema}.leases lease
-    set jobs = mine.kept, expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
-        started = mine.started || coalesce(added.started, '{}'), workers = mine.workers || coalesce(added.workers, '{}'),
-        started_at = mine.started_at || coalesce(added.started_at, '{}')
-    from now, mine left join added on added.lease_id = mine.id
-    where lease.id = mine.id
-),
-split as (
-    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
-    select token, kind, target, node, claimed_at, expires_at, heartbeat_at, rest, started, workers, started_at
-    from mine where not isempty(rest)
-)
-{attended_jobs}
-
--- attend: as renew, but extends nothing
-with now as materialized (select clock_timestamp() as at),
-{given},
-{attended},
-kept as (
-    update {schema}.leases lease
-    set started = mine.started || added.started, workers = mine.workers || added.workers,
-        started_at = mine.started_at || added.started_at
-    from mine join added on added.lease_id = mine.id
-    where lease.id = mine.id
-)
-{attended_jobs}
 
 -- note_progress: writes progress and what was spent, each fenced by its claim token; returns the ids that took it
 -- A note that was overtaken by the end of its phase changes nothing. Whatever ends an attempt counts it, so a row that was
