@@ -142,7 +142,7 @@ def exchange(actor: Actor) -> list[Step]:
 
 def renew(actor: Actor) -> list[Step]:
     hold = Hold(actor.held.id, actor.held.token, 1, LOCAL - 1)
-    return [Statement("renew", hold_params([hold], LEASE_SECONDS, LOCAL))]
+    return [Statement("renew", {**hold_params([hold], LOCAL), "lease_seconds": LEASE_SECONDS})]
 
 
 def note_progress(actor: Actor) -> list[Step]:
