@@ -43,13 +43,16 @@ FOLLOW = f"""
 STANDS = """
     select job.id, job.state, job.attempt, job.max_attempts, job.forgiven, job.request,
            {run_at}, {finished_at}, {lease}, job.cleared_at is not null, job.stale_at is not null
-    from job_rows job order by job.id
+    from {table} job order by job.id
 """
 
 Row = tuple[Any, ...]
 
 
 class Store(Protocol):
+    @property
+    def table(self) -> str: ...
+
     @property
     def engine(self) -> Engine: ...
 
@@ -72,6 +75,7 @@ class SqliteStore:
 
     rig: SqliteRig
     migrated: sqlite3.Connection
+    table: str = "job_rows"
 
     @property
     def engine(self) -> Engine:
@@ -96,7 +100,9 @@ class SqliteStore:
     def stands(self) -> list[Row]:
         times = ("job.run_at", "job.finished_at", "job.lease_expires_at")
         run_at, finished_at, lease = (f"{column} / 1e6" for column in times)
-        found = self.raw(STANDS.format(run_at=run_at, finished_at=finished_at, lease=lease))
+        found = self.raw(
+            STANDS.format(table=self.table, run_at=run_at, finished_at=finished_at, lease=lease)
+        )
         return [(*row[:9], bool(row[9]), bool(row[10])) for row in found]
 
 
@@ -107,6 +113,7 @@ class PostgresStore:
     rig: PostgresRig
     behind: psycopg.Connection[Any]  # the test's own way in
     empty: bytes = b""
+    table: str = "live_jobs"
 
     @property
     def engine(self) -> Engine:
@@ -122,7 +129,10 @@ class PostgresStore:
     def stands(self) -> list[Row]:
         times = ("job.run_at", "job.finished_at", "job.lease_expires_at")
         run_at, finished_at, lease = (f"extract(epoch from {column})::float8" for column in times)
-        return self.raw(STANDS.format(run_at=run_at, finished_at=finished_at, lease=lease))
+        assert self.raw(f"select * from {SCHEMA}.check()") == []
+        return self.raw(
+            STANDS.format(table=self.table, run_at=run_at, finished_at=finished_at, lease=lease)
+        )
 
     def begin_anew(self) -> None:
         """As it was migrated. What the engine remembers of earlier claims goes too."""
