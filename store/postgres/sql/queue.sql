@@ -12,7 +12,7 @@ due as materialized (
         order by stretch.run_at, stretch.first_id limit %(bound)s) first
     limit %(bound)s
 )
-select least(%(bound)s, (select coalesce(sum(size), 0) from due))::int,
+select least(%(bound)s::bigint, (select coalesce(sum(size), 0) from due))::int,
        coalesce((select extract(epoch from (select at from now) - min(run_at)) from due), 0)::float8,
        (select paused_at is not null from {schema}.queue_state),
        exists (select from {schema}.waiting where room = 'parked'),
@@ -43,13 +43,13 @@ from levels cross join lateral (
 -- not_yet_due: counts queued jobs that are not yet due, those that are parked and those behind a target, each up to `bound`
 with recursive now as materialized (select clock_timestamp() as at),
 {levels}
-select least(%(bound)s, coalesce((
+select least(%(bound)s::bigint, coalesce((
         select sum(later.size) from levels cross join lateral (
             select stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
             where stretch.priority = levels.priority and stretch.run_at > (select at from now)
             order by stretch.run_at, stretch.first_id limit %(bound)s) later), 0))::int + (
     select coalesce(sum(counted.number), 0)::int from unnest(array['parked', 'behind']) as of (its_room) cross join lateral (
-        select least(%(bound)s, sum(size)) as number from (
+        select least(%(bound)s::bigint, coalesce(sum(size), 0)) as number from (
             select last_id - first_id + 1 as size from {schema}.waiting where room = its_room limit %(bound)s) stretch) counted)
 
 -- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
