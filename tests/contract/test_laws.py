@@ -170,7 +170,7 @@ async def test_a_row_is_leased_altogether_or_not_at_all(
 
 BAD_CHANGES_OF_LEASES = [
     *("token = null", "node = null", "expires_at = null", "heartbeat_at = null", "jobs = null"),
-    *("started = '{1}'", "workers = '{1, 2}'", "started_at = '{}'"),
+    *("started = '{}'", "workers = '{1, 2}'", "started_at = '{}'"),
 ]
 
 

@@ -64,6 +64,10 @@ class Store(Protocol):
         """As it was migrated."""
         ...
 
+    def faults(self) -> list[Row]:
+        """What is wrong with the places of jobs."""
+        ...
+
     def stands(self) -> list[Row]:
         """How each job stands, by id; times in seconds."""
         ...
@@ -92,6 +96,9 @@ class SqliteStore:
         database = self.rig.engine._database  # pyright: ignore[reportPrivateUsage] - the only way in
         assert database is not None
         return database.connection
+
+    def faults(self) -> list[Row]:
+        return []
 
     def begin_anew(self) -> None:
         self.migrated.backup(self.connection)
@@ -129,10 +136,12 @@ class PostgresStore:
     def stands(self) -> list[Row]:
         times = ("job.run_at", "job.finished_at", "job.lease_expires_at")
         run_at, finished_at, lease = (f"extract(epoch from {column})::float8" for column in times)
-        assert self.raw(f"select * from {SCHEMA}.check()") == []
         return self.raw(
             STANDS.format(table=self.table, run_at=run_at, finished_at=finished_at, lease=lease)
         )
+
+    def faults(self) -> list[Row]:
+        return self.raw(f"select * from {SCHEMA}.check()")
 
     def begin_anew(self) -> None:
         """As it was migrated. What the engine remembers of earlier claims goes too."""

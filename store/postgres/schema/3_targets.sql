@@ -23,7 +23,9 @@ declare
     holder record;
     held record;
     next_id bigint;
-    next record;
+    next_priority smallint;
+    next_run_at timestamptz;
+    next_kind text;
     halted boolean;
 begin
     select h.job_id, h.reserved into holder from {schema}.target_holders h where h.target = wanted for update;
@@ -47,15 +49,15 @@ begin
             where j.target = wanted and (j.rest = 'paused' or j.rest = 'failed' and j.cleared_at is null));
     end loop;
     while not halted loop
-        select w.priority, w.run_at, w.first_id as id, w.kind into next from {schema}.waiting w
+        select w.first_id, w.priority, w.run_at, w.kind into next_id, next_priority, next_run_at, next_kind
+            from {schema}.waiting w
             where w.room = 'behind' and w.name = wanted
             order by w.priority desc, w.run_at, w.first_id limit 1 for update;
-        next_id := next.id;
         exit when found or not exists (select from {schema}.waiting w where w.room = 'behind' and w.name = wanted);
     end loop;
     if held.state = 'queued' then
         if not halted and (next_id is null
-            or (-held.priority::integer, held.run_at, held.id) < (-next.priority::integer, next.run_at, next.id)) then
+            or (-held.priority::integer, held.run_at, held.id) < (-next_priority::integer, next_run_at, next_id)) then
             return false;
         end if;
         perform {schema}.take_out(held.id, held.priority, held.run_at, held.kind, held.target);
@@ -70,9 +72,9 @@ begin
     if not halted then
         delete from {schema}.waiting w
             where w.room = 'behind' and w.name = wanted
-              and w.priority = next.priority and w.run_at = next.run_at and w.first_id = next.id;
+              and w.priority = next_priority and w.run_at = next_run_at and w.first_id = next_id;
         insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
-        values (next.priority, next.run_at, next.id, next.id, next.kind, wanted);
+        values (next_priority, next_run_at, next_id, next_id, next_kind, wanted);
     end if;
     return not halted;
 end $$;
