@@ -73,9 +73,10 @@ class Deleting:
     name: str = "delete_expired"
 
     def run(self, conn: Connection) -> list[Row]:
-        ((ids, *_),) = self.picking.run(conn)
+        ((ids, endings, *_),) = self.picking.run(conn)
+        picked = {"ids": numbers(ids), "endings": numbers(endings)}
         kept = {"hook": None, "object_ids": "{}", "archived": "{}", "told": "{}"}
-        return Statement(self.name, {"ids": numbers(ids), **kept}).run(conn) if ids else []
+        return Statement(self.name, {**picked, **kept}).run(conn) if ids else []
 
 
 @attrs.define
@@ -195,15 +196,16 @@ def acting_on_all(action: Action) -> Callable[[Actor], list[Step]]:
 
 
 def mark(_actor: Actor) -> list[Step]:
-    return [Statement("mark_stale", _walk())]
+    return [Statement("mark_stale", _walk(stale=False))]
 
 
 def delete(_actor: Actor) -> list[Step]:
-    return [Deleting(Statement("pick_expired", _walk()))]
+    return [Deleting(Statement("pick_expired", _walk(stale=True)))]
 
 
-def _walk() -> Params:
-    return retention._walk(RetentionTask(all_after(HOUR), 10), None)  # pyright: ignore[reportPrivateUsage] - its values
+def _walk(*, stale: bool) -> Params:
+    task = RetentionTask(all_after(HOUR), 10)
+    return retention._walk(task, None, stale=stale)  # pyright: ignore[reportPrivateUsage] - its values
 
 
 def enqueue(actor: Actor) -> list[Step]:

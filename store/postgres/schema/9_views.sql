@@ -143,8 +143,11 @@ from (select run_at, last_id - first_id + 1 as number, true as claimable from {s
 -- Every fault in the places of jobs, one row each; none while all is well. Reads all jobs that have not ended and all that
 -- are kept, at one moment. It hashes, which the sessions of a daemon have switched off.
 create function {schema}.check() returns table (job_id bigint, fault text)
-    language sql stable set search_path = pg_catalog, pg_temp
+    language plpgsql stable set search_path = pg_catalog, pg_temp
     set enable_hashjoin = on set enable_seqscan = on set enable_mergejoin = on set jit = off as $$
+#variable_conflict use_column
+begin
+    return query
 with stands as materialized (
     select 'ready' as room, '' as name, priority, run_at, kind, target, id
     from {schema}.ready cross join lateral generate_series(first_id, last_id) id
@@ -185,8 +188,8 @@ union all
 select job.id, format('is %s and no ending names it as it is', job.state) from {schema}.job_rows job
 where job.state in ('succeeded', 'failed', 'canceled') and not (job.state = 'failed' and job.target is not null and job.cleared_at is null)
   and not exists (select from named where named.id = job.id and named.at >= job.finished_at
-                    and named.state = job.state and named.kind = job.kind and named.stale = (job.stale_at is not null))
-$$;
+                    and named.state = job.state and named.kind = job.kind and named.stale = (job.stale_at is not null));
+end $$;
 
 -- One row an event. Newly committed events appear once a node, or any caller of order_events, has put them in order.
 create view {schema}.events as
