@@ -19,14 +19,14 @@ from attrs import evolve, field, frozen
 
 import musterd
 from musterd.catalog.kinds import Catalog, Command, HttpCall, Pipeline, Python, WorkKind
-from musterd.catalog.shapes import header_value
+from musterd.catalog.tables import header_value
 from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.retention import function_of
 from musterd.config.settings import Settings
 from musterd.config.toml_text import key_text
 
-Place: TypeAlias = tuple[str, str | None]  # (kind, phase)
+PartName: TypeAlias = tuple[str, str | None]  # (kind, phase)
 
 
 @frozen
@@ -64,23 +64,23 @@ def find_broken(catalog: Catalog, around: Surroundings) -> Catalog:
                 why = _why_not_callable(call)
             case _:
                 why = None
-        broken |= {_place(part): _reason(part, *why)} if why else {}
+        broken |= {_name_of(part): _reason(part, *why)} if why else {}
     return Catalog(_with_reasons(kind, broken) for kind in catalog.values())
 
 
-def _with_reasons(kind: WorkKind, broken: Mapping[Place, str]) -> WorkKind:
+def _with_reasons(kind: WorkKind, broken: Mapping[PartName, str]) -> WorkKind:
     """A kind is broken if one of its phases is, for the reason of the first."""
     if not isinstance(kind.behaviour, Pipeline):
-        return evolve(kind, broken=broken.get(_place(kind)))
+        return evolve(kind, broken=broken.get(_name_of(kind)))
     phases = tuple(
-        evolve(phase, kind=evolve(phase.kind, broken=broken.get(_place(phase.kind))))
+        evolve(phase, kind=evolve(phase.kind, broken=broken.get(_name_of(phase.kind))))
         for phase in kind.behaviour.phases
     )
     reasons = (phase.kind.broken for phase in phases if phase.kind.broken is not None)
     return evolve(kind, behaviour=Pipeline(phases), broken=next(reasons, None))
 
 
-def _place(part: WorkKind) -> Place:
+def _name_of(part: WorkKind) -> PartName:
     return part.name, part.phase
 
 
@@ -116,7 +116,7 @@ def _reason(part: WorkKind, key: str, found: str) -> str:
 
 def _broken_functions(
     kinds: Iterable[WorkKind], around: Surroundings
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[tuple[PartName, str]]:
     groups: dict[tuple[bool, tuple[Path, ...]], list[tuple[WorkKind, Wanted]]] = {}
     for kind in kinds:
         if isinstance(does := kind.behaviour, Python):
@@ -132,7 +132,7 @@ def _broken_functions(
             broken = why_each_is_broken(asked, wanted_once)
         for kind, wanted in members:
             if wanted in broken:
-                yield _place(kind), _reason(kind, "python", broken[wanted])
+                yield _name_of(kind), _reason(kind, "python", broken[wanted])
 
 
 def _whom_to_ask(

@@ -1,9 +1,13 @@
-"""What a kind of work is: frozen values, and the catalog that holds them by name."""
+"""What a kind of work is: frozen values, the catalog that holds them by name, and what follows from
+a kind for one job: what a deterministic one does, and when a failed attempt is tried again.
+"""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from attrs import Factory, field, frozen
 
@@ -181,3 +185,93 @@ class Catalog(Mapping[str, WorkKind]):
         """How many attempts a job of this kind has; None = the kind is not known here."""
         kind = self.get(name)
         return None if kind is None else kind.retry.max_retries + 1
+
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+
+_DURATION_BYTES = 8  # of the hash that chooses a duration
+_FRACTION_BYTES = 6  # 48 bits: a float holds each such fraction exactly
+_COUNT_MAX = 1 << 53  # a float holds whole numbers up to here
+_MS_PER_SECOND = 1_000
+
+
+@frozen
+class Planned:
+    """How long an attempt takes and how it ends."""
+
+    duration_seconds: float
+    outcome: Outcome
+
+
+def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
+    """Says what the attempt (from 1) does. Depends on nothing but its arguments.
+
+    `fail_first` counts only where the outcome is success. Raises TypeError for real work.
+    """
+    behaviour = kind.behaviour
+    if not isinstance(behaviour, Deterministic):
+        raise TypeError(f"kind {kind.name!r} does real work: nobody can say what comes of it")
+    outcome = behaviour.outcome
+    if outcome == "success" and attempt <= behaviour.fail_first:
+        outcome = "fail"
+    duration_ms = behaviour.duration_ms_min
+    span_ms = behaviour.duration_ms_max - duration_ms
+    if span_ms:
+        name = kind.name if kind.phase is None else f"{kind.name}/{kind.phase}"
+        text = f"{name}\0{attempt}\0{_canonical_text(payload)}"
+        duration_ms += _hash(text, _DURATION_BYTES) * (span_ms + 1) >> 8 * _DURATION_BYTES
+    return Planned(duration_ms / _MS_PER_SECOND, outcome)
+
+
+def _hash(text: str, size_bytes: int) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=size_bytes).digest(), "big")
+
+
+def _canonical_text(payload: JSON) -> str:
+    return json.dumps(_canonical(payload), sort_keys=True, separators=(",", ":"))
+
+
+def _canonical(value: JSON) -> JSON:
+    """Gives one spelling to what is one number: stores differ in whether 100 was 1e2 or 100.0."""
+    if isinstance(value, dict):
+        return {key: _canonical(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_canonical(each) for each in value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return _canonical_number(value)
+
+
+def _canonical_number(value: float) -> int | float:
+    try:
+        number = float(value)
+    except OverflowError:  # beyond a double: an int, which has one spelling only
+        return cast(int, value)
+    return int(number) if number.is_integer() else number
+
+
+def delay_seconds(policy: RetryPolicy, failures: int, job_id: int, attempt: int) -> float:
+    """Gives the delay after `failures` failed tries, never above `policy.max_seconds`.
+
+    The jitter is a hash of job and attempt: it spreads load, and the same job always gets the
+    same schedule. Raises ValueError if nothing has failed yet.
+    """
+    if failures < 1:
+        raise ValueError(f"failures is {failures}, wanted 1 or more: no failure, no delay")
+    longest = min(policy.max_seconds, _backoff_seconds(policy, min(failures, _COUNT_MAX)))
+    if policy.jitter == "none":
+        return longest
+    shortest = longest / 2 if policy.jitter == "equal" else 0.0
+    fraction = _hash(f"{job_id}/{attempt}", _FRACTION_BYTES) / (1 << 8 * _FRACTION_BYTES)
+    return shortest + (longest - shortest) * fraction
+
+
+def _backoff_seconds(policy: RetryPolicy, failures: int) -> float:
+    if policy.backoff == "fixed":
+        return policy.base_seconds
+    if policy.backoff == "linear":
+        return policy.base_seconds * failures
+    try:
+        return policy.base_seconds * policy.factor ** (failures - 1)
+    except OverflowError:
+        return policy.max_seconds if policy.base_seconds else 0.0

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from attrs import evolve, frozen
-from cattrs import Converter
 
-from musterd.catalog.choosing import faults_of_keys, make_behaviour
-from musterd.catalog.inner import Inner, read_inner, table_at
+from musterd.catalog.behaviour import Inner, faults_of_keys, make_behaviour, read_inner, table_at
 from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKind
-from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable, catalog_converter
-from musterd.config.document import Document, read_document
+from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable
+from musterd.config.document import Document, KeyPath, read_document
 from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.settings import Retry, Settings
 from musterd.config.strict import Reading, misfit, read_table, unknown_key
@@ -87,7 +85,6 @@ def _doubles(documents: Iterable[Document]) -> Iterator[Fault]:
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,99}")
 _NAME_WANTED = "a letter, then up to 99 letters, digits, _, . or -"
-_CONVERTER = catalog_converter()
 
 
 def read_kinds(
@@ -100,9 +97,9 @@ def read_kinds(
     faults.extend(_stray_tables(document))
     for name in kind_tables(document):
         path = ("kinds", name)
-        table = read_table(document, path, KindTable, _CONVERTER)
-        inner = read_inner(document, path, defaults.retry, _CONVERTER)
-        phases = read_phases(document, path, table, _CONVERTER)
+        table = read_table(document, path, KindTable)
+        inner = read_inner(document, path, defaults.retry)
+        phases = read_phases(document, path, table)
         found = [*_faults_of_table(document, path, table), *inner.faults, *phases.faults]
         found += _webhook_faults(document, path, table, defaults.webhooks)
         faults.extend(found)
@@ -173,9 +170,6 @@ def _kind(
     return make_pipeline(document, kind, phases, search_path) if has_phases else kind
 
 
-KeyPath: TypeAlias = tuple[str | int, ...]
-
-
 @frozen
 class PhasesRead:
     """What the phases of the kind at `path` hold, in order, and their faults."""
@@ -185,14 +179,11 @@ class PhasesRead:
     faults: tuple[Fault, ...]
 
 
-def read_phases(
-    document: Document, path: KeyPath, table: Reading, converter: Converter
-) -> PhasesRead:
+def read_phases(document: Document, path: KeyPath, table: Reading) -> PhasesRead:
     """Reads them all, if the kind's own table has a list of them."""
-    phases = table.values.get("phases")
-    places = [(*path, "phases", number) for number in range(phases.count if phases else 0)]
-    tables = [read_table(document, place, PhaseTable, converter) for place in places]
-    inners = [read_inner(document, place, None, converter) for place in places]
+    places = [(*path, "phases", number) for number in range(table.values.get("phases") or 0)]
+    tables = [read_table(document, place, PhaseTable) for place in places]
+    inners = [read_inner(document, place, None) for place in places]
     faults: list[Fault] = []
     for place, one, inner in zip(places, tables, inners, strict=True):
         faults += _missing_name(document, place)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import attrs
 from attrs import Attribute, AttrsInstance, evolve, field, frozen
 
-from musterd.config.constraints import CONSTRAINTS
+from musterd.config.constraints import CONSTRAINTS, value_of
 from musterd.config.faults import Fault
 from musterd.config.schedules import as_written
 from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, keys, sections
@@ -158,7 +158,7 @@ def _waits_for_restart(found: Changes, key: str, wanted: str) -> Fault:
 def _changed(old: Settings, new: Settings, tenants: Mapping[str, Tenant]) -> Iterator[Change]:
     whole: set[tuple[str, object, object]] = set()
     for key, attribute in keys().items():
-        before, after = _value(old, key), _value(new, key)
+        before, after = value_of(old, key), value_of(new, key)
         if before != after:
             yield Change(key, shown(attribute, before), shown(attribute, after), applies(key))
             whole.add((key, repr(before), repr(after)))
@@ -196,11 +196,6 @@ def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
 def _written(settings: Settings) -> Mapping[str, Mapping[str, object]]:
     """Without its place in the file."""
     return {name: as_written(one) for name, one in settings.schedules.items()}
-
-
-def _value(settings: Settings, key: str) -> object:
-    section, name = key.split(".")
-    return cast(object, getattr(getattr(settings, section), name))
 
 
 def _with_live(old: T, new: T, section: str) -> T:

@@ -1,14 +1,14 @@
 """Constraints between settings: what must hold of several keys together."""
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
 from musterd.config.faults import Unfit
-from musterd.config.leasing import lease_plan
 from musterd.config.listen import TcpAddress, listen_address
 from musterd.config.retention import ENDED, is_sound
-from musterd.config.settings import Settings
+from musterd.config.settings import Settings, lease_plan
 from musterd.config.webhook_urls import check_allowed
 
 
@@ -26,11 +26,6 @@ class Constraint:
     defaults_give_way: bool = False
 
 
-def _lease_is_long_enough(settings: Settings) -> bool:
-    plan = lease_plan(settings)
-    return plan.lease_seconds >= plan.lease_seconds_min
-
-
 def _lease_sum(settings: Settings) -> str:
     plan = lease_plan(settings)
     return (
@@ -39,18 +34,8 @@ def _lease_sum(settings: Settings) -> str:
     )
 
 
-def _request_ends_before_next(settings: Settings) -> bool:
-    plan = lease_plan(settings)
-    return plan.request_timeout_seconds < plan.heartbeat_seconds
-
-
 def _heartbeat(settings: Settings) -> str:
     return f"the heartbeat is {lease_plan(settings).heartbeat_seconds:g} s"
-
-
-def _reaps_often_enough(settings: Settings) -> bool:
-    plan = lease_plan(settings)
-    return plan.reap_interval_seconds <= plan.lease_seconds / 2
 
 
 def _is_guarded(settings: Settings) -> bool:
@@ -70,26 +55,40 @@ def _names_given_twice(settings: Settings) -> str:
     return ", ".join(sorted({name for name in names if names.count(name) > 1}))
 
 
-def _why_not_allowed(settings: Settings) -> Unfit | None:
+def _why_not_allowed(settings: Settings) -> str:
     if settings.webhooks.url:
         try:
             check_allowed(settings.webhooks.url, settings.webhooks.policy)
         except Unfit as unfit:
-            return unfit
-    return None
+            return unfit.hint
+    return ""
 
 
-def _webhook_wanted(settings: Settings) -> str:
-    why = _why_not_allowed(settings)
-    return why.hint if why else ""
+def value_of(settings: Settings, key: str) -> Any:
+    """The value of a key (`section.name`)."""
+    section, name = key.split(".")
+    return getattr(getattr(settings, section), name)
+
+
+def _ordered(low: str, high: str) -> Constraint:
+    """The value of one key is at most that of the other."""
+    wanted = " <= ".join(key.partition(".")[2] for key in (low, high))
+    return Constraint(
+        (low, high), wanted, lambda settings: value_of(settings, low) <= value_of(settings, high)
+    )
+
+
+def _not_both(file: str, key: str) -> Constraint:
+    wanted = " or ".join(each.partition(".")[2] for each in (key, file))
+    return Constraint(
+        (file, key),
+        f"{wanted}, not both",
+        lambda settings: not (value_of(settings, key) and value_of(settings, file)),
+    )
 
 
 CONSTRAINTS = (
-    Constraint(
-        ("workers.default_count", "workers.max_count"),
-        "default_count <= max_count",
-        lambda settings: settings.workers.default_count <= settings.workers.max_count,
-    ),
+    _ordered("workers.default_count", "workers.max_count"),
     Constraint(
         (
             "workers.lease_timeout_seconds",
@@ -98,47 +97,35 @@ CONSTRAINTS = (
             "leases.margin_seconds",
         ),
         "lease_timeout_seconds >= 3 x heartbeat + request timeout + margin",
-        _lease_is_long_enough,
+        lambda settings: (
+            lease_plan(settings).lease_seconds >= lease_plan(settings).lease_seconds_min
+        ),
         detail=_lease_sum,
     ),
     Constraint(
         ("leases.request_timeout_seconds", "leases.heartbeat_seconds"),
         "request_timeout_seconds < heartbeat",
-        _request_ends_before_next,
+        lambda settings: (
+            lease_plan(settings).request_timeout_seconds < lease_plan(settings).heartbeat_seconds
+        ),
         detail=_heartbeat,
     ),
     Constraint(
         ("leases.reap_interval_seconds", "workers.lease_timeout_seconds"),
         "reap_interval_seconds <= lease_timeout_seconds / 2",
-        _reaps_often_enough,
+        lambda settings: (
+            lease_plan(settings).reap_interval_seconds <= settings.workers.lease_timeout_seconds / 2
+        ),
     ),
     Constraint(
         ("duties.heartbeat_seconds", "duties.lease_seconds"),
         "lease_seconds >= 3 x heartbeat_seconds",
         lambda settings: settings.duties.lease_seconds >= 3 * settings.duties.heartbeat_seconds,
     ),
-    Constraint(
-        ("retry.base_seconds", "retry.max_seconds"),
-        "base_seconds <= max_seconds",
-        lambda settings: settings.retry.base_seconds <= settings.retry.max_seconds,
-    ),
-    Constraint(
-        ("store.reconnect_base_seconds", "store.reconnect_max_seconds"),
-        "reconnect_base_seconds <= reconnect_max_seconds",
-        lambda settings: (
-            settings.store.reconnect_base_seconds <= settings.store.reconnect_max_seconds
-        ),
-    ),
-    Constraint(
-        ("store.url_file", "store.url"),
-        "url or url_file, not both",
-        lambda settings: not (settings.store.url and settings.store.url_file),
-    ),
-    Constraint(
-        ("http.token_file", "http.token"),
-        "token or token_file, not both",
-        lambda settings: not (settings.http.token and settings.http.token_file),
-    ),
+    _ordered("retry.base_seconds", "retry.max_seconds"),
+    _ordered("store.reconnect_base_seconds", "store.reconnect_max_seconds"),
+    _not_both("store.url_file", "store.url"),
+    _not_both("http.token_file", "http.token"),
     Constraint(
         ("http.listen", "http.token", "http.token_file", "http.tokens"),
         "a loopback address, or a token",
@@ -151,23 +138,13 @@ CONSTRAINTS = (
         lambda settings: not _names_given_twice(settings),
         detail=_names_given_twice,
     ),
-    Constraint(
-        ("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
-        "retry_base_seconds <= retry_max_seconds",
-        lambda settings: (
-            settings.webhooks.retry_base_seconds <= settings.webhooks.retry_max_seconds
-        ),
-    ),
-    Constraint(
-        ("webhooks.secret_file", "webhooks.secret"),
-        "secret or secret_file, not both",
-        lambda settings: not (settings.webhooks.secret and settings.webhooks.secret_file),
-    ),
+    _ordered("webhooks.retry_base_seconds", "webhooks.retry_max_seconds"),
+    _not_both("webhooks.secret_file", "webhooks.secret"),
     Constraint(
         ("webhooks.url", "webhooks.allow_http", "webhooks.allow_private"),
         "a URL that starts with https://, of a public host",
-        lambda settings: _why_not_allowed(settings) is None,
-        detail=_webhook_wanted,
+        lambda settings: not _why_not_allowed(settings),
+        detail=_why_not_allowed,
     ),
     Constraint(
         ("retention.stale_after_hours", "retention.delete_after_hours"),

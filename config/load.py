@@ -10,7 +10,6 @@ from typing import Any, Literal, cast, get_origin
 import attrs
 import tomli
 from attrs import AttrsInstance, evolve, frozen
-from cattrs import Converter
 
 from musterd.config import schedules, tenants
 from musterd.config.constraints import CONSTRAINTS, Constraint
@@ -20,15 +19,14 @@ from musterd.config.faults import ConfigError, ConstraintFault, Fault, did_you_m
 from musterd.config.retention import Ages, merged
 from musterd.config.schedules import Schedule
 from musterd.config.settings import HttpToken, Settings, keys, sections
-from musterd.config.strict import Key, Reading, describe, read_table, strict_converter
+from musterd.config.strict import Key, describe, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text, plain
 
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
 SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
 
-_CONVERTER = strict_converter()
-schedules.teach(_CONVERTER)
+_NAMED = {each.name: each for each in (tenants.TABLES, schedules.TABLES)}
 _FILE_KEYS = ("store.url_file", "http.token_file", "webhooks.secret_file")
 _FOLDER_KEYS = ("catalog.paths", "catalog.python_path")
 
@@ -94,24 +92,19 @@ class _Merged:
         self._values: dict[str, object] = {}
         self._givers: dict[str, int] = {}
         self._documents: list[Document] = []
-        self._tenants: list[str] = []
-        self._schedules: list[str] = []
+        self._names: dict[str, list[str]] = {table: [] for table in _NAMED}
 
     def add(self, document: Document) -> None:
         self._documents.append(document)
         shapes = sections()
         for section in document.data:
-            if section == tenants.TABLE:
-                self._tenants += self._add_named(document, tenants.read_tenants, self._tenants)
-                continue
-            if section == schedules.TABLE:
-                read = schedules.read_schedules
-                self._schedules += self._add_named(document, read, self._schedules)
+            if section in _NAMED:
+                self._add_named(document, section)
                 continue
             if section not in shapes:
                 self.faults.append(_unknown_section(document, section))
                 continue
-            reading = read_table(document, (section,), shapes[section], _CONVERTER)
+            reading = read_table(document, (section,), shapes[section])
             self.faults.extend(_with_better_hint(fault) for fault in reading.faults)
             for name, value in reading.values.items():
                 key = f"{section}.{name}"
@@ -119,33 +112,25 @@ class _Merged:
                 self._values[key] = merged(self._values.get(key), value) if is_table else value
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
-    def _add_named(
-        self,
-        document: Document,
-        read: Callable[[Document, Converter], tuple[list[str], Reading]],
-        known: list[str],
-    ) -> list[str]:
-        """Takes tables with names of their own; gives the names that are new."""
-        table = tenants.TABLE if known is self._tenants else schedules.TABLE
-        names, reading = read(document, _CONVERTER)
+    def _add_named(self, document: Document, table: str) -> None:
+        """Takes tables with names of their own."""
+        names, reading = _NAMED[table].read(document)
         self.faults.extend(reading.faults)
+        self._values.update(reading.values)
+        giver = len(self._documents) - 1
+        self._givers.update(dict.fromkeys(reading.values, giver))
         for name in names:
-            self._givers.setdefault(f"{table}.{name}", len(self._documents) - 1)
-        for key, value in reading.values.items():
-            self._values[key] = value
-            self._givers[key] = len(self._documents) - 1
-        # The default tenant is there anyway; a schedule of that name is one like any other.
-        taken = known if table == schedules.TABLE else (DEFAULT_TENANT, *known)
-        return [name for name in names if name not in taken]
-
-    def _keys_of(self, table: str) -> list[str]:
-        return [key for key in self._values if key.startswith(f"{table}.")]
+            self._givers.setdefault(f"{table}.{name}", giver)
+            # The default tenant is there anyway; a schedule of that name is one like any other.
+            if name not in self._names[table] and (table, name) != (tenants.TABLE, DEFAULT_TENANT):
+                self._names[table].append(name)
 
     def make_paths_absolute(self, environ: Mapping[str, str]) -> None:
         for key in _FOLDER_KEYS:
             paths = cast(tuple[Path, ...], self._values[key])
             self._values[key] = tuple(_absolute(self._giver(key).folder, path) for path in paths)
-        of_tenants = [key for key in self._keys_of(tenants.TABLE) if key.endswith(".url_file")]
+        whose = f"{tenants.TABLE}."
+        of_tenants = [k for k in self._values if k.startswith(whose) and k.endswith(".url_file")]
         for key in (*_FILE_KEYS, *of_tenants):
             self._values[key] = self._file(key, cast(str, self._values[key]), environ)
         tokens = cast(tuple[HttpToken, ...], self._values["http.tokens"])
@@ -165,7 +150,7 @@ class _Merged:
             for section, shape in sections().items()
         }
         settings = Settings(**tables, tenants={}, schedules={}, tenant=DEFAULT_TENANT)
-        found = tenants.resolved(self._tenants, self._values, settings)
+        found = tenants.resolved(self._names[tenants.TABLE], self._values, settings)
         return evolve(
             settings,
             tenants={tenant.name: tenant for tenant in found},
@@ -173,8 +158,9 @@ class _Merged:
         )
 
     def _resolved(self) -> Iterator[Schedule | ConstraintFault]:
-        homes = (DEFAULT_TENANT, *self._tenants)
-        return schedules.resolved(self._schedules, self._values, homes, self.origins())
+        homes = (DEFAULT_TENANT, *self._names[tenants.TABLE])
+        names = self._names[schedules.TABLE]
+        return schedules.resolved(names, self._values, homes, self.origins())
 
     def broken_constraints(self, settings: Settings) -> Iterator[Fault]:
         """A fault for each constraint that does not hold, unless one of its keys is at fault."""
@@ -201,9 +187,9 @@ class _Merged:
                     yield self._fault(key, f"{path} cannot be read: {why}")
 
     def origins(self) -> Mapping[str, str]:
-        named = [f"{tenants.TABLE}.{name}" for name in self._tenants]
-        named += [f"{schedules.TABLE}.{name}" for name in self._schedules]
-        known = [*keys(), *named, *self._keys_of(tenants.TABLE), *self._keys_of(schedules.TABLE)]
+        named = [f"{table}.{name}" for table, names in self._names.items() for name in names]
+        within = [key for key in self._values if key.partition(".")[0] in _NAMED]
+        known = [*keys(), *named, *within]
         return {key: self._giver(key).origin(_path(key)) for key in known}
 
     def _file(self, key: str, name: str, environ: Mapping[str, str]) -> str:
@@ -252,9 +238,7 @@ def _why_unreadable(path: Path) -> str:
 
 def _unknown_section(document: Document, section: str) -> Fault:
     found = "unknown table" if isinstance(document.data[section], dict) else "unknown key"
-    hint = did_you_mean(
-        section, (*sections(), tenants.TABLE, schedules.TABLE)
-    ) or _same_name_elsewhere(section)
+    hint = did_you_mean(section, (*sections(), *_NAMED)) or _same_name_elsewhere(section)
     hint = hint or f"known: {', '.join(sections())}"
     return Fault(document.source, document.line((section,)), key_text([section]), found, hint=hint)
 
@@ -272,7 +256,7 @@ def _same_name_elsewhere(name: str) -> str:
 
 
 _PREFIX = "MUSTERD_"
-_NAMED = {tenants.TABLE: tenants.attribute_of, schedules.TABLE: schedules.attribute_of}
+_ATTRIBUTES = {tenants.TABLE: tenants.attribute_of, schedules.TABLE: schedules.attribute_of}
 _ASSIGNMENT = re.compile(r"([^=.]+)\.([^=]+)=(.*)", re.DOTALL)
 
 
@@ -303,7 +287,7 @@ def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fau
 def _key_path(section: str, rest: str, separator: str) -> tuple[str, ...]:
     """Tenants and schedules are tables within tables, and so are a few keys."""
     parts = rest.split(separator)
-    inner = section in _NAMED or _is_table((section, parts[0]))
+    inner = section in _ATTRIBUTES or _is_table((section, parts[0]))
     return (section, *parts) if inner else (section, rest)
 
 
@@ -327,7 +311,7 @@ def _is_unicode(text: str) -> bool:
 
 def _value(text: str, path: tuple[str, ...]) -> object:
     """Reads `text` by the type of its key; what cannot be read stays text, and is refused later."""
-    find = _NAMED.get(path[0], _attribute)
+    find = _ATTRIBUTES.get(path[0], _attribute)
     known = find(path)
     if known is None:
         return text

@@ -11,7 +11,7 @@ import attrs
 from attrs import evolve, field, frozen
 
 from musterd.config.faults import Unfit
-from musterd.config.validators import Between, Check, setting
+from musterd.config.validators import Between, Check, at_once
 
 ENDED = ("succeeded", "failed", "canceled")
 IN_TABLE = "table"  # the archive that is a table of the store
@@ -60,35 +60,26 @@ def archive_text(text: str) -> None:
 class Retention:
     """What becomes of jobs after they end; hours count from the end of the job."""
 
-    stale_after_hours: float = setting(
-        "at once",
-        "after this, a job is marked stale and reported; 0 = never",
-        Between(0, _HOURS_MAX),
+    stale_after_hours: float = at_once(
+        "after this, a job is marked stale and reported; 0 = never", Between(0, _HOURS_MAX)
     )
-    delete_after_hours: float = setting(
-        "at once",
+    delete_after_hours: float = at_once(
         "after this, a job is deleted; 0 = never, and the table grows forever",
         Between(0, _HOURS_MAX),
     )
-    succeeded: Ages = setting("at once", "other hours for jobs that succeeded", is_table=True)
-    failed: Ages = setting("at once", "other hours for jobs that failed", is_table=True)
-    canceled: Ages = setting("at once", "other hours for jobs that were canceled", is_table=True)
-    interval_seconds: float = setting(
-        "at once",
+    succeeded: Ages = at_once("other hours for jobs that succeeded", is_table=True)
+    failed: Ages = at_once("other hours for jobs that failed", is_table=True)
+    canceled: Ages = at_once("other hours for jobs that were canceled", is_table=True)
+    interval_seconds: float = at_once(
         "time between checks; longer while nothing is due, shorter for short hours",
         Between(1, 24 * _HOUR),
     )
-    batch: int = setting(
-        "at once", "most jobs marked or deleted in one transaction", Between(1, 1_000)
+    batch: int = at_once("most jobs marked or deleted in one transaction", Between(1, 1_000))
+    on_stale: str = at_once('receives each stale job: a URL, or "module:function"', hook_text)
+    on_delete: str = at_once(
+        'receives each job before it is deleted: a URL, or "module:function"', hook_text
     )
-    on_stale: str = setting(
-        "at once", 'receives each stale job: a URL, or "module:function"', hook_text
-    )
-    on_delete: str = setting(
-        "at once", 'receives each job before it is deleted: a URL, or "module:function"', hook_text
-    )
-    archive: str = setting(
-        "at once",
+    archive: str = at_once(
         'where jobs are copied before they are deleted: "table", or /path/to/file.jsonl',
         archive_text,
     )

@@ -3,35 +3,31 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, NewType
 
 import attrs
 from attrs import Attribute, field, frozen
-from cattrs import Converter
 
 from musterd.config.cron import Every, Rhythm, read_cron, read_zone
 from musterd.config.document import Document
-from musterd.config.faults import ConstraintFault, Fault, Unfit
+from musterd.config.faults import ConstraintFault, Unfit
 from musterd.config.job_options import KIND_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, PRIORITY_MIN
-from musterd.config.strict import Key, Reading, misfit, read_table
+from musterd.config.strict import Key, NamedTables, Reading, read_by, read_table
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.config.toml_text import plain_number, sort_of
+from musterd.config.toml_text import plain_number
 from musterd.config.validators import Between
 
 TABLE = "schedules"
 
 _DAY = 86_400
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _NAME_WANTED = "a name of letters, digits, _, . and -, at most 100 long"
 
 Missed = Literal["skip", "once", "all"]
 Overlap = Literal["allow", "skip"]
 
 
-@frozen
-class JsonValue:
-    """A value of TOML that JSON can hold, as JSON text."""
-
-    text: str
+JsonText = NewType("JsonText", str)  # of a value of TOML that JSON can hold
 
 
 @frozen
@@ -49,6 +45,16 @@ class Schedule:
     tenant: str
     enabled: bool
     source: str  # FILE:LINE that says so
+
+
+def json_text(raw: object) -> JsonText:
+    try:
+        text = json.dumps(raw, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        raise Unfit(
+            "what JSON can hold: no dates, no infinities", "write a date as a text"
+        ) from None
+    return JsonText(text)
 
 
 def _kind_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
@@ -70,7 +76,7 @@ class ScheduleTable:
     """The keys of `[schedules.NAME]`, each with what holds where it is left out."""
 
     kind: str = field(default="?", validator=_kind_name)
-    payload: JsonValue = field(factory=lambda: JsonValue("{}"))
+    payload: JsonText = read_by(json_text, default=JsonText("{}"))
     cron: str = ""
     every_seconds: float = field(default=60.0, validator=Between(1, 3660 * _DAY))
     timezone: str = field(default="UTC", validator=_zone)
@@ -93,31 +99,12 @@ def attribute_of(path: Sequence[str]) -> "Key | None":
             return None
 
 
-def teach(converter: Converter) -> None:
-    """Makes the strict converter read the shapes that only schedules have."""
-    converter.register_structure_hook(JsonValue, _json_value)
+def _read_one(document: Document, name: str) -> Iterator[tuple[tuple[str, ...], Reading]]:
+    path = (TABLE, name)
+    yield path, read_table(document, path, ScheduleTable)
 
 
-def read_schedules(document: Document, converter: Converter) -> tuple[list[str], Reading]:
-    """Reads `[schedules]` of one document: the names, and the values by their whole dotted key."""
-    tables = document.data[TABLE]
-    if not isinstance(tables, dict):
-        return [], Reading({}, (_no_table(document, (TABLE,), tables),))
-    names: list[str] = []
-    values: dict[str, Any] = {}
-    faults: list[Fault] = []
-    for name, table in cast(dict[str, object], tables).items():
-        path = (TABLE, name)
-        if not _is_name(name):
-            faults.append(misfit(document, path, "a name", Unfit(_NAME_WANTED)))
-        elif not isinstance(table, dict):
-            faults.append(_no_table(document, path, table))
-        else:
-            names.append(name)
-            reading = read_table(document, path, ScheduleTable, converter)
-            values |= {f"{TABLE}.{name}.{key}": value for key, value in reading.values.items()}
-            faults += reading.faults
-    return names, Reading(values, tuple(faults))
+TABLES = NamedTables(TABLE, _NAME, _NAME_WANTED, _read_one)
 
 
 def resolved(
@@ -195,7 +182,7 @@ def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:
     return Schedule(
         name=name,
         kind=table.kind,
-        payload=table.payload.text,
+        payload=table.payload,
         rhythm=rhythm,
         target=table.target or None,
         priority=table.priority,
@@ -205,25 +192,6 @@ def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:
         enabled=table.enabled,
         source=source,
     )
-
-
-def _json_value(raw: object, _kind: object) -> JsonValue:
-    try:
-        text = json.dumps(raw, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError):
-        raise Unfit(
-            "what JSON can hold: no dates, no infinities", "write a date as a text"
-        ) from None
-    return JsonValue(text)
-
-
-def _is_name(name: str) -> bool:
-    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name) is not None
-
-
-def _no_table(document: Document, path: tuple[str, ...], found: object) -> Fault:
-    unfit = Unfit("a table", "write [schedules.NAME] above its keys")
-    return misfit(document, path, sort_of(found), unfit)
 
 
 def of_tenant(schedules: Mapping[str, Schedule], tenant: str) -> Mapping[str, Schedule]:

@@ -4,18 +4,13 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from musterd.config.faults import Unfit
 
 MASK = "***"
 
 Span = tuple[int, int]
-
-
-class SecretTexts(tuple[str, ...]):
-    """Secrets of which any serves: one, or several while one takes the place of another."""
-
-    __slots__ = ()
 
 
 _USERINFO = re.compile(r"(?:[a-z][a-z0-9+.-]*://|//)?+[^:]*:(.*)@", re.IGNORECASE | re.DOTALL)
@@ -70,6 +65,14 @@ def _secret_spans(url: str) -> Iterator[Span]:
         name = _PERCENT.sub(lambda code: chr(int(code[1], 16)), parameter[1])
         if name.strip().lower() in _SECRET_PARAMETERS:
             yield parameter.span(2)
+
+
+def secret_texts(raw: object) -> tuple[str, ...]:
+    """Reads secrets of which any serves: one, or several while one takes the place of another."""
+    given = cast(list[object], raw) if isinstance(raw, list) else [raw] if raw != "" else []
+    if all(isinstance(each, str) for each in given):
+        return tuple(cast(list[str], given))
+    raise Unfit("a string, or a list of strings")
 
 
 PREFIX = "whsec_"

@@ -1,10 +1,11 @@
-"""Every setting: one class for each table of `default.toml`, one `setting` for each key.
+"""Every setting: one class for each table of `default.toml`, one declaration for each key, which
+says when a running node goes by a new value. And the pace of a lease, which follows from them.
 
 The defaults stand in `default.toml`; its comments, the reference and the manual page are made from
 what is declared here (`make reference`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, cast
 
@@ -13,19 +14,22 @@ from attrs import AttrsInstance, frozen
 
 from musterd.config.retention import Retention
 from musterd.config.schedules import Schedule
-from musterd.config.secrets import SecretTexts, mask_all, mask_url
+from musterd.config.secrets import mask_all, mask_url, secret_texts
 from musterd.config.validators import (
     POSTGRESQL_SCHEMES,
     STORE_SCHEMES,
     Between,
+    at_once,
+    at_restart,
     file_name,
     listen_text,
     named_file,
+    next_claim,
+    next_job,
     not_empty,
     program,
     rising,
     schema_name,
-    setting,
     signing_secrets,
     store_url,
     token_name,
@@ -48,62 +52,56 @@ _DERIVED_LONG = Between(0.05, _HOUR, special=0)
 class Workers:
     """The crew: how many workers, how often they look for work, how long a lease lasts."""
 
-    default_count: int = setting(
-        "at once", "workers hired at start, and the floor", Between(0, 10_000)
+    default_count: int = at_once("workers hired at start, and the floor", Between(0, 10_000))
+    max_count: int = at_once("hard limit (protects the machine)", Between(1, 10_000))
+    poll_interval_ms: int = at_once(
+        "how often an idle worker looks at the queue", Between(1, 60_000)
     )
-    max_count: int = setting("at once", "hard limit (protects the machine)", Between(1, 10_000))
-    poll_interval_ms: int = setting(
-        "at once", "how often an idle worker looks at the queue", Between(1, 60_000)
+    lease_timeout_seconds: float = at_restart(
+        "a lease not renewed for this long is lost", Between(1, _DAY)
     )
-    lease_timeout_seconds: float = setting(
-        "restart", "a lease not renewed for this long is lost", Between(1, _DAY)
-    )
-    scale_interval_ms: int = setting(
-        "at once", "how often a scaling decision is made", Between(1, 3_600_000)
-    )
+    scale_interval_ms: int = at_once("how often a scaling decision is made", Between(1, 3_600_000))
 
 
 @frozen
 class Store:
     """Where the queue lives, and how long the database may take."""
 
-    url: str = setting(
-        "restart",
+    url: str = at_restart(
         'sqlite:///path or postgresql://...; "" = SQLite in the state directory',
         store_url(STORE_SCHEMES),
         mask=mask_url,
     )
-    url_file: str = setting(
-        "restart", "a file that holds the URL; a bare name is a systemd credential", file_name
+    url_file: str = at_restart(
+        "a file that holds the URL; a bare name is a systemd credential", file_name
     )
-    listen_url: str = setting(
-        "restart",
+    listen_url: str = at_restart(
         "direct connection for LISTEN, for when `url` goes through a pooler",
         store_url(POSTGRESQL_SCHEMES),
         mask=mask_url,
     )
-    schema: str = setting("restart", "PostgreSQL schema that holds the queue", schema_name)
-    migrate: bool = setting("restart", "whether `run` brings the schema up to date")
-    pool_size: int = setting(
-        "restart", "connections, not counting those for claims, renewals and hints", Between(1, 100)
+    schema: str = at_restart("PostgreSQL schema that holds the queue", schema_name)
+    migrate: bool = at_restart("whether `run` brings the schema up to date")
+    pool_size: int = at_restart(
+        "connections, not counting those for claims, renewals and hints", Between(1, 100)
     )
-    connect_timeout_seconds: float = setting(
-        "restart", "longest time to open a connection", Between(0.1, 600)
+    connect_timeout_seconds: float = at_restart(
+        "longest time to open a connection", Between(0.1, 600)
     )
-    statement_timeout_seconds: float = setting(
-        "restart", "the database cancels a statement that takes longer", Between(0.1, _HOUR)
+    statement_timeout_seconds: float = at_restart(
+        "the database cancels a statement that takes longer", Between(0.1, _HOUR)
     )
-    lock_timeout_seconds: float = setting(
-        "restart", "longest time a statement waits for a lock", Between(0.01, _HOUR)
+    lock_timeout_seconds: float = at_restart(
+        "longest time a statement waits for a lock", Between(0.01, _HOUR)
     )
-    idle_transaction_timeout_seconds: float = setting(
-        "restart", "the database ends a transaction left open this long", Between(0.1, _HOUR)
+    idle_transaction_timeout_seconds: float = at_restart(
+        "the database ends a transaction left open this long", Between(0.1, _HOUR)
     )
-    reconnect_base_seconds: float = setting(
-        "restart", "first pause before reconnecting; doubles each time", Between(0.01, _HOUR)
+    reconnect_base_seconds: float = at_restart(
+        "first pause before reconnecting; doubles each time", Between(0.01, _HOUR)
     )
-    reconnect_max_seconds: float = setting(
-        "restart", "longest pause before reconnecting", Between(0.01, _HOUR)
+    reconnect_max_seconds: float = at_restart(
+        "longest pause before reconnecting", Between(0.01, _HOUR)
     )
 
 
@@ -111,17 +109,11 @@ class Store:
 class Scaling:
     """When the crew grows and when it shrinks."""
 
-    policy: Literal["demand", "depth"] = setting(
-        "at once", "demand: jobs due + running; depth: jobs waiting"
-    )
-    up_cooldown_seconds: float = setting(
-        "at once", "least time between two steps up", Between(0, _DAY)
-    )
-    down_cooldown_seconds: float = setting(
-        "at once", "least time between two steps down", Between(0, _DAY)
-    )
-    stabilization_seconds: float = setting(
-        "at once", "shrink no lower than the largest crew wanted in this window", Between(0, _DAY)
+    policy: Literal["demand", "depth"] = at_once("demand: jobs due + running; depth: jobs waiting")
+    up_cooldown_seconds: float = at_once("least time between two steps up", Between(0, _DAY))
+    down_cooldown_seconds: float = at_once("least time between two steps down", Between(0, _DAY))
+    stabilization_seconds: float = at_once(
+        "shrink no lower than the largest crew wanted in this window", Between(0, _DAY)
     )
 
 
@@ -129,21 +121,17 @@ class Scaling:
 class Leases:
     """How often leases are renewed and lost ones looked for; 0 = derived from the lease."""
 
-    heartbeat_seconds: float = setting(
-        "restart", "time between renewals; 0 = 2 s, or 1/6 of a short lease", _DERIVED_LONG
+    heartbeat_seconds: float = at_restart(
+        "time between renewals; 0 = 2 s, or 1/6 of a short lease", _DERIVED_LONG
     )
-    request_timeout_seconds: float = setting(
-        "restart", "longest time for one renewal; 0 = 3/4 of the heartbeat", _DERIVED
+    request_timeout_seconds: float = at_restart(
+        "longest time for one renewal; 0 = 3/4 of the heartbeat", _DERIVED
     )
-    margin_seconds: float = setting(
-        "restart",
-        "a worker stops this long before its lease ends; 0 = 1/10 of it, at most 2 s",
-        _DERIVED,
+    margin_seconds: float = at_restart(
+        "a worker stops this long before its lease ends; 0 = 1/10 of it, at most 2 s", _DERIVED
     )
-    reap_interval_seconds: float = setting(
-        "at once",
-        "time between checks for lost leases; 0 = 1/4 of the lease, at most 1.5 s",
-        _DERIVED_LONG,
+    reap_interval_seconds: float = at_once(
+        "time between checks for lost leases; 0 = 1/4 of the lease, at most 1.5 s", _DERIVED_LONG
     )
 
 
@@ -151,41 +139,32 @@ class Leases:
 class Retry:
     """How failed jobs are retried; a kind may override each key in [kinds.NAME.retry]."""
 
-    max_retries: int = setting("next job", "retries after the first attempt", Between(0, 10_000))
-    backoff: Backoff = setting("next job", "how the delay grows: exponential, linear or fixed")
-    base_seconds: float = setting("next job", "delay before the first retry", Between(0, 30 * _DAY))
-    factor: float = setting(
-        "next job", "exponential: each delay is this many times the one before", Between(1, 1_000)
+    max_retries: int = next_job("retries after the first attempt", Between(0, 10_000))
+    backoff: Backoff = next_job("how the delay grows: exponential, linear or fixed")
+    base_seconds: float = next_job("delay before the first retry", Between(0, 30 * _DAY))
+    factor: float = next_job(
+        "exponential: each delay is this many times the one before", Between(1, 1_000)
     )
-    max_seconds: float = setting("next job", "longest delay", Between(0, 30 * _DAY))
-    jitter: Jitter = setting("next job", "full: 0 to all of the delay; equal: half to all; none")
+    max_seconds: float = next_job("longest delay", Between(0, 30 * _DAY))
+    jitter: Jitter = next_job("full: 0 to all of the delay; equal: half to all; none")
 
 
 @frozen
 class Limits:
     """Bounds on jobs: their size, and how many are claimed or run at a time."""
 
-    max_payload_bytes: int = setting(
-        "at once", "largest payload, as JSON text", Between(2, 100 * _MIB)
+    max_payload_bytes: int = at_once("largest payload, as JSON text", Between(2, 100 * _MIB))
+    max_payload_depth: int = at_once("deepest nesting of a payload", Between(1, 500))
+    max_result_bytes: int = next_job("largest result, as JSON text", Between(2, 100 * _MIB))
+    max_error_bytes: int = next_job("longer error messages are cut", Between(64, _MIB))
+    max_log_bytes: int = next_job(
+        "most that an attempt may log and print; the rest is cut", Between(64, 16 * _MIB)
     )
-    max_payload_depth: int = setting("at once", "deepest nesting of a payload", Between(1, 500))
-    max_result_bytes: int = setting(
-        "next job", "largest result, as JSON text", Between(2, 100 * _MIB)
+    max_running: int = next_claim(
+        "jobs that run at once, on all nodes together; 0 = no bound", Between(0, 1_000_000)
     )
-    max_error_bytes: int = setting("next job", "longer error messages are cut", Between(64, _MIB))
-    max_log_bytes: int = setting(
-        "next job",
-        "most that an attempt may log and print; the rest is cut",
-        Between(64, 16 * _MIB),
-    )
-    max_running: int = setting(
-        "next claim",
-        "jobs that run at once, on all nodes together; 0 = no bound",
-        Between(0, 1_000_000),
-    )
-    claim_batch: int = setting("next claim", "most jobs taken by one claim", Between(1, 10_000))
-    claim_ahead_ms: int = setting(
-        "next claim",
+    claim_batch: int = next_claim("most jobs taken by one claim", Between(1, 10_000))
+    claim_ahead_ms: int = next_claim(
         "jobs claimed early for busy workers, as worker time; 0 = only for idle ones",
         Between(0, 10_000),
     )
@@ -195,17 +174,17 @@ class Limits:
 class Executor:
     """The child processes that run Python kinds, and how work is stopped."""
 
-    max_jobs_per_child: int = setting(
-        "next job", "then a fresh child takes over, which bounds leaks", Between(1, 10_000_000)
+    max_jobs_per_child: int = next_job(
+        "then a fresh child takes over, which bounds leaks", Between(1, 10_000_000)
     )
-    max_child_memory_mb: int = setting(
-        "next job", "a child that holds more after a job is replaced", Between(32, _MIB)
+    max_child_memory_mb: int = next_job(
+        "a child that holds more after a job is replaced", Between(32, _MIB)
     )
-    grace_seconds: float = setting(
-        "next job", "time from TERM to KILL; a kind may set its own", Between(0, _HOUR)
+    grace_seconds: float = next_job(
+        "time from TERM to KILL; a kind may set its own", Between(0, _HOUR)
     )
-    start_timeout_seconds: float = setting(
-        "next job", "longest time for a child to start, or to import a module", Between(0.1, _HOUR)
+    start_timeout_seconds: float = next_job(
+        "longest time for a child to start, or to import a module", Between(0.1, _HOUR)
     )
 
 
@@ -213,19 +192,15 @@ class Executor:
 class Shutdown:
     """What happens to running jobs when the daemon stops."""
 
-    grace_period_seconds: float = setting(
-        "at once", "time for running jobs to finish before they are dismissed", Between(0, _DAY)
+    grace_period_seconds: float = at_once(
+        "time for running jobs to finish before they are dismissed", Between(0, _DAY)
     )
-    interrupted: Literal["requeue", "pause"] = setting(
-        "at once", "a dismissed job is queued again (requeue) or paused (pause)"
+    interrupted: Literal["requeue", "pause"] = at_once(
+        "a dismissed job is queued again (requeue) or paused (pause)"
     )
-    dismiss_seconds: float = setting(
-        "at once", "time to give dismissed jobs back", Between(0.1, _HOUR)
-    )
-    abandon_seconds: float = setting(
-        "at once",
-        "work that does not stop is waited for this long, then abandoned",
-        Between(0, _HOUR),
+    dismiss_seconds: float = at_once("time to give dismissed jobs back", Between(0.1, _HOUR))
+    abandon_seconds: float = at_once(
+        "work that does not stop is waited for this long, then abandoned", Between(0, _HOUR)
     )
 
 
@@ -233,68 +208,58 @@ class Shutdown:
 class Duties:
     """Background work that one node does for all of a store."""
 
-    mode: Literal["leader", "everyone"] = setting(
-        "restart",
-        "leader: one node does each duty; everyone: all nodes do (for development)",
+    mode: Literal["leader", "everyone"] = at_restart(
+        "leader: one node does each duty; everyone: all nodes do (for development)"
     )
-    lease_seconds: float = setting(
-        "at once",
-        "after this long without a sign of life, another node takes the duty",
-        Between(1, _HOUR),
+    lease_seconds: float = at_once(
+        "after this long without a sign of life, another node takes the duty", Between(1, _HOUR)
     )
-    heartbeat_seconds: float = setting("at once", "time between renewals", Between(0.1, _HOUR))
+    heartbeat_seconds: float = at_once("time between renewals", Between(0.1, _HOUR))
 
 
 @frozen
 class Events:
     """The log of events."""
 
-    keep_hours: float = setting(
-        "at once", "events older than this are deleted", Between(0.01, 100_000)
-    )
+    keep_hours: float = at_once("events older than this are deleted", Between(0.01, 100_000))
 
 
 @frozen
 class Webhooks:
     """Signed requests that report the end of jobs."""
 
-    url: str = setting(
-        "at once",
+    url: str = at_once(
         "receives the end of every job; a URL of the kind or the job takes precedence",
         webhook_url,
         mask=mask_url,
     )
-    secret: SecretTexts = setting(
-        "at once",
+    secret: tuple[str, ...] = at_once(
         'signs requests: "whsec_..."; to rotate it, a list: all of them sign',
         signing_secrets,
         mask=mask_all,
+        read=secret_texts,
     )
-    secret_file: str = setting(
-        "at once", "a file with one secret a line; a bare name is a systemd credential", file_name
+    secret_file: str = at_once(
+        "a file with one secret a line; a bare name is a systemd credential", file_name
     )
-    timeout_seconds: float = setting(
-        "at once", "a receiver that takes longer has not received it", Between(0.1, 600)
+    timeout_seconds: float = at_once(
+        "a receiver that takes longer has not received it", Between(0.1, 600)
     )
-    retry_base_seconds: float = setting(
-        "at once",
-        "longest pause before the first retry; doubles with each further one",
-        Between(0.01, _DAY),
+    retry_base_seconds: float = at_once(
+        "longest pause before the first retry; doubles with each further one", Between(0.01, _DAY)
     )
-    retry_max_seconds: float = setting(
-        "at once", "longest pause of all, whatever the receiver asks for", Between(0.01, 7 * _DAY)
+    retry_max_seconds: float = at_once(
+        "longest pause of all, whatever the receiver asks for", Between(0.01, 7 * _DAY)
     )
-    give_up_after_hours: float = setting(
-        "at once", "after this the delivery has failed for good", Between(0, 10_000)
+    give_up_after_hours: float = at_once(
+        "after this the delivery has failed for good", Between(0, 10_000)
     )
-    concurrency: int = setting(
-        "at once", "requests in flight at once, for each tenant on a node", Between(1, 1_000)
+    concurrency: int = at_once(
+        "requests in flight at once, for each tenant on a node", Between(1, 1_000)
     )
-    allow_private: bool = setting("at once", "also call loopback and private addresses")
-    allow_http: bool = setting(
-        "at once", "also call http:// URLs, which anybody on the way can read"
-    )
-    include_payload: bool = setting("at once", "send the job's payload too")
+    allow_private: bool = at_once("also call loopback and private addresses")
+    allow_http: bool = at_once("also call http:// URLs, which anybody on the way can read")
+    include_payload: bool = at_once("send the job's payload too")
 
     @property
     def policy(self) -> UrlPolicy:
@@ -305,33 +270,29 @@ class Webhooks:
 class HttpToken:
     """A bearer token of its own: a name for the log, the file that holds it, what it allows."""
 
-    name: str = setting("at once", "whose token it is, for refusals and the log", token_name)
-    token_file: str = setting(
-        "at once", "a file that holds the token; a bare name is a systemd credential", named_file
+    name: str = at_once("whose token it is, for refusals and the log", token_name)
+    token_file: str = at_once(
+        "a file that holds the token; a bare name is a systemd credential", named_file
     )
-    scopes: tuple[HttpScope, ...] = setting(
-        "at once", "what it allows: read, enqueue, admin", not_empty
-    )
+    scopes: tuple[HttpScope, ...] = at_once("what it allows: read, enqueue, admin", not_empty)
 
 
 @frozen
 class Http:
     """The HTTP API and page: where it listens, who may use it."""
 
-    listen: str = setting("restart", 'host:port; "unix:/path" = a socket; "" = off', listen_text)
-    token: str = setting(
-        "at once",
-        "bearer token that allows everything; required to listen beyond loopback",
-        mask=mask_all,
+    listen: str = at_restart('host:port; "unix:/path" = a socket; "" = off', listen_text)
+    token: str = at_once(
+        "bearer token that allows everything; required to listen beyond loopback", mask=mask_all
     )
-    token_file: str = setting(
-        "at once", "a file that holds the token; a bare name is a systemd credential", file_name
+    token_file: str = at_once(
+        "a file that holds the token; a bare name is a systemd credential", file_name
     )
-    tokens: tuple[HttpToken, ...] = setting(
-        "at once", "more tokens, [[http.tokens]]: name, token_file, scopes (read, enqueue, admin)"
+    tokens: tuple[HttpToken, ...] = at_once(
+        "more tokens, [[http.tokens]]: name, token_file, scopes (read, enqueue, admin)"
     )
-    max_event_readers: int = setting(
-        "restart", "most readers of GET /events, beside 100 other connections", Between(0, 100_000)
+    max_event_readers: int = at_restart(
+        "most readers of GET /events, beside 100 other connections", Between(0, 100_000)
     )
 
 
@@ -339,14 +300,14 @@ class Http:
 class Metrics:
     """Bounds on what is measured."""
 
-    wait_buckets_seconds: tuple[float, ...] = setting(
-        "restart", "upper bounds of the histogram of how long jobs wait", rising
+    wait_buckets_seconds: tuple[float, ...] = at_restart(
+        "upper bounds of the histogram of how long jobs wait", rising
     )
-    run_buckets_seconds: tuple[float, ...] = setting(
-        "restart", "upper bounds of the histogram of how long attempts run", rising
+    run_buckets_seconds: tuple[float, ...] = at_restart(
+        "upper bounds of the histogram of how long attempts run", rising
     )
-    kinds_max: int = setting(
-        "restart", 'kinds beyond this many share the label "other"', Between(1, 10_000)
+    kinds_max: int = at_restart(
+        'kinds beyond this many share the label "other"', Between(1, 10_000)
     )
 
 
@@ -354,11 +315,11 @@ class Metrics:
 class Log:
     """What is logged, and in which format."""
 
-    level: Literal["debug", "info", "warning", "error"] = setting(
-        "at once", "the least severe level that is logged"
+    level: Literal["debug", "info", "warning", "error"] = at_once(
+        "the least severe level that is logged"
     )
-    format: Literal["auto", "text", "logfmt", "json"] = setting(
-        "restart", "auto: text on a terminal, otherwise logfmt"
+    format: Literal["auto", "text", "logfmt", "json"] = at_restart(
+        "auto: text on a terminal, otherwise logfmt"
     )
 
 
@@ -366,16 +327,14 @@ class Log:
 class CatalogSettings:
     """Where your catalogs and modules are, and what runs the modules."""
 
-    paths: tuple[Path, ...] = setting(
-        "next job", "your catalogs: files, or folders of *.toml; relative to this file"
+    paths: tuple[Path, ...] = next_job(
+        "your catalogs: files, or folders of *.toml; relative to this file"
     )
-    python_path: tuple[Path, ...] = setting(
-        "next job", "folders of your modules; a catalog file's own folder comes first"
+    python_path: tuple[Path, ...] = next_job(
+        "folders of your modules; a catalog file's own folder comes first"
     )
-    python: str = setting(
-        "next job",
-        'interpreter of "process" kinds: a path or a name on PATH; "" = our own',
-        program,
+    python: str = next_job(
+        'interpreter of "process" kinds: a path or a name on PATH; "" = our own', program
     )
 
 
@@ -383,28 +342,23 @@ class CatalogSettings:
 class TenantPlace:
     """Where a tenant keeps its jobs; without a URL of its own, in the node's database."""
 
-    url: str = setting(
-        "at once",
+    url: str = at_once(
         'a database of its own; "" = the node\'s own database, or a file beside its file',
         store_url(STORE_SCHEMES),
         mask=mask_url,
     )
-    url_file: str = setting(
-        "at once", "a file that holds the URL; a bare name is a systemd credential", file_name
+    url_file: str = at_once(
+        "a file that holds the URL; a bare name is a systemd credential", file_name
     )
-    schema: str = setting("at once", "PostgreSQL schema that holds its queue", schema_name)
+    schema: str = at_once("PostgreSQL schema that holds its queue", schema_name)
 
 
 @frozen
 class TenantWorkers:
     """The bounds of a tenant's crew."""
 
-    default_count: int = setting(
-        "at once", "workers that always belong to this tenant", Between(0, 10_000)
-    )
-    max_count: int = setting(
-        "at once", "hard limit; never more than workers.max_count", Between(1, 10_000)
-    )
+    default_count: int = at_once("workers that always belong to this tenant", Between(0, 10_000))
+    max_count: int = at_once("hard limit; never more than workers.max_count", Between(1, 10_000))
 
 
 @frozen
@@ -458,3 +412,70 @@ def keys() -> Mapping[str, "attrs.Attribute[object]"]:
         for section, shape in sections().items()
         for name, key in attrs.fields_dict(shape).items()
     }
+
+
+class LiveSettings:
+    """One for a node and one for each of its tenants. A reload replaces them whole; code reads
+    `now` where it acts, and keeps no copy.
+
+    Keys that apply only at a restart keep the value of the start: `changes` sees to that.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._now = settings
+        self._subscribers: list[Callable[[], None]] = []
+
+    @property
+    def now(self) -> Settings:
+        return self._now
+
+    def subscribe(self, on_change: Callable[[], None]) -> None:
+        """Calls `on_change` after each replacement. For code that sleeps by an old value, or has
+        derived something from it. It must not fail.
+        """
+        self._subscribers.append(on_change)
+
+    def replace(self, settings: Settings) -> None:
+        """Synchronous: when it returns, the new settings are in effect everywhere."""
+        self._now = settings
+        for on_change in self._subscribers:
+            on_change()
+
+
+_HEARTBEAT_SECONDS_MAX = 2.0
+_MARGIN_SECONDS_MAX = 2.0
+_REAP_INTERVAL_SECONDS_MAX = 1.5
+
+
+@frozen
+class LeasePlan:
+    """The pace of a lease: when it is renewed, how long that may take, when its holder must stop.
+    All in seconds, none zero.
+    """
+
+    lease_seconds: float
+    heartbeat_seconds: float
+    request_timeout_seconds: float
+    margin_seconds: float
+    reap_interval_seconds: float
+
+    @property
+    def lease_seconds_min(self) -> float:
+        """The shortest lease that survives two failed renewals."""
+        return 3 * self.heartbeat_seconds + self.request_timeout_seconds + self.margin_seconds
+
+
+def lease_plan(settings: Settings) -> LeasePlan:
+    """Resolves the zeros of `[leases]` against the length of the lease."""
+    lease_seconds = settings.workers.lease_timeout_seconds
+    chosen = settings.leases
+    heartbeat_seconds = chosen.heartbeat_seconds or min(_HEARTBEAT_SECONDS_MAX, lease_seconds / 6)
+    return LeasePlan(
+        lease_seconds=lease_seconds,
+        heartbeat_seconds=heartbeat_seconds,
+        request_timeout_seconds=chosen.request_timeout_seconds or heartbeat_seconds * 3 / 4,
+        margin_seconds=chosen.margin_seconds or min(_MARGIN_SECONDS_MAX, lease_seconds / 10),
+        reap_interval_seconds=(
+            chosen.reap_interval_seconds or min(_REAP_INTERVAL_SECONDS_MAX, lease_seconds / 4)
+        ),
+    )

@@ -1,17 +1,18 @@
 """The effective settings as a reader wants them: as a tree or as TOML, secrets masked."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, cast
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import attrs
 from attrs import AttrsInstance
 
 from musterd.config import schedules
+from musterd.config.changes import shown
 from musterd.config.load import Loaded
 from musterd.config.settings import Tenant, sections
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import TABLE
-from musterd.config.toml_text import plain, toml_text
+from musterd.config.toml_text import toml_text
 
 Leaf: TypeAlias = tuple[str, str, object, str]  # table, key, value, origin
 
@@ -65,10 +66,8 @@ def _tenant(tenant: Tenant, loaded: Loaded) -> Iterator[Leaf]:
 
 def _table(header: str, table: AttrsInstance, loaded: Loaded) -> Iterator[Leaf]:
     for name, attribute in attrs.fields_dict(type(table)).items():
-        value = cast(object, getattr(table, name))
-        mask = cast(Callable[[str], str] | None, attribute.metadata.get("mask"))
-        shown = mask(cast(str, value)) if mask else plain(value)
-        yield header, name, shown, loaded.origins.get(f"{header}.{name}", "default")
+        value = shown(attribute, getattr(table, name))
+        yield header, name, value, loaded.origins.get(f"{header}.{name}", "default")
 
 
 def _one_line(text: str) -> str:

@@ -2,8 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
@@ -13,7 +12,7 @@ from cattrs import Converter
 
 from musterd.config.document import Document, KeyPath
 from musterd.config.faults import Fault, Unfit, did_you_mean, either
-from musterd.config.secrets import SecretTexts, mask_url
+from musterd.config.secrets import mask_url
 from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
 
 Key: TypeAlias = "attrs.Attribute[object]"
@@ -30,27 +29,12 @@ class Reading:
     faults: tuple[Fault, ...]
 
 
-def strict_converter() -> Converter:
-    """Gives a converter that casts nothing: only a whole number is an int, only a bool a bool.
-
-    The plain one reads "250" as 250, 3.7 as 3 and "false" as True. A whole number is accepted
-    where a fraction may stand.
-    """
-    converter = Converter(detailed_validation=False)
-    converter.register_structure_hook(int, _whole_number)
-    converter.register_structure_hook(float, _number)
-    converter.register_structure_hook(bool, _boolean)
-    converter.register_structure_hook(str, _string)
-    converter.register_structure_hook(Path, _path)
-    converter.register_structure_hook(SecretTexts, _secrets)
-    converter.register_structure_hook_func(_is_choice, _choice)
-    converter.register_structure_hook_factory(_is_list, partial(_list_of, converter))
-    return converter
+def read_by(read: Callable[[Any], object], **more: Any) -> Any:
+    """A key whose value is read by a function of its own, which raises Unfit."""
+    return attrs.field(metadata={"read": read}, **more)
 
 
-def read_table(
-    document: Document, path: KeyPath, shape: type[AttrsInstance], converter: Converter
-) -> Reading:
+def read_table(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
     """Reads the table at `path` by the attrs class `shape`: no fault hides another.
 
     A key that is missing is no fault here; a table that is none is one.
@@ -65,12 +49,12 @@ def read_table(
         inner = _shape_within(keys[name], raw) if name in keys else None
         if inner is not None:
             read_all = _read_tables if _is_list(keys[name].type) else _read_inner
-            read = read_all(document, (*path, name), inner, converter)
+            read = read_all(document, (*path, name), inner)
             values.update(read.values)
             faults.extend(read.faults)
             continue
         try:
-            values[name] = _fit(raw, keys[name], converter)
+            values[name] = _fit(raw, keys[name])
         except KeyError:
             faults.append(unknown_key(document, (*path, name), tuple(keys)))
         except Unfit as unfit:
@@ -78,15 +62,13 @@ def read_table(
     return Reading(values, tuple(faults))
 
 
-def _read_tables(
-    document: Document, path: KeyPath, shape: type[AttrsInstance], converter: Converter
-) -> Reading:
+def _read_tables(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
     """Reads the list of tables at `path`; each must have all of its keys. One fault, no list."""
     made: list[AttrsInstance] = []
     faults: list[Fault] = []
     for number, _ in enumerate(cast(Sequence[object], document.at(path))):
         here = (*path, number)
-        read = read_table(document, here, shape, converter)
+        read = read_table(document, here, shape)
         faults.extend(read.faults)
         missing = [name for name in attrs.fields_dict(shape) if name not in read.values]
         at_fault = {fault.key for fault in read.faults}
@@ -100,11 +82,9 @@ def _read_tables(
     return Reading({} if faults else {str(path[-1]): tuple(made)}, tuple(faults))
 
 
-def _read_inner(
-    document: Document, path: KeyPath, shape: type[AttrsInstance], converter: Converter
-) -> Reading:
+def _read_inner(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
     """Reads the table at `path`, of which any key may be left out. One fault, no table."""
-    read = read_table(document, path, shape, converter)
+    read = read_table(document, path, shape)
     made = cast(Callable[..., AttrsInstance], shape)
     values = {} if read.faults else {str(path[-1]): made(**read.values)}
     return Reading(values, read.faults)
@@ -118,6 +98,45 @@ def _shape_within(key: Key, raw: object) -> type[AttrsInstance] | None:
         return cast(type[AttrsInstance], key.type)
     elements = get_args(key.type) if _is_list(key.type) and isinstance(raw, list) else ()
     return elements[0] if elements and attrs.has(elements[0]) else None
+
+
+@frozen
+class NamedTables:
+    """Tables with names of their own in the table `name`. `read_one` gives what one of them holds,
+    each reading with its path.
+    """
+
+    name: str
+    fits: re.Pattern[str]  # the names that they may have
+    wanted: str
+    read_one: Callable[[Document, str], Iterable[tuple[tuple[str, ...], Reading]]]
+
+    def read(self, document: Document) -> tuple[list[str], Reading]:
+        """Gives the names in this document, and the values by their whole dotted key."""
+        tables = document.data[self.name]
+        if not isinstance(tables, dict):
+            return [], Reading({}, (self._no_table(document, (self.name,), tables),))
+        names: list[str] = []
+        values: dict[str, Any] = {}
+        faults: list[Fault] = []
+        for name, table in cast(dict[str, object], tables).items():
+            path = (self.name, name)
+            if not self.fits.fullmatch(name):
+                faults.append(misfit(document, path, "a name", Unfit(self.wanted)))
+            elif not isinstance(table, dict):
+                faults.append(self._no_table(document, path, table))
+            else:
+                names.append(name)
+                for place, reading in self.read_one(document, name):
+                    values |= {
+                        ".".join((*place, key)): each for key, each in reading.values.items()
+                    }
+                    faults += reading.faults
+        return names, Reading(values, tuple(faults))
+
+    def _no_table(self, document: Document, path: KeyPath, found: object) -> Fault:
+        hint = f"write [{self.name}.NAME] above its keys"
+        return misfit(document, path, sort_of(found), Unfit("a table", hint))
 
 
 def unknown_key(document: Document, path: KeyPath, known: tuple[str, ...]) -> Fault:
@@ -147,8 +166,9 @@ def check(value: object, key: Key) -> None:
         key.validator(None, key, value)
 
 
-def _fit(raw: object, key: Key, converter: Converter) -> object:
-    value = converter.structure(raw, cast(type[object], key.type))
+def _fit(raw: object, key: Key) -> object:
+    read = cast(Callable[[object], object] | None, key.metadata.get("read"))
+    value = read(raw) if read else _CONVERTER.structure(raw, cast(type[object], key.type))
     check(value, key)
     return value
 
@@ -199,13 +219,6 @@ def _string(raw: object, _kind: object) -> str:
     raise Unfit("a string", "write it in quotes")
 
 
-def _secrets(raw: object, _kind: object) -> SecretTexts:
-    given = cast(list[object], raw) if isinstance(raw, list) else [raw] if raw != "" else []
-    if all(isinstance(each, str) for each in given):
-        return SecretTexts(cast(list[str], given))
-    raise Unfit("a string, or a list of strings")
-
-
 def _path(raw: object, _kind: object) -> Path:
     if isinstance(raw, str) and raw and "\0" not in raw:
         return Path(raw)
@@ -220,7 +233,7 @@ def _choice(raw: object, kind: object) -> object:
     raise Unfit(either(map(toml_text, choices)), hint)
 
 
-def _list_of(converter: Converter, kind: object) -> Callable[[object, object], object]:
+def _list_of(kind: object) -> Callable[[object, object], object]:
     element = cast(type[object], get_args(kind)[0])
 
     def structure(raw: object, _kind: object) -> tuple[object, ...]:
@@ -229,7 +242,7 @@ def _list_of(converter: Converter, kind: object) -> Callable[[object, object], o
             raise Unfit("a list", hint)
         elements = cast(list[object], raw)
         try:
-            return tuple(converter.structure(each, element) for each in elements)
+            return tuple(_CONVERTER.structure(each, element) for each in elements)
         except Unfit as unfit:
             raise Unfit(f"a list, each element {unfit.wanted}", unfit.hint) from None
 
@@ -240,3 +253,27 @@ def _quotes_hint(raw: object) -> str:
     if isinstance(raw, str) and (raw in _BOOLEANS or _TOML_NUMBER.fullmatch(raw)):
         return "write it without the quotes"
     return ""
+
+
+def _strict_converter() -> Converter:
+    """Gives a converter that casts nothing: only a whole number is an int, only a bool a bool.
+
+    The plain one reads "250" as 250, 3.7 as 3 and "false" as True. A whole number is accepted
+    where a fraction may stand.
+    """
+    converter = Converter(detailed_validation=False)
+    hooks = (
+        (int, _whole_number),
+        (float, _number),
+        (bool, _boolean),
+        (str, _string),
+        (Path, _path),
+    )
+    for kind, hook in hooks:
+        converter.register_structure_hook(kind, hook)
+    converter.register_structure_hook_func(_is_choice, _choice)
+    converter.register_structure_hook_factory(_is_list, _list_of)
+    return converter
+
+
+_CONVERTER = _strict_converter()

@@ -5,16 +5,12 @@ import re
 DEFAULT_TENANT = "default"
 NAME_WANTED = "a name of a-z, 0-9 and _, a letter first, at most 41 long"
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-
-
-def is_name(text: str) -> bool:
-    return _NAME.fullmatch(text) is not None
+NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 
 def check_name(name: str) -> None:
     """Raises ValueError unless this can be the name of a tenant."""
-    if not is_name(name):
+    if not NAME.fullmatch(name):
         raise ValueError(f"found tenant {name!r}, wanted {NAME_WANTED}")
 
 

@@ -5,20 +5,12 @@ from typing import Any, TypeVar, cast
 
 import attrs
 from attrs import AttrsInstance, evolve
-from cattrs import Converter
 
 from musterd.config.document import Document
 from musterd.config.faults import ConstraintFault, Fault
 from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, TenantWorkers
-from musterd.config.strict import Key, Reading, read_table, unknown_key
-from musterd.config.tenant_names import (
-    DEFAULT_TENANT,
-    NAME_WANTED,
-    beside,
-    is_name,
-    schema_of,
-)
-from musterd.config.toml_text import key_text, sort_of
+from musterd.config.strict import Key, NamedTables, Reading, read_table, unknown_key
+from musterd.config.tenant_names import DEFAULT_TENANT, NAME, NAME_WANTED, beside, schema_of
 
 TABLE = "tenants"
 SCHEMA_LENGTH_MAX = 63
@@ -59,24 +51,24 @@ def attribute_of(path: Sequence[str]) -> "Key | None":
             return None
 
 
-def read_tenants(document: Document, converter: Converter) -> tuple[list[str], Reading]:
-    """Reads `[tenants]` of one document: the names, and the values by their whole dotted key."""
-    tables = document.data[TABLE]
-    if not isinstance(tables, dict):
-        return [], Reading({}, (_no_table(document, (TABLE,), tables),))
-    names: list[str] = []
-    values: dict[str, Any] = {}
-    faults: list[Fault] = []
-    for name, table in cast(dict[str, object], tables).items():
-        fault = _unusable(document, name, table)
-        if fault is not None:
-            faults.append(fault)
-            continue
-        names.append(name)
-        for path, reading in _read_one(document, name, converter):
-            values |= {".".join((*path, key)): value for key, value in reading.values.items()}
-            faults += reading.faults
-    return names, Reading(values, tuple(faults))
+def _read_one(document: Document, name: str) -> Iterator[tuple[tuple[str, ...], Reading]]:
+    path = (TABLE, name)
+    table = cast(dict[str, object], document.at(path))
+    place_keys = () if name == DEFAULT_TENANT else tuple(attrs.fields_dict(TenantPlace))
+    known = (*place_keys, *_SUBTABLES)
+    unknown = [unknown_key(document, (*path, key), known) for key in table if key not in known]
+    if name == DEFAULT_TENANT:
+        unknown = [_in_store(fault) for fault in unknown]
+    yield path, Reading({}, tuple(unknown))
+    plain = {key: value for key, value in table.items() if key in known and key not in _SUBTABLES}
+    pruned = evolve(document, data={TABLE: {name: plain}})
+    yield path, read_table(pruned, path, TenantPlace)
+    for key, shape in _SUBTABLES.items():
+        if key in table:
+            yield (*path, key), read_table(document, (*path, key), shape)
+
+
+TABLES = NamedTables(TABLE, NAME, NAME_WANTED, _read_one)
 
 
 def resolved(names: Sequence[str], values: Mapping[str, Any], settings: Settings) -> list[Tenant]:
@@ -91,39 +83,6 @@ def broken_constraints(settings: Settings) -> Iterator[ConstraintFault]:
     if len(settings.tenants) > 1:
         yield from _floors_too_high(settings)
         yield from _same_places(settings)
-
-
-def _read_one(
-    document: Document, name: str, converter: Converter
-) -> Iterator[tuple[tuple[str, ...], Reading]]:
-    path = (TABLE, name)
-    table = cast(dict[str, object], document.at(path))
-    place_keys = () if name == DEFAULT_TENANT else tuple(attrs.fields_dict(TenantPlace))
-    known = (*place_keys, *_SUBTABLES)
-    unknown = [unknown_key(document, (*path, key), known) for key in table if key not in known]
-    if name == DEFAULT_TENANT:
-        unknown = [_in_store(fault) for fault in unknown]
-    yield path, Reading({}, tuple(unknown))
-    plain = {key: value for key, value in table.items() if key in known and key not in _SUBTABLES}
-    pruned = evolve(document, data={TABLE: {name: plain}})
-    yield path, read_table(pruned, path, TenantPlace, converter)
-    for key, shape in _SUBTABLES.items():
-        if key in table:
-            yield (*path, key), read_table(document, (*path, key), shape, converter)
-
-
-def _unusable(document: Document, name: str, table: object) -> Fault | None:
-    path = (TABLE, name)
-    if not is_name(name):
-        line = document.line(path)
-        return Fault(document.source, line, key_text(path), "a name", NAME_WANTED)
-    return None if isinstance(table, dict) else _no_table(document, path, table)
-
-
-def _no_table(document: Document, path: tuple[str, ...], found: object) -> Fault:
-    hint = "write [tenants.NAME] above its keys"
-    line = document.line(path)
-    return Fault(document.source, line, key_text(path), sort_of(found), "a table", hint)
 
 
 def _in_store(fault: Fault) -> Fault:

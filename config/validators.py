@@ -37,14 +37,22 @@ def setting(
     *,
     mask: Callable[[Any], str] | None = None,
     is_table: bool = False,
+    read: Callable[[Any], object] | None = None,
 ) -> Any:
     """Declares a key of a settings class.
 
     `what` is its one line in default.toml, the reference and the manual page; `mask` hides a
-    secret. The unit stands in the key's own name, the default in default.toml.
+    secret; `read` reads what is no plain value of the key's type. The unit stands in the key's own
+    name, the default in default.toml.
     """
-    metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table}
+    metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table, "read": read}
     return field(validator=check, metadata=metadata, repr=True if mask is None else mask)
+
+
+at_once = partial(setting, "at once")
+next_claim = partial(setting, "next claim")
+next_job = partial(setting, "next job")
+at_restart = partial(setting, "restart")
 
 
 @frozen

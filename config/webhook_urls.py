@@ -81,31 +81,25 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Reach: TypeAlias = Literal["public", "private", "never"]
 
+
+def _networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(map(ipaddress.ip_network, texts))
+
+
 # What `is_global` of the standard library thinks of all these differs between its versions.
-_PRIVATE: tuple[Network, ...] = tuple(
-    map(
-        ipaddress.ip_network,
-        (
-            *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8"),
-            *("::1/128", "fc00::/7"),
-        ),
-    )
+_PRIVATE = _networks(
+    *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7")
 )
-_NEVER: tuple[Network, ...] = tuple(
-    map(
-        ipaddress.ip_network,
-        (
-            *("0.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24"),
-            *("192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
-            *("224.0.0.0/4", "240.0.0.0/4"),
-            "168.63.129.16/32",  # a cloud's own channel to its machines, on a public address
-            # Of IPv6 only 2000::/3 is given out; beyond it lie 64:ff9b::/96, unwrapped below, and
-            # what is private.
-            *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
-            # Machines ask there who they are, and get their keys.
-            *("fd00:ec2::254/128", "fd20:ce::254/128"),
-        ),
-    )
+_NEVER = _networks(
+    *("0.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24"),
+    *("192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+    *("224.0.0.0/4", "240.0.0.0/4"),
+    "168.63.129.16/32",  # a cloud's own channel to its machines, on a public address
+    # Of IPv6 only 2000::/3 is given out; beyond it lie 64:ff9b::/96, unwrapped below, and what is
+    # private.
+    *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+    # Machines ask there who they are, and get their keys.
+    *("fd00:ec2::254/128", "fd20:ce::254/128"),
 )
 _GIVEN_OUT = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -122,7 +116,9 @@ def reach_of(address: Address) -> Reach:
     like.
     """
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or _wrapped(address)
+        inner = address.ipv4_mapped
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & _V4_BITS)
         if inner is not None:
             return reach_of(inner)
     if any(address in network for network in _NEVER):
@@ -147,12 +143,6 @@ def address_in(host: str) -> Address | None:
             return ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1, 0x7f000001, 2130706433
         except OSError:
             return None
-    return None
-
-
-def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & _V4_BITS)
     return None
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from musterd.config.faults import ConfigError, Fault, did_you_mean
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.completers import (
     complete_kinds,
     complete_settings,
@@ -18,18 +19,16 @@ from musterd.console.completers import (
     complete_tenants,
 )
 from musterd.console.output import Complaint, Exit, complaint_about, print_json, say_lines
-from musterd.store.moments import moment_of
+from musterd.store.words import moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from musterd.catalog.kinds import Catalog
-    from musterd.config.faults import Fault
     from musterd.config.load import Loaded
     from musterd.config.settings import Settings
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class CommandLine:
@@ -41,6 +40,13 @@ class CommandLine:
         self.json = False
         self.tenant: str | None = None  # None = not named: the default one, or all
 
+    def proposing(self, file: Path | None, sets: Sequence[str] = ()) -> CommandLine:
+        """The same with another file, and further settings."""
+        other = CommandLine()
+        other.config_file, other.tenant = file or self.config_file, self.tenant
+        other.sets = [*self.sets, *sets]
+        return other
+
     def load(self) -> Loaded:
         """Reads the configuration; raises ConfigError."""
         from musterd.config.load import load
@@ -49,7 +55,6 @@ class CommandLine:
 
     def load_all(self) -> tuple[Loaded, Catalog]:
         """Reads configuration and catalog; raises ConfigError with all faults of both."""
-        from musterd.config.faults import ConfigError
         from musterd.config.load import UnsoundSettings
 
         try:
@@ -65,13 +70,10 @@ class CommandLine:
     def _catalog_faults(self, settings: Settings) -> Sequence[Fault]:
         from attrs import evolve
 
-        from musterd.catalog.load import catalog_of
-        from musterd.config.faults import ConfigError
-
         # A path that cannot be read is among the settings' faults already.
         paths = tuple(path for path in settings.catalog.paths if os.access(path, os.R_OK))
         try:
-            catalog = catalog_of(evolve(settings, catalog=evolve(settings.catalog, paths=paths)))
+            catalog = self.catalog(evolve(settings, catalog=evolve(settings.catalog, paths=paths)))
         except ConfigError as error:
             return error.faults
         # Where a path cannot be read, its kinds are not unknown.
@@ -84,8 +86,6 @@ class CommandLine:
 
     def of_tenant(self, settings: Settings) -> Settings:
         """The settings of the named tenant. Complains if there is no such tenant."""
-        from musterd.config.faults import did_you_mean
-        from musterd.config.tenant_names import DEFAULT_TENANT
         from musterd.config.tenants import settings_of
 
         name = DEFAULT_TENANT if self.tenant is None else self.tenant
@@ -98,7 +98,6 @@ class CommandLine:
 
     def of_node(self, settings: Settings) -> Settings:
         """The settings of the default tenant, whichever is named; complains like `of_tenant`."""
-        from musterd.config.tenant_names import DEFAULT_TENANT
         from musterd.config.tenants import settings_of
 
         self.of_tenant(settings)
@@ -112,6 +111,10 @@ class CommandLine:
         for one in objects:
             print_json(one)
 
+    def answer(self, whole: object, *lines: str) -> None:
+        """Prints one object with --json, else the lines for people."""
+        self.show([whole], lambda: lines)
+
     def catalog(self, settings: Settings) -> Catalog:
         """Reads the catalog; raises ConfigError."""
         from musterd.catalog.load import catalog_of
@@ -124,71 +127,41 @@ def _schedule_faults(
 ) -> Sequence[Fault]:
     if not settings.schedules:
         return ()
-    from musterd.manager.duties.schedules.checking import schedule_faults
+    from musterd.manager.duties.schedules import schedule_faults
 
     return schedule_faults(settings, catalog, origins)
 
 
-def _take_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
-    cli = _command_line(context)
-    cli.config_file = value or cli.config_file
+def _take(context: click.Context, option: click.Parameter, value: Any) -> None:
+    """Of an option that is given before the verb and after it the later one counts; sets add up."""
+    cli = context.find_root().ensure_object(CommandLine)
+    if option.name == "sets":
+        cli.sets += value
+    elif value not in (None, False):
+        setattr(cli, str(option.name), value)
 
 
-def _take_sets(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> None:
-    _command_line(context).sets.extend(values)
-
-
-def _take_json(context: click.Context, _option: click.Parameter, value: bool) -> None:
-    _command_line(context).json |= value
-
-
-def _take_tenant(context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    cli = _command_line(context)
-    cli.tenant = cli.tenant if value is None else value
-
-
-def _command_line(context: click.Context) -> CommandLine:
-    return context.find_root().ensure_object(CommandLine)
+def _shared(flag: str, attribute: str, help_text: str, **how: Any) -> click.Option:
+    names = [flag, attribute]
+    return click.Option(names, help=help_text, expose_value=False, callback=_take, **how)
 
 
 SHARED_OPTIONS = (
-    click.Option(
-        ["--config"],
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Use FILE instead of /etc/musterd/musterd.toml.",
-        expose_value=False,
-        callback=_take_config,
-    ),
-    click.Option(
-        ["--set"],
-        multiple=True,
-        metavar="SECTION.KEY=VALUE",
-        shell_complete=complete_settings,
-        help="Set one setting; may be repeated.",
-        expose_value=False,
-        callback=_take_sets,
-    ),
-    click.Option(
-        ["--tenant"],
-        metavar="NAME",
-        shell_complete=complete_tenants,
-        help="The tenant; default: the one named `default`.",
-        expose_value=False,
-        callback=_take_tenant,
-    ),
-    click.Option(
-        ["--json"],
-        is_flag=True,
-        help="Print JSON: one object, or one object per line for lists.",
-        expose_value=False,
-        callback=_take_json,
-    ),
-)
+    _shared("--config", "config_file", "Use FILE instead of /etc/musterd/musterd.toml.",
+        type=click.Path(path_type=Path), metavar="FILE"),
+    _shared("--set", "sets", "Set one setting; may be repeated.",
+        multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=complete_settings),
+    _shared("--tenant", "tenant", "The tenant; default: the one named `default`.",
+        metavar="NAME", shell_complete=complete_tenants),
+    _shared("--json", "json", "Print JSON: one object, or one object per line for lists.",
+        is_flag=True),
+)  # fmt: skip
 
 
-class Verb(click.Command):
-    """A verb: an error that its user can fix ends it with a complaint, never with a traceback."""
+class _Shared(click.Command):
+    """Takes the shared options; an error that its user can fix ends it with a complaint, never
+    with a traceback.
+    """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *SHARED_OPTIONS]
@@ -198,19 +171,20 @@ class Verb(click.Command):
             return super().invoke(ctx)
         except Exception as error:
             complaint = complaint_about(error)
-            if complaint is None:
+            if complaint in (None, error):
                 raise
             raise complaint from error
 
 
-class Verbs(click.Group):
-    """A group of verbs; takes the shared options too."""
+class Verb(_Shared):
+    """A verb."""
+
+
+class Verbs(_Shared, click.Group):
+    """A group of verbs, which may be a verb too."""
 
     command_class = Verb
     group_class = type  # a group in a group has the same class
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(ctx), *SHARED_OPTIONS]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order of their definition
@@ -221,39 +195,42 @@ DELAY_SECONDS_MAX = 100 * 365 * 86400.0
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 
 
-def read_delay(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    """Reads `500ms`, `5s`, `5m`, `2h` or `1d` as seconds; raises click.BadParameter."""
-    if text is None:
-        return None
+def option_reader(read: Callable[[str], T]) -> Callable[..., T | None]:
+    """The callback of an option that is read so; a ValueError says what is wrong with it."""
+
+    def callback(_context: click.Context, _option: click.Parameter, text: str | None) -> T | None:
+        try:
+            return None if text is None else read(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
+
+
+def delay_of(text: str) -> float:
+    """Reads `500ms`, `5s`, `5m`, `2h` or `1d` as seconds; raises ValueError."""
     found = _DELAY.fullmatch(text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r} is not a delay: write 500ms, 5s, 5m, 2h or 1d")
+        raise ValueError(f"{text!r} is not a delay: write 500ms, 5s, 5m, 2h or 1d")
     seconds = float(found[1]) * UNIT_SECONDS[found[2]]
     if seconds > DELAY_SECONDS_MAX:
-        raise click.BadParameter(f"{text!r} is more than a hundred years")
+        raise ValueError(f"{text!r} is more than a hundred years")
     return seconds
-
-
-def read_moment(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> datetime | None:
-    """Reads an RFC 3339 time with its time zone; raises click.BadParameter."""
-    if text is None:
-        return None
-    try:
-        return moment_of(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 TARGET_LENGTH_MAX = 200
 
 
-def read_target(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    if text is None or 1 <= len(text) <= TARGET_LENGTH_MAX:
-        return text
-    found = f"found {len(text)} characters"
-    raise click.BadParameter(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
+def _target_of(text: str) -> str:
+    if not 1 <= len(text) <= TARGET_LENGTH_MAX:
+        found = f"found {len(text)} characters"
+        raise ValueError(f"{found}, wanted a name of 1 to {TARGET_LENGTH_MAX}")
+    return text
+
+
+read_delay = option_reader(delay_of)
+read_moment = option_reader(moment_of)
+read_target = option_reader(_target_of)
 
 
 def kind_and_target_options(what: str) -> Callable[[F], F]:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
+from musterd.console.opening import in_store
+from musterd.store.control import states_for
+from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action
+from musterd.store.overview import OverviewFilter, OverviewJob
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from musterd.config.settings import Settings
     from musterd.console.command import CommandLine
-    from musterd.store.engine import Engine
-    from musterd.store.overview import OverviewJob
 
 SECONDS_MAX = 0.4  # for reading the store; after that the shell gets nothing
 JOBS_MAX = 50
@@ -36,8 +36,10 @@ def _completer(find: Find) -> Completer:
     """Offers what begins as the word does; nothing where anything goes wrong."""
 
     def complete(context: click.Context, _param: click.Parameter, word: str) -> list[Offer]:
+        from musterd.console.command import CommandLine
+
         try:
-            offers = find(_given(context), context)
+            offers = find(context.find_root().ensure_object(CommandLine), context)
             return [one for one in offers if str(one.value).startswith(word)]
         except (Exception, SystemExit):  # noqa: BLE001 - no traceback while a person types
             return []
@@ -45,62 +47,57 @@ def _completer(find: Find) -> Completer:
     return complete
 
 
-def _given(context: click.Context) -> CommandLine:
-    from musterd.console.command import CommandLine
-
-    return context.find_root().ensure_object(CommandLine)
-
-
-def _kinds(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+@_completer
+def complete_kinds(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(name) for name in sorted(cli.catalog(cli.settings()))]
 
 
-def _tenants(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+@_completer
+def complete_tenants(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     return [Offer(name) for name in cli.load().settings.tenants]
 
 
-def _schedules(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+@_completer
+def complete_schedules(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     from musterd.config.schedules import of_tenant
 
     settings = cli.settings()
     return [Offer(name) for name in of_tenant(settings.schedules, settings.tenant)]
 
 
-def _settings(_given: CommandLine, _context: click.Context) -> Iterable[Offer]:
+@_completer
+def complete_settings(_cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
     from musterd.config.settings import keys
 
     return [Offer(f"{key}=") for key in keys()]
 
 
-def _jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
+@_completer
+def complete_jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
     """Those that the verb can do something about."""
-    from musterd.store.control import states_for
-
     verb = context.command.name
     states = states_for(Action(verb)) if verb in list(Action) else ()
-    found = [job for job in _on_board(cli) if not states or job.state in states]
+    found = [job for job in _listed(cli) if not states or job.state in states]
     return [Offer(str(job.id), help=f"{job.kind} {job.state.value}") for job in found[:JOBS_MAX]]
 
 
-def _targets(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
-    return [Offer(name) for name in sorted({job.target for job in _on_board(cli) if job.target})]
+@_completer
+def complete_targets(cli: CommandLine, _context: click.Context) -> Iterable[Offer]:
+    return [Offer(name) for name in sorted({job.target for job in _listed(cli) if job.target})]
 
 
-def _on_board(cli: CommandLine) -> tuple[OverviewJob, ...]:
+def _listed(cli: CommandLine) -> tuple[OverviewJob, ...]:
     settings = cli.settings()
     if not _is_there(settings):
         return ()
-    handler = signal.signal(signal.SIGALRM, _give_up)
+    # Whatever hangs, the person who types must not wait.
+    handler = signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)
     try:
-        return _look(settings)
+        return in_store(settings, _look, bare=True)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-
-
-def _give_up(_number: int, _frame: FrameType | None) -> None:
-    os._exit(0)  # whatever hangs, the person who types must not wait
 
 
 def _is_there(settings: Settings) -> bool:
@@ -111,25 +108,11 @@ def _is_there(settings: Settings) -> bool:
     return not url.startswith("sqlite:") or os.path.exists(sqlite_path(url))  # noqa: PTH110 - a path or :memory:
 
 
-def _look(settings: Settings) -> tuple[OverviewJob, ...]:
-    from musterd.console.opening import in_bare_store
-    from musterd.store.overview import OverviewFilter
-
-    async def work(engine: Engine) -> tuple[OverviewJob, ...]:
-        schema = await engine.schema()
-        if schema.found != schema.wanted:
-            return ()
-        return (await engine.overview.jobs(OverviewFilter())).jobs
-
-    return in_bare_store(settings, work)
-
-
-complete_kinds = _completer(_kinds)
-complete_tenants = _completer(_tenants)
-complete_schedules = _completer(_schedules)
-complete_settings = _completer(_settings)
-complete_jobs = _completer(_jobs)
-complete_targets = _completer(_targets)
+async def _look(engine: Engine) -> tuple[OverviewJob, ...]:
+    schema = await engine.schema()
+    if schema.found != schema.wanted:
+        return ()
+    return (await engine.overview.jobs(OverviewFilter())).jobs
 
 
 def script(shell: str, command: click.Command, program: str) -> str:

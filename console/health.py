@@ -8,28 +8,28 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
+from musterd.console.opening import each_in_order, reached
 from musterd.console.output import Complaint, Exit
+from musterd.manager.node.status import Decision, NodeStatus
+from musterd.store.duties import DutyRecord
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
+from musterd.store.lifecycle import JobState
+from musterd.store.nodes import NodeRecord, warnings
+from musterd.store.overview import Troubles
+from musterd.store.queue import Counts
 from musterd.store.words import count_text, cut, duration_text, one_line, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from musterd.config.settings import Settings
-    from musterd.manager.node.status import Decision, NodeStatus
-    from musterd.store.duties import DutyRecord
-    from musterd.store.engine import Engine
-    from musterd.store.nodes import NodeRecord
     from musterd.store.opening import Stores
-    from musterd.store.overview import Troubles
-    from musterd.store.queue import Counts
 
 
 BAR_CELLS_MAX = 40
@@ -48,13 +48,6 @@ class StoreAnswers:
     nodes: Sequence[NodeRecord] = ()
     troubles: Troubles | None = None
     duties: Sequence[DutyRecord] = ()
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """Where its nodes disagree."""
-        from musterd.store.disagreement import warnings
-
-        return warnings(self.nodes)
 
 
 @attrs.frozen
@@ -75,7 +68,7 @@ class HealthReport:
     @property
     def warnings(self) -> list[str]:
         """Where nodes disagree; nodes of several tenants say so in each store, so each once."""
-        return list(dict.fromkeys(said for store in self.stores for said in store.warnings))
+        return list(dict.fromkeys(said for store in self.stores for said in warnings(store.nodes)))
 
     def on_node(self, store: StoreAnswers) -> dict[str, Any] | None:
         """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
@@ -91,10 +84,8 @@ class HealthReport:
     def verdict(self) -> tuple[Exit, str]:
         """Whether all is well, and one line that says why."""
         first = self.first
-        tenant, where, error = first.settings.tenant, first.where, first.error
-        code, words = judge(
-            TenantAnswers(tenant, where, error, self.node, self.silence, self.listens)
-        )
+        tenant, where = first.settings.tenant, first.where
+        code, words = judge(tenant, where, first.error, self.node, self.silence, self.listens)
         if code is not Exit.DONE or self.node is None:
             return code, words
         ill = [store.settings.tenant for store in self.stores if not self.is_well(store)]
@@ -106,42 +97,38 @@ class HealthReport:
 
 def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
     """Asks these tenants' stores, and the daemon. Raises what makes the first store useless."""
-    answers = _ask_stores(tenants)
-    node, silence = _ask_daemon_here(settings)
-    return HealthReport(answers, node, silence, bool(settings.http.listen))
-
-
-def _ask_stores(tenants: Sequence[Settings]) -> list[StoreAnswers]:
     import trio
 
     from musterd.store.opening import Stores
 
-    found: list[StoreAnswers | None] = [None] * len(tenants)
-    stores = Stores(time.time, random.Random())
-
-    async def ask(place: int, limit: trio.CapacityLimiter) -> None:
-        async with limit:
-            found[place] = await _ask_store(stores, tenants[place], alone=len(tenants) == 1)
-
-    async def ask_all() -> None:
-        limit = trio.CapacityLimiter(STORES_AT_ONCE)
-        async with trio.open_nursery() as nursery:
-            for place in range(len(tenants)):
-                nursery.start_soon(ask, place, limit)
-
-    trio.run(ask_all)
-    return [one for one in found if one is not None]
+    stores, alone = Stores(time.time, random.Random()), len(tenants) == 1
+    asks = [partial(_ask_store, stores, one, alone=alone) for one in tenants]
+    answers = trio.run(each_in_order, asks, STORES_AT_ONCE)
+    node, silence = None, ""
+    try:
+        node = ask_daemon(settings, "/status")
+    except DaemonSilent as silent:
+        silence = str(silent)
+    return HealthReport(answers, node, silence, bool(settings.http.listen))
 
 
 async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
-    """An error ends the verb if this is the only store, else it is reported for this one."""
+    """An error ends the verb if this is the only store, else it is reported for this one. Nothing
+    that is asked grows with the queue.
+    """
     from musterd.config.store_url import resolve_store_url
-    from musterd.console.opening import reached
 
     engine = stores.engine(resolve_store_url(settings, os.environ), settings)
     try:
         async with reached(engine):
-            return await _answers(engine, settings)
+            return StoreAnswers(
+                settings,
+                engine.where,
+                counts=await engine.queue.counts(),
+                nodes=await engine.nodes.all(),
+                troubles=await engine.overview.troubles(),
+                duties=await engine.duties.duties(),
+            )
     except StoreUnavailable as error:
         return StoreAnswers(settings, engine.where, str(error))
     except (StoreMisconfigured, Complaint) as error:
@@ -150,89 +137,55 @@ async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> Stor
         return StoreAnswers(settings, engine.where, str(error))
 
 
-async def _answers(engine: Engine, settings: Settings) -> StoreAnswers:
-    """Nothing of it grows with the queue."""
-    return StoreAnswers(
-        settings,
-        engine.where,
-        counts=await engine.queue.counts(),
-        nodes=await engine.nodes.all(),
-        troubles=await engine.overview.troubles(),
-        duties=await engine.duties.duties(),
-    )
-
-
-def _ask_daemon_here(settings: Settings) -> tuple[dict[str, Any] | None, str]:
-    try:
-        return ask_daemon(settings, "/status"), ""
-    except DaemonSilent as silence:
-        return None, str(silence)
-
-
-@attrs.frozen
-class TenantAnswers:
-    """What was said about one tenant. `error`: the store did not answer. `node`: what the daemon
-    says of itself; None = it is silent, and `silence` says where it was asked. `listens`: a daemon
-    is expected to answer.
+def judge(
+    tenant: str,
+    where: str,
+    error: str | None,
+    node: Mapping[str, Any] | None,
+    silence: str,
+    listens: bool,
+) -> tuple[Exit, str]:
+    """The exit code for a tenant, and the reason in one line. `error`: its store did not answer.
+    `node`: what the daemon says of itself; None = it is silent, and `silence` says where it was
+    asked. `listens`: a daemon is expected to answer.
     """
-
-    tenant: str
-    where: str
-    error: str | None
-    node: Mapping[str, Any] | None
-    silence: str
-    listens: bool
-
-
-def judge(said: TenantAnswers) -> tuple[Exit, str]:
-    """The exit code, and the reason in one line."""
-    if said.error is not None:
-        return Exit.UNAVAILABLE, f"the store is not available: {said.error}"
-    if said.node is not None:
-        return _judge_node(said, said.node)
-    if said.listens:
-        return Exit.UNSUCCESSFUL, f"{said.silence}; start one with `musterd run`"
-    return Exit.DONE, f"the store answers; {said.silence}"
+    if error is not None:
+        return Exit.UNAVAILABLE, f"the store is not available: {error}"
+    if node is None and listens:
+        return Exit.UNSUCCESSFUL, f"{silence}; start one with `musterd run`"
+    if node is None:
+        return Exit.DONE, f"the store answers; {silence}"
+    found = _tenant_named(node, tenant)
+    if found is None:
+        return Exit.UNSUCCESSFUL, f"the daemon that answers does not serve tenant {tenant}"
+    if found["store"] != where:
+        other = f"the daemon that answers uses another store ({found['store']})"
+        return Exit.UNSUCCESSFUL, f"no daemon serves this store: {other}"
+    return Exit.DONE if node["healthy"] else Exit.UNSUCCESSFUL, node["verdict"]
 
 
 def tenant_on_node(
     node: Mapping[str, Any] | None, tenant: str, where: str
 ) -> dict[str, Any] | None:
     """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
-    seen = None if node is None else _tenant_named(node["node"], tenant)
+    seen = None if node is None else _tenant_named(node, tenant)
     return seen if seen is not None and seen["store"] == where else None
 
 
 def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
     """Reads a decision from a daemon that may have another version; None if it cannot be read."""
-    from musterd.manager.node.status import Decision
-
     if value is None:
         return None
-    known: dict[str, Any] = {
-        name: value[name] for name in attrs.fields_dict(Decision) if name in value
-    }
-    known["at"] = 0.0  # a text there
+    at: dict[str, Any] = {"at": 0.0}  # a text there
+    known = {name: value[name] for name in attrs.fields_dict(Decision) if name in value}
     try:
-        return Decision(**known)
+        return Decision(**known | at)
     except TypeError:
         return None
 
 
-def _judge_node(said: TenantAnswers, node: Mapping[str, Any]) -> tuple[Exit, str]:
-    found = _tenant_named(node["node"], said.tenant)
-    if found is None:
-        return Exit.UNSUCCESSFUL, f"the daemon that answers does not serve tenant {said.tenant}"
-    if found["store"] != said.where:
-        other = f"the daemon that answers uses another store ({found['store']})"
-        return Exit.UNSUCCESSFUL, f"no daemon serves this store: {other}"
-    if not node["healthy"]:
-        return Exit.UNSUCCESSFUL, node["verdict"]
-    return Exit.DONE, node["verdict"]
-
-
-def _tenant_named(node: Mapping[str, Any], tenant: str) -> dict[str, Any] | None:
-    return next((one for one in node["tenants"] if one["name"] == tenant), None)
+def _tenant_named(whole: Mapping[str, Any], tenant: str) -> dict[str, Any] | None:
+    return next((one for one in whole["node"]["tenants"] if one["name"] == tenant), None)
 
 
 LATE_SECONDS = 60.0  # a job that waits for longer than this lacks a worker
@@ -326,11 +279,25 @@ def status_line(node: NodeStatus) -> str:
     return " · ".join(parts)
 
 
-def crew_bar(node: NodeStatus) -> str:
+def crew_bar(busy: int, idle: int, most: int) -> str:
     """Draws the crew: a full cell a busy worker, a hollow one an idle one, a dot for each not
     hired.
     """
-    if node.max_count > BAR_CELLS_MAX:
-        return ""
-    unhired = max(0, node.max_count - node.busy - node.idle - node.retiring)
-    return "■" * (node.busy + node.retiring) + "□" * node.idle + "·" * unhired
+    unhired = max(0, most - busy - idle)
+    return "■" * busy + "□" * idle + "·" * unhired if most <= BAR_CELLS_MAX else ""
+
+
+def live_status(node: NodeStatus) -> str:
+    bar = crew_bar(node.busy + node.retiring, node.idle, node.max_count)
+    return f"{bar} {status_line(node)}".strip()
+
+
+def states_text(counts: Counts, states: Iterable[JobState] = JobState) -> str:
+    """How many jobs are in which state, those that have any."""
+    shown = ((state, counts.by_state.get(state, 0)) for state in states)
+    return ", ".join(f"{count_text(count)} {state.value}" for state, count in shown if count)
+
+
+def due_text(counts: Counts, word: str = "") -> str:
+    waits = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
+    return f"{count_text(counts.due)}{word}{waits}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import sys
+import time
+from collections.abc import Generator, Mapping
+from types import FrameType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from types import FrameType
+from musterd.manager.log import event, event_of_list
 
+if TYPE_CHECKING:
     from musterd.catalog.checking import Surroundings
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
@@ -35,11 +38,8 @@ def broken_hooks_of(settings: Settings) -> Mapping[str, str]:
 
 
 def _surroundings(settings: Settings) -> Surroundings:
-    import os
-    import time
-
     from musterd.catalog.checking import surroundings_of
-    from musterd.workers.tools import make_tools
+    from musterd.workers.toolbox import make_tools
 
     tools = make_tools(settings, time.monotonic, os.environ)
     return surroundings_of(settings, os.environ, tools.environment)
@@ -47,8 +47,6 @@ def _surroundings(settings: Settings) -> Surroundings:
 
 def log_broken_hooks(settings: Settings, log: logging.Logger) -> None:
     """Logs which functions are broken. Their calls wait until they are fixed."""
-    from musterd.manager.log import event
-
     for key, why in broken_hooks_of(settings).items():
         event(log, logging.WARNING, "hook broken", key=key, message=why)
 
@@ -62,18 +60,9 @@ def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logg
 
     with _ended_by_signals():
         log_broken_hooks(settings, log)
-    parts = [part for kind in catalog.values() for part in kind.parts]
-    if all(isinstance(part.behaviour, Deterministic) for part in parts):
-        return catalog  # nothing that another machine might not have
-    with _ended_by_signals():
-        catalog = check_kinds(catalog, settings)
-    return log_broken_kinds(catalog, log)
-
-
-def log_broken_kinds(catalog: Catalog, log: logging.Logger) -> Catalog:
-    """Logs which kinds are broken; returns the catalog unchanged."""
-    from musterd.manager.log import event_of_list
-
+        parts = [part for kind in catalog.values() for part in kind.parts]
+        if not all(isinstance(part.behaviour, Deterministic) for part in parts):
+            catalog = check_kinds(catalog, settings)  # it has what another machine may not have
     for kind in catalog.values():
         if kind.broken is not None:
             fields = {"kind": kind.name, "message": kind.broken}
@@ -82,7 +71,7 @@ def log_broken_kinds(catalog: Catalog, log: logging.Logger) -> Catalog:
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Generator[None, None, None]:
+def _ended_by_signals() -> Generator[None]:
     """Raises SystemExit rather than dying of the signal, so that children are ended first."""
 
     def end(_number: int, _frame: FrameType | None) -> None:

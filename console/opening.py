@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from musterd.console.output import Complaint, Exit
+from musterd.store.engine import Engine
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
-    from musterd.store.engine import Engine
 
 T = TypeVar("T")
+Work = Callable[[Engine], Awaitable[T]]
 CLOSE_SECONDS = 5.0
 
 
@@ -26,64 +27,60 @@ def engine_for(settings: Settings) -> Engine:
     return make_engine(resolve_store_url(settings, os.environ), settings, time.time)
 
 
-def in_store(
-    settings: Settings, work: Callable[[Engine], Awaitable[T]], *, creates: bool = False
-) -> T:
+def in_store(settings: Settings, work: Work[T], *, creates: bool = False, bare: bool = False) -> T:
     """Does `work` with the open store, once its schema is known to be the right one.
 
-    `creates`: a PostgreSQL that has no schema yet gets one, if `store.migrate` allows it.
+    `creates`: a PostgreSQL that has no schema yet gets one, if `store.migrate` allows it. `bare`:
+    whatever schema it has.
     """
-
     import trio
 
-    return trio.run(lambda: visit(settings, work, creates=creates))
+    return trio.run(lambda: visit(settings, work, creates=creates, bare=bare))
 
 
 async def visit(
-    settings: Settings, work: Callable[[Engine], Awaitable[T]], *, creates: bool = False
+    settings: Settings, work: Work[T], *, creates: bool = False, bare: bool = False
 ) -> T:
     """Like `in_store`, inside Trio."""
-
-    async def checked(engine: Engine) -> T:
-        await _check_schema(engine, creates=creates and settings.store.migrate)
+    may_create = creates and settings.store.migrate
+    async with reached(engine_for(settings), creates=may_create, bare=bare) as engine:
         return await work(engine)
-
-    return await _opened(settings, checked)
-
-
-def in_bare_store(settings: Settings, work: Callable[[Engine], Awaitable[T]]) -> T:
-    """Does `work` with the open store, whatever schema it has."""
-    import trio
-
-    return trio.run(lambda: _opened(settings, work))
 
 
 @asynccontextmanager
-async def reached(engine: Engine) -> AsyncGenerator[Engine, None]:
-    """The engine while it is open, known to have the right schema. Raises `StoreUnavailable`,
-    `StoreMisconfigured` or a complaint.
+async def reached(
+    engine: Engine, *, creates: bool = False, bare: bool = False
+) -> AsyncGenerator[Engine]:
+    """The engine while it is open, known to have the right schema unless it is `bare`. Raises
+    `StoreUnavailable`, `StoreMisconfigured` or a complaint.
     """
     import trio
 
     try:
         await engine.open()
-        await _check_schema(engine, creates=False)
+        if not bare:
+            await _check_schema(engine, creates=creates)
         yield engine
     finally:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await engine.close()
 
 
-async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]]) -> T:
+async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
+    """What they return, in their order; so many run at the same time."""
     import trio
 
-    engine = engine_for(settings)
-    try:
-        await engine.open()
-        return await work(engine)
-    finally:
-        with trio.move_on_after(CLOSE_SECONDS, shield=True):
-            await engine.close()
+    found: dict[int, T] = {}
+    limit = trio.CapacityLimiter(at_once)
+
+    async def ask(place: int) -> None:
+        async with limit:
+            found[place] = await asks[place]()
+
+    async with trio.open_nursery() as nursery:
+        for place in range(len(asks)):
+            nursery.start_soon(ask, place)
+    return [found[place] for place in sorted(found)]
 
 
 async def _check_schema(engine: Engine, *, creates: bool) -> None:
@@ -91,15 +88,15 @@ async def _check_schema(engine: Engine, *, creates: bool) -> None:
     state = await engine.schema()
     if state.found == state.wanted:
         return
-    if state.found > state.wanted:
-        what = f"the schema is at version {state.found}, this musterd knows up to {state.wanted}"
-        raise Complaint(Exit.CONFIGURATION, f"{engine.where}: {what}", "upgrade this musterd")
-    if engine.name == "sqlite" or (creates and state.found == 0):
+    if state.found < state.wanted and (engine.name == "sqlite" or (creates and not state.found)):
         await engine.migrate()
         return
-    if state.found == 0:
-        advice = "start the daemon or run `musterd db migrate`"
-        raise Complaint(Exit.CONFIGURATION, f"{engine.where}: there is no schema yet", advice)
-    what = f"the schema is at version {state.found}, this musterd needs {state.wanted}"
-    advice = "start the daemon of this version or run `musterd db migrate`"
+    if state.found > state.wanted:
+        what = f"the schema is at version {state.found}, this musterd knows up to {state.wanted}"
+        advice = "upgrade this musterd"
+    elif state.found == 0:
+        what, advice = "there is no schema yet", "start the daemon or run `musterd db migrate`"
+    else:
+        what = f"the schema is at version {state.found}, this musterd needs {state.wanted}"
+        advice = "start the daemon of this version or run `musterd db migrate`"
     raise Complaint(Exit.CONFIGURATION, f"{engine.where}: {what}", advice)

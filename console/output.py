@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+from typing import IO, Any, TextIO, TypeVar, cast
 
 import click
 
+from musterd.config.faults import ConfigError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
+from musterd.store.jobs import JobRecord
+from musterd.store.phases import PhaseState
+from musterd.store.report import overall
 from musterd.store.words import cut, one_line, table
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
-
-    from musterd.config.faults import ConfigError
-    from musterd.store.jobs import JobRecord
-
+T = TypeVar("T")
 
 STATE_COLOURS = {
     "succeeded": "green",
@@ -66,6 +67,24 @@ def coloured_table(
     return [first, *(coloured(row[state_at], line) for row, line in zip(rows, lines, strict=True))]
 
 
+Columns = Mapping[str, Callable[[T], str]]
+
+
+def table_of(found: Sequence[T], columns: Columns[T], empty: str = "") -> list[str]:
+    """A line for each, below the heads of the columns; `empty` if there is none. What has a `>`
+    before its head is set to the right.
+    """
+    if empty and not found:
+        return [empty]
+    rows = [[cell(one) for cell in columns.values()] for one in found]
+    right = frozenset(place for place, head in enumerate(columns) if head.startswith(">"))
+    return table([head.removeprefix(">") for head in columns], rows, right)
+
+
+def or_dash(value: T | None, text: Callable[[T], str] = str) -> str:
+    return "-" if value is None else text(value)
+
+
 class StoreAwayNotice:
     """Says once that the store is not available, each time that it goes away."""
 
@@ -82,19 +101,32 @@ class StoreAwayNotice:
 
 
 class LiveLine:
-    """One line at the foot of a terminal, rewritten in place; other lines pass above it."""
+    """One line at the foot of a terminal, rewritten in place; other lines pass above it. If it is
+    `quiet` there is no such line.
+    """
 
-    def __init__(self, terminal: TextIO | None = None) -> None:
+    def __init__(self, terminal: TextIO | None = None, *, quiet: bool = False) -> None:
         self._terminal = sys.stdout if terminal is None else terminal
         self._shown = ""
+        self.is_quiet = quiet
 
     def show(self, text: str) -> None:
         """Replaces the line with `text`, cut to the terminal's width."""
-        import shutil
+        if not self.is_quiet:
+            self._shown = cut(text, shutil.get_terminal_size().columns - 1)
+            self._terminal.write(f"\r\x1b[K{self._shown}")
+            self._terminal.flush()
 
-        self._shown = cut(text, shutil.get_terminal_size().columns - 1)
-        self._terminal.write(f"\r\x1b[K{self._shown}")
-        self._terminal.flush()
+    async def keep_showing(self, text: Callable[[], str], every_seconds: float) -> None:
+        """Shows what `text` returns, anew each time, until cancelled."""
+        import trio
+
+        try:
+            while True:
+                self.show(text())
+                await trio.sleep(every_seconds)
+        finally:
+            self.done()
 
     def write(self, text: str) -> int:
         """Writes whole lines above the live one, so that a log can write here."""
@@ -112,21 +144,21 @@ class LiveLine:
 
     def done(self) -> None:
         """Removes the line."""
-        self._shown = ""
-        self._terminal.write("\r\x1b[K")
-        self._terminal.flush()
+        if not self.is_quiet:
+            self._shown = ""
+            self._terminal.write("\r\x1b[K")
+            self._terminal.flush()
 
 
 @contextmanager
-def live_line(*, quiet: bool = False, terminal: TextIO | None = None) -> Generator[LiveLine | None]:
-    """A live line for the block; None if the output is not a terminal, or `quiet`."""
+def live_line(*, quiet: bool = False, terminal: TextIO | None = None) -> Generator[LiveLine]:
+    """A live line for the block; a quiet one if the output is not a terminal."""
     stream = sys.stdout if terminal is None else terminal
-    line = LiveLine(stream) if stream.isatty() and not quiet else None
+    line = LiveLine(stream, quiet=quiet or not stream.isatty())
     try:
         yield line
     finally:
-        if line is not None:
-            line.done()
+        line.done()
 
 
 class Exit(IntEnum):
@@ -160,15 +192,19 @@ class Complaint(click.ClickException):
 
 def complaint_about(error: BaseException) -> Complaint | None:
     """What to say about an error that a user can fix; None = a fault of the program."""
-    from musterd.config.faults import ConfigError
-    from musterd.manager.node.errors import StartError
+    from musterd.manager.node.process import StartError
 
-    single = _innermost(error)
+    single = error
+    while len(inner := cast("tuple[BaseException, ...]", getattr(single, "exceptions", ()))) == 1:
+        single = inner[0]
     match single:
         case Complaint():
             return single
         case ConfigError():
-            return _about_faults(single)
+            count = len(single.faults)
+            head = "the configuration has a fault" if count == 1 else f"there are {count} faults"
+            faults = "\n  ".join(str(single).splitlines())
+            return Complaint(Exit.CONFIGURATION, f"{head}; nothing was done:", faults)
         case StoreUnavailable():
             advice = f"is it up? {WHICH_STORE}"
             return Complaint(Exit.UNAVAILABLE, f"the store is not available: {single}", advice)
@@ -182,19 +218,6 @@ def complaint_about(error: BaseException) -> Complaint | None:
             return None
 
 
-def _innermost(error: BaseException) -> BaseException:
-    """The single error inside nested groups; a group of several stays a group."""
-    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
-    return _innermost(inner[0]) if len(inner) == 1 else error
-
-
-def _about_faults(error: ConfigError) -> Complaint:
-    lines = str(error).splitlines()
-    count = len(error.faults)
-    head = "the configuration has a fault" if count == 1 else f"there are {count} faults"
-    return Complaint(Exit.CONFIGURATION, f"{head}; nothing was done:", "\n  ".join(lines))
-
-
 CELLS = 20
 
 
@@ -206,23 +229,15 @@ def progress_bar(percent: int) -> str:
 
 def progress_words(record: JobRecord) -> str:
     """The phase that a job is in, and its note, if there is one."""
-    note = one_line(record.progress_note or "")
-    return ": ".join(part for part in (_running_phase(record), note) if part)
+    running = (one.name for one in record.phases if one.state is PhaseState.RUNNING)
+    parts = (next(running, ""), record.progress_note or "")
+    return ": ".join(one_line(part) for part in parts if part)
 
 
 def running_line(record: JobRecord) -> str:
     """`job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
-    from musterd.store.phase_states import overall
-
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
     head = f"job {record.id} {record.state.value}{again}"
     if not record.phases and record.progress is None:
         return f"{head} …"
     return "  ".join(filter(None, (head, progress_bar(overall(record)), progress_words(record))))
-
-
-def _running_phase(record: JobRecord) -> str:
-    from musterd.store.phases import PhaseState
-
-    names = [one.name for one in record.phases if one.state is PhaseState.RUNNING]
-    return one_line(names[0]) if names else ""

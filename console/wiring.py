@@ -24,12 +24,12 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.daemon import Daemon, DaemonDeps
+from musterd.manager.node.daemon import Daemon
 from musterd.manager.reload.reloader import publish_bounds
-from musterd.manager.tenancy.tenant_counts import TenantCounts
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
-from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
+from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess
 from musterd.workers.idleness import IdleState
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.changes import Changes
     from musterd.config.settings import Settings
-    from musterd.manager.systemd.notifier import ServiceManager
+    from musterd.manager.systemd import ServiceManager
 
 
 @attrs.frozen
@@ -145,15 +145,12 @@ def node_name() -> str:
 
 
 def http_deps(settings: Settings, node: Node, log: logging.Logger) -> HttpDeps:
-    tenant_counts = TenantCounts(node.daemon.tenancies, node.metrics)
     return HttpDeps(
         listen=settings.http.listen,
         keys=node.keys,
         node=node.daemon,
-        tenant=partial(_door, node.daemon, tenant_counts),
-        drain=node.daemon.drain,
-        reload=ReloadAccess(node.daemon.reload, node.daemon.reload_soon, node.daemon.why_no_reload),
-        refresh=tenant_counts.refresh,
+        tenant=partial(_door, node.daemon),
+        refresh=node.daemon.refresh_metrics,
         body_bytes_max=partial(_body_bytes_max, node.daemon),
         event_readers_max=settings.http.max_event_readers,
         metrics=node.metrics,
@@ -166,7 +163,7 @@ def _body_bytes_max(daemon: Daemon) -> int:
     return max(of_all) + ENVELOPE_BYTES
 
 
-def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantAccess | None:
+def _door(daemon: Daemon, name: str) -> TenantAccess | None:
     tenancy = daemon.tenancies.get(name)
     if tenancy is None:
         return None
@@ -177,7 +174,7 @@ def _door(daemon: Daemon, tenant_counts: TenantCounts, name: str) -> TenantAcces
         engine=tenancy.engine,
         limits=PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth),
         catalog=lambda: daemon.catalog,
-        snapshot=partial(tenant_counts.counts, name),
+        snapshot=tenancy.duties.counts.get,
         workers=tenancy.workers,
         decisions=tenancy.decisions,
         feed=tenancy.node_events.feed,

@@ -58,6 +58,10 @@ class Crew:
             self._closed.set()
 
     @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
+
+    @property
     def head(self) -> Head:
         seats = self._desk.seats.values()
         retiring = sum(seat.retiring for seat in seats)
@@ -69,7 +73,7 @@ class Crew:
         only, the newest first. Nothing changes in a crew that is closed: a decision that was under
         way may come after that.
         """
-        if self._closed.is_set():
+        if self.is_closed:
             return Change(0, 0, 0)
         missing = desired - self.head.size
         if missing >= 0:
@@ -137,7 +141,7 @@ class Crew:
             self._note_if_gone()
 
     def _note_if_gone(self) -> None:
-        if self._closed.is_set() and not self._desk.seats:
+        if self.is_closed and not self._desk.seats:
             self.gone.set()
 
 

@@ -33,27 +33,16 @@ __all__ = [
     "StoreUnavailable",
     "__version__",
 ]
-_CONTEXT, _CLIENT, _ERRORS = (
-    "musterd.workers.context",
-    "musterd.store.client",
-    "musterd.store.errors",
-)
-_HOMES = {
-    **dict.fromkeys(
-        ["BudgetExceeded", "Cancel", "Fatal", "JobContext", "Retry", "Snooze"], _CONTEXT
-    ),
-    "Client": _CLIENT,
-    **dict.fromkeys(["InputRefused", "NoSuchJob", "NotAllowed", "OutcomeUnknown"], _ERRORS),
-    **dict.fromkeys(["StoreError", "StoreMisconfigured", "StoreUnavailable"], _ERRORS),
-}
+_CONTEXT = {"BudgetExceeded", "Cancel", "Fatal", "JobContext", "Retry", "Snooze"}
 
 
 def __getattr__(name: str) -> Any:
     """Loads a public name when it is first asked for: the import itself costs nothing."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - as above
 
-    found = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    home = "workers.context" if name in _CONTEXT else "store.errors"
+    home = "store.client" if name == "Client" else home
+    globals()[name] = getattr(import_module(f"musterd.{home}"), name)
+    return globals()[name]

@@ -20,26 +20,22 @@ import trio
 
 from musterd.catalog.kinds import Catalog, Python, WorkKind
 from musterd.catalog.load import catalog_of
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
-from musterd.store.leases import Claim, Reaped, Settlement
-from musterd.store.lifecycle import JobState
+from musterd.store.leases import Claim
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.idleness import Idleness
-from musterd.workers.observer import Ignored
-from musterd.workers.outcome import Outcome
-from musterd.workers.phase_book import PhaseBook
+from musterd.workers.observer import JobObserver
+from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
+from musterd.workers.progress import PhaseBook
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
-from musterd.workers.running import Assignment, Note, Runner, Traces
-from musterd.workers.toolbox import Toolbox
-from musterd.workers.tools import Tools, make_tools
+from musterd.workers.toolbox import Toolbox, Tools, make_tools
 from musterd.workers.worker import WorkerDeps, work
 
 CLOSE_SECONDS = 5.0
@@ -52,7 +48,7 @@ class TestResult:
     """What a handler came to. `outcome` is success, failure, cancel, retry or snooze.
 
     `error` is {"type", "message"} of a failure or a retry; `reason` is what a cancel or a snooze
-    said; `progress` is all that was told, as (percent, note).
+    said; `progress` has every report of it, as (percent, note).
     """
 
     __test__ = False  # pytest: no test case
@@ -154,7 +150,7 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     """One worker, the desk and the loop of a daemon, until nothing due is left."""
     rng = random.Random(0)
     pace = _pace(settings)
-    desk = Desk("test", pace, tuple, Idleness(), _NobodyListens(), rng)
+    desk = Desk("test", pace, tuple, Idleness(), cast(JobObserver, _NobodyListens()), rng)
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
     book = PhaseBook(desk, engine, rng)
@@ -205,7 +201,7 @@ class _Inline:
     async def run_function(self, function: Handler, assignment: Assignment) -> Outcome:
         limits = self._tools.limits
         link = inside.InsideLink(
-            assignment.remaining_seconds, assignment.tell, limits.log_bytes_max
+            assignment.remaining_seconds, assignment.report, limits.log_bytes_max
         )
         job = inside.context_of(assignment, link)
         try:
@@ -238,23 +234,10 @@ class _Inline:
 
 
 class _NobodyListens:
-    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
-        del kind, waited_seconds
+    """An observer that ignores whatever it is called for."""
 
-    def settled(self, settlements: Sequence[Settlement]) -> None:
-        del settlements
-
-    def stale_writes(self, count: int) -> None:
-        del count
-
-    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        del job_id, kind, attempt
-
-    def request_ignored(self, ignored: Ignored) -> None:
-        del ignored
-
-    def reaped(self, reaped: Sequence[Reaped]) -> None:
-        del reaped
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_: None
 
 
 def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[Note]) -> TestResult:
@@ -269,27 +252,24 @@ def _test_result(outcome: Outcome, assignment: Assignment, progress: Sequence[No
         reason=None if error else outcome.message,
         delay_seconds=outcome.delay_seconds,
         retryable=outcome.retryable,
-        progress=[(told.percent, told.note) for told in progress],
+        progress=[(note.percent, note.note) for note in progress],
         spent=json.loads(spent) if spent else {},
         log=outcome.log or "",
     )
 
 
 def _due_result(record: JobRecord) -> DueResult:
-    return DueResult(
-        record.id, record.kind, JobState(record.state).value, record.attempt,
-        None if record.result is None else json.loads(record.result),
-        None if record.error is None else json.loads(record.error),
-    )  # fmt: skip
+    result, error = (
+        None if text is None else json.loads(text) for text in (record.result, record.error)
+    )
+    return DueResult(record.id, record.kind, record.state.value, record.attempt, result, error)
 
 
 def _phase_facts(phase: InPhase | None) -> PhaseFacts | None:
     if phase is None:
         return None
-    texts = {
-        name: None if result is None else json.dumps(result)
-        for name, result in phase.results.items()
-    }
+    results = phase.results.items()
+    texts = {name: None if result is None else json.dumps(result) for name, result in results}
     return PhaseFacts(phase.name, (*texts, phase.name), texts, texts.__getitem__)
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.store.shown import time_text
+from musterd.store.words import time_text
 
 FOLDED_ROWS = 10_000
 

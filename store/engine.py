@@ -17,14 +17,13 @@ from musterd.store.control import Control
 from musterd.store.duties import Duties
 from musterd.store.events import Audit, EventLog
 from musterd.store.health import Health
-from musterd.store.idle_check import IdleChecks
 from musterd.store.jobs import Jobs
 from musterd.store.leases import Leases
 from musterd.store.nodes import Nodes
 from musterd.store.outbox import Outbox
 from musterd.store.overview import Overview
 from musterd.store.phases import Phases
-from musterd.store.queue import Queue
+from musterd.store.queue import IdleChecks, Queue
 from musterd.store.retention import Retention
 from musterd.store.schedules import Schedules
 

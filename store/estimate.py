@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from musterd.store.nodes import KindStanding, NodeRecord
+from musterd.store.nodes import KnownKind, NodeRecord
 from musterd.store.why_facts import Leased, WhyFacts
 
 HANDOVER_SECONDS = 0.005  # from one job to the next, at the worst
@@ -83,9 +83,9 @@ def caps_of(nodes: Iterable[NodeRecord]) -> dict[str, int]:
     """`max_running` by kind, as the live nodes have it; of different ones the smallest."""
     caps: dict[str, int] = {}
     for node in nodes:
-        for kind, standing in node.named.items():
-            if standing.max_running is not None:
-                caps[kind] = min(standing.max_running, caps.get(kind, standing.max_running))
+        for kind, known in node.named.items():
+            if known.max_running is not None:
+                caps[kind] = min(known.max_running, caps.get(kind, known.max_running))
     return caps
 
 
@@ -93,8 +93,8 @@ def bound_of(nodes: Iterable[NodeRecord]) -> int | None:
     """How many jobs may run at once, whatever their kinds, as the live nodes have it; of different
     bounds the smallest. None = any number.
     """
-    told = [node.kinds.max_running for node in nodes if node.kinds is not None]
-    return min((most for most in told if most is not None), default=None)
+    bounds = [node.kinds.max_running for node in nodes if node.kinds is not None]
+    return min((most for most in bounds if most is not None), default=None)
 
 
 def free_workers(nodes: Iterable[NodeRecord], leased: Iterable[Leased]) -> int:
@@ -108,7 +108,7 @@ def free_workers(nodes: Iterable[NodeRecord], leased: Iterable[Leased]) -> int:
     return sum(max(0, count) for count in left.values())
 
 
-def _square(one: KindStanding) -> float:
+def _square(one: KnownKind) -> float:
     return one.mean_seconds**2 + one.deviation_seconds**2
 
 

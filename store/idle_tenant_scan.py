@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from musterd.store.queue import IdleCheck
 
 
 class TenantActivity(NamedTuple):
@@ -29,4 +32,8 @@ class TenantScan(Protocol):
         """The queues of these tenants, whose stores are open. Raises `StoreError` if none can be
         seen.
         """
+        ...
+
+    async def check(self, tenants: Sequence[str], me: UUID) -> Mapping[str, IdleCheck]:
+        """As `IdleChecks.check`, of many queues at once. A tenant without an answer is missing."""
         ...

@@ -109,10 +109,3 @@ REASONS: dict[Action, str | None] = {
 LEASED = frozenset({A, R})
 ENDED = frozenset({S, F, C})
 INITIAL = frozenset({P, Q})
-
-
-def may_follow(before: JobState, after: JobState) -> bool:
-    """Whether a job may go from one state to the other. Staying where it is (a renewal) is no
-    transition.
-    """
-    return (before, after) in TRANSITIONS

@@ -1,9 +1,12 @@
-"""What a node says of itself in the store: values, and the JSON of the kinds it knows. Pure."""
+"""What a node says of itself in the store: values, the JSON of the kinds it knows, and what the
+nodes of one store do not agree on. Pure.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, cast
 from uuid import UUID
@@ -11,7 +14,7 @@ from uuid import UUID
 import attrs
 
 from musterd.store.phases import KindRule
-from musterd.store.shown import time_text
+from musterd.store.words import cut, one_line, plural, time_text
 
 HEARTBEAT_SECONDS = 5.0  # a node says at least this often that it lives
 RESTING_SECONDS = 30.0  # at the stores of tenants that have nothing to do
@@ -24,7 +27,7 @@ REASON_LENGTH_MAX = 200
 
 
 @attrs.frozen
-class KindStanding:
+class KnownKind:
     """One kind as a node knows it. The times are those of recent runs on that node."""
 
     broken: str | None = None  # why it can't run there
@@ -40,12 +43,12 @@ class Kinds:
     None = any number. `whole` is False where it knows more than it named.
     """
 
-    by_name: Mapping[str, KindStanding]
+    by_name: Mapping[str, KnownKind]
     whole: bool = True
     max_running: int | None = None
 
 
-NO_KINDS: Mapping[str, KindStanding] = {}
+NO_KINDS: Mapping[str, KnownKind] = {}
 
 
 @attrs.frozen
@@ -112,7 +115,7 @@ class NodeRecord:
         return self.idle + self.busy
 
     @property
-    def named(self) -> Mapping[str, KindStanding]:
+    def named(self) -> Mapping[str, KnownKind]:
         """The kinds that it has named."""
         return NO_KINDS if self.kinds is None else self.kinds.by_name
 
@@ -145,11 +148,11 @@ class Nodes(Protocol):
         ...
 
 
-def kinds_text(standings: Mapping[str, KindStanding], max_running: int | None = None) -> str:
+def kinds_text(kinds: Mapping[str, KnownKind], max_running: int | None = None) -> str:
     """The JSON text of a beat. Names at most `KINDS_MAX`, the first by name."""
-    names = sorted(standings)[:KINDS_MAX]
-    named = {name: _object(standings[name]) for name in names}
-    whole: dict[str, object] = {"whole": len(named) == len(standings), "kinds": named}
+    names = sorted(kinds)[:KINDS_MAX]
+    named = {name: _object(kinds[name]) for name in names}
+    whole: dict[str, object] = {"whole": len(named) == len(kinds), "kinds": named}
     if max_running is not None:
         whole["max_running"] = max_running
     return json.dumps(whole, sort_keys=True)
@@ -162,7 +165,7 @@ def read_kinds(text: str | None) -> Kinds | None:
         if found is None:
             return None
         named = cast("dict[str, dict[str, Any]]", found["kinds"])
-        by_name = {name: _standing(values) for name, values in named.items()}
+        by_name = {name: _known_kind(values) for name, values in named.items()}
         most = found.get("max_running")
         return Kinds(by_name, bool(found["whole"]), None if most is None else int(most))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -188,31 +191,84 @@ def node_object(node: NodeRecord) -> dict[str, object]:
         "config_generation": node.config_generation,
         "config_hash": node.config_hash,
         "load": None if node.load is None else round(node.load, 2),
-        "kinds": {name: attrs.asdict(standing) for name, standing in node.named.items()},
+        "kinds": {name: attrs.asdict(known) for name, known in node.named.items()},
         "kinds_whole": node.kinds is not None and node.kinds.whole,
     }
 
 
-def _object(standing: KindStanding) -> dict[str, object]:
+def _object(known: KnownKind) -> dict[str, object]:
     """Without what is not there, and times to three digits: the text changes seldom."""
     whole: dict[str, object] = {}
-    if standing.broken is not None:
-        whole["broken"] = standing.broken[:REASON_LENGTH_MAX].replace("\0", "")
-    if standing.max_running is not None:
-        whole["max_running"] = standing.max_running
-    if standing.runs:
-        whole["runs"] = standing.runs
-        whole["mean_seconds"] = float(f"{standing.mean_seconds:.3g}")
-        whole["deviation_seconds"] = float(f"{standing.deviation_seconds:.2g}")
+    if known.broken is not None:
+        whole["broken"] = known.broken[:REASON_LENGTH_MAX].replace("\0", "")
+    if known.max_running is not None:
+        whole["max_running"] = known.max_running
+    if known.runs:
+        whole["runs"] = known.runs
+        whole["mean_seconds"] = float(f"{known.mean_seconds:.3g}")
+        whole["deviation_seconds"] = float(f"{known.deviation_seconds:.2g}")
     return whole
 
 
-def _standing(values: dict[str, Any]) -> KindStanding:
+def _known_kind(values: dict[str, Any]) -> KnownKind:
     broken, most = values.get("broken"), values.get("max_running")
-    return KindStanding(
+    return KnownKind(
         None if broken is None else str(broken),
         None if most is None else int(most),
         int(values.get("runs", 0)),
         float(values.get("mean_seconds", 0.0)),
         float(values.get("deviation_seconds", 0.0)),
     )
+
+
+GROUPS_MAX = 5  # are told of, the largest first
+NAMES_MAX = 5  # of each
+WORD_WIDTH = 80
+
+Groups = Mapping[str, Sequence[NodeRecord]]
+
+
+def warnings(nodes: Iterable[NodeRecord]) -> list[str]:
+    """One line for each thing that the live nodes differ in, with who has what. What a node has
+    not said counts as nothing. Configurations are compared within one version: another version may
+    make another fingerprint of the same files.
+    """
+    live = [node for node in nodes if node.is_live]
+    versions = _grouped(live, lambda node: node.version)
+    found: list[str] = []
+    if len(versions) > 1:
+        found.append(f"the nodes run different versions: {_who_has_what(versions)}")
+    for version, same in sorted(versions.items()):
+        configurations = _grouped(same, lambda node: node.config_hash)
+        if len(configurations) > 1:
+            which = "the nodes" if len(versions) == 1 else f"the nodes of version {_word(version)}"
+            what = _who_has_what(configurations)
+            found.append(f"{which} have different configurations: {what}")
+    return found
+
+
+def _grouped(nodes: Iterable[NodeRecord], what: Callable[[NodeRecord], str | None]) -> Groups:
+    groups: dict[str, list[NodeRecord]] = defaultdict(list)
+    for node in nodes:
+        said = what(node)
+        if said is not None:
+            groups[said].append(node)
+    return groups
+
+
+def _who_has_what(groups: Groups) -> str:
+    """`1.2 on a, b; 1.3 on c`: the same words for the same nodes, in whatever order they come."""
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    said = [f"{_word(what)} on {_names(nodes)}" for what, nodes in ordered[:GROUPS_MAX]]
+    left = sum(len(nodes) for _, nodes in ordered[GROUPS_MAX:])
+    return "; ".join([*said, f"others on {plural(left, 'node')}"] if left else said)
+
+
+def _names(nodes: Sequence[NodeRecord]) -> str:
+    names = sorted(_word(node.name) for node in nodes)
+    left = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {left} more" if left > 0 else "")
+
+
+def _word(text: str) -> str:
+    return cut(one_line(text), WORD_WIDTH)

@@ -19,6 +19,7 @@ PATH_LENGTH_MAX = 120
 SHOWN_LENGTH_MAX = 30
 DIGITS_MAX = 310  # more than the largest double has before its point
 LARGEST = 17976931348623157 * 10**292  # of numbers: the largest double as it is written
+OPENERS_MAX = 300  # a text with fewer brackets than this cannot nest too deep to be written again
 PLACES_MAX = 16_383  # behind the point
 EXPONENT_DIGITS_MAX = 9
 TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
@@ -57,28 +58,31 @@ def check_payload(text: str, limits: PayloadLimits) -> None:
             f"payload at {place}: found nesting deeper than {limits.max_depth}, wanted at most"
             f" {limits.max_depth} ([limits] max_payload_depth)"
         )
-    try:
-        value, hidden = _parse(text)
-    except (ValueError, RecursionError) as error:
-        raise InputRefused(f"payload: {_not_json(error)}, wanted one JSON value") from None
-    fault = _first_fault(value) or _first_hidden(hidden)
+    _, fault = _parsed(text)
     if fault is not None:
-        raise InputRefused(f"payload at {fault}")
+        raise InputRefused(f"payload{fault}")
 
 
 def decode_payload(text: str, what: str = "payload") -> object:
     """The value of a JSON text; `what` it is stands in complaints. Raises `PayloadInvalid` alone,
     if it has none.
     """
-    try:
-        if not SUSPECT.search(text):
-            return _plain_value(text)
-        value, hidden = _parse(text)
-    except (ValueError, RecursionError) as error:
-        raise PayloadInvalid(f"{what}: {_not_json(error)}, wanted one JSON value") from None
-    fault = _first_fault(value) or _first_hidden(hidden)
+    value, fault = _parsed(text, checks=SUSPECT.search(text) is not None)
     if fault is not None:
-        raise PayloadInvalid(f"{what} at {fault}")
+        raise PayloadInvalid(f"{what}{fault}")
+    return value
+
+
+def decoded(text: str | None) -> object:
+    """The value of a JSON text; the text itself, where it has none that could be written again."""
+    if text is None:
+        return None
+    try:
+        value = decode_payload(text)
+        if text.count("[") + text.count("{") > OPENERS_MAX:
+            json.dumps([[[[value]]]])  # what was read may still be too deep to be written
+    except (PayloadInvalid, RecursionError):
+        return text
     return value
 
 
@@ -100,17 +104,23 @@ class _NoDouble:
     text: str
 
 
-def _parse(text: str) -> tuple[Any, Sequence[tuple[str, Any]]]:
-    """The value, and those that others of the same key are in the way of, with their keys."""
-    hidden: list[tuple[str, Any]] = []
-    value = json.loads(
-        text,
-        parse_int=_integer,
-        parse_float=_real,
-        parse_constant=_NoDouble,
-        object_pairs_hook=partial(_object, hidden),
-    )
-    return value, hidden
+def _parsed(text: str, *, checks: bool = True) -> tuple[Any, str | None]:
+    """The value, and what is wrong with it, and where."""
+    hidden: list[tuple[str, Any]] = []  # values that others of the same key are in the way of
+    try:
+        if not checks:
+            return _plain_value(text), None
+        value = json.loads(
+            text,
+            parse_int=_integer,
+            parse_float=_real,
+            parse_constant=_NoDouble,
+            object_pairs_hook=partial(_object, hidden),
+        )
+    except (ValueError, RecursionError) as error:
+        return None, f": {_not_json(error)}, wanted one JSON value"
+    fault = _first_fault(value) or _first_hidden(hidden)
+    return value, None if fault is None else f" at {fault}"
 
 
 def _object(hidden: list[tuple[str, Any]], pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +11,10 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import attrs
+
+from musterd.store.lifecycle import LEASED, JobState
+
+ALL_PERCENT = 100
 
 
 class PhaseState(StrEnum):
@@ -45,8 +50,8 @@ class KindRule:
 
 def rules_text(rules: Mapping[str, KindRule]) -> str:
     """The rules as JSON, for a store that takes them all at once."""
-    told = [{"kind": kind, **attrs.asdict(rule)} for kind, rule in sorted(rules.items())]
-    return json.dumps(told)
+    listed = [{"kind": kind, **attrs.asdict(rule)} for kind, rule in sorted(rules.items())]
+    return json.dumps(listed)
 
 
 class PhaseEnd(NamedTuple):
@@ -88,7 +93,7 @@ Results = Mapping[str, str | None]  # of finished phases, by name: JSON text, No
 
 class Phases(Protocol):
     """The phases of one store's jobs. Errors as for `Engine`. Both methods may be sent again after
-    a lost reply: what was written is not written, counted or told a second time. A phase whose
+    a lost reply: what was written is not written, counted or recorded a second time. A phase whose
     beginning the store has lost (a standby took over that had not got it) is finished all the same.
     """
 
@@ -105,3 +110,45 @@ class Phases(Protocol):
         by its token; with an event each. Returns the ids that took it, now or before.
         """
         ...
+
+
+def shown_state(stored: PhaseState, job: JobState) -> PhaseState:
+    """What a phase is called; the view `jobs` of each engine has the same table. A cancel, a pause,
+    a retry write nothing about phases: of a job that waits, all that is not finished is still to
+    come; of one that has ended, it never comes.
+    """
+    if stored is PhaseState.SUCCEEDED or job is JobState.SUCCEEDED:
+        return PhaseState.SUCCEEDED
+    if job is JobState.CANCELED:
+        return PhaseState.CANCELED
+    if job is JobState.FAILED:
+        return PhaseState.PENDING if stored is PhaseState.PENDING else PhaseState.FAILED
+    if job in LEASED and stored is PhaseState.RUNNING:
+        return PhaseState.RUNNING
+    return PhaseState.PENDING  # also what failed in an attempt before
+
+
+def made_whole(phases: Sequence[PhaseRecord], job: JobState) -> tuple[PhaseRecord, ...]:
+    """The phases as readers see them; `state` of what is given is the stored one."""
+    return tuple(_whole(phase, job) for phase in phases)
+
+
+def _whole(phase: PhaseRecord, job: JobState) -> PhaseRecord:
+    state = shown_state(phase.state, job)
+    result = phase.result if phase.state is PhaseState.SUCCEEDED else None
+    progress = phase.progress
+    if state is PhaseState.SUCCEEDED:
+        progress = float(ALL_PERCENT)
+    elif state is PhaseState.PENDING:
+        progress = 0.0
+    return attrs.evolve(phase, state=state, result=result, progress=progress)
+
+
+def share_percent(finished: int, percent: float, count: int) -> float:
+    """How far a job with `count` phases has come that is so far into the one after `finished`."""
+    return (ALL_PERCENT * finished + percent) / count
+
+
+def rounded(percent: float) -> int:
+    """In whole percent, a half upwards."""
+    return math.floor(percent + 0.5)

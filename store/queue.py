@@ -1,5 +1,5 @@
-"""The queue as a whole: how long it is, who else works at it, whose turn a target is; the `queue`
-part of an engine.
+"""The queue as a whole: how long it is, who else works at it, whose turn a target is, and whether
+an idle node may stop asking; the `queue` and `idle` parts of an engine.
 """
 
 from __future__ import annotations
@@ -116,5 +116,29 @@ class Queue(Protocol):
         """Returns when there may be new work, or a request about a leased job; never where there
         are no hints. One may be lost, doubled or late: polling and renewals are the truth. Raises
         `StoreUnavailable` when the source of hints broke; call again after a pause.
+        """
+        ...
+
+
+@attrs.frozen
+class IdleCheck:
+    """`at_rest`: nothing becomes claimable without a hint, but by the passing of time: nothing is
+    in hand on any node, or waits for room, and nobody is writing jobs. `due`: there are jobs to
+    claim now; a paused queue has none. `next_due_seconds`: until the next job is due; None = there
+    is none that is not yet due.
+    """
+
+    at_rest: bool
+    due: bool
+    next_due_seconds: float | None
+
+
+class IdleChecks(Protocol):
+    """One part of an engine."""
+
+    async def check(self, me: UUID) -> IdleCheck | None:
+        """Asked over the very connection that hints come by, so that an answer shows that it lives.
+        None = hints are not to be relied on: there are none, or nothing came back, or what is there
+        is not the store in which the node `me` has said that it lives.
         """
         ...

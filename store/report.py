@@ -14,10 +14,9 @@ from musterd.config.job_options import OPTIONS
 from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, LEASED, JobState
 from musterd.store.outbox import WebhookRecord
-from musterd.store.phase_states import current, overall, rounded
-from musterd.store.phases import PhaseRecord, PhaseState
-from musterd.store.shown import clock, decoded, span, time_text
-from musterd.store.words import count_text, duration_text, one_line, table
+from musterd.store.payload import decoded
+from musterd.store.phases import ALL_PERCENT, PhaseRecord, PhaseState, rounded, share_percent
+from musterd.store.words import clock, count_text, duration_text, one_line, span, table, time_text
 
 ASKED_SECONDS = 10.0  # from when on it is remarkable that a job still runs
 
@@ -174,8 +173,8 @@ def _progress(record: JobRecord) -> str:
 def _webhook_line(webhook: WebhookRecord | None, now: datetime) -> str:
     if webhook is None:
         return ""
-    told = f"told {_moment(webhook.sent_at, now)}" if webhook.sent_at else "not told"
-    return f"{one_line(webhook.url)}, {told}, tries: {webhook.attempts}"
+    sent = f"told {_moment(webhook.sent_at, now)}" if webhook.sent_at else "not told"
+    return f"{one_line(webhook.url)}, {sent}, tries: {webhook.attempts}"
 
 
 def _moment(moment: datetime | None, now: datetime) -> str:
@@ -268,6 +267,25 @@ def _shown(text: str | None) -> str:
     if value is text:
         return text or ""
     return json.dumps(value, ensure_ascii=False)
+
+
+def overall(record: JobRecord) -> int:
+    """How far a job has come, in whole percent; a half is rounded up."""
+    if record.state is JobState.SUCCEEDED:
+        return ALL_PERCENT
+    finished = sum(phase.state is PhaseState.SUCCEEDED for phase in record.phases)
+    at_least = share_percent(finished, 0.0, len(record.phases)) if record.phases else 0.0
+    return rounded(max(record.progress or 0.0, at_least))
+
+
+def current(record: JobRecord) -> str | None:
+    """The phase that a job is in, or in which it stopped: the first that is not finished, once the
+    job has begun its phases.
+    """
+    if not any(phase.attempts for phase in record.phases):
+        return None
+    rest = (each.name for each in record.phases if each.state is not PhaseState.SUCCEEDED)
+    return next(rest, None)
 
 
 def phase_object(phase: PhaseRecord) -> dict[str, object]:

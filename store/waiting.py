@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import attrs
 import trio
@@ -62,3 +63,11 @@ class Backoff:
     async def sleep(self) -> None:
         """Sleeps through the pause before the next try."""
         await trio.sleep(self.failed())
+
+
+def own_backoff(base_seconds: float, max_seconds: float) -> Any:
+    """A field of a class that has an `rng`: the pauses of each of its objects."""
+    made = attrs.Factory(
+        lambda owner: Backoff(base_seconds, max_seconds, owner.rng), takes_self=True
+    )
+    return attrs.field(default=made, init=False)

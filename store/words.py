@@ -1,11 +1,11 @@
-"""Plain words and columns: how times, counts and texts of unknown origin are shown to people.
-
-Pure.
+"""Plain words and columns: how times, counts and texts of unknown origin are shown to people, and
+how written times are read. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 MINUTE_SECONDS = 60
 HOUR_SECONDS = 3600
@@ -81,3 +81,47 @@ def _pair(whole: int, unit: int, name: str, small: int, small_name: str) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def time_text(moment: datetime | None, to_the: str = "microseconds") -> str | None:
+    """RFC 3339, UTC, always with as many digits, so that texts sort as times do."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec=to_the).replace("+00:00", "Z")
+
+
+def span(start: datetime | None, end: datetime | None) -> str:
+    if start is None or end is None:
+        return ""
+    return duration_text(max(0.0, (end - start).total_seconds()))
+
+
+def clock(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3] + "Z"
+
+
+EXAMPLE = "2030-01-01T09:00:00Z"
+
+
+def moment_of(text: str) -> datetime:
+    """Reads an RFC 3339 time, which always says its zone, as UTC. Raises ValueError, which says
+    what is wrong with it.
+    """
+    moment = _moment(text.strip())
+    if moment is None:
+        raise ValueError(f"{text!r} is no RFC 3339 time, as {EXAMPLE} is")
+    if moment.utcoffset() is None:
+        raise ValueError(f"{text!r} has no zone: end it with Z, or with +02:00")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} is beyond the years 1 to 9999") from None
+
+
+def _moment(text: str) -> datetime | None:
+    if "T" not in text.upper() and " " not in text:
+        return None  # a date alone names no moment
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

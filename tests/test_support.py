@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,6 +12,7 @@ import pytest
 from psycopg import sql
 
 from tests.fix_postgres import FreshDatabase
+from tests.support.command import eventually
 from tests.support.postgres_binaries import PostgresMissing, find_binaries
 from tests.support.postgres_server import PostgresServer
 
@@ -92,7 +92,7 @@ def test_a_killed_owner_leaves_no_server_and_no_files() -> None:
         dsn, home = owner.stdout.readline().split()
         psycopg.connect(dsn).close()
         owner.send_signal(signal.SIGKILL)
-    assert comes_true(lambda: not Path(home).exists())
+    eventually(lambda: not Path(home).exists())
     with pytest.raises(psycopg.OperationalError, match="refused"):
         psycopg.connect(dsn)
 
@@ -115,12 +115,3 @@ def test_a_forgotten_connection_fails_its_test(tmp_path: Path) -> None:
 def test_a_folder_without_a_server_is_named(tmp_path: Path) -> None:
     with pytest.raises(PostgresMissing, match=r"MUSTERD_TEST_PG_BIN=.*no postgres and initdb"):
         find_binaries({"MUSTERD_TEST_PG_BIN": str(tmp_path)})
-
-
-def comes_true(claim: Callable[[], bool], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

@@ -14,7 +14,7 @@ from musterd.config.credentials import BearerToken
 from musterd.config.schedules import Schedule
 from musterd.config.settings import HttpScope
 from musterd.config.webhook_urls import STRICT, UrlPolicy
-from musterd.manager.events.feed.feed import Feed
+from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome
@@ -26,9 +26,19 @@ ENVELOPE_BYTES = 16_384  # around the payload: the other options, and white spac
 
 
 class NodeView(Protocol):
-    """A node as it sees itself. Each call is cheap and returns at once."""
+    """The node as the web side knows it; see `Daemon`."""
 
-    def status(self) -> NodeStatus: ...
+    def status(self) -> NodeStatus:
+        """Cheap; returns at once."""
+        ...
+
+    def drain(self) -> None: ...
+
+    async def reload(self) -> ReloadOutcome: ...
+
+    def reload_soon(self) -> None: ...
+
+    def why_no_reload(self) -> str: ...
 
 
 @frozen
@@ -39,9 +49,8 @@ class TenantAccess:
     engine: Engine
     limits: PayloadLimits
     catalog: Callable[[], Catalog]
-    snapshot: Callable[
-        [], Awaitable[Counts | None]
-    ]  # shared by all readers; None = the store does not answer
+    # Shared by all readers; None = the store does not answer.
+    snapshot: Callable[[], Awaitable[Counts | None]]
     workers: Callable[[], Sequence[WorkerView]]
     decisions: Callable[[], Sequence[Decision]]  # the supervisor's journal, newest last
     feed: Feed
@@ -51,31 +60,17 @@ class TenantAccess:
 
 
 @frozen
-class ReloadAccess:
-    """Reloading the node: `ask` waits for the result, `soon` does not; `why_not` says why the node
-    cannot reload now, or is empty.
-    """
-
-    ask: Callable[[], Awaitable[ReloadOutcome]]
-    soon: Callable[[], None]
-    why_not: Callable[[], str]
-
-
-@frozen
 class HttpDeps:
     """`tenant` gives access to a tenant that this node serves; `default` always exists.
 
-    `drain` drains the node like TERM; a second call changes nothing. `body_bytes_max` bounds the
-    body of every request.
+    `body_bytes_max` bounds the body of every request.
     """
 
     listen: str
     keys: Keys
     node: NodeView
     tenant: Callable[[str], TenantAccess | None]
-    drain: Callable[[], None]
     refresh: Callable[[], Awaitable[None]]  # updates the metrics of all queues
-    reload: ReloadAccess
     body_bytes_max: Callable[[], int]
     event_readers_max: int
     metrics: Metrics

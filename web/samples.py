@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import attrs
 import trio
 
-from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.node.status import Decision, NodeStatus, TenantStatus
+from musterd.manager.node.status import Decision, TenantStatus
 from musterd.store.lifecycle import ENDED
 from musterd.store.queue import Counts
 from musterd.web.deps import HttpDeps, TenantAccess
@@ -42,7 +41,7 @@ class Samples:
 
     async def take(self) -> None:
         """One sample of each tenant; of those that are no longer there all are forgotten."""
-        crews = tenants_of(self._deps.node.status())[:TENANTS_MAX]
+        crews = self._deps.node.status().tenants[:TENANTS_MAX]
         names = {crew.name for crew in crews}
         for gone in self._rings.keys() - names:
             self._rings.pop(gone)
@@ -96,22 +95,6 @@ class Samples:
         return rests
 
 
-def tenants_of(status: NodeStatus) -> Sequence[TenantStatus]:
-    """The tenants of a node; a node that names none has the one that always exists."""
-    if status.tenants:
-        return status.tenants
-    return (
-        TenantStatus(
-            name=DEFAULT_TENANT, phase=status.phase, engine=status.engine, store=status.store,
-            store_trouble=status.store_trouble,
-            store_trouble_seconds=status.store_trouble_seconds, store_message=status.store_message,
-            idle=status.idle, busy=status.busy, retiring=status.retiring,
-            default_count=status.default_count, max_count=status.max_count, depth=status.depth,
-            settled_total=status.settled_total, retention_trouble=None,
-        ),
-    )  # fmt: skip
-
-
 SAMPLE_SECONDS = 5.0
 RATE_SAMPLES = 6  # the samples that a rate covers
 
@@ -154,7 +137,7 @@ def sample_of(
     now_local: float, crew: TenantStatus, last: Decision | None, counts: Counts | None
 ) -> Sample:
     seen = Sample(
-        now_local, crew.idle + crew.busy + crew.retiring, crew.busy,
+        now_local, crew.size, crew.busy,
         None if last is None else last.desired,
     )  # fmt: skip
     if counts is None:

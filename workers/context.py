@@ -105,7 +105,7 @@ class JobContext:
     def __init__(self, facts: Facts, link: Link) -> None:
         self.payload = facts.payload
         self.attempt = facts.attempt
-        self.overspent: BudgetExceeded | None = None  # spent on, though told that it was too much
+        self.overspent: BudgetExceeded | None = None  # spent on after it was too much
         self._facts, self._link = facts, link
         self._spent: dict[str, float] | None = None  # nothing yet by this attempt
 

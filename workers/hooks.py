@@ -16,9 +16,9 @@ from musterd.catalog.kinds import Python, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim
 from musterd.store.waiting import Bell
+from musterd.workers.outcome import Assignment, Note, Traces
 from musterd.workers.runners.process import ProcessRunner
-from musterd.workers.running import Assignment, Note, Traces
-from musterd.workers.tools import Tools
+from musterd.workers.toolbox import Tools
 
 CALL_SECONDS = 60.0  # a call that takes longer has failed
 IDLE_SECONDS = 60.0  # then the child is not kept any longer
@@ -93,14 +93,8 @@ class PythonHooks:
         about: Mapping[str, Any] = event.get("data") or {}
         claim = Claim(about.get("id", 0), kind.name, text, 1, None, 0, 0.0, None, uuid4())
         until = trio.current_time() + CALL_SECONDS
-        return Assignment(
-            claim,
-            kind,
-            json.loads(text),
-            lambda: until - trio.current_time(),
-            _unheard,
-            Traces(),
-        )
+        remaining, payload = lambda: until - trio.current_time(), json.loads(text)
+        return Assignment(claim, kind, payload, remaining, _unheard, Traces())
 
 
 def _unheard(_note: Note) -> None:

@@ -51,6 +51,8 @@ class Idleness:
         self._resting_since_local = float("inf")
         self._quiet = trio.Event()  # set while QUIET or LISTENING
         self._stirred = trio.Event()  # set when that ends
+        self._news_count = 0
+        self._scan_hears: Callable[[], None] | None = None
         self._news_subscribers: list[Callable[[], None]] = []
         self._move_subscribers: list[Callable[[Move], None]] = []
 
@@ -72,6 +74,11 @@ class Idleness:
     def rested_seconds(self) -> float:
         """How long it has been RESTING; 0 = it is not."""
         return max(0.0, trio.current_time() - self._resting_since_local)
+
+    @property
+    def news_count(self) -> int:
+        """How often there has been news. The same number later: nothing has happened meanwhile."""
+        return self._news_count
 
     async def until_quiet(self) -> trio.Event:
         """Returns when it is QUIET, and gives an event that is set as soon as that, and LISTENING
@@ -95,8 +102,11 @@ class Idleness:
         """There is work, or there may be."""
         if not self.is_scanned:
             self._move(IdleState.ACTIVE)
+        self._news_count += 1
         for call in self._news_subscribers:
             call()
+        if self._scan_hears is not None:
+            self._scan_hears()
 
     def note_quiet(self) -> None:
         """Looks find nothing and have become as seldom as polls."""
@@ -108,11 +118,14 @@ class Idleness:
         if self._state is IdleState.QUIET:
             self._move(IdleState.LISTENING)
 
-    def begin_scan(self) -> None:
+    def begin_scan(self, on_news: Callable[[], None] | None = None) -> None:
+        """`on_news` is called as those of `on_news` are, until the scan ends."""
+        self._scan_hears = on_news
         if not self.is_scanned:
             self._move(IdleState.SCANNED)
 
     def end_scan(self) -> None:
+        self._scan_hears = None
         if self.is_scanned:
             self._move(IdleState.ACTIVE)
 

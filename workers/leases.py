@@ -11,7 +11,7 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.config.leasing import LeasePlan
+from musterd.config.settings import LeasePlan
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
 from musterd.store.waiting import Bell

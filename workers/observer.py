@@ -1,5 +1,5 @@
-"""What the desk and the workers tell the outside. Plain synchronous calls: nothing can come between
-a commit and its count.
+"""What the desk and the workers report to the outside. Plain synchronous calls: nothing can come
+between a commit and its count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Ignored(NamedTuple):
     kind: str
     attempt: int
     request: Request
-    seconds: float  # since the work was told
+    seconds: float  # since the work was asked to stop
 
 
 class JobObserver(Protocol):
@@ -41,7 +41,7 @@ class JobObserver(Protocol):
         ...
 
     def request_ignored(self, ignored: Ignored) -> None:
-        """Work goes on that was told to stop. Told once of each."""
+        """Work goes on that was asked to stop. Reported once of each."""
         ...
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:

@@ -10,18 +10,16 @@ import trio
 
 from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
 from musterd.store.errors import InputRefused
-from musterd.store.phase_states import ALL_PERCENT, share_percent
-from musterd.store.phases import PhaseEnd, PhaseState, PhaseStep
+from musterd.store.phases import ALL_PERCENT, PhaseEnd, PhaseState, PhaseStep, share_percent
 from musterd.workers.claiming.held import Held
 from musterd.workers.context import PhaseFacts
 from musterd.workers.joblog import JobLog
-from musterd.workers.outcome import Outcome, on_request
-from musterd.workers.phase_book import PhaseBook
-from musterd.workers.running import Assignment, Note, Traces
-from musterd.workers.toolbox import Box
+from musterd.workers.outcome import Assignment, Note, Outcome, Traces, on_request
+from musterd.workers.progress import PhaseBook
+from musterd.workers.toolbox import Toolbox
 
 
-async def run_phases(held: Held, assignment: Assignment, box: Box, book: PhaseBook) -> Outcome:
+async def run_phases(held: Held, assignment: Assignment, box: Toolbox, book: PhaseBook) -> Outcome:
     """Runs the phases that no earlier attempt has finished. The outcome is that of the last one.
 
     The end of a phase is in the store before the next one begins. Cancelled, what is known goes
@@ -64,7 +62,7 @@ class _Run:
 
     held: Held
     assignment: Assignment
-    box: Box
+    box: Toolbox
     pipeline: Pipeline
     finished: dict[str, str | None]
     spent: str | None = attrs.field(default=None, init=False)
@@ -126,7 +124,7 @@ class _Run:
             claim = claim._replace(payload=self._input())
         facts = PhaseFacts(phase.name, names, self.finished, self.finished.__getitem__)
         return self.assignment._replace(
-            claim=claim, kind=phase.kind, tell=self._teller(phase), traces=traces, phase=facts
+            claim=claim, kind=phase.kind, report=self._reporter(phase), traces=traces, phase=facts
         )
 
     def _input(self) -> str:
@@ -138,18 +136,18 @@ class _Run:
         )
         return f'{{"payload": {self.assignment.claim.payload}, "phases": {{{results}}}}}'
 
-    def _teller(self, phase: Phase) -> Callable[[Note], None]:
+    def _reporter(self, phase: Phase) -> Callable[[Note], None]:
         """Neither the phase nor the whole ever goes back within an attempt."""
         furthest = 0.0
         finished, count = len(self.finished), len(self.pipeline.phases)
 
-        def tell(note: Note) -> None:
+        def report(note: Note) -> None:
             nonlocal furthest
             furthest = max(furthest, min(float(ALL_PERCENT), note.percent))
             overall = share_percent(finished, furthest, count)
-            self.assignment.tell(Note(overall, note.note, phase.name, furthest))
+            self.assignment.report(Note(overall, note.note, phase.name, furthest))
 
-        return tell
+        return report
 
 
 def runs_in_thread(kind: WorkKind) -> bool:

@@ -1,18 +1,126 @@
-"""Carries the progress of running jobs to the store: all that is new, once a second."""
+"""Carries to the store how far jobs have come: the ends of their phases, and notes of progress."""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
 
 import attrs
 import trio
 
 from musterd.store.engine import Engine
-from musterd.store.errors import StoreError
-from musterd.store.leases import ProgressNote, Verdict
-from musterd.store.lifecycle import JobState
-from musterd.store.phases import PhaseState
+from musterd.store.errors import InputRefused, StoreError
+from musterd.store.leases import ProgressNote
+from musterd.store.phases import PhaseStart, PhaseStep, Results
+from musterd.store.waiting import Backoff, Bell, own_backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
-from musterd.workers.running import Note
+
+AT_ONCE_MAX = 500  # entries in one statement
+PAUSE_SECONDS = 0.1  # after a failed write, doubled with each further one
+PAUSE_SECONDS_MAX = 2.0
+
+
+@attrs.define(eq=False)
+class _Entry:
+    held: Held
+    what: PhaseStart | PhaseStep
+    written: trio.Event = attrs.field(factory=trio.Event, init=False)
+    results: Results | None = attrs.field(default=None, init=False)  # None = the lease is lost
+    refused: InputRefused | None = attrs.field(default=None, init=False)
+
+
+@attrs.define(eq=False)
+class PhaseBook:
+    """Owned by a tenancy; `run` writes until it is cancelled."""
+
+    desk: Desk
+    engine: Engine
+    rng: random.Random
+    _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+    _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one
+    _backoff: Backoff = own_backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
+
+    async def begin(self, held: Held, names: tuple[str, ...]) -> Results:
+        """An attempt begins; gives what earlier ones have finished. Where the lease turns out to be
+        lost, the attempt is cancelled.
+        """
+        claim, started = held.claim, held.started_local
+        assert started is not None
+        results = await self._ask(
+            _Entry(held, PhaseStart(claim.id, claim.token, held.worker, started, names))
+        )
+        held.note_start_written()
+        return results
+
+    async def advance(self, held: Held, step: PhaseStep) -> None:
+        """A phase is finished and the next begins. As `begin`; raises InputRefused for a result
+        that the store cannot keep.
+        """
+        await self._ask(_Entry(held, step))
+
+    async def run(self) -> None:
+        while True:
+            await self._bell.wait()
+            await trio.lowlevel.checkpoint()  # whoever can run now may add to this write
+            await self._write()
+            if not self._entries:
+                self._bell.clear()
+
+    async def _ask(self, entry: _Entry) -> Results:
+        self._entries.append(entry)
+        self._bell.ring()
+        try:
+            await entry.written.wait()
+        finally:
+            if entry in self._entries:  # cancelled: nobody waits for it any more
+                self._entries.remove(entry)
+        if entry.refused is not None:
+            raise entry.refused
+        if entry.results is None:
+            self.desk.lose(entry.held)
+            await trio.sleep_forever()  # the attempt is being cancelled
+            raise AssertionError("unreachable")
+        return entry.results
+
+    async def _write(self) -> None:
+        batch = self._entries[: 1 if self._alone else AT_ONCE_MAX]
+        try:
+            await self._send(batch)
+        except InputRefused as error:
+            if len(batch) == 1:
+                batch[0].refused = error
+                self._book(batch)
+            else:  # the culprit is to be found among them
+                self._alone = len(batch)
+        except StoreError:
+            await self._backoff.sleep()
+        else:
+            self._book(batch)
+
+    async def _send(self, batch: Sequence[_Entry]) -> None:
+        starts = [entry.what for entry in batch if isinstance(entry.what, PhaseStart)]
+        steps = [entry.what for entry in batch if isinstance(entry.what, PhaseStep)]
+        begun: Mapping[int, Results] = {}
+        taken = frozenset[int]()
+        if starts:
+            begun = await self.engine.phases.begin(starts, trio.current_time())
+        if steps:
+            taken = await self.engine.phases.advance(steps)
+        for entry in batch:
+            if isinstance(entry.what, PhaseStart):
+                entry.results = begun.get(entry.what.id)
+            elif entry.what.id in taken:
+                entry.results = {}
+
+    def _book(self, batch: Sequence[_Entry]) -> None:
+        self._backoff.succeeded()
+        self._alone = max(0, self._alone - len(batch))
+        for entry in batch:
+            entry.written.set()
+        self._entries = [entry for entry in self._entries if not entry.written.is_set()]
+
 
 WRITE_SECONDS = 1.0
 NOTES_MAX = 1000  # in one statement
@@ -51,7 +159,7 @@ class ProgressWriter:
             ProgressNote(
                 job_id,
                 held.claim.token,
-                _percent(note),
+                note.bounded_percent,
                 note.note,
                 None,
                 note.phase,
@@ -63,31 +171,6 @@ class ProgressWriter:
         try:
             await self.engine.leases.note_progress(sent)
         except StoreError:
-            return  # the store's own watcher has told the log
+            return  # the engine's instrumentation has logged it
         for held, note in notes.values():
             held.note_written(note)
-
-
-def so_far(held: Held, verdict: Verdict) -> Verdict:
-    """The end of an attempt with what is not yet in the store of how far it came."""
-    note, phase = held.last_note, held.phase
-    if note is None and phase is None:
-        return verdict
-    if (
-        note is not None
-        and note is not held.written_note
-        and verdict.state is not JobState.SUCCEEDED
-    ):
-        verdict = verdict._replace(percent=_percent(note), note=note.note)
-    if phase is None:
-        return verdict
-    if phase.state is PhaseState.SUCCEEDED:
-        return verdict._replace(phase=phase)
-    percent = note.phase_percent if note is not None and note.phase == phase.name else None
-    if percent is None and phase.state is PhaseState.RUNNING:
-        return verdict  # nothing that the store does not know
-    return verdict._replace(phase=phase._replace(progress=percent))
-
-
-def _percent(note: Note) -> float:
-    return min(100.0, max(0.0, note.percent))

@@ -1,46 +1,186 @@
-"""A worker's own runners: one for each way of working, made when a kind first needs it."""
+"""A worker's own runners, one for each way of working, and what they are given: limits, the
+children's interpreter and environment, the clock, a scope to be cancelled by.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import math
+import re
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
 from musterd.catalog.kinds import Command, Deterministic, Python, WorkKind
-from musterd.workers.bounds import Bounds
-from musterd.workers.running import Runner
-from musterd.workers.tools import Tools
+from musterd.config.settings import LiveSettings, Settings
+from musterd.workers.outcome import Runner
+from musterd.workers.runners.results import AnswerLimits
 
-CLOSE_SECONDS = 10.0
+if TYPE_CHECKING:
+    from musterd.workers.runners.http_client import HttpClient
+
+CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
+_MIB = 1_048_576
+# What a daemon is told and its jobs are not: the store, our own settings, systemd's affairs.
+_OURS = re.compile(
+    r"MUSTERD_.*|PG[A-Z]+|(.*_)?DSN|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|CREDENTIALS_DIRECTORY"
+)
 
 
-class Box(Protocol):
-    """Where a worker finds what runs its jobs. `tools` says by which clock leases are trusted."""
+@attrs.define(eq=False)
+class Connections:
+    """The HTTP client of a tenant's jobs and webhooks, made when it is first needed: it costs
+    nothing where nobody makes calls.
+    """
 
-    tools: Tools
-    bounds: Bounds
+    _client: HttpClient | None = attrs.field(default=None, init=False)
+
+    def client(self) -> HttpClient:
+        if self._client is None:
+            from musterd.workers.runners.http_client import HttpClient
+
+            self._client = HttpClient()
+        return self._client
+
+    def close(self) -> None:
+        """Ends what lies idle; safe to call twice, and where there never was a client."""
+        if self._client is not None:
+            self._client.close()
+
+
+@attrs.frozen
+class Tools:
+    """One for the whole node. `boottime` is the clock that leases are trusted by. Whoever made it
+    closes `connections` when all workers have left.
+    """
+
+    limits: AnswerLimits
+    boottime: Callable[[], float]
+    variables: Mapping[str, str] = attrs.field(repr=False)  # the daemon's own environment
+    environment: Mapping[str, str] = attrs.field(repr=False)  # of Python children
+    python: str = sys.executable
+    max_jobs_per_child: int = 1_000
+    max_child_memory_bytes: int = 512 * _MIB
+    start_timeout_seconds: float = 20.0
+    max_frame_bytes: int = 4 * _MIB  # the largest message to or from a child
+    connections: Connections = attrs.field(factory=Connections)  # of HTTP kinds
+
+
+class LiveTools:
+    """Owned by a tenancy: the tools that the settings of the moment ask for. A reload replaces them
+    whole, so that workers replace children that may run old code.
+    """
+
+    def __init__(
+        self, settings: LiveSettings, boottime: Callable[[], float], environ: Mapping[str, str]
+    ) -> None:
+        self._settings, self._boottime, self._environ = settings, boottime, environ
+        self._now = make_tools(settings.now, boottime, environ)
+        settings.subscribe(self._renew)
 
     @property
-    def is_outdated(self) -> bool:
-        """Whether there are other tools by now."""
-        ...
+    def now(self) -> Tools:
+        return self._now
 
-    async def renew(self) -> None:
-        """Between two jobs: closes all runners, and goes on with the tools of now."""
-        ...
+    def close(self) -> None:
+        """Lets go of what runners share."""
+        self._now.connections.close()
 
-    def runner(self, kind: WorkKind) -> Runner:
-        """The runner for jobs of this kind; the same one from job to job."""
-        ...
+    def _renew(self) -> None:
+        tools = make_tools(self._settings.now, self._boottime, self._environ)
+        self._now = attrs.evolve(tools, connections=self._now.connections)
 
-    async def close(self) -> None:
-        """Closes all runners. Bounded, and not to be cancelled."""
-        ...
+
+def make_tools(
+    settings: Settings, boottime: Callable[[], float], environ: Mapping[str, str]
+) -> Tools:
+    """The tools that the settings ask for. Children get `environ` without what is ours."""
+    limits, executor = settings.limits, settings.executor
+    largest = max(limits.max_payload_bytes, limits.max_result_bytes, limits.max_error_bytes)
+    secrets = [settings.store.url, settings.store.listen_url, settings.http.token]
+    secrets += settings.webhooks.secret
+    return Tools(
+        limits=AnswerLimits(
+            result_bytes_max=limits.max_result_bytes,
+            log_bytes_max=limits.max_log_bytes,
+            depth_max=limits.max_payload_depth,
+        ),
+        boottime=boottime,
+        variables=dict(environ),
+        environment=children_environment(environ, secrets),
+        python=settings.catalog.python or sys.executable,
+        max_jobs_per_child=executor.max_jobs_per_child,
+        max_child_memory_bytes=executor.max_child_memory_mb * _MIB,
+        start_timeout_seconds=executor.start_timeout_seconds,
+        max_frame_bytes=largest + _MIB,
+    )
+
+
+def children_environment(environ: Mapping[str, str], secrets: Iterable[str]) -> Mapping[str, str]:
+    """`environ` without our own variables, and without any whose value holds one of `secrets`."""
+    hidden = [secret for secret in secrets if secret]
+    return {
+        name: value
+        for name, value in environ.items()
+        if not _OURS.fullmatch(name) and not any(secret in value for secret in hidden)
+    }
+
+
+class Bounds:
+    """A worker's own. `with bounds as scope:` around an attempt is `with trio.CancelScope()`, but
+    within `kept` a scope that nobody has cancelled stays open for the next attempt: to open one
+    costs more than a short job does. Between attempts nobody has it, so nobody cancels it.
+    """
+
+    __slots__ = ("_keeps", "_scope")
+
+    def __init__(self) -> None:
+        self._keeps = False
+        self._scope: trio.CancelScope | None = None
+
+    @contextmanager
+    def kept(self) -> Generator[None]:
+        """Scopes stay open from attempt to attempt, until the end of this block at the latest."""
+        self._keeps = True
+        try:
+            yield
+        finally:
+            self._keeps = False
+            scope, self._scope = self._scope, None
+            if scope is not None:
+                scope.__exit__(None, None, None)
+
+    def __enter__(self) -> trio.CancelScope:
+        scope = self._scope
+        if scope is None:
+            scope = self._scope = trio.CancelScope()
+            scope.__enter__()
+        return scope
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        scope = self._scope
+        assert scope is not None
+        if self._keeps and error is None and not scope.cancel_called:
+            if scope.deadline != math.inf:
+                scope.deadline = math.inf
+            return None
+        self._scope = None
+        return scope.__exit__(kind, error, trace)
 
 
 class Toolbox:
-    """The box of a daemon's worker. `latest` gives the tools of now, which a reload makes anew."""
+    """Where a worker finds what runs its jobs. `latest` gives the tools of now, which a reload
+    makes anew; `tools` says by which clock leases are trusted.
+    """
 
     def __init__(self, latest: Callable[[], Tools]) -> None:
         self.tools = latest()
@@ -53,18 +193,21 @@ class Toolbox:
         return self._latest() is not self.tools
 
     async def renew(self) -> None:
+        """Between two jobs: closes all runners, and goes on with the tools of now."""
         await self.close()
         self._runners = {}
         self.tools = self._latest()
 
     def runner(self, kind: WorkKind) -> Runner:
+        """The runner for jobs of this kind; the same one from job to job."""
         way = _way_of(kind)
         runner = self._runners.get(way)
         if runner is None:
-            runner = self._runners[way] = _MAKERS[way](self.tools)
+            runner = self._runners[way] = _made(way, self.tools)
         return runner
 
     async def close(self) -> None:
+        """Closes all runners. Bounded, and not to be cancelled."""
         if not self._runners:
             return
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
@@ -81,50 +224,28 @@ def _way_of(kind: WorkKind) -> str:
     return "command" if isinstance(behaviour, Command) else "http"
 
 
-# Each is imported when it is first used: a node pays only for what its kinds need.
+def _made(way: str, tools: Tools) -> Runner:
+    """Each is imported when it is first used: a node pays only for what its kinds need."""
+    if way == "command":
+        from musterd.workers.runners.command import CommandRunner
 
+        return CommandRunner(tools.limits, tools.variables)
+    if way == "http":
+        from musterd.workers.runners.http_call import HttpRunner
 
-def _deterministic(_tools: Tools) -> Runner:
+        return HttpRunner(tools.connections.client(), tools.limits, tools.variables)
+    if way == "process":
+        from musterd.workers.runners.process import ProcessRunner
+
+        return ProcessRunner(tools)
+    if way == "task":
+        from musterd.workers.runners.inside import TaskRunner
+
+        return TaskRunner(tools)
+    if way == "thread":
+        from musterd.workers.runners.inside import ThreadRunner
+
+        return ThreadRunner(tools)
     from musterd.workers.runners.deterministic import DeterministicRunner
 
     return DeterministicRunner()
-
-
-def _process(tools: Tools) -> Runner:
-    from musterd.workers.runners.process import ProcessRunner
-
-    return ProcessRunner(tools)
-
-
-def _task(tools: Tools) -> Runner:
-    from musterd.workers.runners.task import TaskRunner
-
-    return TaskRunner(tools)
-
-
-def _thread(tools: Tools) -> Runner:
-    from musterd.workers.runners.thread import ThreadRunner
-
-    return ThreadRunner(tools)
-
-
-def _command(tools: Tools) -> Runner:
-    from musterd.workers.runners.command import CommandRunner
-
-    return CommandRunner(tools.limits, tools.variables)
-
-
-def _http(tools: Tools) -> Runner:
-    from musterd.workers.runners.http_call import HttpRunner
-
-    return HttpRunner(tools.connections.client(), tools.limits, tools.variables)
-
-
-_MAKERS: dict[str, Callable[[Tools], Runner]] = {
-    "command": _command,
-    "deterministic": _deterministic,
-    "http": _http,
-    "process": _process,
-    "task": _task,
-    "thread": _thread,
-}

@@ -1,33 +1,38 @@
-"""A worker's life: take a claim from the desk, run it, hand its end back, until told to leave."""
+"""A worker's life: take a claim from the desk, run it under its time limit and its lease, hand its
+end back, until told to leave. What a kind does wrong becomes an Outcome; only a cancel gets out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import attrs
 import trio
 
-from musterd.catalog.kinds import Catalog, WorkKind
-from musterd.config.live import LiveSettings
+from musterd.catalog.kinds import JSON, Catalog, Deterministic, Pipeline, WorkKind
+from musterd.config.settings import LiveSettings
 from musterd.store.leases import Verdict
-from musterd.workers.attempt import attempt
+from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import (
+    Assignment,
+    Outcome,
+    Traces,
     broken_kind,
     interrupted,
     judge,
+    on_request,
     requested,
     unknown_kind,
 )
-from musterd.workers.phase_book import PhaseBook
-from musterd.workers.progress import so_far
-from musterd.workers.toolbox import Box
+from musterd.workers.pipeline import run_phases, runs_in_thread
+from musterd.workers.progress import PhaseBook
+from musterd.workers.runners import deterministic
+from musterd.workers.toolbox import Toolbox
 
 JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
-
-
-CLOSE_SECONDS = 10.0  # for ending what a worker keeps between jobs
 
 
 @attrs.frozen
@@ -38,7 +43,7 @@ class WorkerDeps:
 
     catalog: Callable[[], Catalog]
     settings: LiveSettings
-    make_box: Callable[[], Box]  # called once by each worker, for itself
+    make_box: Callable[[], Toolbox]  # called once by each worker, for itself
     phases: PhaseBook
 
 
@@ -51,11 +56,10 @@ async def work(seat: Seat, desk: Desk, deps: WorkerDeps) -> None:
         with box.bounds.kept():
             await _serve_all(seat, desk, deps, box)
     finally:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
-            await box.close()
+        await box.close()  # noqa: ASYNC102 - which is shielded, and bounded
 
 
-async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Box) -> None:
+async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Toolbox) -> None:
     jobs = 0
     held = desk.take(seat)
     while held or (held := await desk.wait_for_claim(seat)):
@@ -64,7 +68,7 @@ async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Box) -> None
         held = desk.take(seat) if jobs % JOBS_A_TURN else await desk.take_turns(seat)
 
 
-async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Box) -> None:
+async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Toolbox) -> None:
     if held.trusted_until <= box.tools.boottime():
         # Its reply came late, or this process was stopped: by now the job may be another's.
         desk.lose(held)
@@ -86,14 +90,13 @@ async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Box)
         if held.lost:
             desk.drop(seat, held)
         else:
-            desk.settle(
-                seat, held, so_far(held, interrupted(deps.settings.now.shutdown.interrupted))
-            )
+            verdict = interrupted(deps.settings.now.shutdown.interrupted)
+            desk.settle(seat, held, held.with_progress(verdict))
         raise
     if verdict is None:
         desk.drop(seat, held)
     else:
-        desk.settle(seat, held, so_far(held, verdict))
+        desk.settle(seat, held, held.with_progress(verdict))
 
 
 def _without_work(held: Held, kind: WorkKind | None) -> Verdict | None:
@@ -105,3 +108,54 @@ def _without_work(held: Held, kind: WorkKind | None) -> Verdict | None:
     if kind.broken is not None:
         return broken_kind(held.claim, kind.broken)
     return None
+
+
+async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -> Outcome | None:
+    """Runs the claim. None = its lease was lost on the way: nothing may be written for it."""
+    claim = held.claim
+    try:
+        payload = cast(JSON, decode_payload(claim.payload))
+        outcome = None
+        if isinstance(kind.behaviour, Deterministic):
+            outcome = deterministic.at_once(kind, payload, claim)
+    except PayloadInvalid as error:
+        return Outcome("failure", None, "payload_invalid", str(error))
+    except RecursionError:  # it could be parsed, but not be walked through
+        return Outcome("failure", None, "payload_invalid", "payload: found nesting too deep")
+    if outcome is not None:
+        return outcome
+    boottime = box.tools.boottime
+    assignment = Assignment(
+        claim, kind, payload, lambda: held.trusted_until - boottime(), held.note, Traces()
+    )
+    return await _within_limits(held, assignment, box, phases)
+
+
+async def _within_limits(
+    held: Held, assignment: Assignment, box: Toolbox, phases: PhaseBook
+) -> Outcome | None:
+    kind, limit_seconds = assignment.kind, assignment.kind.time_limit_seconds
+    with box.bounds as scope:
+        if limit_seconds is not None:
+            scope.deadline = trio.current_time() + limit_seconds
+        held.run_within(scope, kind.grace_seconds, runs_in_thread(kind))
+        try:
+            if isinstance(kind.behaviour, Pipeline):
+                outcome = await run_phases(held, assignment, box, phases)
+            else:
+                outcome = await box.runner(kind).run(assignment)
+            if held.request is None:
+                return outcome
+            return held.end_after_request(outcome, trio.current_time())
+        finally:
+            held.has_run()
+    if held.lost:
+        return None
+    number, traces = held.claim.attempt, assignment.traces
+    if held.request is not None:
+        return on_request(held.request)._replace(log=traces.log, spent=traces.spent)
+    message = f"attempt {number} took longer than its time limit of {limit_seconds:g} s"
+    if held.phase is not None:
+        message = f"phase {held.phase.name!r}: {message}"
+    outcome = Outcome("failure", None, "time_limit", message, kind.retryable)
+    return outcome._replace(log=traces.log, spent=traces.spent)

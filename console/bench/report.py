@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import attrs
 
-from musterd.console.verbs.demo_play import percentile
 from musterd.store.scratch import Scratch
 from musterd.store.words import count_text, duration_text, plural, table
 
@@ -60,10 +59,6 @@ class Findings:
     def done_per_second(self) -> float | None:
         return _per_second(self.done, self.done_seconds)
 
-    @property
-    def pick_up(self) -> Spread | None:
-        return spread_of(self.pick_ups_seconds)
-
 
 def spread_of(seconds: Sequence[float]) -> Spread | None:
     """None = nothing was measured."""
@@ -72,11 +67,18 @@ def spread_of(seconds: Sequence[float]) -> Spread | None:
     return Spread(percentile(seconds, 50), percentile(seconds, 99), max(seconds))
 
 
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest value that is not below `percent` of all; 0 if there is none."""
+    if not values:
+        return 0.0
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, -(-len(ranked) * percent // 100) - 1)]
+
+
 def _per_second(count: int, seconds: float) -> float | None:
     return count / seconds if count and seconds > 0 else None
 
 
-NOT_MEASURED = "not measured"
 AGAINST = "Anything else that machine and database do meanwhile lowers these figures."
 
 
@@ -93,26 +95,20 @@ def report_lines(order: Plan, found: Findings, machine: Machine) -> list[str]:
     """Where it was measured, the figures, and what counts against them."""
     crew = f"{plural(order.workers, 'worker')} in this process"
     versions = f"musterd {machine.musterd}, Python {machine.python}"
-    return [
-        *_place_lines(found.place),
-        f"{crew}, {plural(machine.cores, 'core')}, {versions}",
-        "",
-        *(f"  {line}" for line in _figure_lines(order, found)),
-        "",
-        AGAINST,
-    ]
+    where = f"{crew}, {plural(machine.cores, 'core')}, {versions}"
+    figures = (f"  {line}" for line in _figure_lines(found))
+    return [*_place_lines(found.place), where, "", *figures, "", AGAINST]
 
 
 def report_object(order: Plan, found: Findings, machine: Machine) -> dict[str, object]:
     """The figures and their circumstances; None = not measured."""
-    place, spread = found.place, found.pick_up
+    place, spread = found.place, spread_of(found.pick_ups_seconds)
+    picked_up = spread and {name: round(each, 6) for name, each in spread._asdict().items()}
     return {
         "whole": found.is_whole,
         "enqueued_jobs_per_second": _rounded(found.enqueued_per_second),
         "done_jobs_per_second": _rounded(found.done_per_second),
-        "pick_up_seconds": None
-        if spread is None
-        else {name: round(seconds, 6) for name, seconds in spread._asdict().items()},
+        "pick_up_seconds": picked_up,
         "enqueued": found.enqueued,
         "enqueue_seconds": round(found.enqueue_seconds, 6),
         "done": found.done,
@@ -120,11 +116,11 @@ def report_object(order: Plan, found: Findings, machine: Machine) -> dict[str, o
         "pick_ups": len(found.pick_ups_seconds),
         "wanted": {"jobs": order.jobs, "pick_ups": order.pick_ups},
         "workers": order.workers,
-        "store": None if place is None else place.where,
-        "database": None if place is None else place.product,
+        "store": place and place.where,
+        "database": place and place.product,
         "pooler": place is not None and place.pooled,
-        "removed": [] if place is None else list(place.removed),
-        "left": [] if place is None else list(place.left),
+        "removed": list(place.removed) if place else [],
+        "left": list(place.left) if place else [],
         **attrs.asdict(machine),
     }
 
@@ -161,29 +157,28 @@ def _place_lines(place: Scratch | None) -> list[str]:
     ]
 
 
-def _figure_lines(order: Plan, found: Findings) -> Sequence[str]:
-    spread = found.pick_up
+def _figure_lines(found: Findings) -> Sequence[str]:
     calls = f"by one client, up to {count_text(BATCH)} per call"
     enqueued = f"{plural(found.enqueued, 'job')} {calls}"
     done = f"{plural(found.done, 'job')} that do nothing, from the first claim to the last result"
     single = f"{plural(len(found.pick_ups_seconds), 'single job')}, from commit to start"
-    p50, p99, most = (None, None, None) if spread is None else spread
+    p50, p99, most = spread_of(found.pick_ups_seconds) or (None, None, None)
     rows = [
-        ("enqueued", _rate_text(found.enqueued_per_second), enqueued),
-        ("done", _rate_text(found.done_per_second), done),
-        ("pick-up p50", _seconds_text(p50), single),
-        ("pick-up p99", _seconds_text(p99), ""),
-        ("pick-up max", _seconds_text(most), ""),
+        ("enqueued", _measured(found.enqueued_per_second, _rate_text), enqueued),
+        ("done", _measured(found.done_per_second, _rate_text), done),
+        ("pick-up p50", _measured(p50, duration_text), single),
+        ("pick-up p99", _measured(p99, duration_text), ""),
+        ("pick-up max", _measured(most, duration_text), ""),
     ]
     return table(("figure", "measured", "of"), rows, right=frozenset({1}))
 
 
-def _rate_text(rate: float | None) -> str:
-    return NOT_MEASURED if rate is None else f"{count_text(round(rate))} jobs/s"
+def _measured(figure: float | None, text: Callable[[float], str]) -> str:
+    return "not measured" if figure is None else text(figure)
 
 
-def _seconds_text(seconds: float | None) -> str:
-    return NOT_MEASURED if seconds is None else duration_text(seconds)
+def _rate_text(rate: float) -> str:
+    return f"{count_text(round(rate))} jobs/s"
 
 
 def _rounded(rate: float | None) -> float | None:

@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
-import sys
+import platform
+import secrets
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from musterd.console.command import CommandLine, Verb, read_delay
-from musterd.console.output import Complaint, Exit, LiveLine, complain, print_json, say_lines
+from musterd import __version__
+from musterd.console.bench.report import (
+    Findings,
+    Machine,
+    Plan,
+    cut_text,
+    progress_text,
+    report_lines,
+    report_object,
+)
+from musterd.console.command import CommandLine, F, Verb, delay_of, option_reader
+from musterd.console.output import Complaint, Exit, LiveLine, complain, live_line
+from musterd.manager.log import set_up_log
+from musterd.store.scratch import scratch_name
 
 if TYPE_CHECKING:
-    from musterd.config.settings import Settings
     from musterd.console.bench.measurement import Measurement
-    from musterd.console.bench.report import Findings, Plan
 
 JOBS_MAX, WORKERS_MAX, PICK_UPS_MAX = 1_000_000, 1_000, 10_000
 WITHIN_SECONDS_MIN, WITHIN_SECONDS_MAX = 1.0, 3_600.0
 REDRAW_SECONDS = 0.1
 
 
-def read_within(context: click.Context, option: click.Parameter, text: str) -> float:
-    seconds = read_delay(context, option, text)
-    if seconds is None or not WITHIN_SECONDS_MIN <= seconds <= WITHIN_SECONDS_MAX:
-        raise click.BadParameter(f"{text!r} is not between 1s and 1h")
+def _within_of(text: str) -> float:
+    seconds = delay_of(text)
+    if not WITHIN_SECONDS_MIN <= seconds <= WITHIN_SECONDS_MAX:
+        raise ValueError(f"{text!r} is not between 1s and 1h")
     return seconds
 
 
+def _count_option(flag: str, most: int, default: int | None, help_text: str) -> Callable[[F], F]:
+    type_ = click.IntRange(1, most)
+    shown = default is not None
+    return click.option(flag, type=type_, default=default, show_default=shown, help=help_text)
+
+
 @click.command(cls=Verb)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, JOBS_MAX),
-    default=10_000,
-    show_default=True,
-    help="How many jobs to enqueue, then run.",
+@_count_option("--jobs", JOBS_MAX, 10_000, "How many jobs to enqueue, then run.")
+@_count_option(
+    "--workers", WORKERS_MAX, None, "How many workers run them; default: workers.max_count."
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1, WORKERS_MAX),
-    help="How many workers run them; default: workers.max_count.",
-)
-@click.option(
-    "--pick-ups",
-    type=click.IntRange(1, PICK_UPS_MAX),
-    default=200,
-    show_default=True,
-    help="How many single jobs follow, each for an idle crew.",
+@_count_option(
+    "--pick-ups", PICK_UPS_MAX, 200, "How many single jobs follow, each for an idle crew."
 )
 @click.option(
     "--within",
     "within_seconds",
-    callback=read_within,
+    callback=option_reader(_within_of),
     default="2m",
     show_default=True,
     metavar="2m",
@@ -65,76 +72,42 @@ def bench(
     Works in a temporary schema of the configured database, or in a temporary folder beside the
     configured file: no queue is touched. The jobs do nothing. Exits 1 if it was cut short.
     """
-    from musterd.console.bench.report import Findings, Plan
+    import trio
+
+    from musterd.console.bench.measurement import Measurement, core_count
 
     own = cli.settings()
     crew = workers or min(own.workers.max_count, WORKERS_MAX)
     order, found = Plan(jobs, crew, pick_ups, within_seconds), Findings()
+    log = set_up_log("error", own.log.format, time.monotonic)
+    name = scratch_name(secrets.token_hex(4))
+    course = Measurement(order, own, name, found, log, time.perf_counter)
     try:
-        _run(own, order, found, live=sys.stdout.isatty() and not cli.json)
+        with live_line(quiet=cli.json) as live:
+            trio.run(_perform, course, live)
     finally:
         if found.not_removed:
             complain(f"musterd: the temporary store could not be removed: {found.not_removed}")
             complain("  the next `musterd bench` removes it")
-    _report(order, found, as_json=cli.json)
+    machine = Machine(__version__, platform.python_version(), core_count())
+    whole = report_object(order, found, machine)
+    cli.show([whole], lambda: report_lines(order, found, machine))
+    if found.trouble and not found.is_whole:
+        raise Complaint(Exit.UNAVAILABLE, cut_text(order, found), found.trouble)
+    if not found.is_whole:
+        raise Complaint(Exit.UNSUCCESSFUL, cut_text(order, found))
     if found.not_removed:
         raise click.exceptions.Exit(Exit.UNAVAILABLE)
 
 
-def _run(own: Settings, order: Plan, found: Findings, *, live: bool) -> None:
-    import secrets
-    import time
-
+async def _perform(course: Measurement, live: LiveLine) -> None:
     import trio
 
-    from musterd.console.bench.measurement import Measurement
-    from musterd.manager.log import set_up_log
-    from musterd.store.scratch import scratch_name
-
-    log = set_up_log("error", own.log.format, time.monotonic)
-    name = scratch_name(secrets.token_hex(4))
-    course = Measurement(order, own, name, found, log, time.perf_counter)
-    trio.run(_perform, course, LiveLine() if live else None)
-
-
-async def _perform(course: Measurement, live: LiveLine | None) -> None:
-    import trio
+    def text() -> str:
+        return progress_text(course.order, course.found)
 
     async with trio.open_nursery() as nursery:
-        if live is not None:
-            nursery.start_soon(_redraw, course, live)
+        if not live.is_quiet:  # else it would only disturb
+            nursery.start_soon(live.keep_showing, text, REDRAW_SECONDS)
         await course.run()
         nursery.cancel_scope.cancel()
-
-
-async def _redraw(course: Measurement, live: LiveLine) -> None:
-    import trio
-
-    from musterd.console.bench.report import progress_text
-
-    try:
-        while True:
-            live.show(progress_text(course.order, course.found))
-            await trio.sleep(REDRAW_SECONDS)
-    finally:
-        live.done()
-
-
-def _report(order: Plan, found: Findings, *, as_json: bool) -> None:
-    """Prints what there is, and complains if that is not all."""
-    import platform
-
-    from musterd import __version__
-    from musterd.console.bench.measurement import core_count
-    from musterd.console.bench.report import Machine, cut_text, report_lines, report_object
-
-    machine = Machine(__version__, platform.python_version(), core_count())
-    if as_json:
-        print_json(report_object(order, found, machine))
-    else:
-        say_lines(report_lines(order, found, machine))
-    if found.is_whole:
-        return
-    if found.trouble:
-        raise Complaint(Exit.UNAVAILABLE, cut_text(order, found), found.trouble)
-    raise Complaint(Exit.UNSUCCESSFUL, cut_text(order, found))

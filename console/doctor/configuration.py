@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.leasing import lease_plan
 from musterd.config.schedules import Schedule
-from musterd.config.settings import Settings
+from musterd.config.settings import Settings, lease_plan
 from musterd.console.doctor.finding import Finding, fail, ok, warn
 from musterd.store.words import cut, one_line, plural
 
@@ -20,17 +19,13 @@ SPARE_RENEWALS = 4  # below this a short hiccup of the store costs leases
 
 
 def judge_leases(settings: Settings) -> list[Finding]:
-    found = [*_of_lease(settings), *_of_database(settings), *_of_looks(settings)]
-    if found:
-        return found
     plan = lease_plan(settings)
-    return [
-        ok(
-            NAME,
-            f"a lease of {plan.lease_seconds:g} s, renewed every {plan.heartbeat_seconds:g} s,"
-            f" trusted until {plan.margin_seconds:g} s before its end",
-        )
-    ]
+    said = (
+        f"a lease of {plan.lease_seconds:g} s, renewed every {plan.heartbeat_seconds:g} s,"
+        f" trusted until {plan.margin_seconds:g} s before its end"
+    )
+    found = [*_of_lease(settings), *_of_database(settings), *_of_looks(settings)]
+    return found or [ok(NAME, said)]
 
 
 def _of_lease(settings: Settings) -> Iterator[Finding]:

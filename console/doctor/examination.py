@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 
 import attrs
 import trio
@@ -11,6 +12,7 @@ import trio
 from musterd.config.faults import ConfigError
 from musterd.console.doctor import stores, surroundings
 from musterd.console.doctor.finding import Check, Finding, ProgramResult, Setup, fail
+from musterd.console.opening import each_in_order
 from musterd.store.errors import StoreError
 from musterd.store.words import one_line
 
@@ -20,17 +22,8 @@ AT_ONCE = 4  # a setup is not to be made ill by its doctor
 
 async def examine(checks: Sequence[Check], seconds: float = CHECK_SECONDS) -> list[Finding]:
     """The findings of the checks, in their order."""
-    found: list[Sequence[Finding]] = [()] * len(checks)
-    limit = trio.CapacityLimiter(AT_ONCE)
-
-    async def look(place: int) -> None:
-        async with limit:
-            found[place] = await _run_check(checks[place], seconds)
-
-    async with trio.open_nursery() as nursery:
-        for place in range(len(checks)):
-            nursery.start_soon(look, place)
-    return [one for findings in found for one in findings]
+    looks = [partial(_run_check, check, seconds) for check in checks]
+    return [one for findings in await each_in_order(looks, AT_ONCE) for one in findings]
 
 
 async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
@@ -38,7 +31,8 @@ async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
         with trio.fail_after(seconds):
             findings = list(await check.look())
     except trio.TooSlowError:
-        findings = [_slow(check, seconds)]
+        said, advice = f"no answer within {seconds:g} s", "find out what delays it, then run doctor"
+        findings = [fail(check.name, said, "an answer in time", f"{advice} again")]
     except ConfigError as error:
         said = "; ".join(str(error).splitlines())
         advice = "fix it: the daemon refuses to start"
@@ -49,11 +43,6 @@ async def _run_check(check: Check, seconds: float) -> Sequence[Finding]:
     except Exception as error:  # noqa: BLE001 - it is reported, by the name of the check
         findings = [_failed(check, f"{type(error).__name__}: {error}")]
     return [attrs.evolve(one, tenant=check.tenant, group=check.group) for one in findings]
-
-
-def _slow(check: Check, seconds: float) -> Finding:
-    wanted, advice = "an answer in time", "find out what delays it, then run doctor again"
-    return fail(check.name, f"no answer within {seconds:g} s", wanted, advice)
 
 
 def _failed(check: Check, said: str) -> Finding:
@@ -88,6 +77,5 @@ async def run_program(command: Sequence[str]) -> ProgramResult:
     done = await trio.run_process(
         list(command), capture_stdout=True, stderr=subprocess.DEVNULL, check=False
     )
-    return ProgramResult(
-        done.returncode, done.stdout[:PROGRAM_BYTES_MAX].decode("utf-8", "replace")
-    )
+    out = done.stdout[:PROGRAM_BYTES_MAX].decode("utf-8", "replace")
+    return ProgramResult(done.returncode, out)

@@ -21,11 +21,8 @@ def judge_server(server: Server) -> list[Finding]:
     name, major = "server", server.version // 10000
     said = f"PostgreSQL {server.version_text}"
     if server.in_recovery:
-        return [
-            fail(
-                name, f"{said}, a standby, which takes no writes", "the primary", "change store.url"
-            )
-        ]
+        said += ", a standby, which takes no writes"
+        return [fail(name, said, "the primary", "change store.url")]
     if server.version < OLDEST:
         return [fail(name, said, "PostgreSQL 14 or newer", "upgrade the server")]
     if major > NEWEST_MAJOR:
@@ -120,11 +117,11 @@ def judge_clock(skew_seconds: float, doubt_seconds: float) -> list[Finding]:
         return [ok(name, f"within {max(size, doubt_seconds):.1g} s of the store's")]
     said = f"this machine's clock is {duration_text(size)} {way} the store's"
     wanted, advice = f"at most {SKEW_SECONDS:g} s", "run a time service (chrony, systemd-timesyncd)"
-    if size < SKEW_SECONDS_MAX:
-        return [
-            warn(name, said, wanted, f"{advice}: logs mislead; the queue uses the store's clock")
-        ]
-    return [fail(name, said, wanted, f"{advice}: receivers refuse webhooks signed that far off")]
+    if size >= SKEW_SECONDS_MAX:
+        why = "receivers refuse webhooks signed that far off"
+        return [fail(name, said, wanted, f"{advice}: {why}")]
+    why = "logs mislead; the queue uses the store's clock"
+    return [warn(name, said, wanted, f"{advice}: {why}")]
 
 
 def judge_replication(found: Replication) -> list[Finding]:
@@ -143,12 +140,8 @@ def judge_replication(found: Replication) -> list[Finding]:
         elif kept > KEPT_BYTES or slot.wal_status in ("unreserved", "lost"):
             said = f"slot {slot.name} lags: {_mib(kept)} of the write-ahead log are kept for it"
             faults.append(warn(name, said, "a reader that keeps up", "look at its reader"))
-    return faults or [ok(name, _replication_words(found))]
-
-
-def _replication_words(found: Replication) -> str:
     standbys = f", {found.in_sync} in sync" if found.in_sync else ""
-    return f"{len(found.slots)} slots{standbys}"
+    return faults or [ok(name, f"{len(found.slots)} slots{standbys}")]
 
 
 def _mib(count: int) -> str:
@@ -271,13 +264,10 @@ def judge_horizon(holders: Sequence[Holder]) -> list[Finding]:
     """The holders that reach back far, the oldest first."""
     name = "horizon"
     old = [one for one in holders if _reaches_back(one, HELD_SECONDS, HELD_TRANSACTIONS)]
+    if not holders:
+        return [ok(name, "nothing holds it")]
     if not old:
-        oldest = (
-            f"{_holder_name(holders[0])}: {_holder_age(holders[0])}"
-            if holders
-            else "nothing holds it"
-        )
-        return [ok(name, oldest)]
+        return [ok(name, f"{_holder_name(holders[0])}: {_holder_age(holders[0])}")]
     return [
         (fail if _reaches_back(one, HELD_SECONDS_MAX, HELD_TRANSACTIONS_MAX) else warn)(
             name,
@@ -317,9 +307,8 @@ def _holder_advice(one: Holder) -> str:
         case "session":
             return f"end it if you can: select pg_terminate_backend({quoted})"
         case "prepared":
-            return (
-                f"commit prepared '{quoted}' or rollback prepared '{quoted}', as its owner decides"
-            )
+            end = f"commit prepared '{quoted}' or rollback prepared '{quoted}'"
+            return f"{end}, as its owner decides"
         case "slot":
             return f"bring its standby back, or select pg_drop_replication_slot('{quoted}')"
         case "standby":

@@ -13,14 +13,14 @@ import trio
 from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
-from musterd.console.doctor import embedded, postgres
+from musterd.console.doctor import machine, postgres
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
-from musterd.store.disagreement import warnings
+from musterd.console.output import WHICH_STORE
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
-from musterd.store.health import Connections
+from musterd.store.health import Connections, Server
 from musterd.store.leases import EXCHANGES_AT_ONCE
-from musterd.store.nodes import NodeRecord
+from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.opening import Stores
 from musterd.store.words import cut, duration_text, one_line, plural
 
@@ -48,9 +48,8 @@ class Store:
 
 def stores_of(setup: Setup) -> list[Store]:
     """Opens nothing. Raises ConfigError where a URL cannot be read."""
-    made = Stores(
-        setup.wall_clock, Random(0)
-    )  # for pauses after failures, which nothing here waits for
+    rng = Random(0)  # for pauses after failures, which nothing here waits for
+    made = Stores(setup.wall_clock, rng)
     all_urls = Counter(
         resolve_store_url(settings_of(setup.settings, name), setup.environ)
         for name in setup.settings.tenants
@@ -78,11 +77,8 @@ def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
     found: list[Check] = []
     for one in stores:
         if one.is_open:
-            found += (
-                _file_checks(one, setup)
-                if one.engine.name == "sqlite"
-                else _server_checks(one, setup)
-            )
+            checks = _file_checks if one.engine.name == "sqlite" else _server_checks
+            found += [_check(one, name, look) for name, look in checks(one, setup).items()]
     return found
 
 
@@ -98,12 +94,10 @@ async def _check_open(one: Store) -> list[Finding]:
         await one.engine.open()
         state = await one.engine.schema()
     except StoreUnavailable as error:
-        advice = "is it up? `musterd config show --origin` says which store is used, and why"
-        found = fail("store", str(error), "a store that answers", advice)
+        found = fail("store", str(error), "a store that answers", f"is it up? {WHICH_STORE}")
         return [attrs.evolve(found, stop="unavailable")]
     except StoreMisconfigured as error:
-        advice = "`musterd config show --origin` says which store is used, and why"
-        found = fail("store", str(error), "a store that accepts us", advice)
+        found = fail("store", str(error), "a store that accepts us", WHICH_STORE)
         return [attrs.evolve(found, stop="misconfigured")]
     one.is_open, one.has_schema = True, state.found > 0
     return [ok("store", f"{one.engine.where} answers"), judge_schema(state, one.settings)]
@@ -121,24 +115,24 @@ def judge_schema(state: SchemaState, settings: Settings) -> Finding:
     return fail(name, said, wanted, "run `musterd db migrate`: store.migrate is off")
 
 
-def _file_checks(one: Store, setup: Setup) -> list[Check]:
+def _file_checks(one: Store, setup: Setup) -> dict[str, Look]:
     path = str(sqlite_path(one.url).resolve())
 
     async def file() -> Iterable[Finding]:
         found = await one.engine.health.file(setup.monotonic, FILE_SECONDS)
-        return [] if found is None else embedded.judge_file(found)
+        return [] if found is None else machine.judge_file(found)
 
     async def file_system() -> Iterable[Finding]:
         lines = (await trio.Path(setup.mounts).read_text("utf-8")).splitlines()
-        return embedded.judge_file_system(path, embedded.file_system_of(path, lines))
+        return machine.judge_file_system(path, machine.file_system_of(path, lines))
 
     looks: dict[str, Look] = {"file": file, "file system": file_system}
     if one.has_schema:
         looks["nodes"] = partial(_check_nodes, one)
-    return [_check(one, name, look) for name, look in looks.items()]
+    return looks
 
 
-def _server_checks(one: Store, setup: Setup) -> list[Check]:
+def _server_checks(one: Store, setup: Setup) -> dict[str, Look]:
     looks: dict[str, Look] = {}
     if one.leads:
         looks |= {
@@ -155,23 +149,24 @@ def _server_checks(one: Store, setup: Setup) -> list[Check]:
             "autovacuum": lambda: _check_tables(one),
             "nodes": lambda: _check_nodes(one),
         }
-    return [_check(one, name, look) for name, look in looks.items()]
+    return looks
+
+
+async def _server(one: Store) -> Server:
+    found = await one.engine.health.server()
+    assert found is not None, "only files have none"
+    return found
 
 
 async def _check_server(one: Store) -> Iterable[Finding]:
-    found = await one.engine.health.server()
-    if found is None:
-        return []
+    found = await _server(one)
     return [*postgres.judge_server(found), *postgres.judge_durability(found)]
 
 
 async def _check_session(one: Store) -> Iterable[Finding]:
-    health = one.engine.health
-    mode, found = await health.pool_mode(), await health.server()
-    judged = postgres.judge_pooler(mode, one.settings)
-    return (
-        judged if found is None else [*judged, *postgres.judge_session(found, mode, one.settings)]
-    )
+    mode, settings = await one.engine.health.pool_mode(), one.settings
+    judged = postgres.judge_session(await _server(one), mode, settings)
+    return [*postgres.judge_pooler(mode, settings), *judged]
 
 
 async def _check_clock(one: Store, setup: Setup) -> Iterable[Finding]:
@@ -202,18 +197,14 @@ async def _check_connections(one: Store) -> Iterable[Finding]:
 
 
 async def _check_rights(one: Store) -> Iterable[Finding]:
-    health = one.engine.health
-    found, missing = await health.server(), await health.missing_rights()
-    return [] if found is None else postgres.judge_rights(missing, found)
+    server = await _server(one)
+    return postgres.judge_rights(await one.engine.health.missing_rights(), server)
 
 
 async def _check_tables(one: Store) -> Iterable[Finding]:
-    health = one.engine.health
-    found, ours = await health.server(), await health.tables()
-    if found is None:
-        return []
-    schema = one.settings.store.schema
-    return [*postgres.judge_autovacuum(found, ours, schema), *postgres.judge_tables(ours)]
+    server, ours = await _server(one), await one.engine.health.tables()
+    judged = postgres.judge_autovacuum(server, ours, one.settings.store.schema)
+    return [*judged, *postgres.judge_tables(ours)]
 
 
 async def _check_nodes(one: Store) -> Iterable[Finding]:
@@ -248,20 +239,20 @@ def judge_connections(
     """`tenants`: how many of each node share this database's connections. A node that is not alive
     is counted too where none is: it will come.
     """
-    name, nodes = "connections", max(1, live_nodes)
-    each = node_connections(tenants, settings)
+    nodes, room = max(1, live_nodes), found.most - found.reserved
+    wanted = nodes * node_connections(tenants, settings)
+    limits = (
+        ("max_connections", room, found.used),
+        ("the role's limit", found.role_limit, found.role_used),
+        ("the database's limit", found.database_limit, found.database_used),
+    )
     faults = [
-        *_limit_faults(
-            "max_connections", found.most - found.reserved, found.used, found, nodes * each
-        ),
-        *_limit_faults("the role's limit", found.role_limit, found.role_used, found, nodes * each),
-        *_limit_faults(
-            "the database's limit", found.database_limit, found.database_used, found, nodes * each
-        ),
+        fault
+        for what, most, used in limits
+        for fault in _limit_faults(what, most, used, max(0, used - found.ours), wanted)
     ]
-    room = found.most - found.reserved
-    said = f"{found.used} of {room} in use; {plural(nodes, 'node')} may open {nodes * each}"
-    return faults or [ok(name, said)]
+    said = f"{found.used} of {room} in use; {plural(nodes, 'node')} may open {wanted}"
+    return faults or [ok("connections", said)]
 
 
 def node_connections(tenants: int, settings: Settings) -> int:
@@ -271,17 +262,14 @@ def node_connections(tenants: int, settings: Settings) -> int:
     return pool + exchanges + min(tenants, LEASE_CONNECTIONS_MAX) + LISTENING
 
 
-def _limit_faults(
-    what: str, most: int, used: int, found: Connections, wanted: int
-) -> list[Finding]:
+def _limit_faults(what: str, most: int, used: int, others: int, wanted: int) -> list[Finding]:
     """A limit of -1 is none. What others have now they may have again."""
     if most < 0:
         return []
     advice = "raise it, lower store.pool_size, or put a pooler in between"
     if used >= most:
         return [fail("connections", f"{used} of {most} ({what}) are in use", "room", advice)]
-    needed = max(0, used - found.ours) + wanted
-    if needed <= most:
+    if others + wanted <= most:
         return []
-    said = f"the nodes may open {wanted}, others have {needed - wanted}, {what} leaves {most}"
-    return [warn("connections", said, f"room for {needed}", advice)]
+    said = f"the nodes may open {wanted}, others have {others}, {what} leaves {most}"
+    return [warn("connections", said, f"room for {others + wanted}", advice)]

@@ -8,6 +8,7 @@ import resource
 import shutil
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 from zoneinfo import available_timezones
@@ -39,33 +40,21 @@ def checks(setup: Setup) -> list[Check]:
     """All of them, in the order of the report."""
     settings = setup.settings
     return [
-        Check("leases", CONFIGURATION, _at_once(lambda: judge_leases(settings))),
-        Check("secrets", CONFIGURATION, _at_once(lambda: _secrets(setup))),
+        Check("leases", CONFIGURATION, _in_thread(lambda: judge_leases(settings))),
+        Check("secrets", CONFIGURATION, _in_thread(lambda: _secrets(setup))),
         Check("permissions", CONFIGURATION, _in_thread(lambda: _permissions(setup))),
         Check("kinds", CONFIGURATION, _in_thread(lambda: judge_kinds(setup.kinds()))),
         Check("hooks", CONFIGURATION, _in_thread(lambda: judge_hooks(setup.hooks()))),
         Check("schedules", CONFIGURATION, _in_thread(lambda: _schedules(setup))),
         Check("systemd", MACHINE, lambda: _systemd(setup)),
-        Check("open files", MACHINE, _at_once(lambda: _open_files(setup))),
+        Check("open files", MACHINE, _in_thread(lambda: _open_files(setup))),
         Check("disk", MACHINE, _in_thread(lambda: _disks(setup))),
     ]
 
 
-def _at_once(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    async def looked() -> T:
-        await trio.lowlevel.checkpoint()
-        return look()
-
-    return looked
-
-
 def _in_thread(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
-    """For checks that wait for disks or programs; cancelling abandons the thread."""
-
-    async def looked() -> T:
-        return await trio.to_thread.run_sync(look, abandon_on_cancel=True)
-
-    return looked
+    """Checks may wait for disks or programs; cancelling abandons the thread."""
+    return partial(trio.to_thread.run_sync, look, abandon_on_cancel=True)
 
 
 def _secrets(setup: Setup) -> list[Finding]:

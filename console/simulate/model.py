@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from math import ceil, floor, inf, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -224,12 +224,9 @@ class SimulatedQueue:
 
     def next_at(self) -> float:
         """When something happens next; inf = nothing ever will."""
-        found = self._first_due[self._arrived]
-        if self._again and self._again[0][0] < found:
-            found = self._again[0][0]
-        if self._ends and self._ends[0][0] < found:
-            found = self._ends[0][0]
-        return found
+        again = self._again[0][0] if self._again else inf
+        end = self._ends[0][0] if self._ends else inf
+        return min(self._first_due[self._arrived], again, end)
 
     def advance(self, until: float, *, stops_at_queue: bool = False) -> None:
         """Lets events happen up to then, or only until a job has to wait."""
@@ -288,14 +285,13 @@ HOUR_SECONDS = 3600.0
 PLACES = 6  # of seconds and shares, for programs
 
 
-@attrs.frozen
-class Waits:
+class Waits(NamedTuple):
     """From when an attempt was due to its start, in seconds."""
 
     p50: float
     p95: float
     p99: float
-    most: float
+    max: float
 
 
 @attrs.frozen
@@ -349,8 +345,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def waits_of(ordered: Sequence[float]) -> Waits:
-    p50, p95, p99 = (quantile(ordered, share) for share in (0.5, 0.95, 0.99))
-    return Waits(p50, p95, p99, quantile(ordered, 1.0))
+    return Waits(*(quantile(ordered, share) for share in (0.5, 0.95, 0.99, 1.0)))
 
 
 def figures_of(trace: Trace, settings: ModelSettings, run: Run) -> Figures:
@@ -370,30 +365,19 @@ def figures_of(trace: Trace, settings: ModelSettings, run: Run) -> Figures:
     )
 
 
+SHOWN = (
+    *("span_seconds", "crew_mean", "crew_most", "busy_most", "worker_seconds", "idle_share"),
+    *("hired", "retired", "turns_per_hour", "longest_queue"),
+)
+
+
 def figures_object(figures: Figures) -> dict[str, Any]:
-    return {
-        "attempts": figures.attempts,
-        **waits_object(figures.waits),
-        "span_seconds": round(figures.span_seconds, PLACES),
-        "crew_mean": round(figures.crew_mean, PLACES),
-        "crew_most": figures.crew_most,
-        "busy_most": figures.busy_most,
-        "worker_seconds": round(figures.worker_seconds, PLACES),
-        "idle_share": round(figures.idle_share, PLACES),
-        "hired": figures.hired,
-        "retired": figures.retired,
-        "turns_per_hour": round(figures.turns_per_hour, PLACES),
-        "longest_queue": figures.longest_queue,
-    }
+    shown = {name: round(getattr(figures, name), PLACES) for name in SHOWN}
+    return {"attempts": figures.attempts, **waits_object(figures.waits), **shown}
 
 
 def waits_object(waits: Waits) -> dict[str, float]:
-    return {
-        "wait_p50_seconds": round(waits.p50, PLACES),
-        "wait_p95_seconds": round(waits.p95, PLACES),
-        "wait_p99_seconds": round(waits.p99, PLACES),
-        "wait_max_seconds": round(waits.most, PLACES),
-    }
+    return {f"wait_{name}_seconds": round(each, PLACES) for name, each in waits._asdict().items()}
 
 
 def settings_object(settings: ModelSettings) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from musterd.console.simulate.model import (
     Figures,
     ModelSettings,
     Run,
-    Waits,
     changed_settings,
     figures_object,
     figures_of,
@@ -20,8 +19,7 @@ from musterd.console.simulate.model import (
     waits_of,
 )
 from musterd.console.simulate.trace import Trace
-from musterd.store.shown import time_text
-from musterd.store.words import count_text, duration_text, plural, table
+from musterd.store.words import count_text, duration_text, plural, table, time_text
 
 FIRST, SECOND = "present", "proposed"
 NOT_KNOWN = "-"
@@ -47,12 +45,9 @@ class Comparison:
 
 
 def comparison_object(found: Comparison, tenant: str) -> dict[str, Any]:
-    whole: dict[str, Any] = {"tenant": tenant, "trace": trace_object(found.trace)}
-    for name in (FIRST, SECOND):
-        whole[name] = None
-    for name, settings, figures in zip(
-        (FIRST, SECOND), found.settings, found.figures, strict=False
-    ):
+    whole: dict[str, Any] = {"tenant": tenant, "trace": trace_object(found.trace), SECOND: None}
+    runs = zip((FIRST, SECOND), found.settings, found.figures, strict=False)
+    for name, settings, figures in runs:
         whole[name] = {"settings": settings_object(settings), **figures_object(figures)}
     changed = changed_settings(found.settings[0], found.settings[-1])
     whole["changed"] = {name: {"from": a, "to": b} for name, (a, b) in changed.items()}
@@ -68,12 +63,7 @@ def trace_object(trace: Trace) -> dict[str, Any]:
         "due_unknown": trace.left_out.undue,
         "busy_most": trace.most_at_once,
         "busy_seconds": round(trace.busy_seconds, 6),
-        "left_out": {
-            "running": trace.left_out.running,
-            "waiting": trace.left_out.waiting,
-            "unstarted": trace.left_out.unstarted,
-            "cut": trace.left_out.cut,
-        },
+        "left_out": attrs.asdict(trace.left_out, filter=lambda field, _: field.name != "undue"),
     }
 
 
@@ -105,14 +95,7 @@ def trace_lines(trace: Trace) -> list[str]:
     return lines
 
 
-Cell = Callable[[Figures], str]
-_WAITS: tuple[tuple[str, Callable[[Waits], float]], ...] = (
-    ("wait p50", lambda waits: waits.p50),
-    ("wait p95", lambda waits: waits.p95),
-    ("wait p99", lambda waits: waits.p99),
-    ("wait max", lambda waits: waits.most),
-)
-_ROWS: tuple[tuple[str, Cell], ...] = (
+_ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("crew mean", lambda one: f"{one.crew_mean:.1f}"),
     ("crew most", lambda one: str(one.crew_most)),
     ("worker-seconds", lambda one: count_text(round(one.worker_seconds))),
@@ -126,11 +109,11 @@ _ROWS: tuple[tuple[str, Cell], ...] = (
 
 def _table(found: Comparison) -> list[str]:
     shown, trace = found.figures, found.trace
-    real = waits_of(trace.waits)
     rows = [("attempts", *[count_text(len(trace))] * (len(shown) + 1))]
-    for name, pick in _WAITS:
-        was = duration_text(pick(real)) if trace.waits else NOT_KNOWN
-        rows.append((name, was, *(duration_text(pick(one.waits)) for one in shown)))
+    for name, real in waits_of(trace.waits)._asdict().items():
+        was = duration_text(real) if trace.waits else NOT_KNOWN
+        waits = (duration_text(getattr(one.waits, name)) for one in shown)
+        rows.append((f"wait {name}", was, *waits))
     busy = (count_text(one.busy_most) for one in shown)
     rows.append(("busy most", count_text(trace.most_at_once), *busy))
     rows += [(name, NOT_KNOWN, *(cell(one) for one in shown)) for name, cell in _ROWS]

@@ -12,7 +12,7 @@ from math import isnan, nan
 import attrs
 
 from musterd.store.events import Event
-from musterd.store.moments import moment_of
+from musterd.store.words import moment_of
 
 MICRO = 1_000_000
 NONE = -1  # no further attempt
@@ -27,9 +27,6 @@ class LeftOut:
     unstarted: int = 0  # ends without a start: the log begins in between
     undue: int = 0  # attempts that are used, though the log does not say when they were due
     cut: bool = False
-
-
-NOTHING_LEFT_OUT = LeftOut()
 
 
 @attrs.frozen(slots=False)
@@ -49,7 +46,7 @@ class Trace:
     next_attempt: Sequence[int]  # the entry that follows this one; NONE = it was the last
     pause_seconds: Sequence[float]  # between its end and when the next was due
     firsts: Sequence[int]  # entries that follow no other, in claim order
-    left_out: LeftOut = NOTHING_LEFT_OUT
+    left_out: LeftOut = attrs.field(factory=LeftOut)
 
     def __len__(self) -> int:
         return len(self.run_seconds)
@@ -147,19 +144,11 @@ class TraceReader:
         if self._begun_at is None or not self._run:
             return None
         running = sum(job.is_held for job in self._jobs.values())
-        return Trace(
-            begun_at=self._begun_at,
-            span_seconds=self._latest,
-            due_seconds=self._due,
-            run_seconds=self._run,
-            waited_seconds=self._waited,
-            next_attempt=self._next,
-            pause_seconds=self._pause,
-            firsts=array("q", (entry for _, _, entry in sorted(self._firsts))),
-            left_out=LeftOut(
-                running, len(self._jobs) - running, self._unstarted, self._undue, self.is_full
-            ),
-        )
+        waiting = len(self._jobs) - running
+        left_out = LeftOut(running, waiting, self._unstarted, self._undue, self.is_full)
+        columns = (self._due, self._run, self._waited, self._next, self._pause)
+        firsts = array("q", (entry for _, _, entry in sorted(self._firsts)))
+        return Trace(self._begun_at, self._latest, *columns, firsts, left_out)
 
     def _seconds(self, at: datetime) -> float:
         if self._begun_at is None:
@@ -167,11 +156,9 @@ class TraceReader:
         return max(0.0, (at - self._begun_at).total_seconds())
 
     def made(self, event: Event, job_id: int, now: float) -> None:
+        """It is enqueued, released or resumed."""
         if event.data.get("state") != "pending":  # held: due when it is released
             self._jobs[job_id] = _Job(due=now)
-
-    def let_go(self, _event: Event, job_id: int, now: float) -> None:
-        self._jobs[job_id] = _Job(due=now)
 
     def assigned(self, _event: Event, job_id: int, now: float) -> None:
         job = self._jobs.setdefault(job_id, _Job())
@@ -245,8 +232,8 @@ def _worker_key(data: Mapping[str, object]) -> WorkerKey:
 
 _TAKERS: Mapping[str, Callable[[TraceReader, Event, int, float], None]] = {
     "job.enqueued": TraceReader.made,
-    "job.released": TraceReader.let_go,
-    "job.resumed": TraceReader.let_go,
+    "job.released": TraceReader.made,
+    "job.resumed": TraceReader.made,
     "job.assigned": TraceReader.assigned,
     "job.started": TraceReader.started,
     "job.retrying": TraceReader.tried_again,

@@ -12,7 +12,9 @@ import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text
+from musterd.console.output import Columns, table_of
 from musterd.console.simulate.model import (
+    PLACES,
     Figures,
     ModelSettings,
     figures_object,
@@ -22,7 +24,7 @@ from musterd.console.simulate.model import (
 )
 from musterd.console.simulate.report import trace_lines, trace_object
 from musterd.console.simulate.trace import Trace
-from musterd.store.words import count_text, duration_text, table
+from musterd.store.words import count_text, duration_text
 
 SIMULATIONS_MAX = 40
 COUNT_MAX = 10_000  # what the configuration allows
@@ -127,7 +129,10 @@ class _Search:
 
     def wait(self, counts: Counts) -> float:
         if counts not in self._waits:
-            settings = self._with(counts)
+            policy = attrs.evolve(
+                self._settings.policy, default_count=counts.least, max_count=counts.most
+            )
+            settings = attrs.evolve(self._settings, policy=policy)
             run = simulate(self._trace, settings)
             self._waits[counts] = quantile(sorted(run.waits), self._aim.share)
             self._figures[counts] = figures_of(self._trace, settings, run)
@@ -147,16 +152,14 @@ class _Search:
 
     def smallest_most(self, least: int, most: int) -> Counts:
         """The smallest crew that reaches the aim with this floor; the largest if none does."""
-        lowest = max(1, least)
-        return Counts(
-            least, self._first(lowest, most, lambda one: self.reaches(Counts(least, one)))
-        )
+        found = self._first(max(1, least), most, lambda one: self.reaches(Counts(least, one)))
+        return Counts(least, found)
 
     def cheaper(self, one: Counts, other: Counts) -> Counts:
         """The one that reaches the aim; if both do, or neither, the one that costs less."""
         reaches = {each: self.reaches(each) for each in (one, other)}
-        span = self._span()
-        return min(reaches, key=lambda each: (not reaches[each], self._cost(each, span), each))
+        cost = {each: self._over(each).worker_seconds for each in reaches}
+        return min(reaches, key=lambda each: (not reaches[each], cost[each], each))
 
     def useful_most(self, least: int, most: int) -> int | None:
         """The smallest crew beyond which there is no gain; None = no simulations are left."""
@@ -171,9 +174,8 @@ class _Search:
         """The smallest crew first, all over the same span."""
         for counts in marks:
             self.wait(counts)
-        span = self._span()
         return [
-            Candidate(counts, self.wait(counts), self._figures[counts].over(span), marks[counts])
+            Candidate(counts, self.wait(counts), self._over(counts), marks[counts])
             for counts in sorted(marks, key=lambda one: (one.most, one.least))
         ]
 
@@ -187,30 +189,19 @@ class _Search:
                 low = middle + 1
         return high
 
-    def _with(self, counts: Counts) -> ModelSettings:
-        policy = attrs.evolve(
-            self._settings.policy, default_count=counts.least, max_count=counts.most
-        )
-        return attrs.evolve(self._settings, policy=policy)
-
-    def _span(self) -> float:
-        return max(one.span_seconds for one in self._figures.values())
-
-    def _cost(self, counts: Counts, span_seconds: float) -> float:
-        return self._figures[counts].over(span_seconds).worker_seconds
-
-
-PLACES = 6
+    def _over(self, counts: Counts) -> Figures:
+        """Its figures over the longest span of all."""
+        span = max(one.span_seconds for one in self._figures.values())
+        return self._figures[counts].over(span)
 
 
 def advice_object(
     advice: Advice, trace: Trace, settings: ModelSettings, tenant: str
 ) -> dict[str, Any]:
-    aim = {"quantile": advice.aim.share, "wait_seconds": advice.aim.wait_seconds}
     return {
         "tenant": tenant,
         "trace": trace_object(trace),
-        "aim": aim,
+        "aim": {"quantile": advice.aim.share, "wait_seconds": advice.aim.wait_seconds},
         "reached": advice.reached,
         "present": _candidate_object(advice.present),
         "recommended": _candidate_object(advice.recommended),
@@ -276,14 +267,12 @@ def _change(advice: Advice) -> str:
     )
     changes = ", ".join(f"{name} {a} -> {b}" for name, a, b in names if a != b)
     waits = f"{duration_text(old.wait_seconds)} -> {duration_text(new.wait_seconds)}"
-    return (
-        f"{changes}: {_quantile_name(advice)} wait {waits}, worker-seconds {_cost_change(advice)}."
-    )
+    costs = f"{_cost(old)} -> {_cost(new)}"
+    return f"{changes}: {_quantile_name(advice)} wait {waits}, worker-seconds {costs}."
 
 
-def _cost_change(advice: Advice) -> str:
-    pair = (advice.present, advice.recommended)
-    return " -> ".join(count_text(round(one.figures.worker_seconds)) for one in pair)
+def _cost(one: Candidate) -> str:
+    return count_text(round(one.figures.worker_seconds))
 
 
 def _unreached(advice: Advice, settings: ModelSettings) -> str:
@@ -296,20 +285,16 @@ def _unreached(advice: Advice, settings: ModelSettings) -> str:
 
 
 def _table(advice: Advice) -> list[str]:
-    heads = ("default", "max", f"{_quantile_name(advice)} wait", "crew mean", "crew most")
-    rows = [
-        (
-            str(one.counts.least),
-            str(one.counts.most),
-            duration_text(one.wait_seconds),
-            f"{one.figures.crew_mean:.1f}",
-            str(one.figures.crew_most),
-            count_text(round(one.figures.worker_seconds)),
-            ", ".join(one.marks),
-        )
-        for one in advice.candidates
-    ]
-    return table((*heads, "worker-seconds", ""), rows, right=frozenset(range(6)))
+    columns: Columns[Candidate] = {
+        ">default": lambda one: str(one.counts.least),
+        ">max": lambda one: str(one.counts.most),
+        f">{_quantile_name(advice)} wait": lambda one: duration_text(one.wait_seconds),
+        ">crew mean": lambda one: f"{one.figures.crew_mean:.1f}",
+        ">crew most": lambda one: str(one.figures.crew_most),
+        ">worker-seconds": _cost,
+        "": lambda one: ", ".join(one.marks),
+    }
+    return table_of(advice.candidates, columns)
 
 
 def _quantile_name(advice: Advice) -> str:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from musterd.console.command import CommandLine, Verb
+from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
 from musterd.console.log_reading import batches_of, order_all, pages_between, source_option
+from musterd.console.opening import in_store
 from musterd.console.output import Complaint, Exit, complain, live_line
-from musterd.console.verbs.events import Since, read_since
+from musterd.console.simulate.model import ModelSettings
+from musterd.console.simulate.model import simulate as run_trace
+from musterd.console.simulate.report import Comparison, comparison_lines, comparison_object
+from musterd.console.simulate.trace import Trace, TraceReader
+from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, advice_object
+from musterd.console.simulate.tuning import tune as search
+from musterd.console.verbs.events import Since, position_since, read_since
+from musterd.store.engine import Engine
+from musterd.store.events import Event, EventFilter
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
-    from musterd.console.simulate.model import ModelSettings
-    from musterd.console.simulate.trace import Trace, TraceReader
-    from musterd.store.engine import Engine
-    from musterd.store.events import Event
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def trace_options(verb: Command) -> Command:
+def trace_options(verb: F) -> F:
     """Adds the options that say where the trace comes from."""
     since = click.option(
         "--since",
@@ -67,25 +69,15 @@ def simulate(
     each attempt as long as it was. With --with or --against, the proposed settings are shown beside
     the present ones. Changes nothing, and asks no daemon.
     """
-    from musterd.console.simulate.model import simulate as run_trace
-    from musterd.console.simulate.report import Comparison, comparison_lines, comparison_object
-
     settings = cli.settings()
     models = [model_settings(settings)]
     if proposed or against is not None:
-        models.append(model_settings(_proposed(cli, proposed, against)))
+        models.append(model_settings(cli.proposing(against, proposed).settings()))
     if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
     trace = read_trace(cli, settings, source, since)
     found = Comparison(trace, models, [run_trace(trace, one) for one in models])
     cli.show([comparison_object(found, settings.tenant)], lambda: comparison_lines(found))
-
-
-def _proposed(cli: CommandLine, sets: tuple[str, ...], file: Path | None) -> Settings:
-    other = CommandLine()
-    other.config_file = cli.config_file if file is None else file
-    other.sets, other.tenant = [*cli.sets, *sets], cli.tenant
-    return other.settings()
 
 
 WAIT_SECONDS = 1.0
@@ -127,17 +119,13 @@ def tune(
     those that meet the aim (this share of the jobs waits no longer than --wait) at the fewest
     worker-seconds. Changes nothing.
     """
-    from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, advice_object
-    from musterd.console.simulate.tuning import tune as search
-
     settings = cli.settings()
     model = model_settings(settings)
     trace = read_trace(cli, settings, source, since)
     with live_line(terminal=sys.stderr) as line:
 
         def progress(count: int) -> None:
-            if line is not None:
-                line.show(f"simulation {count} of at most {SIMULATIONS_MAX}")
+            line.show(f"simulation {count} of at most {SIMULATIONS_MAX}")
 
         advice = search(trace, model, Aim(quantile, wait_seconds), progress)
     cli.show(
@@ -148,7 +136,6 @@ def tune(
 
 def model_settings(settings: Settings) -> ModelSettings:
     """The settings for the model, made by the daemon's own function."""
-    from musterd.console.simulate.model import ModelSettings
     from musterd.manager.scaling.supervisor import policy_of
 
     return ModelSettings(policy_of(settings), settings.workers.scale_interval_ms / 1000)
@@ -158,8 +145,6 @@ def read_trace(
     cli: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
 ) -> Trace:
     """Reads the trace; complains if there is none."""
-    from musterd.console.simulate.trace import TraceReader
-
     reader = TraceReader()
     if source is None:
         _from_store(settings, reader, since)
@@ -168,24 +153,16 @@ def read_trace(
     trace = reader.trace
     if trace is not None:
         return trace
-    raise _no_trace(source, since)
-
-
-def _no_trace(source: TextIO | None, since: Since | None) -> Complaint:
     where, advice = "the log of the store", "run some jobs first"
     if source is not None:
         where, advice = source.name, "write one with `musterd events --since 0 --json`"
     if since is not None:
         advice = "go further back with --since"
     what = "no job has both its start and its end there"
-    return Complaint(Exit.UNKNOWN, f"{where} has nothing to simulate: {what}", advice)
+    raise Complaint(Exit.UNKNOWN, f"{where} has nothing to simulate: {what}", advice)
 
 
 def _from_store(settings: Settings, reader: TraceReader, since: Since | None) -> None:
-    from musterd.console.opening import in_store
-    from musterd.console.verbs.events import position_since
-    from musterd.store.events import EventFilter
-
     which = EventFilter(types=frozenset({"job", "worker"}))
 
     async def work(engine: Engine) -> None:

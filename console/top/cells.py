@@ -86,17 +86,6 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-COLOURS: dict[Style, str] = {
-    "dim": "2",
-    "bold": "1",
-    "good": "32",
-    "bad": "1;31",
-    "warn": "33",
-    "busy": "36",
-    "head": "7",
-    "chosen": "7;1",
-    "prompt": "1",
-}
 WITHOUT_COLOUR: dict[Style, str] = {
     "dim": "2",
     "bold": "1",
@@ -106,6 +95,7 @@ WITHOUT_COLOUR: dict[Style, str] = {
     "chosen": "7;1",
     "prompt": "1",
 }
+COLOURS = WITHOUT_COLOUR | {"good": "32", "bad": "1;31", "warn": "33", "busy": "36"}
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 CLEAR = "\x1b[0m\x1b[2J"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 import attrs
 
@@ -14,7 +15,7 @@ from musterd.store.overview import SHOWN_FIRST, OverviewFilter, OverviewJob
 from musterd.store.words import duration_text, one_line
 
 Cell = Callable[[OverviewJob, datetime], str]
-Key = Callable[[OverviewJob, datetime], object]
+Key = Callable[[OverviewJob, datetime], Any]  # its values are of one type
 GAP = 1
 
 
@@ -32,15 +33,12 @@ class Column:
 
 def age_seconds(job: OverviewJob, now: datetime) -> float:
     """How long the job has run, waited, or been finished; negative: due in this time."""
-    if job.state in LEASED and job.started_at is not None:
+    since = job.run_at if job.state is JobState.QUEUED else None
+    if job.state in LEASED:
         since = job.started_at
-    elif job.state in ENDED and job.finished_at is not None:
+    elif job.state in ENDED:
         since = job.finished_at
-    elif job.state is JobState.QUEUED:
-        since = job.run_at
-    else:
-        since = job.created_at
-    return (now - since).total_seconds()
+    return (now - (since or job.created_at)).total_seconds()
 
 
 def sorted_jobs(
@@ -49,12 +47,9 @@ def sorted_jobs(
     """By that column; -1: as the store returned them, running jobs first, then in claim order. The
     sort is stable.
     """
-    found = list(jobs)
-    if column >= 0:
-        found.sort(key=lambda job: COLUMNS[column].key(job, now), reverse=reverse)  # type: ignore[arg-type, return-value]  # each key's values are of one type
-    elif reverse:
-        found.reverse()
-    return found
+    if column < 0:
+        return list(reversed(jobs) if reverse else jobs)
+    return sorted(jobs, key=lambda job: COLUMNS[column].key(job, now), reverse=reverse)
 
 
 def shown_columns(
@@ -189,10 +184,8 @@ def matches(which: Filter, job: OverviewJob) -> bool:
 
 def _read_states(value: str) -> list[JobState]:
     names = [state.value for state in JobState]
-    found: list[JobState] = []
     for name in value.split(","):
         if name not in names:
             hint = did_you_mean(name, names) or f"wanted {', '.join(names)}"
             raise ValueError(f"there is no state {name!r}: {hint}")
-        found.append(JobState(name))
-    return found
+    return [JobState(name) for name in value.split(",")]

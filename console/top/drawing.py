@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import attrs
 
-from musterd.console.health import TenantAnswers, judge, tenant_on_node
+from musterd.console.health import crew_bar, due_text, judge, states_text, tenant_on_node
 from musterd.console.output import Exit
 from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
 from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown_columns
-from musterd.console.top.state import Panel, Size, State, layout, resized
-from musterd.manager.node.objects import counts_object
+from musterd.console.top.state import NodeAnswer, Panel, Size, State, layout, resized
+from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
 from musterd.store.overview import OverviewJob
-from musterd.store.queue import Counts
-from musterd.store.shown import time_text
-from musterd.store.words import count_text, duration_text, one_line, plural
+from musterd.store.words import count_text, one_line, plural, time_text
 
 KEYS = (
     *(("/", "filter"), ("s", "sort"), ("c", "cancel"), ("p", "pause"), ("u", "resume")),
@@ -68,11 +63,9 @@ def _table(state: State, rows: int, *, heads: bool) -> list[Line]:
 def _heads(state: State, columns: list[tuple[Column, int]]) -> Line:
     heads: list[str] = []
     for column, cells in columns:
-        mark = ""
-        if state.sort >= 0 and COLUMNS[state.sort] is column:
-            mark = "^" if state.reverse else "v"
-        name = column.head[: cells - len(mark)] + mark
-        heads.append(fitted(name, cells, right=column.right))
+        is_sorted_by = state.sort >= 0 and COLUMNS[state.sort] is column
+        mark = ("^" if state.reverse else "v") if is_sorted_by else ""
+        heads.append(fitted(column.head[: cells - len(mark)] + mark, cells, right=column.right))
     return line([Span((" " * GAP).join(heads), "head")], state.size.columns, fill=True)
 
 
@@ -103,34 +96,28 @@ def _panel(panel: Panel, cells: int, rows: int) -> list[Line]:
 def _footer(state: State) -> Line:
     cells = state.size.columns
     if state.mode == "filter":
-        said = f"  {state.message}" if state.message else f"  {FILTER_HELP}"
+        said = f"  {state.message or FILTER_HELP}"
         parts = [span("filter: ", "prompt"), span(f"{state.typed}_"), span(said, "dim")]
-        return line(parts, cells)
-    if state.mode == "ask" and state.question is not None:
-        return line([span(f"{state.question.text} y/n", "prompt")], cells)
-    if state.message:
-        return line([span(state.message, "prompt")], cells)
-    if state.mode == "panel":
-        return line([span("q goes back", "dim")], cells)
-    parts = [span(part, style) for part, style in _hints(state)]
+    elif state.mode == "ask" and state.question is not None:
+        parts = [span(f"{state.question.text} y/n", "prompt")]
+    elif state.message:
+        parts = [span(state.message, "prompt")]
+    elif state.mode == "panel":
+        parts = [span("q goes back", "dim")]
+    else:
+        parts = _hints(state)
     return line(parts, cells)
 
 
-def _hints(state: State) -> list[tuple[str, Style]]:
-    found: list[tuple[str, Style]] = []
-    if state.filter.text:
-        found.append((f"filter: {state.filter.text}  ", "warn"))
-    jobs = state.jobs
-    if jobs:
-        place = f"{count_text(state.place + 1)}/{count_text(len(jobs))}  "
-        found.append((place, "plain"))
+def _hints(state: State) -> list[Span]:
+    found = [span(f"filter: {state.filter.text}  ", "warn")] if state.filter.text else []
+    if jobs := state.jobs:
+        found.append(span(f"{count_text(state.place + 1)}/{count_text(len(jobs))}  "))
     for key, what in KEYS:
-        found.append((key, "bold"))
-        found.append((f" {what}  ", "dim"))
+        found += [span(key, "bold"), span(f" {what}  ", "dim")]
     return found
 
 
-BAR_CELLS_MAX = 40
 BARS = "▁▂▃▄▅▆▇█"
 LABEL_WIDTH = 7
 HEADER_STATES = (
@@ -153,14 +140,11 @@ def header(state: State) -> list[Line]:
 
 def verdict(state: State) -> tuple[Exit, str]:
     """The verdict, as `musterd status` gives it."""
-    if state.trouble is not None:
-        return judge(
-            TenantAnswers(state.tenant, state.where, state.trouble, None, "", state.listens)
-        )
-    if state.node is None or state.store is None:
+    if state.trouble is None and (state.node is None or state.store is None):
         return Exit.DONE, "looking …"
-    node, silence = state.node.whole, state.node.silence
-    return judge(TenantAnswers(state.tenant, state.where, None, node, silence, state.listens))
+    said = state.node or NodeAnswer(None)
+    tenant, where = state.tenant, state.where
+    return judge(tenant, where, state.trouble, said.whole, said.silence, state.listens)
 
 
 def sparkline(values: list[int], cells: int) -> str:
@@ -168,15 +152,6 @@ def sparkline(values: list[int], cells: int) -> str:
     shown = values[-cells:] if cells > 0 else []
     most = max(shown, default=0)
     return "".join(" " if not one else BARS[-(-one * len(BARS) // most) - 1] for one in shown)
-
-
-def crew_cells(crew: Mapping[str, Any]) -> str:
-    """A full cell a busy worker, a hollow one an idle one, a dot for each not hired."""
-    if crew["max_count"] > BAR_CELLS_MAX:
-        return ""
-    busy = crew["busy"] + crew["retiring"]
-    unhired = max(0, crew["max_count"] - busy - crew["idle"])
-    return f"[{'■' * busy}{'□' * crew['idle']}{'·' * unhired}]"
 
 
 def _title_line(state: State) -> list[Span]:
@@ -202,20 +177,14 @@ def _queue_line(state: State) -> list[Span]:
     if state.store is None:
         return _labelled("queue", span("not read yet"))
     counts = state.store.counts
-    parts = [span(_due(counts))]
+    parts = [span(due_text(counts, " due"))]
     if counts.paused_at is not None:
         parts.insert(0, span(f"PAUSED by {counts.paused_by or 'somebody'}", "warn"))
         parts.insert(1, span(" · "))
     if state.rates is not None:
         parts.append(span(f" · in {state.rates[0]:.1f}/s, out {state.rates[1]:.1f}/s"))
-    numbers = [(one, counts.by_state.get(one, 0)) for one in HEADER_STATES]
-    said = ", ".join(f"{count_text(number)} {one.value}" for one, number in numbers if number)
+    said = states_text(counts, HEADER_STATES)
     return _labelled("queue", *parts, span(f" · {said}" if said else "", "dim"))
-
-
-def _due(counts: Counts) -> str:
-    oldest = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
-    return f"{count_text(counts.due)} due{oldest}"
 
 
 def _crew_line(state: State) -> list[Span]:
@@ -223,13 +192,12 @@ def _crew_line(state: State) -> list[Span]:
     crew = tenant_on_node(whole, state.tenant, state.where)
     if crew is None:
         return _labelled("crew", span("no daemon on this machine serves this queue", "dim"))
-    size = crew["idle"] + crew["busy"] + crew["retiring"]
-    cells = crew_cells(crew)
-    parts = [span(f"{cells} " if cells else "", "busy"), span(f"{size} of {crew['max_count']}")]
+    busy = crew["busy"] + crew["retiring"]
+    bar = crew_bar(busy, crew["idle"], crew["max_count"])
+    size = f"{busy + crew['idle']} of {crew['max_count']}"
+    parts = [span(f"[{bar}] " if bar else "", "busy"), span(size)]
     decision = None if state.node is None else state.node.decision
     if decision is not None:
-        from musterd.manager.node.objects import decision_text
-
         parts.append(span(f" · {one_line(decision_text(decision))}", "dim"))
     return _labelled("crew", *parts)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Protocol
 
 import attrs
@@ -41,8 +40,7 @@ from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.report import control_refusal, report_text
 from musterd.store.waiting import Bell
-from musterd.store.why import why
-from musterd.store.why_report import why_text
+from musterd.store.why import why, why_text
 from musterd.store.words import one_line
 
 ESCAPE_SECONDS = 0.05  # within which the rest of a key's sequence comes
@@ -191,7 +189,7 @@ class Driver:
                     await self._look_at_store(settings)
                 except* AWAY as group:
                     self._engine = None
-                    self._away(_first_error(group))
+                    self._away(group)
                 await trio.sleep(max(AWAY_SECONDS_MIN, self._deps.interval_seconds))
 
     async def _look_at_store(self, settings: Settings) -> None:
@@ -205,7 +203,9 @@ class Driver:
                     self._away(error)
                 await self._hurry.wait(self._deps.interval_seconds)
 
-    def _away(self, error: Exception) -> None:
+    def _away(self, error: BaseException) -> None:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
         self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
 
     async def _ask_node(self, settings: Settings) -> None:
@@ -234,11 +234,12 @@ class Driver:
         match command:
             case ActOnJob(action, job_id):
                 done = await engine.control.apply(action, job_id)
-                self._say(
-                    control_refusal(job_id, action, done.state_before)
-                    if not done.allowed
-                    else _done_text(job_id, action, str(done.state_after), requested=done.requested)
-                )
+                said = f"job {job_id} is {done.state_after}"
+                if not done.allowed:
+                    said = control_refusal(job_id, action, done.state_before)
+                elif done.requested:
+                    said = f"job {job_id}: its worker has been asked to {action} it"
+                self._say(said)
             case OpenPanel(what, job_id):
                 panel = await self._panel(engine, what, job_id)
                 self._show(attrs.evolve(self.state, mode="panel", panel=panel))
@@ -250,21 +251,16 @@ class Driver:
                 self._say("the queue is resumed" if changed else "the queue was not paused")
 
     async def _panel(self, engine: Engine, what: str, job_id: int) -> Panel:
-        seen = self.state.store
+        title, text = f"job {job_id}", f"there is no job {job_id} any more"
+        catalog, seen = self._deps.catalog, self.state.store
         if what == "why" or seen is None:
-            return await why_panel(engine, job_id)
-        return await details_panel(engine, job_id, seen.now, self._deps.catalog)
-
-
-def _done_text(job_id: int, action: str, state: str, *, requested: bool) -> str:
-    if requested:
-        return f"job {job_id}: its worker has been asked to {action} it"
-    return f"job {job_id} is {state}"
-
-
-def _first_error(group: BaseExceptionGroup[Exception]) -> Exception:
-    found = group.exceptions[0]
-    return _first_error(found) if isinstance(found, BaseExceptionGroup) else found
+            facts = await engine.jobs.why_facts(job_id)
+            if facts is not None:
+                title, text = f"why {job_id}", why_text(why(facts))
+        elif (record := await engine.jobs.get(job_id)) is not None:
+            budget = None if catalog is None else catalog.budget_of(record.kind)
+            text = report_text(record, seen.now, budget)
+        return Panel(title, tuple(text.splitlines()))
 
 
 AWAY = (StoreUnavailable, StoreMisconfigured, Complaint)  # what the screen says, and goes on
@@ -280,36 +276,14 @@ async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
 
 async def read_daemon(settings: Settings) -> NodeAnswer:
     """What the daemon says. Never raises: silence is an answer too."""
-    return await trio.to_thread.run_sync(_read_daemon, settings, abandon_on_cancel=True)
 
+    def ask() -> NodeAnswer:
+        query = f"?tenant={settings.tenant}"
+        try:
+            whole = ask_daemon(settings, f"/status{query}")
+            decisions = ask_daemon(settings, f"/scaling{query}").get("decisions") or [None]
+        except DaemonSilent as silence:
+            return NodeAnswer(None, str(silence))
+        return NodeAnswer(whole, decision=decision_of(decisions[-1]))
 
-async def why_panel(engine: Engine, job_id: int) -> Panel:
-    seen = await engine.jobs.why_facts(job_id)
-    if seen is None:
-        return _gone_panel(job_id)
-    return Panel(f"why {job_id}", tuple(why_text(why(seen)).splitlines()))
-
-
-async def details_panel(
-    engine: Engine, job_id: int, now: datetime, catalog: Catalog | None
-) -> Panel:
-    record = await engine.jobs.get(job_id)
-    if record is None:
-        return _gone_panel(job_id)
-    budget = None if catalog is None else catalog.budget_of(record.kind)
-    text = report_text(record, now, budget)
-    return Panel(f"job {job_id}", tuple(text.splitlines()))
-
-
-def _gone_panel(job_id: int) -> Panel:
-    return Panel(f"job {job_id}", (f"there is no job {job_id} any more",))
-
-
-def _read_daemon(settings: Settings) -> NodeAnswer:
-    path = f"?tenant={settings.tenant}"
-    try:
-        whole = ask_daemon(settings, f"/status{path}")
-        decisions = ask_daemon(settings, f"/scaling{path}").get("decisions") or [None]
-    except DaemonSilent as silence:
-        return NodeAnswer(None, str(silence))
-    return NodeAnswer(whole, decision=decision_of(decisions[-1]))
+    return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import attrs
 
@@ -25,6 +26,11 @@ from musterd.store.words import one_line
 
 Step = tuple[State, tuple[Command, ...]]
 TYPED_MAX = 200
+SCREEN_COMMANDS = {
+    "ctrl-c": ScreenCommand("quit"),
+    "ctrl-z": ScreenCommand("suspend"),
+    "ctrl-l": ScreenCommand("redraw"),
+}
 
 HELP = (
     ("arrows, j, k", "move by a row; PgUp and PgDn by a page"),
@@ -45,12 +51,8 @@ HELP = (
 
 def press(state: State, key: str) -> Step:
     """Never raises, whatever the key."""
-    if key == "ctrl-c":
-        return state, (ScreenCommand("quit"),)
-    if key == "ctrl-z":
-        return state, (ScreenCommand("suspend"),)
-    if key == "ctrl-l":
-        return state, (ScreenCommand("redraw"),)
+    if key in SCREEN_COMMANDS:
+        return state, (SCREEN_COMMANDS[key],)
     return MODES[state.mode](attrs.evolve(state, message=""), key)
 
 
@@ -64,9 +66,7 @@ def _in_table(state: State, key: str) -> Step:
         return settled(state, MOVES[key](state)), ()
     if key in ACTIONS:
         return _act_on_chosen(state, key)
-    if key in COMMANDS:
-        return COMMANDS[key](state)
-    return state, ()
+    return COMMANDS[key](state) if key in COMMANDS else (state, ())
 
 
 def _page(state: State) -> int:
@@ -112,14 +112,6 @@ def _sorted(step: int) -> Callable[[State], Step]:
     return sort
 
 
-def _reverse(state: State) -> Step:
-    return settled(attrs.evolve(state, reverse=not state.reverse)), ()
-
-
-def _begin_filter(state: State) -> Step:
-    return attrs.evolve(state, mode="filter", typed=state.filter.text), ()
-
-
 def _switch_queue(state: State) -> Step:
     if state.store is None:
         return attrs.evolve(state, message="the queue has not been read yet"), ()
@@ -146,22 +138,18 @@ def _show_help(state: State) -> Step:
     return attrs.evolve(state, mode="panel", panel=help_panel()), ()
 
 
-def _open_why(state: State) -> Step:
-    return state, () if state.chosen is None else (OpenPanel("why", state.chosen),)
-
-
-def _open_details(state: State) -> Step:
-    return state, () if state.chosen is None else (OpenPanel("details", state.chosen),)
+def _open(state: State, what: Literal["why", "details"]) -> Step:
+    return state, () if state.chosen is None else (OpenPanel(what, state.chosen),)
 
 
 COMMANDS: dict[str, Callable[[State], Step]] = {
     "s": _sorted(1),
     ">": _sorted(1),
     "<": _sorted(-1),
-    "r": _reverse,
-    "/": _begin_filter,
-    "w": _open_why,
-    "enter": _open_details,
+    "r": lambda state: (settled(attrs.evolve(state, reverse=not state.reverse)), ()),
+    "/": lambda state: (attrs.evolve(state, mode="filter", typed=state.filter.text), ()),
+    "w": lambda state: _open(state, "why"),
+    "enter": lambda state: _open(state, "details"),
     "P": _switch_queue,
     "t": _next_tenant,
     " ": _freeze,
@@ -176,13 +164,12 @@ def _in_filter(state: State, key: str) -> Step:
         return _end_filter(state)
     if key == "esc":
         return attrs.evolve(state, mode="table", typed=""), ()
-    if key == "backspace":
-        return attrs.evolve(state, typed=state.typed[:-1]), ()
-    if key == "ctrl-u":
-        return attrs.evolve(state, typed=""), ()
+    typed = state.typed
     if len(key) == 1:
-        return attrs.evolve(state, typed=(state.typed + key)[:TYPED_MAX]), ()
-    return state, ()
+        typed = (typed + key)[:TYPED_MAX]
+    elif key in ("backspace", "ctrl-u"):
+        typed = typed[:-1] if key == "backspace" else ""
+    return attrs.evolve(state, typed=typed), ()
 
 
 def _end_filter(state: State) -> Step:

@@ -10,17 +10,13 @@ import attrs
 
 from musterd.console.top.columns import Filter, matches, sorted_jobs
 from musterd.manager.node.status import Decision
-from musterd.store.lifecycle import Action, JobState
+from musterd.store.lifecycle import ENDED, Action
 from musterd.store.nodes import NodeRecord
 from musterd.store.overview import OverviewJob
 from musterd.store.queue import Counts
 
 SAMPLES_MAX = 120
 RATE_SECONDS = 10.0
-NO_FILTER = Filter()
-FINISHED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED})
-
-
 Mode = Literal["table", "filter", "ask", "panel"]
 
 
@@ -122,7 +118,7 @@ class State:
     samples: tuple[Sample, ...] = ()
     sort: int = -1
     reverse: bool = False
-    filter: Filter = NO_FILTER
+    filter: Filter = attrs.field(factory=Filter)
     chosen: int | None = None
     place: int = 0
     top: int = 0
@@ -159,7 +155,7 @@ class State:
 
 def with_store(state: State, seen: StoreSnapshot) -> State:
     """The state after a look at the store. While the screen is frozen only the trend continues."""
-    unfinished = sum(n for one, n in seen.counts.by_state.items() if one not in FINISHED)
+    unfinished = sum(n for one, n in seen.counts.by_state.items() if one not in ENDED)
     enqueued = seen.counts.enqueued_total
     sample = Sample(seen.at, seen.counts.due, enqueued, enqueued - unfinished)
     samples = (*state.samples, sample)[-SAMPLES_MAX:]

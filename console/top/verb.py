@@ -6,27 +6,23 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
-from musterd.console.command import CommandLine, Verb
-from musterd.console.output import print_json, say_lines
+from musterd.config.faults import ConfigError
+from musterd.console.command import CommandLine, Verb, option_reader
+from musterd.console.opening import engine_for, reached
+from musterd.console.top.cells import Painter
+from musterd.console.top.columns import Filter, read_filter
+from musterd.console.top.drawing import snapshot_lines, snapshot_object
+from musterd.console.top.state import Size, State, resized, with_store
+from musterd.console.verbs.store import whoami
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
-    from musterd.console.top.columns import Filter
-    from musterd.console.top.state import State
 
 INTERVAL_MIN, INTERVAL_MAX = 0.1, 3600.0
-
-
-def read_filter_option(_context: click.Context, _option: click.Parameter, text: str) -> Filter:
-    from musterd.console.top.columns import read_filter
-
-    try:
-        return read_filter(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command(cls=Verb)
@@ -42,7 +38,7 @@ def read_filter_option(_context: click.Context, _option: click.Parameter, text: 
     "--filter",
     "which",
     default="",
-    callback=read_filter_option,
+    callback=option_reader(read_filter),
     metavar="FILTER",
     help="Start with this filter, as typed after `/`: state=failed kind=NAME target=NAME text.",
 )
@@ -57,50 +53,29 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
     settings = cli.load().settings
     own = cli.of_tenant(settings)
     catalog = _catalog(cli, settings)
-    state = _first_state(settings, own, which)
-    if once or cli.json or not _is_terminal():
-        _print(_one_look(own, state), as_json=cli.json)
-        return
-    colour = context.color is not False
-    _watch(settings, state, interval, catalog, colour=colour)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    where, listens = engine_for(own).where, bool(settings.http.listen)
+    state = State(own.tenant, tuple(settings.tenants), where, Size(80, 24), listens, filter=which)
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if once or cli.json or not is_terminal:
+        state = _one_look(own, state)
+        cli.show([snapshot_object(state)], lambda: snapshot_lines(state))
+    else:
+        _watch(settings, state, interval, catalog, colour=context.color is not False)
 
 
 def _catalog(cli: CommandLine, settings: Settings) -> Catalog | None:
     """Only for the budgets of attempts: a catalog with faults is the daemon's matter."""
-    from musterd.config.faults import ConfigError
-
     try:
         return cli.catalog(settings)
     except ConfigError:
         return None
 
 
-def _first_state(settings: Settings, own: Settings, which: Filter) -> State:
-    from musterd.console.opening import engine_for
-    from musterd.console.top.state import Size, State
-
-    return State(
-        tenant=own.tenant,
-        tenants=tuple(settings.tenants),
-        where=engine_for(own).where,
-        size=Size(80, 24),
-        listens=bool(settings.http.listen),
-        filter=which,
-    )
-
-
 def _one_look(settings: Settings, state: State) -> State:
     """Raises where the store is away, or misconfigured."""
-    import attrs
     import trio
 
-    from musterd.console.opening import engine_for, reached
     from musterd.console.top import driver
-    from musterd.console.top.state import with_store
 
     async def look() -> State:
         async with reached(engine_for(settings)) as engine:
@@ -110,27 +85,14 @@ def _one_look(settings: Settings, state: State) -> State:
     return trio.run(look)
 
 
-def _print(state: State, *, as_json: bool) -> None:
-    from musterd.console.top.drawing import snapshot_lines, snapshot_object
-
-    if as_json:
-        print_json(snapshot_object(state))
-        return
-    say_lines(snapshot_lines(state))
-
-
 def _watch(
     settings: Settings, state: State, interval: float, catalog: Catalog | None, *, colour: bool
 ) -> None:
     import trio
 
     from musterd.config.tenants import settings_of
-    from musterd.console.opening import engine_for
-    from musterd.console.top.cells import Painter
     from musterd.console.top.driver import Driver, DriverDeps, read_daemon
-    from musterd.console.top.state import resized
     from musterd.console.top.terminal import Terminal
-    from musterd.console.verbs.queue import whoami
 
     terminal = Terminal()
     deps = DriverDeps(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from musterd.config.faults import ConfigError, Fault
 from musterd.config.secrets import MASK
 from musterd.config.toml_text import toml_text
 from musterd.console.command import CommandLine, Verbs
-from musterd.console.output import complain, print_json, say, say_lines
+from musterd.console.daemon_client import DaemonSilent, ask_daemon
+from musterd.console.kind_checks import broken_hooks_of, check_kinds
+from musterd.console.opening import engine_for
+from musterd.console.output import complain, print_json, say
 from musterd.store.words import cut, one_line, table
 
 if TYPE_CHECKING:
@@ -43,20 +48,16 @@ def show(cli: CommandLine, origin: bool) -> None:
 @click.pass_obj
 def check(cli: CommandLine) -> None:
     """Check configuration and catalog, and report every fault; exit 78 if there is one."""
-    from musterd.config.faults import ConfigError, Fault
-    from musterd.console.kind_checks import broken_hooks_of
-
     loaded, catalog = cli.load_all()
+    origins = loaded.origins
     if broken := broken_hooks_of(loaded.settings):
-        origins = loaded.origins
         raise ConfigError(Fault(origins[key], key=key, found=why) for key, why in broken.items())
-    given_by = {origin for origin in loaded.origins.values() if origin != "default"}
-    if cli.json:
-        print_json({"valid": True, "settings_changed": len(given_by), "kinds": len(catalog)})
-        return
-    changed = [key for key, origin in loaded.origins.items() if origin != "default"]
+    changed = [origin for origin in origins.values() if origin != "default"]
     said = f"{len(changed)} settings differ from the shipped ones" if changed else "all as shipped"
-    say(f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds")
+    cli.answer(
+        {"valid": True, "settings_changed": len(set(changed)), "kinds": len(catalog)},
+        f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds",
+    )
 
 
 @config.command()
@@ -73,7 +74,7 @@ def diff(cli: CommandLine, file: Path) -> None:
     from musterd.manager.reload.outcome import difference_object
 
     present, kinds = cli.load_all()
-    wanted, new_kinds = _with_file(cli, file).load_all()
+    wanted, new_kinds = cli.proposing(file).load_all()
     found, named = changes(present.settings, wanted.settings), kind_changes(kinds, new_kinds)
     fresh = (*named.added, *(one.name for one in named.changed))
     _check_secrets(found, wanted.settings)
@@ -81,29 +82,22 @@ def diff(cli: CommandLine, file: Path) -> None:
     check_takeover(found, before, _checked_kinds(new_kinds, fresh, wanted.settings))
     running = _running_daemon(cli, present.settings, kinds)
     whole = difference_object(found, named)
-    same = not (whole["changed"] or any(map(_has_any, (whole["kinds"], whole["schedules"]))))
-    same = same and not _has_any(whole["tenants"])
-    if cli.json:
-        print_json({"same": same, "running": running, **whole})
-    else:
-        _print_difference(whole, file, same=same)
+    parts = [part for name in ("kinds", "schedules", "tenants") for part in whole[name].values()]
+    same = not (whole["changed"] or any(parts))
+    lines = [f"{file} changes nothing"] if same else []
+    lines += difference_lines(whole)
+    if restart := len(whole["restart"]):
+        lines.append(f"{restart} of them {'needs' if restart == 1 else 'need'} a restart")
+    cli.answer({"same": same, "running": running, **whole}, *lines)
     if running is not None and not running["same"] and not cli.json:
         complain(f"musterd: {running['node']} runs with a configuration other than the files here:")
         complain("  it has not been reloaded since they changed, or waits for a restart")
-
-
-def _with_file(cli: CommandLine, file: Path) -> CommandLine:
-    other = CommandLine()
-    other.config_file, other.sets, other.tenant = file, cli.sets, cli.tenant
-    return other
 
 
 def _check_secrets(found: Changes, wanted: Settings) -> None:
     """Raises ConfigError where those that are to be others cannot be read. What stays as it is may
     be for the daemon alone to read, as systemd's credentials are.
     """
-    import os
-
     from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 
     changed = {one.key for one in found.keys}
@@ -116,7 +110,6 @@ def _check_secrets(found: Changes, wanted: Settings) -> None:
 def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -> Catalog:
     """These kinds, with what keeps them from running here."""
     from musterd.catalog.kinds import Catalog
-    from musterd.console.kind_checks import check_kinds
 
     some = Catalog([catalog[name] for name in names if name in catalog])
     return check_kinds(some, settings) if some else some
@@ -126,9 +119,6 @@ def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict
     """The daemon of this machine and store, if one answers, and whether its configuration is that
     of the files. What may differ between machines is not compared.
     """
-    from musterd.config.faults import ConfigError
-    from musterd.console.daemon_client import DaemonSilent, ask_daemon
-    from musterd.console.opening import engine_for
     from musterd.manager.node.fingerprint import fingerprint
 
     own = cli.of_node(present)
@@ -143,20 +133,6 @@ def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict
         return None
     same = rows[0]["config_hash"] == fingerprint(present, kinds)
     return {"node": seen["node"], "same": same}
-
-
-def _has_any(named: dict[str, Any]) -> bool:
-    return any(named.values())
-
-
-def _print_difference(whole: dict[str, Any], file: Path, *, same: bool) -> None:
-
-    if same:
-        say(f"{file} changes nothing")
-    say_lines(difference_lines(whole))
-    if whole["restart"]:
-        count = len(whole["restart"])
-        say(f"{count} of them {'needs' if count == 1 else 'need'} a restart")
 
 
 VALUE_WIDTH = 40

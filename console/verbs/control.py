@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import click
@@ -24,37 +23,41 @@ from musterd.console.output import (
     say,
     say_lines,
 )
+from musterd.store.control import ControlResult, Selection, states_for
+from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
+from musterd.store.report import control_refusal
 from musterd.store.words import count_text, one_line, plural
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.bulk import Survey, Tally
-    from musterd.store.control import ControlResult, Selection
-    from musterd.store.engine import Engine
-    from musterd.store.lifecycle import JobState
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+class _Text(NamedTuple):
+    help: str
+    done: str  # what became of one job
+    past: str  # what was done to many
 
-HELP = {
-    "cancel": "Cancel jobs: waiting ones at once, running ones as soon as their worker is told.",
-    "pause": "Pause jobs until they are resumed.",
-    "resume": "Queue paused or failed jobs again, with a fresh budget of attempts.",
-    "release": "Queue jobs that were enqueued with --hold.",
-    "clear": "Mark failed jobs as dealt with; paused ones are canceled.",
-}
-DONE = {
-    "cancel": "canceled",
-    "pause": "paused",
-    "resume": "queued",
-    "release": "queued",
-    "clear": "cleared",
+
+TEXTS = {
+    "cancel": _Text(
+        "Cancel jobs: waiting ones at once, running ones as soon as their worker is told.",
+        *("canceled", "canceled"),
+    ),
+    "pause": _Text("Pause jobs until they are resumed.", "paused", "paused"),
+    "resume": _Text(
+        "Queue paused or failed jobs again, with a fresh budget of attempts.", "queued", "resumed"
+    ),
+    "release": _Text("Queue jobs that were enqueued with --hold.", "queued", "released"),
+    "clear": _Text(
+        "Mark failed jobs as dealt with; paused ones are canceled.", "cleared", "cleared"
+    ),
 }
 
 
 def _verb(action: str) -> click.Command:
-    @click.command(action, cls=Verb, help=HELP[action])
+    @click.command(action, cls=Verb, help=TEXTS[action].help)
     @click.argument(
         "job_ids",
         metavar="[ID]...",
@@ -62,7 +65,23 @@ def _verb(action: str) -> click.Command:
         type=click.IntRange(min=1),
         shell_complete=complete_jobs,
     )
-    @_with_options(BULK_OPTIONS)
+    @click.option(
+        "--where",
+        multiple=True,
+        metavar="KEY=VALUE[,…]",
+        help="All jobs that match: state, kind, target, priority. A repeated key means either"
+        " value.",
+    )
+    @click.option(
+        "--older",
+        "older_seconds",
+        callback=read_delay,
+        metavar="DURATION",
+        help="Only jobs enqueued, or ended, longer ago than this: 10m, 2h, 1d.",
+    )
+    @click.option("--limit", type=click.IntRange(min=1), help="Act on at most this many.")
+    @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+    @click.option("--dry-run", is_flag=True, help="Only report how many jobs match.")
     @click.pass_context
     def verb(context: click.Context, /, job_ids: tuple[int, ...], **bulk: Any) -> None:
         cli: CommandLine = context.obj
@@ -73,36 +92,6 @@ def _verb(action: str) -> click.Command:
         context.exit(act_on_all(cli.settings(), request))
 
     return verb
-
-
-def _with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
-    def add(verb: F) -> F:
-        for option in reversed(options):
-            verb = option(verb)
-        return verb
-
-    return add
-
-
-BULK_OPTIONS = (
-    click.option(
-        "--where",
-        multiple=True,
-        metavar="KEY=VALUE[,…]",
-        help="All jobs that match: state, kind, target, priority. A repeated key means either"
-        " value.",
-    ),
-    click.option(
-        "--older",
-        "older_seconds",
-        callback=read_delay,
-        metavar="DURATION",
-        help="Only jobs enqueued, or ended, longer ago than this: 10m, 2h, 1d.",
-    ),
-    click.option("--limit", type=click.IntRange(min=1), help="Act on at most this many."),
-    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
-    click.option("--dry-run", is_flag=True, help="Only report how many jobs match."),
-)
 
 
 def _check(job_ids: tuple[int, ...], request: BulkRequest) -> None:
@@ -121,20 +110,14 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
 
     codes: list[Exit] = []
     for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
-        codes.append(_code(done))
         if cli.json:
             print_json(_result_object(job_id, done))
         elif done.allowed:
             say(_success(job_id, action, done))
         if not done.allowed:
-            complain(f"musterd: {_refusal(job_id, action, done)}")
-    return next((code for code in codes if code is not Exit.DONE), Exit.DONE)
-
-
-def _code(done: ControlResult) -> Exit:
-    if not done.found:
-        return Exit.UNKNOWN
-    return Exit.DONE if done.allowed else Exit.WRONG_STATE
+            complain(f"musterd: {control_refusal(job_id, action, done.state_before)}")
+            codes.append(Exit.WRONG_STATE if done.found else Exit.UNKNOWN)
+    return codes[0] if codes else Exit.DONE
 
 
 def _result_object(job_id: int, done: ControlResult) -> dict[str, object]:
@@ -151,16 +134,10 @@ def _result_object(job_id: int, done: ControlResult) -> dict[str, object]:
 def _success(job_id: int, action: str, done: ControlResult) -> str:
     if done.requested:
         return f"job {job_id} is {done.state_after}: its worker has been asked to {action} it"
-    return f"job {job_id} {DONE[action]} (it was {done.state_before})"
+    return f"job {job_id} {TEXTS[action].done} (it was {done.state_before})"
 
 
-def _refusal(job_id: int, action: str, done: ControlResult) -> str:
-    from musterd.store.report import control_refusal
-
-    return control_refusal(job_id, action, done.state_before)
-
-
-cancel, pause, resume, release, clear = (_verb(action) for action in HELP)
+cancel, pause, resume, release, clear = (_verb(action) for action in TEXTS)
 
 
 KEYS = ("state", "kind", "target", "priority")
@@ -206,8 +183,6 @@ def act_on_all(settings: Settings, request: BulkRequest) -> Exit:
 
 def read_selection(request: BulkRequest) -> Selection:
     """Reads `state=failed,kind=x`; values of one key are alternatives. Raises click.UsageError."""
-    from musterd.store.control import Selection, states_for
-
     values: dict[str, list[str]] = {key: [] for key in KEYS}
     for text in request.where:
         for part in _NEXT_KEY.split(text):
@@ -216,11 +191,12 @@ def read_selection(request: BulkRequest) -> Selection:
                 raise click.UsageError(_bad_part(part, key, equals))
             values[key].append(value)
     allowed = states_for(Action(request.action))
-    states = tuple(
-        JobState(_checked_state(request.action, text, allowed)) for text in values["state"]
-    )
+    for text in values["state"]:
+        if text not in allowed:
+            wanted = f"{request.action} wants one of {', '.join(allowed)}"
+            raise click.UsageError(f"--where state={text}: {wanted}")
     return Selection(
-        states=states or allowed,
+        states=tuple(JobState(text) for text in values["state"]) or allowed,
         kinds=tuple(values["kind"]),
         targets=tuple(values["target"]),
         priorities=tuple(_priority(text) for text in values["priority"]),
@@ -232,13 +208,6 @@ def _bad_part(part: str, key: str, equals: str) -> str:
     if equals and key in KEYS:
         return f"--where {part}: found no value"
     return f"--where: found {part!r}, wanted {', '.join(f'{one}=…' for one in KEYS)}"
-
-
-def _checked_state(action: str, text: str, allowed: tuple[JobState, ...]) -> str:
-    if text not in allowed:
-        wanted = ", ".join(allowed)
-        raise click.UsageError(f"--where state={text}: {action} wants one of {wanted}")
-    return text
 
 
 def _priority(text: str) -> int:
@@ -267,12 +236,11 @@ def _act_on_all(settings: Settings, request: BulkRequest, which: Selection, foun
 
     from musterd.store import bulk
 
-    async def work(engine: Engine, live: LiveLine | None) -> Tally:
+    async def work(engine: Engine, live: LiveLine) -> Tally:
         stop = trio.Event()
 
         def on_step(tally: Tally) -> bool:
-            if live is not None:
-                live.show(f"{tally.done + tally.skipped:,} of {_number(found)} …")
+            live.show(f"{tally.done + tally.skipped:,} of {_number(found)} …")
             return not stop.is_set()
 
         async def stop_at_signal() -> None:
@@ -305,9 +273,9 @@ def _report_bulk(request: BulkRequest, found: Survey, tally: Tally | None) -> Ex
 
 
 def _bulk_object(request: BulkRequest, found: Survey, tally: Tally | None) -> dict[str, object]:
-    skipped = {"changed": 0, "not_allowed": 0, "busy": 0}
-    if tally is not None:
-        skipped = {"changed": tally.changed, "not_allowed": tally.refused, "busy": tally.busy}
+    from musterd.store.bulk import Tally
+
+    tally = tally or Tally()
     return {
         "action": request.action,
         "dry_run": request.dry_run,
@@ -317,10 +285,10 @@ def _bulk_object(request: BulkRequest, found: Survey, tally: Tally | None) -> di
             {"state": one.state, "kind": one.kind, "count": one.count, "first_ids": one.ids}
             for one in found.groups
         ],
-        "done": 0 if tally is None else tally.done,
-        "requested": 0 if tally is None else tally.requested,
-        "skipped": skipped,
-        "interrupted": tally is not None and tally.stopped,
+        "done": tally.done,
+        "requested": tally.requested,
+        "skipped": {"changed": tally.changed, "not_allowed": tally.refused, "busy": tally.busy},
+        "interrupted": tally.stopped,
     }
 
 
@@ -328,15 +296,10 @@ def _survey_lines(found: Survey) -> list[str]:
     if not found.matched:
         return ["no job matches"]
     counted = "" if found.whole else f" (the table counts the first {count_text(found.matched)})"
-    rows = [
-        (
-            one.state.value,
-            one_line(one.kind),
-            count_text(one.count),
-            ", ".join(map(str, one.ids)) + (", …" if one.count > len(one.ids) else ""),
-        )
-        for one in found.groups[:GROUPS_SHOWN]
-    ]
+    rows: list[tuple[str, ...]] = []
+    for one in found.groups[:GROUPS_SHOWN]:
+        ids = ", ".join(map(str, one.ids)) + (", …" if one.count > len(one.ids) else "")
+        rows.append((one.state.value, one_line(one.kind), count_text(one.count), ids))
     verb = "matches" if found.matched == 1 and found.whole else "match"
     more = len(found.groups) - len(rows)
     return [
@@ -351,7 +314,7 @@ GROUPS_SHOWN = 20
 
 def _tally_lines(action: str, tally: Tally) -> list[str]:
     at_once = tally.done - tally.requested
-    lines = [f"{plural(at_once, 'job')} {PAST[action]}"]
+    lines = [f"{plural(at_once, 'job')} {TEXTS[action].past}"]
     if tally.requested:
         lines.append(f"{plural(tally.requested, 'job')} running: their workers have been asked")
     reasons = (
@@ -361,15 +324,6 @@ def _tally_lines(action: str, tally: Tally) -> list[str]:
     )
     said = ", ".join(f"{count:,} {why}" for count, why in reasons if count)
     return [*lines, f"{plural(tally.skipped, 'job')} left out: {said}"] if said else lines
-
-
-PAST = {
-    "cancel": "canceled",
-    "pause": "paused",
-    "resume": "resumed",
-    "release": "released",
-    "clear": "cleared",
-}
 
 
 def _number(found: Survey) -> str:

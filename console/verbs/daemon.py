@@ -11,8 +11,7 @@ import click
 from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
 from musterd.console.opening import engine_for
-from musterd.console.output import Complaint, Exit, LiveLine, live_line, print_json, say, say_lines
-from musterd.store.words import table
+from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
 
 if TYPE_CHECKING:
     from musterd.config.faults import ConfigError
@@ -38,8 +37,10 @@ def reload(cli: CommandLine, wait: bool) -> None:
     was started with, not those of this command.
     """
     settings, own_faults = _settings_to_ask(cli)
+    path, patience = ("/reload", RELOAD_SECONDS) if wait else ("/reload?wait=false", START_SECONDS)
     try:
-        status, found = _request_reload(settings, wait=wait)
+        _check_daemon(settings)
+        status, found = request(settings, path, "POST", patience)
     except DaemonSilent as silence:
         if own_faults is not None:  # which may be why no daemon was found
             raise own_faults from silence
@@ -49,12 +50,10 @@ def reload(cli: CommandLine, wait: bool) -> None:
         raise Complaint(Exit.UNAVAILABLE, said, "it continues; its log will have the result")
     if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
         _refuse(status, found)
-    if cli.json:
-        print_json(found)
-    elif status == HTTPStatus.ACCEPTED:
-        say(f"{found['node']} is reloading; its log will have the result")
+    if status == HTTPStatus.ACCEPTED:
+        cli.answer(found, f"{found['node']} is reloading; its log will have the result")
     else:
-        _print_changes(found)
+        cli.show([found], lambda: _change_lines(found))
 
 
 def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
@@ -67,13 +66,6 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
         return cli.of_node(unsound.best), unsound
 
 
-def _request_reload(settings: Settings, *, wait: bool) -> tuple[int, dict[str, Any]]:
-    """Raises `DaemonSilent` if there is no daemon of this store."""
-    _check_daemon(settings)
-    path = "/reload" if wait else "/reload?wait=false"
-    return request(settings, path, "POST", RELOAD_SECONDS if wait else START_SECONDS)
-
-
 def _refuse(status: int, found: dict[str, Any]) -> NoReturn:
     detail = str(found.get("detail", f"HTTP {status}"))
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and "faults" in found:
@@ -81,13 +73,12 @@ def _refuse(status: int, found: dict[str, Any]) -> NoReturn:
     raise Complaint(Exit.UNAVAILABLE, f"no reload: {detail}", SIGNAL)
 
 
-def _print_changes(found: dict[str, Any]) -> None:
+def _change_lines(found: dict[str, Any]) -> list[str]:
     from musterd.console.verbs.config import difference_lines
 
-    lines = difference_lines(found)
     done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
-    say(f"{found['node']}: {done}; generation {found['generation']}")
-    say_lines(lines)
+    said = f"{found['node']}: {done}; generation {found['generation']}"
+    return [said, *difference_lines(found)]
 
 
 LOOK_SECONDS = 0.25
@@ -106,64 +97,45 @@ def drain(cli: CommandLine, wait: bool) -> None:
     """
     settings = cli.settings()
     try:
-        found = _request_drain(settings)
+        _check_daemon(settings)
+        found = ask_daemon(settings, "/drain", "POST")
     except DaemonSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, f"no drain: {silence}", NO_DAEMON_TO_DRAIN) from silence
     node = found["node"]
+    name, phase, said = node["node"], node["phase"], found["verdict"]
+    jobs = node["busy"] + node["retiring"]
     if wait:
-        _watch_drain(settings, node["node"], quiet=cli.json)
-    if cli.json:
-        state = "stopped" if wait else node["phase"]
-        print_json({"node": node["node"], "phase": state, "jobs": 0 if wait else _job_count(node)})
-    else:
-        say(f"{node['node']} has ended" if wait else found["verdict"])
-
-
-def _request_drain(settings: Settings) -> dict[str, Any]:
-    """Raises `DaemonSilent` if there is no daemon of this store."""
-    _check_daemon(settings)
-    return ask_daemon(settings, "/drain", "POST")
+        with live_line(quiet=cli.json) as live:
+            _wait_until_gone(settings, name, live)
+        phase, jobs, said = "stopped", 0, f"{name} has ended"
+    cli.answer({"node": name, "phase": phase, "jobs": jobs}, said)
 
 
 def _check_daemon(settings: Settings) -> None:
+    """Raises `DaemonSilent` if there is no daemon of this store."""
     where = ask_daemon(settings, "/status")["node"]["store"]
     if where != engine_for(settings).where:
         raise DaemonSilent(f"the daemon that answers uses another store ({where})")
 
 
-def _watch_drain(settings: Settings, name: str, *, quiet: bool) -> None:
-    """Returns when that node has gone."""
-    with live_line(quiet=quiet) as live:
-        _wait_until_gone(settings, name, live)
-
-
-def _wait_until_gone(settings: Settings, name: str, live: LiveLine | None) -> None:
+def _wait_until_gone(settings: Settings, name: str, live: LiveLine) -> None:
+    """Returns when no daemon answers, or already the next one."""
     heard = time.monotonic()
     while True:
-        seen, is_gone = _ask_status(settings)
-        if is_gone or (seen is not None and seen["node"]["node"] != name):
-            return  # no daemon answers, or already the next one
-        if seen is not None:
+        try:
+            seen = ask_daemon(settings, "/status")
+        except DaemonSilent as silence:
+            if silence.is_gone:
+                return
+        else:
+            if seen["node"]["node"] != name:
+                return
             heard = time.monotonic()
-            if live is not None:
-                live.show(seen["verdict"])
-        elif time.monotonic() - heard > SILENT_SECONDS_MAX:
+            live.show(seen["verdict"])
+        if time.monotonic() - heard > SILENT_SECONDS_MAX:
             what = f"{name} has not answered for {SILENT_SECONDS_MAX:g} s"
             raise Complaint(Exit.UNAVAILABLE, what, "its log says what it is doing")
         time.sleep(LOOK_SECONDS)
-
-
-def _ask_status(settings: Settings) -> tuple[dict[str, Any] | None, bool]:
-    """The status, None if there was no answer in time; and whether the daemon has gone."""
-    try:
-        return ask_daemon(settings, "/status"), False
-    except DaemonSilent as silence:
-        return None, silence.is_gone
-
-
-def _job_count(node: dict[str, Any]) -> int:
-    count: int = node["busy"] + node["retiring"]
-    return count
 
 
 DECISIONS_SHOWN = 20
@@ -186,36 +158,24 @@ def scaling(cli: CommandLine, limit: int) -> None:
     except DaemonSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, str(silence), "start one with `musterd run`") from silence
     decisions: list[dict[str, Any]] = answer["decisions"][-limit:]
-    cli.show(decisions, lambda: _decision_lines(decisions))
-
-
-def _decision_lines(decisions: list[dict[str, Any]]) -> list[str]:
-    if not decisions:
-        return ["no decision has been made yet"]
-    seen = ("at", "due", "others", "share", "busy", "crew")
-    heads = (*seen, "wished", "limited by", "became", "done")
-    rows = [
-        (
-            decision["at"][11:23] + "Z",
-            _cell(decision["due"]),
-            _cell(decision["others_free"]),
-            _cell(decision["share"]),
-            _cell(decision["busy"]),
-            _cell(decision["size_before"]),
-            _cell(decision["raw_wish"]),
-            _cell(decision["limited_by"]),
-            _cell(decision["desired"]),
-            _done(decision),
-        )
-        for decision in decisions
-    ]
-    return table(heads, rows, right=frozenset({1, 2, 3, 4, 5, 6, 8}))
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else str(value)
+    empty = "no decision has been made yet"
+    cli.show(decisions, lambda: table_of(decisions, DECISION_COLUMNS, empty))
 
 
 def _done(decision: dict[str, Any]) -> str:
     acts = (("hired", "hired"), ("taken_back", "took back"), ("retired", "retired"))
     return ", ".join(f"{word} {decision[key]}" for key, word in acts if decision[key]) or "-"
+
+
+DECISION_COLUMNS: Columns[dict[str, Any]] = {
+    "at": lambda one: one["at"][11:23] + "Z",
+    ">due": lambda one: or_dash(one["due"]),
+    ">others": lambda one: or_dash(one["others_free"]),
+    ">share": lambda one: or_dash(one["share"]),
+    ">busy": lambda one: or_dash(one["busy"]),
+    ">crew": lambda one: or_dash(one["size_before"]),
+    ">wished": lambda one: or_dash(one["raw_wish"]),
+    "limited by": lambda one: or_dash(one["limited_by"]),
+    ">became": lambda one: or_dash(one["desired"]),
+    "done": _done,
+}

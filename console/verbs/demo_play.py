@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import trio
 
 from musterd import __version__
+from musterd.catalog.kinds import Catalog
+from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.console.health import crew_bar, status_line
+from musterd.console.bench.report import percentile
+from musterd.console.health import live_status, status_line
 from musterd.console.output import LiveLine, say
-from musterd.console.wiring import Node
+from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.node.status import NodeStatus
+from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import ENDED, AttemptOutcome
 from musterd.store.words import count_text, duration_text, plural
 
-if TYPE_CHECKING:
-    from musterd.config.settings import Settings
-    from musterd.manager.node.status import NodeStatus
-
-
+DEMO_SECONDS_MAX = 20.0
+END_SECONDS = 2.0  # kept of those for the drain
 LOOK_SECONDS = 0.1
 SINGLES = 10  # jobs that meet an idle crew: they measure the pick-up
 SINGLE_PAUSE_SECONDS = 0.05
@@ -60,18 +62,37 @@ class DemoMetrics(Metrics):
 class Demo:
     """One demo: plays its waves, watches the crew, and shows both while they last."""
 
-    def __init__(self, settings: Settings, live: LiveLine | None) -> None:
+    def __init__(self, settings: Settings, live: LiveLine, *, is_quiet: bool) -> None:
         self.metrics = DemoMetrics(settings)
-        self.is_quiet = False
         self.enqueued = 0
         self.crew_peak = 0
         self.seconds = 0.0
-        self._floor = settings.workers.default_count
-        self._live = live
+        self._settings, self._live, self._is_quiet = settings, live, is_quiet
         self._size_said = -1
 
-    async def play(self, node: Node) -> None:
+    async def run(self, catalog: Catalog, log: logging.Logger) -> None:
+        node = make_node(self._settings, catalog, log, self.metrics)
+        with early_and_late_signals(node.daemon.stop):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch, node)
+                nursery.start_soon(self._play_and_stop, node)
+                await node.daemon.run()
+                nursery.cancel_scope.cancel()
+
+    async def _play_and_stop(self, node: Node) -> None:
+        """Plays the demo to its end; stopping the daemon earlier stops the demo."""
+        try:
+            with trio.move_on_after(DEMO_SECONDS_MAX - END_SECONDS):
+                await self._play(node)
+        except StoreUnavailable:
+            if node.daemon.status().phase == "running":
+                raise
+        if node.daemon.status().phase == "running":
+            node.daemon.stop()
+
+    async def _play(self, node: Node) -> None:
         """Returns when all jobs have ended and the crew is back at its floor."""
+        floor = self._settings.workers.default_count
         await _until(lambda: node.daemon.status().phase == "running")
         self._say(f"{SINGLES} jobs, one by one, for an idle crew")
         for _ in range(SINGLES):
@@ -82,21 +103,17 @@ class Demo:
             await self._enqueue(node, wave)
             await self._all_ended(node)
             self._say("nothing left to do: the crew shrinks to its minimum")
-            await _until(lambda: _size(node.daemon.status()) <= self._floor)
+            await _until(lambda: _size(node.daemon.status()) <= floor)
 
-    async def watch(self, node: Node) -> None:
+    async def _watch(self, node: Node) -> None:
         """Looks at the crew until cancelled."""
         started = trio.current_time()
-        try:
-            while True:
-                status = node.daemon.status()
-                self.seconds = trio.current_time() - started
-                self.crew_peak = max(self.crew_peak, _size(status))
-                self._draw(status)
-                await trio.sleep(LOOK_SECONDS)
-        finally:
-            if self._live is not None:
-                self._live.done()
+        while True:
+            status = node.daemon.status()
+            self.seconds = trio.current_time() - started
+            self.crew_peak = max(self.crew_peak, _size(status))
+            self._draw(status)
+            await trio.sleep(LOOK_SECONDS)
 
     async def _enqueue(self, node: Node, wave: dict[str, int]) -> None:
         jobs = [
@@ -115,18 +132,16 @@ class Demo:
             await trio.sleep(LOOK_SECONDS)
 
     def _draw(self, status: NodeStatus) -> None:
-        if self._live is not None:
-            self._live.show(f"{crew_bar(status)} {status_line(status)}")
-        elif _size(status) != self._size_said and status.phase == "running":
+        self._live.show(live_status(status))
+        is_new = _size(status) != self._size_said and status.phase == "running"
+        if self._live.is_quiet and is_new:
             self._size_said = _size(status)
             self._say(f"  {self.seconds:4.1f} s  {status_line(status)}")
 
     def _say(self, text: str) -> None:
-        if self.is_quiet:
-            return
-        if self._live is not None:
+        if not self._live.is_quiet:
             self._live.write(text + "\n")
-        else:
+        elif not self._is_quiet:
             say(text)
 
 
@@ -163,14 +178,6 @@ def summary_lines(show: Demo) -> list[str]:
         "",
         "Now for real: `musterd run`, and in another terminal `musterd enqueue report --wait`.",
     ]
-
-
-def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that is not below `percent` of all; 0 if there is none."""
-    if not values:
-        return 0.0
-    ranked = sorted(values)
-    return ranked[min(len(ranked) - 1, -(-len(ranked) * percent // 100) - 1)]
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,18 @@ from musterd.console.output import (
     running_line,
     say,
 )
+from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
+from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, JobState
+from musterd.store.new_job import new_job
+from musterd.store.payload import PayloadLimits, check_payload
+from musterd.store.report import error_line, job_object, overall
 from musterd.store.words import count_text, duration_text, plural
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Catalog, WorkKind
     from musterd.config.settings import Settings
-    from musterd.store.engine import Engine
-    from musterd.store.jobs import JobRecord, NewJob
 
 BATCH = 1000
 COUNT_MAX = 10_000_000
@@ -87,7 +90,9 @@ def enqueue(
     settings = cli.settings()
     catalog = cli.catalog(settings)
     wanted = kind_named(catalog, kind)
-    job = _new_job(wanted, options)._replace(payload=_checked_payload(payload or "{}", settings))
+    chosen = {name: value for name, value in options.items() if value is not None}
+    job = new_job(wanted.name, None, {"priority": wanted.priority, **chosen})
+    job = job._replace(payload=_checked_payload(payload or "{}", settings))
     _check_webhook(job.webhook, settings)
 
     async def work(engine: Engine) -> Waited:
@@ -98,12 +103,11 @@ def enqueue(
             ((made, is_new),) = await engine.jobs.enqueue_keyed([job])
             ids = [made]
         if not cli.json:
-            say(
-                _receipt(ids, job)
-                if is_new
-                else f"job {ids[0]} already has this key: none was enqueued"
-            )
-        waited = await wait_for(engine, ids, quiet=cli.json) if wait else Waited(ids)
+            known = f"job {ids[0]} already has this key: none was enqueued"
+            say(_receipt(ids, job) if is_new else known)
+        waited = Waited(ids, quiet=cli.json)
+        if wait:
+            await wait_for(engine, waited)
         waited.last = await engine.jobs.get(ids[-1])
         return waited
 
@@ -127,19 +131,10 @@ def kind_named(catalog: Catalog, name: str) -> WorkKind:
 
 def _checked_payload(source: str, settings: Settings) -> str:
     """Reads the payload. Raises `InputRefused` if no job could read it."""
-    from musterd.store.payload import PayloadLimits, check_payload
-
-    text = _payload_text(source, settings.limits.max_payload_bytes)
-    limits = PayloadLimits(settings.limits.max_payload_bytes, settings.limits.max_payload_depth)
-    check_payload(text, limits)
+    limits = settings.limits
+    text = _payload_text(source, limits.max_payload_bytes)
+    check_payload(text, PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth))
     return text
-
-
-def _new_job(kind: WorkKind, options: Mapping[str, object]) -> NewJob:
-    from musterd.store.new_job import new_job
-
-    chosen = {name: value for name, value in options.items() if value is not None}
-    return new_job(kind.name, None, {"priority": kind.priority, **chosen})
 
 
 def _check_webhook(url: str | None, settings: Settings) -> None:
@@ -178,7 +173,7 @@ async def _store_phases(
     from musterd.catalog.kinds import Pipeline
 
     if isinstance(kind.behaviour, Pipeline):
-        from musterd.manager.tenancy.kind_facts import kind_rules
+        from musterd.manager.tenancy.starting import kind_rules
 
         await engine.nodes.declare_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 
@@ -186,27 +181,19 @@ async def _store_phases(
 async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
     """Enqueues in batches, each whole or not at all; a failure says how many were enqueued."""
     ids: list[int] = []
-    with click.progressbar(
-        length=count, label=f"enqueueing {job.kind}", file=sys.stderr, hidden=_needs_no_bar(count)
-    ) as bar:
-        while len(ids) < count:
-            made = await _enqueue_batch(engine, [job] * min(BATCH, count - len(ids)), len(ids))
-            ids += made
-            bar.update(len(made))
+    hidden = count <= BATCH or not sys.stderr.isatty()
+    label = f"enqueueing {job.kind}"
+    with click.progressbar(length=count, label=label, file=sys.stderr, hidden=hidden) as bar:
+        try:
+            while len(ids) < count:
+                made = await engine.jobs.enqueue([job] * min(BATCH, count - len(ids)))
+                ids += made
+                bar.update(len(made))
+        except BaseException:
+            if ids:
+                complain(f"{len(ids)} jobs were enqueued before this:")
+            raise
     return ids
-
-
-async def _enqueue_batch(engine: Engine, batch: list[NewJob], before: int) -> list[int]:
-    try:
-        return await engine.jobs.enqueue(batch)
-    except BaseException:
-        if before:
-            click.echo(f"{before} jobs were enqueued before this:", err=True)
-        raise
-
-
-def _needs_no_bar(count: int) -> bool:
-    return count <= BATCH or not sys.stderr.isatty()
 
 
 def _receipt(ids: list[int], job: NewJob) -> str:
@@ -222,8 +209,6 @@ def _receipt(ids: list[int], job: NewJob) -> str:
 
 
 def _object(waited: Waited, count: int | None, catalog: Catalog, tenant: str) -> dict[str, object]:
-    from musterd.store.report import job_object
-
     if count is not None or waited.last is None:
         first, last = waited.ids[0], waited.ids[-1]
         return {"count": len(waited.ids), "first_id": first, "last_id": last}
@@ -237,32 +222,68 @@ HINT_SECONDS = 5.0
 
 
 class Waited:
-    """The enqueued jobs and, if they were waited for, how they ended."""
+    """The enqueued jobs and, if they are waited for, how they ended. Shows progress on a terminal;
+    writes little to a file, and nothing if `quiet`.
+    """
 
-    def __init__(self, ids: list[int]) -> None:
+    def __init__(self, ids: list[int], *, quiet: bool) -> None:
         self.ids = ids
         self.last: JobRecord | None = None
         self.ended: dict[str, int] = {}
+        self.away = StoreAwayNotice()
+        self._quiet, self._line = quiet, LiveLine(quiet=quiet or not sys.stdout.isatty())
+        self._said_hint = False
+        self._first_look: float | None = None
+        self._said_progress = ""
 
     @property
     def succeeded(self) -> bool:
         return all(state == "succeeded" for state in self.ended)
 
+    def looked(self, record: JobRecord) -> None:
+        import trio
 
-async def wait_for(engine: Engine, ids: list[int], *, quiet: bool) -> Waited:
-    """Waits until all jobs have ended or are paused; a store that goes away is waited for too."""
-    waited = Waited(ids)
-    show = _WaitDisplay(len(ids), quiet=quiet)
-    for job_id in ids:
-        record = await _end_of(engine, job_id, show)
+        now, ended, count = trio.current_time(), sum(self.ended.values()), len(self.ids)
+        self._first_look = now if self._first_look is None else self._first_look
+        self._line.show(f"{ended}/{count} ended" if count > 1 else running_line(record))
+        if self._line.is_quiet and count == 1 and not self._quiet:
+            self._say_progress(record)
+        is_stuck = record.state is JobState.QUEUED and record.attempt == 0 and not ended
+        if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
+            self._said_hint = True
+            complain("still queued: is a daemon running? See `musterd status`")
+
+    def end(self, record: JobRecord | None) -> None:
         state = "gone" if record is None else record.state.value
-        waited.ended[state] = waited.ended.get(state, 0) + 1
-        show.ended(waited, record)
-    show.close(waited)
-    return waited
+        self.ended[state] = self.ended.get(state, 0) + 1
+        if len(self.ids) == 1 and record is not None and not self._quiet:
+            self._line.done()
+            say(coloured(state, _ending(record)))
+
+    def close(self) -> None:
+        if len(self.ids) > 1 and not self._quiet:
+            self._line.done()
+            say(", ".join(f"{count_text(n)} {state}" for state, n in sorted(self.ended.items())))
+
+    def _say_progress(self, record: JobRecord) -> None:
+        """One line for each change."""
+        if not record.phases and record.progress is None:
+            return
+        words = progress_words(record)
+        line = f"job {record.id} {overall(record)} %{', ' if words else ''}{words}"
+        if line != self._said_progress and record.state is JobState.RUNNING:
+            self._said_progress = line
+            say(line)
 
 
-async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord | None:
+async def wait_for(engine: Engine, waited: Waited) -> None:
+    """Waits until all jobs have ended or are paused; a store that goes away is waited for too."""
+    for job_id in waited.ids:
+        waited.end(await _end_of(engine, job_id, waited))
+    waited.close()
+
+
+async def _end_of(engine: Engine, job_id: int, waited: Waited) -> JobRecord | None:
     import trio
 
     pause_seconds = LOOK_SECONDS_MIN
@@ -270,79 +291,17 @@ async def _end_of(engine: Engine, job_id: int, show: _WaitDisplay) -> JobRecord 
         try:
             record = await engine.jobs.get(job_id)
         except StoreUnavailable as error:
-            show.away.say(str(error))
+            waited.away.say(str(error))
             await trio.sleep(STORE_PAUSE_SECONDS)
             continue
         if record is None or record.state in ENDED or record.state is JobState.PAUSED:
             return record
-        show.looked(record)
+        waited.looked(record)
         await trio.sleep(pause_seconds)
         pause_seconds = min(LOOK_SECONDS_MAX, pause_seconds * 1.5)
 
 
-class _WaitDisplay:
-    """Shows progress on a terminal; writes little to a file, and nothing if `quiet`."""
-
-    def __init__(self, count: int, *, quiet: bool) -> None:
-        self._count = count
-        self._quiet = quiet
-        self._line = LiveLine() if sys.stdout.isatty() and not quiet else None
-        self._done = 0
-        self._said_hint = False
-        self.away = StoreAwayNotice()
-        self._first_look: float | None = None
-        self._said_progress = ""
-
-    def looked(self, record: JobRecord) -> None:
-        import trio
-
-        now = trio.current_time()
-        self._first_look = now if self._first_look is None else self._first_look
-        if self._line is not None:
-            self._line.show(self._words(record))
-        elif self._count == 1 and not self._quiet:
-            self._say_progress(record)
-        is_stuck = record.state.value == "queued" and record.attempt == 0 and not self._done
-        if is_stuck and not self._said_hint and now - self._first_look > HINT_SECONDS:
-            self._said_hint = True
-            complain("still queued: is a daemon running? See `musterd status`")
-
-    def ended(self, waited: Waited, record: JobRecord | None) -> None:
-        self._done = sum(waited.ended.values())
-        if self._count > 1 or record is None or self._quiet:
-            return
-        if self._line is not None:
-            self._line.done()
-        say(coloured(record.state.value, _ending(record)))
-
-    def close(self, waited: Waited) -> None:
-        if self._count == 1 or self._quiet:
-            return
-        if self._line is not None:
-            self._line.done()
-        say(", ".join(f"{count_text(n)} {state}" for state, n in sorted(waited.ended.items())))
-
-    def _words(self, record: JobRecord) -> str:
-        if self._count > 1:
-            return f"{self._done}/{self._count} ended"
-        return running_line(record)
-
-    def _say_progress(self, record: JobRecord) -> None:
-        """One line for each change."""
-        from musterd.store.phase_states import overall
-
-        if not record.phases and record.progress is None:
-            return
-        words = progress_words(record)
-        line = f"job {record.id} {overall(record)} %{', ' if words else ''}{words}"
-        if line != self._said_progress and record.state.value == "running":
-            self._said_progress = line
-            say(line)
-
-
 def _ending(record: JobRecord) -> str:
-    from musterd.store.report import error_line
-
     words = f"job {record.id} {record.state.value}"
     if record.started_at is not None and record.finished_at is not None:
         words += f" after {duration_text((record.finished_at - record.started_at).total_seconds())}"

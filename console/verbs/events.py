@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 
+from musterd.console import log_reading
 from musterd.console.command import (
     CommandLine,
     Verb,
+    delay_of,
     kind_and_target_options,
-    read_delay,
-    read_moment,
+    option_reader,
 )
 from musterd.console.opening import in_store
 from musterd.console.output import StoreAwayNotice, coloured, print_json, say
-from musterd.store.words import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from musterd.store.engine import Engine
-    from musterd.store.events import Event, EventFilter
+from musterd.store.engine import Engine
+from musterd.store.event_types import event_object, event_type, event_words
+from musterd.store.events import Event, EventFilter
+from musterd.store.words import moment_of, one_line, time_text
 
 LIMIT_DEFAULT = 50
 LIMIT_FOLLOWING = 10
@@ -36,26 +35,14 @@ _DELAY = re.compile(r"[0-9.]+[a-z]+", re.ASCII)
 Since = int | float | datetime  # a position, seconds before now, a moment
 
 
-def read_types(
-    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[str, ...]:
-    from musterd.store.event_types import event_type
-
-    try:
-        return tuple(event_type(text) for text in texts)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def read_since(context: click.Context, option: click.Parameter, text: str | None) -> Since | None:
-    """Reads `10m`, a position, or an RFC 3339 time; raises click.BadParameter."""
-    if text is None:
-        return None
+def _since_of(text: str) -> Since:
+    """Reads `10m`, a position, or an RFC 3339 time; raises ValueError."""
     if _POSITION.fullmatch(text):
         return int(text)
-    if _DELAY.fullmatch(text):
-        return read_delay(context, option, text)
-    return read_moment(context, option, text)
+    return delay_of(text) if _DELAY.fullmatch(text) else moment_of(text)
+
+
+read_since = option_reader(_since_of)
 
 
 @attrs.frozen
@@ -86,7 +73,7 @@ class EventQuery:
     "--type",
     "types",
     multiple=True,
-    callback=read_types,
+    callback=option_reader(lambda texts: tuple(map(event_type, texts))),
     metavar="TYPE",
     help="Only this type (job.failed) or group (job); may be repeated.",
 )
@@ -102,8 +89,6 @@ class EventQuery:
 @click.pass_obj
 def events(cli: CommandLine, /, follow: bool, **options: Any) -> None:
     """Show events, newest last."""
-    from musterd.store.events import EventFilter
-
     kind, target = options["kind"], options["target"]
     which = EventFilter(options["job_id"], frozenset(options["types"]), kind, target)
     settings = cli.settings()
@@ -117,30 +102,27 @@ def events(cli: CommandLine, /, follow: bool, **options: Any) -> None:
 
 
 async def _show(engine: Engine, query: EventQuery) -> None:
-    from musterd.console.log_reading import events_to_come, order_all
-
-    newest = await order_all(engine.events)
+    newest = await log_reading.order_all(engine.events)
     await _show_past(engine, query, newest)
     if not query.follow:
         return
     away = StoreAwayNotice()
-    async for page in events_to_come(engine.events, query.which, newest, away.say):
+    news = log_reading.events_to_come(engine.events, query.which, newest, away.say)
+    async for page in news:
         away.is_back()
         show_events(page.events, query.tenant, as_json=query.as_json)
 
 
 async def _show_past(engine: Engine, query: EventQuery, newest: int) -> None:
-    from musterd.console.log_reading import newest_events, pages_between
-
     start = await position_since(engine, query.since, newest)
     count = 0
     if query.most is not None:
-        found = await newest_events(engine.events, query.which, query.most, newest)
+        found = await log_reading.newest_events(engine.events, query.which, query.most, newest)
         found = [one for one in found if one.id > start]
         show_events(found, query.tenant, as_json=query.as_json)
         count = len(found)
     else:
-        async for page in pages_between(engine.events, query.which, start, newest):
+        async for page in log_reading.pages_between(engine.events, query.which, start, newest):
             show_events(page, query.tenant, as_json=query.as_json)
             count += len(page)
     if not (count or query.follow or query.as_json):
@@ -149,20 +131,16 @@ async def _show_past(engine: Engine, query: EventQuery, newest: int) -> None:
 
 async def position_since(engine: Engine, since: Since | None, newest: int) -> int:
     """The position after which all newer events are."""
-    from musterd.console.log_reading import position_at
-
     if since is None or isinstance(since, int):
         return since or 0
     moment = since
     if isinstance(moment, float):
         moment = datetime.now(UTC) - timedelta(seconds=moment)
-    return await position_at(engine.events, moment, newest)
+    return await log_reading.position_at(engine.events, moment, newest)
 
 
 def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
     """One line each."""
-    from musterd.store.event_report import event_object
-
     for one in found:
         if as_json:
             print_json(event_object(one, tenant))
@@ -172,9 +150,6 @@ def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
 
 def event_line(event: Event) -> str:
     """An event for people, in the colour of the job state that it names."""
-    from musterd.store.event_report import event_words
-    from musterd.store.shown import time_text
-
     at = time_text(event.at) or ""
     job = "" if event.job_id is None else f"job {event.job_id}"
     head = f"{at[:10]} {at[11:23]}Z  {one_line(event.type):<{TYPE_WIDTH}}  {job:<{JOB_WIDTH}}"

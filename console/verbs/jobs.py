@@ -10,6 +10,7 @@ import click
 
 from musterd.console.command import CommandLine, Verb, kind_and_target_options
 from musterd.console.completers import complete_jobs
+from musterd.console.log_reading import events_to_come, order_all, position_at
 from musterd.console.opening import in_store
 from musterd.console.output import (
     Complaint,
@@ -23,25 +24,19 @@ from musterd.console.output import (
     say,
 )
 from musterd.console.verbs.events import show_events
+from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
+from musterd.store.events import EventFilter
+from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import ENDED, LEASED, JobState
+from musterd.store.report import error_line, job_object, max_attempts, report_text
+from musterd.store.why import why as conclude
+from musterd.store.why import why_object, why_text
 from musterd.store.words import cut, duration_text, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from musterd.catalog.kinds import Catalog
-    from musterd.config.settings import Settings
-    from musterd.store.engine import Engine
-    from musterd.store.events import Event
-    from musterd.store.jobs import JobRecord
-    from musterd.store.lifecycle import JobState
 
-
-STATES = (
-    *("pending", "queued", "assigned", "running", "paused"),
-    *("succeeded", "failed", "canceled"),
-)
 LIMIT_MAX = 100_000
 
 
@@ -50,7 +45,7 @@ LIMIT_MAX = 100_000
     "--state",
     "states",
     multiple=True,
-    type=click.Choice(STATES),
+    type=click.Choice([state.value for state in JobState]),
     help="Only jobs in this state; may be repeated.",
 )
 @kind_and_target_options("jobs")
@@ -60,13 +55,9 @@ def jobs(
     cli: CommandLine, states: tuple[str, ...], kind: str | None, target: str | None, limit: int
 ) -> None:
     """List jobs, newest first."""
-    from musterd.store.jobs import JobFilter
-    from musterd.store.report import job_object
-
     settings = cli.settings()
     catalog = cli.catalog(settings)
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
-
     found = in_store(settings, lambda engine: engine.jobs.find(which))
     objects = (job_object(one, settings.tenant, catalog.budget_of(one.kind)) for one in found)
     cli.show(objects, lambda: _lines(found, catalog))
@@ -78,31 +69,25 @@ def jobs(
 @click.pass_context
 def job(context: click.Context, /, job_id: int, follow: bool) -> None:
     """Show one job: timings, attempts, result."""
-    from musterd.store.report import job_object, report_text
-
     cli: CommandLine = context.obj
     settings = cli.settings()
     if follow:
-        context.exit(_follow(settings, job_id, as_json=cli.json))
+        record = in_store(
+            settings, lambda engine: follow_job(engine, job_id, settings.tenant, as_json=cli.json)
+        )
+        if record is None:
+            raise _no_such_job(job_id)
+        succeeded = record.state is JobState.SUCCEEDED
+        context.exit(Exit.DONE if succeeded else Exit.UNSUCCESSFUL)
     catalog = cli.catalog(settings)
-
     record = in_store(settings, lambda engine: engine.jobs.get(job_id))
     if record is None:
         raise _no_such_job(job_id)
     budget = catalog.budget_of(record.kind)
     if cli.json:
         print_json(job_object(record, settings.tenant, budget))
-        return
-    _say_report(record.state, report_text(record, datetime.now(UTC), budget))
-
-
-def _follow(settings: Settings, job_id: int, *, as_json: bool) -> Exit:
-    record = in_store(
-        settings, lambda engine: follow_job(engine, job_id, settings.tenant, as_json=as_json)
-    )
-    if record is None:
-        raise _no_such_job(job_id)
-    return Exit.DONE if record.state.value == "succeeded" else Exit.UNSUCCESSFUL
+    else:
+        _say_report(record.state, report_text(record, datetime.now(UTC), budget))
 
 
 def _say_report(state: JobState, text: str) -> None:
@@ -125,8 +110,6 @@ def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:
 
 
 def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...]:
-    from musterd.store.report import max_attempts
-
     most = max_attempts(record, budget)
     tries = str(record.attempt) if most is None else f"{record.attempt}/{most}"
     age = duration_text(max(0.0, (now - record.created_at).total_seconds()))
@@ -135,8 +118,6 @@ def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...
 
 
 def _remark(record: JobRecord, now: datetime) -> str:
-    from musterd.store.report import error_line
-
     if record.state is JobState.QUEUED and record.run_at > now:
         due = f"due in {duration_text((record.run_at - now).total_seconds())}"
         said = error_line(record.error)
@@ -151,9 +132,6 @@ def _remark(record: JobRecord, now: datetime) -> str:
 @click.pass_obj
 def why(cli: CommandLine, job_id: int) -> None:
     """Explain why a job does not run, and what to do about it."""
-    from musterd.store.why import why as conclude
-    from musterd.store.why_report import why_object, why_text
-
     settings = cli.settings()
     seen = in_store(settings, lambda engine: engine.jobs.why_facts(job_id))
     if seen is None:
@@ -161,8 +139,8 @@ def why(cli: CommandLine, job_id: int) -> None:
     answer = conclude(seen)
     if cli.json:
         print_json(why_object(answer, settings.tenant))
-        return
-    _say_report(seen.job.state, why_text(answer))
+    else:
+        _say_report(seen.job.state, why_text(answer))
 
 
 MARGIN = timedelta(seconds=1)  # a job may be a little older than its first event
@@ -171,30 +149,30 @@ MARGIN = timedelta(seconds=1)  # a job may be a little older than its first even
 async def follow_job(
     engine: Engine, job_id: int, tenant: str, *, as_json: bool
 ) -> JobRecord | None:
-    """Shows a job's events from the first, until it has ended or is paused; None = no such job."""
-    from musterd.console.log_reading import events_to_come, order_all, position_at
-    from musterd.store.events import EventFilter
-
+    """Shows a job's events from the first, until it has ended or is paused, and on a terminal its
+    progress below them; None = no such job.
+    """
     record = await engine.jobs.get(job_id)
     if record is None:
         return None
     newest = await order_all(engine.events)
     position = await position_at(engine.events, record.created_at - MARGIN, newest)
-    which, away, show = (
-        EventFilter(job_id=job_id),
-        StoreAwayNotice(),
-        _FollowDisplay(tenant, as_json=as_json),
-    )
+    which, away = EventFilter(job_id=job_id), StoreAwayNotice()
+    live = LiveLine(quiet=as_json or not sys.stdout.isatty())
     # The record is read before the log, which then has every event that led to it.
     async for page in events_to_come(engine.events, which, position, away.say):
         away.is_back()
-        show.events(page.events)
-        if not page.more:
-            if record is None or _stands_still(record):
-                show.close()
-                return record
-            record = await _read_again(engine, record, away)
-            show.progress(record)
+        if page.events:
+            live.done()  # drawn again below, soon
+        show_events(page.events, tenant, as_json=as_json)
+        if page.more:
+            continue
+        if record is None or record.state in ENDED or record.state is JobState.PAUSED:
+            live.done()
+            return record
+        record = await _read_again(engine, record, away)
+        if record is not None and record.state is JobState.RUNNING:
+            live.show(running_line(record))
     raise AssertionError("the log of events does not end")
 
 
@@ -204,28 +182,3 @@ async def _read_again(engine: Engine, before: JobRecord, away: StoreAwayNotice) 
     except StoreUnavailable as error:
         away.say(str(error))
         return before
-
-
-def _stands_still(record: JobRecord) -> bool:
-    return record.state in ENDED or record.state is JobState.PAUSED
-
-
-class _FollowDisplay:
-    """Events as lines; on a terminal, a progress bar below them."""
-
-    def __init__(self, tenant: str, *, as_json: bool) -> None:
-        self._tenant, self._as_json = tenant, as_json
-        self._line = LiveLine() if sys.stdout.isatty() and not as_json else None
-
-    def events(self, found: Sequence[Event]) -> None:
-        if found and self._line is not None:
-            self._line.done()  # drawn again below, soon
-        show_events(found, self._tenant, as_json=self._as_json)
-
-    def progress(self, record: JobRecord | None) -> None:
-        if self._line is not None and record is not None and record.state.value == "running":
-            self._line.show(running_line(record))
-
-    def close(self) -> None:
-        if self._line is not None:
-            self._line.done()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import attrs
 import click
 
+from musterd.config.secrets import mask_headers, mask_url
 from musterd.console.command import CommandLine, Verb
-from musterd.console.output import Complaint, Exit
-from musterd.store.words import cut, duration_text, one_line, table
+from musterd.console.kind_checks import check_kinds
+from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
+from musterd.store.words import cut, duration_text, one_line
 
 if TYPE_CHECKING:
     from musterd.catalog.kinds import Behaviour, Deterministic, Phase, WorkKind
@@ -30,33 +34,16 @@ def kinds(cli: CommandLine, check: bool) -> None:
     settings = cli.settings()
     catalog = cli.catalog(settings)
     if check:
-        from musterd.console.kind_checks import check_kinds
-
         catalog = check_kinds(catalog, settings)
     found = [catalog[name] for name in sorted(catalog)]
     objects = (_object(kind, check) for kind in found)
-    cli.show(objects, lambda: _checks(found) if check else _list(found))
+    cli.show(objects, lambda: table_of(found, CHECK_COLUMNS if check else COLUMNS))
     advice = "their jobs wait until they can; other kinds are not affected"
     if broken := [kind.name for kind in found if kind.broken]:
         raise Complaint(Exit.CONFIGURATION, f"can't run here: {', '.join(broken)}", advice)
 
 
-def _list(kinds: list[WorkKind]) -> list[str]:
-    heads = ("kind", "behaviour", "retry", "limit", "priority", "from")
-    return table(heads, [_row(kind) for kind in kinds], right=frozenset({4}))
-
-
-def _checks(kinds: list[WorkKind]) -> list[str]:
-    rows = [
-        (kind.name, "broken" if kind.broken else "ok", one_line(kind.broken or _behaviour(kind)))
-        for kind in kinds
-    ]
-    return table(("kind", "check", "behaviour, or why it can't run here"), rows)
-
-
 def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
-    import attrs
-
     from musterd.catalog.kinds import Pipeline
 
     whole = cast(dict[str, object], _plain(attrs.asdict(kind, recurse=False)))
@@ -80,10 +67,6 @@ def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     """The value in JSON types; secret headers are masked, URLs have no passwords."""
-    import attrs
-
-    from musterd.config.secrets import mask_headers, mask_url
-
     if attrs.has(type(value)):
         return _plain(attrs.asdict(cast(attrs.AttrsInstance, value), recurse=False))
     if isinstance(value, Mapping):
@@ -98,11 +81,6 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _row(kind: WorkKind) -> tuple[str, ...]:
-    limit = "-" if kind.time_limit_seconds is None else duration_text(kind.time_limit_seconds)
-    return (kind.name, _behaviour(kind), _retry(kind), limit, str(kind.priority), _place(kind))
-
-
 def _place(kind: WorkKind) -> str:
     from musterd.catalog.load import SHIPPED_FILE
 
@@ -114,10 +92,7 @@ def _behaviour(kind: WorkKind) -> str:
 
 
 def _does(behaviour: Behaviour) -> str:
-    import shlex
-
     from musterd.catalog.kinds import Command, HttpCall, Pipeline, Python
-    from musterd.config.secrets import mask_url
 
     match behaviour:
         case Python():
@@ -151,3 +126,18 @@ def _retry(kind: WorkKind) -> str:
     when = "" if is_retryable else "if asked: "
     pace = f"{kind.retry.backoff} from {duration_text(kind.retry.base_seconds)}"
     return f"{when}{kind.retry.max_retries}, {pace}"
+
+
+COLUMNS: Columns[WorkKind] = {
+    "kind": lambda kind: kind.name,
+    "behaviour": _behaviour,
+    "retry": _retry,
+    "limit": lambda kind: or_dash(kind.time_limit_seconds, duration_text),
+    ">priority": lambda kind: str(kind.priority),
+    "from": _place,
+}
+CHECK_COLUMNS: Columns[WorkKind] = {
+    "kind": lambda kind: kind.name,
+    "check": lambda kind: "broken" if kind.broken else "ok",
+    "behaviour, or why it can't run here": lambda kind: one_line(kind.broken or _behaviour(kind)),
+}

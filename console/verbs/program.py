@@ -9,7 +9,7 @@ import click
 from musterd import __version__
 from musterd.console.command import CommandLine, Verb
 from musterd.console.completers import script
-from musterd.console.output import print_json, say
+from musterd.console.output import say
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -23,8 +23,7 @@ def completion(context: click.Context, /, shell: str) -> None:
     It completes verbs, options, kinds, states, tenants, schedules, settings and ids of jobs.
     bash: eval "$(musterd completion bash)" in ~/.bashrc.
     """
-    root = context.find_root()
-    say(script(shell, root.command, "musterd"))
+    say(script(shell, context.find_root().command, "musterd"))
 
 
 @click.command(cls=Verb)
@@ -39,8 +38,5 @@ def version(cli: CommandLine) -> None:
         "sqlite": sqlite3.sqlite_version,
         "system": f"{platform.system()} {platform.machine()}",
     }
-    if cli.json:
-        print_json(found)
-        return
     rest = ", ".join(f"{name} {text}" for name, text in list(found.items())[1:3])
-    say(f"musterd {__version__} ({rest}, {found['system']})")
+    cli.answer(found, f"musterd {__version__} ({rest}, {found['system']})")

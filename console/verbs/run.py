@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 import sys
+import time
+from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
+from musterd.config.listen import listen_address
 from musterd.console.command import CommandLine, Verb
+from musterd.console.kind_checks import check_kinds, check_kinds_at_start, log_broken_hooks
 from musterd.console.output import LiveLine, say
+from musterd.manager.log import event, set_up_log
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     import trio
 
     from musterd.catalog.kinds import Catalog
     from musterd.config.settings import Settings
     from musterd.console.wiring import Node
-    from musterd.manager.systemd.notifier import ServiceManager
+    from musterd.manager.systemd import ServiceManager
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
@@ -38,14 +42,10 @@ def run(cli: CommandLine) -> None:
     gives the running jobs back at once. HUP reloads configuration and catalog.
     """
     import faulthandler
-    import os
-    import time
 
     import trio
 
-    from musterd.console.kind_checks import check_kinds_at_start
-    from musterd.manager.log import set_up_log
-    from musterd.manager.systemd.notifier import take_service_manager
+    from musterd.manager.systemd import take_service_manager
 
     if cli.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")
@@ -55,9 +55,9 @@ def run(cli: CommandLine) -> None:
     loaded, catalog = cli.load_all()
     settings = loaded.settings
     is_for_people = sys.stderr.isatty() and settings.log.format in ("auto", "text")
-    live = LiveLine(sys.stderr) if is_for_people else None
+    live = LiveLine(sys.stderr, quiet=not is_for_people)
     # A live line takes the log's lines too, so that they pass above it.
-    stream = sys.stderr if live is None else cast(TextIO, live)
+    stream = cast(TextIO, live) if is_for_people else sys.stderr
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
     catalog = check_kinds_at_start(catalog, settings, log)
     trio.run(_run, cli, (settings, catalog), log, live, service_manager)
@@ -65,10 +65,7 @@ def run(cli: CommandLine) -> None:
 
 def _reread(cli: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
     """Reads everything again, as at the start. Blocks; raises ConfigError."""
-    import os
-
     from musterd.config.credentials import resolve_signing_keys
-    from musterd.console.kind_checks import check_kinds, log_broken_hooks
 
     loaded, catalog = cli.load_all()
     resolve_signing_keys(loaded.settings, os.environ)
@@ -80,7 +77,7 @@ async def _run(
     cli: CommandLine,
     start: tuple[Settings, Catalog],
     log: logging.Logger,
-    live: LiveLine | None,
+    live: LiveLine,
     service_manager: ServiceManager | None,
 ) -> None:
     import trio
@@ -98,8 +95,8 @@ async def _run(
                 address = address_text(listener)
                 nursery.start_soon(_serve, settings, node, log, listener)
             _greet(address, node, log)
-            if live is not None:
-                nursery.start_soon(_redraw, live, node)
+            if not live.is_quiet:
+                nursery.start_soon(_show_status, live, node)
             collect_seldom()
             await node.daemon.run()
             if address:  # the request to drain is still being answered
@@ -110,10 +107,7 @@ async def _run(
 @contextlib.contextmanager
 def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
     """The listener of the web side; None = it is off. Callers wait until it serves."""
-    import os
-
     from musterd.config.credentials import resolve_http_tokens
-    from musterd.config.listen import listen_address
     from musterd.web.server.listening import listener_at
 
     address = listen_address(settings.http.listen)
@@ -133,7 +127,6 @@ async def _serve(
     """
     import trio
 
-    from musterd.config.listen import listen_address
     from musterd.console.wiring import http_deps
     from musterd.web.samples import Samples
 
@@ -151,8 +144,6 @@ async def _serve(
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:
     """Shows where everything is and what to type next."""
-    from musterd.manager.log import event
-
     pages = {"page": f"{address}/", "metrics": f"{address}/metrics"} if address else {}
     event(log, logging.INFO, "starting", store=node.engine.where, **pages)
     if not sys.stdout.isatty():
@@ -166,23 +157,15 @@ def _greet(address: str, node: Node, log: logging.Logger) -> None:
         say(f"  {name:<8}{text}")
 
 
+async def _show_status(live: LiveLine, node: Node) -> None:
+    from musterd.console.health import live_status
+
+    await live.keep_showing(lambda: live_status(node.daemon.status()), REDRAW_SECONDS)
+
+
 def _own_name() -> str:
     """How this program is called from the present folder: it may not be on PATH."""
     if shutil.which("musterd"):
         return "musterd"
     program = Path(sys.argv[0]).absolute()
     return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
-
-
-async def _redraw(live: LiveLine, node: Node) -> None:
-    import trio
-
-    from musterd.console.health import crew_bar, status_line
-
-    try:
-        while True:
-            status = node.daemon.status()
-            live.show(f"{crew_bar(status)} {status_line(status)}".strip())
-            await trio.sleep(REDRAW_SECONDS)
-    finally:
-        live.done()

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from musterd.config.faults import did_you_mean
 from musterd.console.command import CommandLine, Verb, Verbs
 from musterd.console.completers import complete_schedules
 from musterd.console.opening import in_store
-from musterd.console.output import Complaint, Exit, print_json, say
-from musterd.store.words import count_text, duration_text, one_line, table
+from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
+from musterd.store.engine import Engine
+from musterd.store.payload import check_payload
+from musterd.store.schedules import Wish
+from musterd.store.words import count_text, duration_text, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from musterd.config.schedules import Schedule
     from musterd.config.settings import Settings
-    from musterd.store.engine import Engine
-    from musterd.store.schedules import Wish
 
 
 @click.group(cls=Verbs, invoke_without_command=True)
@@ -27,15 +28,15 @@ def schedules(context: click.Context) -> None:
     """Show all schedules with their last and next slots; or control one."""
     if context.invoked_subcommand is not None:
         return
-    from musterd.manager.duties.schedules.objects import schedule_object
+    from musterd.manager.duties.schedules import schedule_object
 
     cli: CommandLine = context.obj
     settings = cli.settings()
     own = _own(settings)
-
     found = in_store(settings, lambda engine: engine.schedules.know(sorted(own))) if own else []
     objects = [schedule_object(own[record.name], record) for record in found]
-    cli.show(objects, lambda: _lines(objects))
+    empty = "there are no schedules: add [schedules.NAME] to the configuration"
+    cli.show(objects, lambda: table_of(objects, COLUMNS, empty))
 
 
 @schedules.command("run-now", cls=Verb)
@@ -44,9 +45,7 @@ def schedules(context: click.Context) -> None:
 def run_now(cli: CommandLine, name: str) -> None:
     """Enqueue a job of a schedule now, in addition to its slots."""
     from musterd.console.verbs.enqueue import kind_named
-    from musterd.manager.duties.schedules.checking import payload_limits
-    from musterd.manager.duties.schedules.keeper import firing_of
-    from musterd.store.payload import check_payload
+    from musterd.manager.duties.schedules import firing_of, payload_limits
 
     settings = cli.settings()
     schedule = _named(settings, name)
@@ -58,10 +57,8 @@ def run_now(cli: CommandLine, name: str) -> None:
         return (await engine.schedules.fire(firing_of(schedule, catalog, None))).job_id
 
     job_id = in_store(settings, work)
-    if cli.json:
-        print_json({"schedule": name, "job_id": job_id})
-    else:
-        say(f"job {job_id} of schedule {name} is queued")
+    said = f"job {job_id} of schedule {name} is queued"
+    cli.answer({"schedule": name, "job_id": job_id}, said)
 
 
 @schedules.command("pause", cls=Verb)
@@ -83,13 +80,11 @@ def resume(cli: CommandLine, name: str) -> None:
 def _control(cli: CommandLine, action: Wish, name: str) -> None:
     settings = cli.settings()
     _named(settings, name)
-
     changed = in_store(settings, lambda engine: engine.schedules.steer(action, name))
-    if cli.json:
-        print_json({"schedule": name, "paused": action == "pause", "changed": changed})
-        return
     state = "paused" if action == "pause" else "running"
-    say(f"schedule {name} is {state}" if changed else f"schedule {name} was {state} already")
+    said = f"is {state}" if changed else f"was {state} already"
+    found = {"schedule": name, "paused": action == "pause", "changed": changed}
+    cli.answer(found, f"schedule {name} {said}")
 
 
 def _own(settings: Settings) -> Mapping[str, Schedule]:
@@ -99,44 +94,11 @@ def _own(settings: Settings) -> Mapping[str, Schedule]:
 
 
 def _named(settings: Settings, name: str) -> Schedule:
-    from musterd.config.faults import did_you_mean
-
     own = _own(settings)
     if name not in own:
         hint = did_you_mean(name, own) or "`musterd schedules` lists them"
         raise Complaint(Exit.UNKNOWN, f"there is no schedule {name!r}", hint)
     return own[name]
-
-
-def _lines(objects: list[dict[str, Any]]) -> list[str]:
-    if not objects:
-        return ["there are no schedules: add [schedules.NAME] to the configuration"]
-    heads = (
-        "schedule",
-        "kind",
-        "when",
-        "last fired",
-        "last job",
-        "next",
-        "fired",
-        "skipped",
-        "missed",
-    )
-    rows = [
-        (
-            one["name"],
-            one_line(one["kind"]),
-            one_line(_when(one)),
-            (one["last_fired_at"] or "-")[:19],
-            "-" if one["last_job_id"] is None else f"{one['last_job_id']} {one['last_job_state']}",
-            _next(one),
-            count_text(one["fired"]),
-            count_text(one["skipped"]),
-            count_text(one["missed_slots"]),
-        )
-        for one in objects
-    ]
-    return table(heads, rows, right=frozenset({6, 7, 8}))
 
 
 def _when(one: dict[str, Any]) -> str:
@@ -153,3 +115,18 @@ def _next(one: dict[str, Any]) -> str:
         return "paused"
     seconds = one["seconds_until_next"]
     return "never" if seconds is None else f"in {duration_text(seconds)}"
+
+
+COLUMNS: Columns[dict[str, Any]] = {
+    "schedule": lambda one: one["name"],
+    "kind": lambda one: one_line(one["kind"]),
+    "when": lambda one: one_line(_when(one)),
+    "last fired": lambda one: (one["last_fired_at"] or "-")[:19],
+    "last job": lambda one: or_dash(
+        one["last_job_id"], lambda job_id: f"{job_id} {one['last_job_state']}"
+    ),
+    "next": _next,
+    ">fired": lambda one: count_text(one["fired"]),
+    ">skipped": lambda one: count_text(one["skipped"]),
+    ">missed": lambda one: count_text(one["missed_slots"]),
+}

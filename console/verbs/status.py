@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.command import CommandLine, Verb
+from musterd.console.health import (
+    HealthReport,
+    StoreAnswers,
+    decision_of,
+    due_text,
+    gather,
+    remarks,
+    states_text,
+)
 from musterd.console.output import Exit
+from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
+from musterd.store.nodes import NodeRecord
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from musterd.console.health import HealthReport, StoreAnswers
-    from musterd.store.nodes import NodeRecord
-    from musterd.store.queue import Counts
 
 LINES_MAX = 23  # and the prompt: one screen
 REMARKS_MAX = 8
@@ -32,7 +37,6 @@ def status(context: click.Context) -> None:
     Shows queue, crew and store, for all tenants unless one is named; exits 0 if all is well.
     """
     from musterd.config.tenants import settings_of
-    from musterd.console.health import gather
 
     cli: CommandLine = context.obj
     settings = cli.load().settings
@@ -51,7 +55,8 @@ def lines(report: HealthReport) -> list[str]:
     first = report.first
     found = [f"{mood}: {words}", f"  store   {first.where}"]
     if len(report.stores) == 1 and first.counts is not None:
-        found += _queue_lines(first.counts)
+        found.append(f"  jobs    {states_text(first.counts) or 'none'}")
+        found.append(f"  due     {due_text(first.counts)}")
     if report.node is not None:
         named = first.settings.tenant != DEFAULT_TENANT
         crew = report.on_node(first) if named else report.node["node"]
@@ -64,8 +69,6 @@ def lines(report: HealthReport) -> list[str]:
 
 
 def _remarks(report: HealthReport) -> list[str]:
-    from musterd.console.health import remarks
-
     alone = len(report.stores) == 1
     node = None if report.node is None else report.node["node"]
     found: list[str] = []
@@ -122,17 +125,7 @@ def _row(store: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, .
     return (name, count_text(counts.due), oldest, *numbers, crew, remark)
 
 
-def _queue_lines(counts: Counts) -> list[str]:
-    states = [(state.value, counts.by_state.get(state, 0)) for state in JobState]
-    shown = ", ".join(f"{count_text(count)} {state}" for state, count in states if count)
-    waits = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
-    return [f"  jobs    {shown or 'none'}", f"  due     {count_text(counts.due)}{waits}"]
-
-
 def _node_lines(report: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
-    from musterd.console.health import decision_of
-    from musterd.manager.node.objects import decision_text
-
     assert report.node is not None
     node = report.node["node"]
     size = crew_of["idle"] + crew_of["busy"] + crew_of["retiring"]
@@ -161,15 +154,12 @@ def _generation(report: HealthReport) -> str:
 
 def _nodes_line(nodes: Sequence[NodeRecord]) -> list[str]:
     live = [node for node in nodes if node.is_live]
-    if len(live) < SEVERAL:
+    if len(live) <= 1:
         return []
     crew, busy = sum(node.crew for node in live), sum(node.busy for node in live)
     leaving = sum(node.phase == "draining" for node in live)
     said = f", {leaving} draining" if leaving else ""
     return [f"  nodes   {len(live)}{said}: {plural(crew, 'worker')}, {busy} busy"]
-
-
-SEVERAL = 2
 
 
 def _object(report: HealthReport) -> dict[str, object]:
@@ -179,27 +169,19 @@ def _object(report: HealthReport) -> dict[str, object]:
         "healthy": code is Exit.DONE,
         "verdict": words,
         "tenant": first.settings.tenant,
-        "store": {"where": first.where, "error": first.error},
-        "counts": _counts(first),
+        **_store_object(first),
         "node": None if report.node is None else report.node["node"],
         "warnings": report.warnings,
         "remarks": _remarks(report),
     }
     if len(report.stores) > 1:
-        whole["tenants"] = [_tenant_object(report, store) for store in report.stores]
+        whole["tenants"] = [
+            {"name": one.settings.tenant, **_store_object(one), "on_node": report.on_node(one)}
+            for one in report.stores
+        ]
     return whole
 
 
-def _tenant_object(report: HealthReport, store: StoreAnswers) -> dict[str, object]:
-    return {
-        "name": store.settings.tenant,
-        "store": {"where": store.where, "error": store.error},
-        "counts": _counts(store),
-        "on_node": report.on_node(store),
-    }
-
-
-def _counts(store: StoreAnswers) -> dict[str, object] | None:
-    from musterd.manager.node.objects import counts_object
-
-    return None if store.counts is None else counts_object(store.counts)
+def _store_object(store: StoreAnswers) -> dict[str, object]:
+    counts = None if store.counts is None else counts_object(store.counts)
+    return {"store": {"where": store.where, "error": store.error}, "counts": counts}

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
+import attrs
 import click
 
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
-from musterd.console.output import Exit, complain, complaint_about, print_json, say
-from musterd.store.words import duration_text, one_line, plural, table
-
-if TYPE_CHECKING:
-    from musterd.store.engine import Engine
-    from musterd.store.outbox import MessageFilter, MessageRecord, WebhookState
+from musterd.console.output import Columns, Exit, complain, table_of
+from musterd.store.engine import Engine
+from musterd.store.outbox import MessageFilter, MessageRecord, WebhookState
+from musterd.store.words import duration_text, one_line, plural, time_text
 
 STATES = ("waiting", "delivered", "failed")
 LIMIT_MAX = 100_000
 PAGE = 1_000  # messages sent again in one step
 
 
-class _Listing(Verbs):
-    """A group that is a verb too, where no other verb follows it."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            complaint = complaint_about(error)
-            if complaint is None or isinstance(error, click.ClickException):
-                raise
-            raise complaint from error
-
-
-@click.group(cls=_Listing, invoke_without_command=True)
+@click.group(cls=Verbs, invoke_without_command=True)
 @click.option("--state", type=click.Choice(STATES), help="Only messages in this state.")
 @click.option("--job", "job_id", type=click.IntRange(min=1), help="Only messages about this job.")
 @click.option("--url", help="Only messages to this URL.")
@@ -49,13 +36,11 @@ def webhooks(
     """List webhook messages, newest first; or send some again."""
     if context.invoked_subcommand is not None:
         return
-    from musterd.store.outbox import MessageFilter
-
     cli: CommandLine = context.obj
     which = MessageFilter(state, job_id, url, limit)
-
     found = in_store(cli.settings(), lambda engine: engine.outbox.messages(which))
-    cli.show(map(_object, found), lambda: _lines(found))
+    now = datetime.now(UTC)
+    cli.show(map(_object, found), lambda: table_of(found, _columns(now), "no such webhooks"))
 
 
 @webhooks.command()
@@ -67,8 +52,6 @@ def webhooks(
 @click.pass_context
 def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> None:
     """Send messages again, now; each keeps its webhook-id."""
-    from musterd.store.outbox import MessageFilter
-
     job_id, failed, url, limit = (which[key] for key in ("job_id", "failed", "url", "limit"))
     if sum((bool(ids), job_id is not None, failed)) != 1:
         raise click.UsageError("give one of: IDs, --job ID, --failed")
@@ -84,7 +67,10 @@ def resend(context: click.Context, /, ids: tuple[int, ...], **which: Any) -> Non
 
     requested, sent = in_store(cli.settings(), work)
     missing = sorted(requested - sent) if ids else []
-    _report(cli, sent, missing)
+    said = f"{plural(len(sent), 'webhook')} will be sent again" if sent else "nothing to send"
+    cli.answer({"sent_again": sorted(sent), "unknown": missing}, said)
+    for id_ in missing:
+        complain(f"musterd: there is no webhook {id_}")
     context.exit(Exit.UNKNOWN if missing else Exit.DONE)
 
 
@@ -92,8 +78,6 @@ async def _resend_all(
     engine: Engine, which: MessageFilter, limit: int
 ) -> tuple[set[int], set[int]]:
     """Page by page, from the newest to the oldest."""
-    import attrs
-
     requested: set[int] = set()
     sent: set[int] = set()
     while len(requested) < limit:
@@ -107,19 +91,7 @@ async def _resend_all(
     return requested, sent
 
 
-def _report(cli: CommandLine, sent: set[int], missing: list[int]) -> None:
-    if cli.json:
-        print_json({"sent_again": sorted(sent), "unknown": missing})
-    else:
-        said = f"{plural(len(sent), 'webhook')} will be sent again" if sent else "nothing to send"
-        say(said)
-    for id_ in missing:
-        complain(f"musterd: there is no webhook {id_}")
-
-
 def _object(one: MessageRecord) -> dict[str, object]:
-    from musterd.store.shown import time_text
-
     return {
         "id": one.id,
         "webhook_id": one.message_id,
@@ -136,24 +108,14 @@ def _object(one: MessageRecord) -> dict[str, object]:
     }
 
 
-def _lines(found: list[MessageRecord]) -> list[str]:
-    from datetime import UTC, datetime
-
-    if not found:
-        return ["no such webhooks"]
-    now = datetime.now(UTC)
-    heads = ("id", "job", "type", "state", "tries", "age", "url", "")
-    rows = [
-        (
-            str(one.id),
-            str(one.job_id),
-            one.type,
-            one.state,
-            str(one.tries),
-            duration_text(max(0.0, (now - one.created_at).total_seconds())),
-            one_line(one.url),
-            one_line(one.error or ""),
-        )
-        for one in found
-    ]
-    return table(heads, rows, right=frozenset({0, 1, 4, 5}))
+def _columns(now: datetime) -> Columns[MessageRecord]:
+    return {
+        ">id": lambda one: str(one.id),
+        ">job": lambda one: str(one.job_id),
+        "type": lambda one: one.type,
+        "state": lambda one: one.state,
+        ">tries": lambda one: str(one.tries),
+        ">age": lambda one: duration_text(max(0.0, (now - one.created_at).total_seconds())),
+        "url": lambda one: one_line(one.url),
+        "": lambda one: one_line(one.error or ""),
+    }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from musterd.console.log_reading import order_all
 from musterd.console.verify.judge import Judge, StateAndAttempt
-from musterd.console.verify.life import BECOMES
+from musterd.console.verify.life import TYPES
 from musterd.console.verify.rules import Rule
 from musterd.store.engine import Engine
 from musterd.store.events import ROWS_AT_ONCE, AuditRow, Draft, Tally
@@ -123,7 +123,8 @@ def _state_after(draft: Draft, before: JobState | None) -> JobState | None:
         return None
     if draft.type == "job.enqueued" and draft.state is not None:
         return draft.state
-    return BECOMES.get(draft.type, before)
+    known = TYPES.get(draft.type)
+    return before if known is None or known.becomes is None else known.becomes
 
 
 def _fits(seen: StateAndAttempt, row: AuditRow | None) -> bool:

@@ -1,12 +1,16 @@
-"""Judges a log of events, a batch at a time, and gives the verdict. Pure."""
+"""Judges a log of events, a batch at a time, and gives the verdict: each job by itself, its target,
+which has one job at a time, and nodes, which claim nothing while they drain. Pure.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from musterd.console.verify.cross_job import Nodes, Targets
+import attrs
+
 from musterd.console.verify.life import (
     Change,
     Life,
@@ -16,7 +20,7 @@ from musterd.console.verify.life import (
     packed_state,
     unpacked,
 )
-from musterd.console.verify.rules import TEXTS, Findings, Rule, Violation
+from musterd.console.verify.rules import Findings, Rule, Violation
 from musterd.store.events import Event
 from musterd.store.lifecycle import JobState
 from musterd.store.words import count_text, one_line, plural
@@ -59,10 +63,8 @@ class Judge:
             self.findings.add(Rule.LOG, event.job_id, (before, event.id), story)
             return False
         if self.looked_at:
-            missing = (
-                f"{before + 1}" if event.id == before + 2 else f"{before + 1} to {event.id - 1}"
-            )
-            story = f"position {missing} is missing"
+            until = "" if event.id == before + 2 else f" to {event.id - 1}"
+            story = f"position {before + 1}{until} is missing"
             self.findings.add(Rule.LOG, None, (before, event.id), story)
         else:
             self.first = event.id
@@ -72,9 +74,8 @@ class Judge:
 
 RESTS = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED})
 _SAYS_NOTHING = frozenset({"job.webhook_delivered", "job.webhook_failed"})
-StateAndAttempt = tuple[
-    JobState | None, int | None
-]  # None: there is no such job; the log does not say
+# None: there is no such job; the log does not say
+StateAndAttempt = tuple[JobState | None, int | None]
 
 
 class Lives:
@@ -161,9 +162,8 @@ class Lives:
 
     def _stranger(self, event: Event, job_id: int) -> Life:
         if self.is_whole:
-            story = (
-                f"{event.type} was logged for job {job_id}, which was never made, or was deleted"
-            )
+            why = "which was never made, or was deleted"
+            story = f"{event.type} was logged for job {job_id}, {why}"
             self._findings.add(Rule.MADE, job_id, (event.id,), story)
         life = Life(None, None, event.id)
         life.has_ended = life.is_stale = True  # for all one knows
@@ -197,6 +197,121 @@ class Lives:
             del self._living[job_id]
 
 
+# A halt is logged before the target is locked, so a claim on its way may be logged after it. No
+# claim waits for a lock for longer than this.
+OVERLAP = timedelta(seconds=10)
+_LETS_GO = frozenset({JobState.SUCCEEDED, JobState.CANCELED})
+
+
+@attrs.define(eq=False)
+class _TargetState:
+    holder: int | None = None
+    claimed: int = 0  # the position of the claim
+    halting: dict[int, tuple[int, datetime]] = attrs.field(factory=dict[int, tuple[int, datetime]])
+
+
+class Targets:
+    """Remembers the targets that a job has or halts, and no others."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._places: dict[str, _TargetState] = {}
+
+    def claimed(self, event: Event, target: str, job_id: int, *, is_known: bool) -> None:
+        """`is_known`: if the job had had the target before, the log would say so."""
+        place = self._places.setdefault(target, _TargetState())
+        self._findings.cases[Rule.TARGET] += 1
+        if place.holder not in (None, job_id):
+            story = (
+                f"job {job_id} of target {target!r} was claimed although job {place.holder} had"
+                " the target and had not ended"
+            )
+            self._findings.add(Rule.TARGET, job_id, (place.claimed, event.id), story)
+        elif place.holder is None and is_known:
+            self._judge_halt(event, target, place, job_id)
+        place.holder, place.claimed = job_id, event.id
+        place.halting.pop(job_id, None)
+
+    def changed(self, event: Event, target: str, life: Life, job_id: int) -> None:
+        """After any other event that made something else of a job."""
+        place = self._places.get(target)
+        if life.halts:
+            place = place or self._places.setdefault(target, _TargetState())
+            place.halting.setdefault(job_id, (event.id, event.at))
+            return
+        if place is None:
+            return
+        place.halting.pop(job_id, None)
+        if place.holder == job_id and (life.state in _LETS_GO or life.is_cleared):
+            place.holder = None
+        if place.holder is None and not place.halting:
+            del self._places[target]
+
+    def forget(self) -> None:
+        """Something is missing in the log."""
+        self._places.clear()
+
+    def _judge_halt(self, event: Event, target: str, place: _TargetState, job_id: int) -> None:
+        self._findings.cases[Rule.HALTED] += 1
+        for other, (position, at) in place.halting.items():
+            if other != job_id and event.at - at > OVERLAP:
+                story = f"job {job_id} of target {target!r} was claimed while job {other} halted it"
+                self._findings.add(Rule.HALTED, job_id, (position, event.id), story)
+                return
+
+
+@attrs.define(eq=False)
+class _NodeRuns:
+    """Daemons of one name: one is started while another still drains."""
+
+    count: int = 0
+    draining: list[tuple[int, datetime]] = attrs.field(factory=list[tuple[int, datetime]])
+
+
+class Nodes:
+    """Judges only while the log has each node's start: else nobody knows how many have a name. A
+    killed node logs no end and counts as running, so that nothing is reported wrongly.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._runs: dict[str, _NodeRuns] = {}
+        self._is_whole = True
+
+    def take(self, event: Event) -> None:
+        node = event.data.get("node")
+        if not isinstance(node, str) or not self._is_whole:
+            return
+        runs = self._runs.get(node)
+        if event.type == "node.started":
+            runs = runs or self._runs.setdefault(node, _NodeRuns())
+            runs.count += 1
+        elif runs is not None and event.type == "node.draining":
+            runs.draining.append((event.id, event.at))
+        elif runs is not None and event.type == "node.stopped":
+            runs.count -= 1
+            del runs.draining[:1]
+            if runs.count <= 0:
+                del self._runs[node]
+
+    def claimed(self, event: Event, node: str) -> None:
+        runs = self._runs.get(node)
+        if runs is None:
+            return
+        self._findings.cases[Rule.DRAINING] += 1
+        if len(runs.draining) < runs.count:
+            return
+        position, at = runs.draining[-1]
+        if event.at - at > OVERLAP:
+            story = f"node {node} claimed job {event.job_id} while draining"
+            self._findings.add(Rule.DRAINING, event.job_id, (position, event.id), story)
+
+    def forget(self) -> None:
+        """Something is missing in the log."""
+        self._runs.clear()
+        self._is_whole = False
+
+
 FINDING_WIDTH, NAME_WIDTH, COUNT_WIDTH = 11, 9, 11
 
 
@@ -208,16 +323,18 @@ def verdict_object(judge: Judge, tenant: str | None) -> dict[str, object]:
         "events": judge.looked_at,
         "first": judge.first,
         "last": judge.position,
-        "rules": [_rule_object(judge, rule) for rule in Rule],
-        "violations": [_violation_object(one) for one in findings.violations],
+        "rules": [_rule_object(findings, rule) for rule in Rule],
+        "violations": [
+            {**attrs.asdict(one), "positions": list(one.positions), "advice": one.rule.advice}
+            for one in findings.violations
+        ],
     }
 
 
-def _rule_object(judge: Judge, rule: Rule) -> Mapping[str, Any]:
-    findings = judge.findings
+def _rule_object(findings: Findings, rule: Rule) -> Mapping[str, Any]:
     return {
         "rule": rule.value,
-        "says": TEXTS[rule].says,
+        "says": rule.says,
         "finding": findings.finding(rule),
         "cases": findings.cases[rule],
         "violations": findings.violated.get(rule, 0),
@@ -225,20 +342,10 @@ def _rule_object(judge: Judge, rule: Rule) -> Mapping[str, Any]:
     }
 
 
-def _violation_object(one: Violation) -> Mapping[str, Any]:
-    return {
-        "rule": one.rule.value,
-        "job_id": one.job_id,
-        "positions": list(one.positions),
-        "story": one.story,
-        "advice": TEXTS[one.rule].advice,
-    }
-
-
 def verdict_lines(judge: Judge) -> list[str]:
     """The first says whether all holds."""
     findings = judge.findings
-    seen = f"{plural(judge.looked_at, 'event')}"
+    seen = plural(judge.looked_at, "event")
     if judge.looked_at:
         seen += f", positions {count_text(judge.first)} to {count_text(judge.position)}"
     checked = sum(findings.finding(rule) == "ok" for rule in Rule)
@@ -247,19 +354,18 @@ def verdict_lines(judge: Judge) -> list[str]:
     else:
         broken = plural(sum(findings.violated.values()), "violation")
         head = f"NOT ALL HOLDS: {broken} of {plural(len(findings.violated), 'rule')} ({seen})"
-    lines = [head, "", *(_rule_line(judge, rule) for rule in Rule)]
+    lines = [head, "", *(_rule_line(findings, rule) for rule in Rule)]
     for one in findings.violations:
         lines += ["", *_violation_lines(one)]
     untold = sum(findings.violated.values()) - len(findings.violations)
     return [*lines, "", f"and {plural(untold, 'further violation')}"] if untold else lines
 
 
-def _rule_line(judge: Judge, rule: Rule) -> str:
-    findings = judge.findings
+def _rule_line(findings: Findings, rule: Rule) -> str:
     finding = findings.finding(rule)
     shown = finding.upper() if finding == "violated" else finding
     cases = count_text(findings.cases[rule])
-    says = findings.reason(rule) or TEXTS[rule].says
+    says = findings.reason(rule) or rule.says
     return f"  {shown:<{FINDING_WIDTH}}  {rule:<{NAME_WIDTH}}  {cases:>{COUNT_WIDTH}}  {says}"
 
 
@@ -270,5 +376,5 @@ def _violation_lines(one: Violation) -> list[str]:
     return [
         f"{one.rule}: {', '.join(about)}".rstrip(": "),
         f"  {one_line(one.story)}",
-        f"  do: {TEXTS[one.rule].advice}",
+        f"  do: {one.rule.advice}",
     ]

@@ -4,39 +4,27 @@ The life of a job that has ended is kept in one number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import Enum
 from sys import intern
+from typing import NamedTuple
 
 import attrs
 
 from musterd.console.verify.rules import Findings, Rule
 from musterd.store.events import Event
 from musterd.store.lifecycle import ENDED, LEASED, JobState
+from musterd.store.words import moment_of
 
 STATES = tuple(JobState)
 _PLACE = {state: place for place, state in enumerate(STATES)}
 _ATTEMPT_BITS, _STATE_BITS = 32, 3
 _ATTEMPT_MASK, _STATE_MASK = (1 << _ATTEMPT_BITS) - 1, (1 << _STATE_BITS) - 1
 
-# The state after an event. `job.enqueued` names it if it is not queued.
-BECOMES: dict[str, JobState] = {
-    "job.enqueued": JobState.QUEUED,
-    "job.released": JobState.QUEUED,
-    "job.assigned": JobState.ASSIGNED,
-    "job.started": JobState.RUNNING,
-    "job.retrying": JobState.QUEUED,
-    "job.requeued": JobState.QUEUED,
-    "job.succeeded": JobState.SUCCEEDED,
-    "job.failed": JobState.FAILED,
-    "job.canceled": JobState.CANCELED,
-    "job.paused": JobState.PAUSED,
-    "job.resumed": JobState.QUEUED,
-}
 
-
-@attrs.define(eq=False, init=False)
+@attrs.define(eq=False)
 class Life:
     """`state`, `attempt` None = the log begins later than the job. `last`: the position of the
     event that led to its state; `claimed`: of its latest claim. `is_known`: the log says whether it
@@ -46,22 +34,15 @@ class Life:
     state: JobState | None
     attempt: int | None
     last: int
-    claimed: int
-    node: str | None
-    target: str | None
-    due: datetime | None
-    phases: tuple[str, ...]
-    is_known: bool
-    has_ended: bool
-    is_cleared: bool
-    is_stale: bool
-
-    def __init__(self, state: JobState | None, attempt: int | None, last: int) -> None:
-        self.state, self.attempt, self.last = state, attempt, last
-        self.claimed = 0
-        self.node = self.target = self.due = None
-        self.phases = ()
-        self.is_known = self.has_ended = self.is_cleared = self.is_stale = False
+    claimed: int = 0
+    node: str | None = None
+    target: str | None = None
+    due: datetime | None = None
+    phases: tuple[str, ...] = ()
+    is_known: bool = False
+    has_ended: bool = False
+    is_cleared: bool = False
+    is_stale: bool = False
 
     @property
     def halts(self) -> bool:
@@ -112,8 +93,8 @@ class Change(Enum):
 
 def apply_event(event: Event, life: Life, findings: Findings) -> Change:
     """Takes an event into a life. A type that is not known says nothing."""
-    step = _STEPS.get(event.type)
-    return Change.NONE if step is None else step(event, life, findings)
+    known = TYPES.get(event.type)
+    return Change.NONE if known is None else known.step(event, life, findings)
 
 
 def _made(event: Event, life: Life, findings: Findings) -> Change:
@@ -131,7 +112,7 @@ def _claimed(event: Event, life: Life, findings: Findings) -> Change:
     if life.state is JobState.ASSIGNED and event.type == "job.started" and attempt == life.attempt:
         return _started(event, life, findings, node)
     _judge_claim(event, life, findings)
-    life.state = BECOMES[event.type]
+    life.state = TYPES[event.type].becomes
     life.attempt = attempt if isinstance(attempt, int) else None
     life.node = intern(node) if isinstance(node, str) else None
     life.due = None
@@ -188,72 +169,50 @@ _CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
 }
 
 
-def _settled(event: Event, life: Life, findings: Findings) -> Change:
-    """An attempt has ended."""
-    state = life.state
-    findings.cases[Rule.HOLDER] += 1
+def _left(event: Event, life: Life, findings: Findings) -> Change:
+    """An attempt has ended; or the job is canceled or paused, by its holder or while it waits."""
+    state, may_wait = life.state, TYPES[event.type].follows
+    rule = Rule.EDGES if may_wait else Rule.HOLDER
+    findings.cases[rule] += 1
     if state in LEASED:
         _judge_attempt(event, life, findings)
     elif state in ENDED:
-        _accuse_end(event, life, findings)
-    elif state is not None:
-        story = f"{event.type} was logged for job {event.job_id}, which no worker held ({state})"
-        findings.add(Rule.HOLDER, event.job_id, (life.last, event.id), story)
+        _accuse(Rule.ENDS, event, life, findings, f"which had already ended ({state})")
+    elif state is not None and state not in may_wait:
+        why = f"which was {state}" if may_wait else f"which no worker held ({state})"
+        _accuse(rule, event, life, findings, why)
     _become(event, life, findings)
     if event.type == "job.retrying":
-        life.due = _moment(event.data.get("run_at"))
+        life.due = None
+        with suppress(ValueError):  # a foreign text says nothing
+            life.due = moment_of(str(event.data.get("run_at")))
     return Change.CHANGED
-
-
-def _stopped(event: Event, life: Life, findings: Findings) -> Change:
-    """It is canceled or paused, by its holder or while it waits."""
-    state = life.state
-    findings.cases[Rule.EDGES] += 1
-    if state in LEASED:
-        _judge_attempt(event, life, findings)
-    elif state in ENDED:
-        _accuse_end(event, life, findings)
-    elif state is not None and state not in _MAY_STOP[event.type]:
-        _accuse_edge(event, life, findings)
-    _become(event, life, findings)
-    return Change.CHANGED
-
-
-_WAITING = frozenset({JobState.PENDING, JobState.QUEUED, JobState.PAUSED})
-_MAY_STOP: Mapping[str, frozenset[JobState]] = {
-    "job.canceled": _WAITING,
-    "job.paused": frozenset({JobState.QUEUED}),
-}
-_MAY_GO_ON: Mapping[str, frozenset[JobState]] = {
-    "job.released": frozenset({JobState.PENDING}),
-    "job.resumed": frozenset({JobState.PAUSED, JobState.FAILED}),
-    "job.cleared": frozenset({JobState.FAILED}),
-}
 
 
 def _goes_on(event: Event, life: Life, findings: Findings) -> Change:
     """It is released or resumed."""
-    findings.cases[Rule.EDGES] += 1
-    if life.state is not None and life.state not in _MAY_GO_ON[event.type]:
-        _accuse_edge(event, life, findings)
+    _judge_edge(event, life, findings)
     life.state, life.last, life.due = JobState.QUEUED, event.id, None
     life.is_cleared = life.is_stale = False
     return Change.CHANGED
 
 
 def _cleared(event: Event, life: Life, findings: Findings) -> Change:
-    findings.cases[Rule.EDGES] += 1
-    if life.state not in (None, JobState.FAILED):
-        _accuse_edge(event, life, findings)
+    _judge_edge(event, life, findings)
     life.state, life.is_cleared = JobState.FAILED, True
     return Change.CHANGED
+
+
+def _judge_edge(event: Event, life: Life, findings: Findings) -> None:
+    findings.cases[Rule.EDGES] += 1
+    if life.state is not None and life.state not in TYPES[event.type].follows:
+        _accuse(Rule.EDGES, event, life, findings, f"which was {life.state}")
 
 
 def _progressed(event: Event, life: Life, findings: Findings) -> Change:
     findings.cases[Rule.HOLDER] += 1
     if life.state is not None and life.state not in LEASED:
-        story = f"{event.type} was logged for job {event.job_id}, which no worker held"
-        findings.add(Rule.HOLDER, event.job_id, (life.last, event.id), f"{story} ({life.state})")
+        _accuse(Rule.HOLDER, event, life, findings, f"which no worker held ({life.state})")
     elif event.type == "job.phase_completed":
         _judge_attempt(event, life, findings)
         _judge_phase(event, life, findings)
@@ -275,8 +234,7 @@ def _judge_phase(event: Event, life: Life, findings: Findings) -> None:
 def _delivered(event: Event, life: Life, findings: Findings) -> Change:
     findings.cases[Rule.WEBHOOKS] += 1
     if not life.has_ended:
-        story = f"{event.type} was logged for job {event.job_id}, which has not ended yet"
-        findings.add(Rule.WEBHOOKS, event.job_id, (life.last, event.id), story)
+        _accuse(Rule.WEBHOOKS, event, life, findings, "which has not ended yet")
     return Change.NONE
 
 
@@ -312,23 +270,16 @@ def _judge_attempt(event: Event, life: Life, findings: Findings) -> None:
     findings.add(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
 
 
-def _accuse_end(event: Event, life: Life, findings: Findings) -> None:
-    story = (
-        f"{event.type} was logged for job {event.job_id}, which had already ended ({life.state})"
-    )
-    findings.add(Rule.ENDS, event.job_id, (life.last, event.id), story)
-
-
-def _accuse_edge(event: Event, life: Life, findings: Findings) -> None:
-    story = f"{event.type} was logged for job {event.job_id}, which was {life.state}"
-    findings.add(Rule.EDGES, event.job_id, (life.last, event.id), story)
+def _accuse(rule: Rule, event: Event, life: Life, findings: Findings, why: str) -> None:
+    story = f"{event.type} was logged for job {event.job_id}, {why}"
+    findings.add(rule, event.job_id, (life.last, event.id), story)
 
 
 def _become(event: Event, life: Life, findings: Findings) -> None:
     attempt = event.data.get("attempt")
     if life.attempt is None and isinstance(attempt, int):
         life.attempt = attempt
-    state = BECOMES[event.type]
+    state = TYPES[event.type].becomes
     life.state, life.last = state, event.id
     if state in ENDED:
         findings.cases[Rule.ENDS] += 1
@@ -337,33 +288,35 @@ def _become(event: Event, life: Life, findings: Findings) -> None:
         life.is_cleared = False
 
 
-def _moment(text: object) -> datetime | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None  # a foreign text says nothing
-    return None if moment.tzinfo is None else moment
+class _Type(NamedTuple):
+    """What an event does to a job: the step, the state that follows, and which may come before
+    where it is not in hand.
+    """
+
+    step: Callable[[Event, Life, Findings], Change]
+    becomes: JobState | None = None
+    follows: Collection[JobState] = ()
 
 
-_STEPS: Mapping[str, Callable[[Event, Life, Findings], Change]] = {
-    "job.enqueued": _made,
-    "job.released": _goes_on,
-    "job.assigned": _claimed,
-    "job.started": _claimed,
-    "job.progress": _progressed,
-    "job.phase_completed": _progressed,
-    "job.retrying": _settled,
-    "job.requeued": _settled,
-    "job.succeeded": _settled,
-    "job.failed": _settled,
-    "job.canceled": _stopped,
-    "job.paused": _stopped,
-    "job.resumed": _goes_on,
-    "job.cleared": _cleared,
-    "job.webhook_delivered": _delivered,
-    "job.webhook_failed": _delivered,
-    "job.stale": _aged,
-    "job.deleted": _aged,
+TYPES: Mapping[str, _Type] = {
+    "job.enqueued": _Type(_made, JobState.QUEUED),  # unless it names another
+    "job.released": _Type(_goes_on, JobState.QUEUED, [JobState.PENDING]),
+    "job.assigned": _Type(_claimed, JobState.ASSIGNED),
+    "job.started": _Type(_claimed, JobState.RUNNING),
+    "job.progress": _Type(_progressed),
+    "job.phase_completed": _Type(_progressed),
+    "job.retrying": _Type(_left, JobState.QUEUED),
+    "job.requeued": _Type(_left, JobState.QUEUED),
+    "job.succeeded": _Type(_left, JobState.SUCCEEDED),
+    "job.failed": _Type(_left, JobState.FAILED),
+    "job.canceled": _Type(
+        _left, JobState.CANCELED, [JobState.PENDING, JobState.QUEUED, JobState.PAUSED]
+    ),
+    "job.paused": _Type(_left, JobState.PAUSED, [JobState.QUEUED]),
+    "job.resumed": _Type(_goes_on, JobState.QUEUED, [JobState.PAUSED, JobState.FAILED]),
+    "job.cleared": _Type(_cleared, None, [JobState.FAILED]),
+    "job.webhook_delivered": _Type(_delivered),
+    "job.webhook_failed": _Type(_delivered),
+    "job.stale": _Type(_aged),
+    "job.deleted": _Type(_aged),
 }

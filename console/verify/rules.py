@@ -3,98 +3,97 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Self
 
 import attrs
-
-
-class Rule(StrEnum):
-    """If one fault breaks several rules, it is reported once, by the nearest."""
-
-    LOG = "log"
-    MADE = "made"
-    EDGES = "edges"
-    ONE_HAND = "one hand"
-    ATTEMPTS = "attempts"
-    HOLDER = "holder"
-    ENDS = "ends"
-    CANCELED = "canceled"
-    DUE = "due"
-    TARGET = "target"
-    HALTED = "halted"
-    DRAINING = "draining"
-    PHASES = "phases"
-    WEBHOOKS = "webhooks"
-    DELETED = "deleted"
-    TABLE = "table"
-    COUNTS = "counts"
-
-
-class RuleText(NamedTuple):
-    """`says` what must hold; `advice`: what to do where it does not."""
-
-    says: str
-    advice: str
-
 
 _BY_HAND = "were rows changed by hand, or part of the database restored?"
 _REPORT = "save the log (`musterd events --since 0 --json`) and report it: a bug in musterd"
 
-TEXTS: dict[Rule, RuleText] = {
-    Rule.LOG: RuleText(
+
+class Rule(StrEnum):
+    """If one fault breaks several rules, it is reported once, by the nearest. `says` what must
+    hold; `advice`: what to do where it does not.
+    """
+
+    says: str
+    advice: str
+
+    def __new__(cls, name: str, says: str, advice: str) -> Self:
+        rule = str.__new__(cls, name)
+        rule._value_, rule.says, rule.advice = name, says, advice
+        return rule
+
+    LOG = (
+        "log",
         "positions are consecutive: none is missing, repeated or out of order",
         f"{_BY_HAND} A file must hold the whole log: write it without --type, --job, --kind",
-    ),
-    Rule.MADE: RuleText(
+    )
+    MADE = (
+        "made",
         "every event is about a job that was made once and still exists",
         f"{_BY_HAND} Jobs must be deleted by retention, never by SQL",
-    ),
-    Rule.EDGES: RuleText("a job only changes to a state that may follow its last one", _REPORT),
-    Rule.ONE_HAND: RuleText(
+    )
+    EDGES = "edges", "a job only changes to a state that may follow its last one", _REPORT
+    ONE_HAND = (
+        "one hand",
         "one worker at a time holds a job",
-        "stop all nodes but one until it is known why; the work of that job may have been done"
-        f" twice; {_REPORT}",
-    ),
-    Rule.ATTEMPTS: RuleText("attempts are counted one by one", _BY_HAND),
-    Rule.HOLDER: RuleText(
+        (
+            "stop all nodes but one until it is known why; the work of that job may have been done"
+            f" twice; {_REPORT}"
+        ),
+    )
+    ATTEMPTS = "attempts", "attempts are counted one by one", _BY_HAND
+    HOLDER = (
+        "holder",
         "only the holder of an attempt reports on it, while it holds it",
         f"something writes without the claim's token; {_REPORT}",
-    ),
-    Rule.ENDS: RuleText("a job ends once, and stays as it ended", _BY_HAND),
-    Rule.CANCELED: RuleText("a canceled job does not start", _BY_HAND),
-    Rule.DUE: RuleText(
+    )
+    ENDS = "ends", "a job ends once, and stays as it ended", _BY_HAND
+    CANCELED = "canceled", "a canceled job does not start", _BY_HAND
+    DUE = (
+        "due",
         "no job is retried before it is due",
         f"{_BY_HAND} Or the store's clock was set back: `musterd doctor`",
-    ),
-    Rule.TARGET: RuleText(
+    )
+    TARGET = (
+        "target",
         "a job has its target to itself, from its claim to its end",
         "jobs of this target may have run at once: look at what they did",
-    ),
-    Rule.HALTED: RuleText(
+    )
+    HALTED = (
+        "halted",
         "no further job of a halted target is claimed",
         "jobs of this target may have run out of order: look at what they did",
-    ),
-    Rule.DRAINING: RuleText("a draining node claims nothing more", _REPORT),
-    Rule.PHASES: RuleText(
+    )
+    DRAINING = "draining", "a draining node claims nothing more", _REPORT
+    PHASES = (
+        "phases",
         "a finished phase is not run again",
-        "were the phases of this kind changed, and changed back, while the job waited? Then all"
-        " is well",
-    ),
-    Rule.WEBHOOKS: RuleText("no webhook reports the end of an unfinished job", _REPORT),
-    Rule.DELETED: RuleText(
+        (
+            "were the phases of this kind changed, and changed back, while the job waited? Then all"
+            " is well"
+        ),
+    )
+    WEBHOOKS = "webhooks", "no webhook reports the end of an unfinished job", _REPORT
+    DELETED = (
+        "deleted",
         "only finished jobs go stale, only stale ones are deleted, and none that halts its target",
         _BY_HAND,
-    ),
-    Rule.TABLE: RuleText(
+    )
+    TABLE = (
+        "table",
         "the table has each job as the log describes it",
-        f"{_BY_HAND} `musterd job ID` shows what the table has, `musterd events --job ID` what"
-        " the log has",
-    ),
-    Rule.COUNTS: RuleText(
+        (
+            f"{_BY_HAND} `musterd job ID` shows what the table has, `musterd events --job ID` what"
+            " the log has"
+        ),
+    )
+    COUNTS = (
+        "counts",
         "the counts match the table and the log",
         f"{_BY_HAND} The counts feed `musterd status`, metrics and scaling",
-    ),
-}
+    )
 
 
 KEPT_MAX = 100  # violations per rule that are listed; the rest are counted

@@ -1,4 +1,4 @@
-"""What a duty is, and the loop of the node that has one."""
+"""What a duty is, the names of all, and the loop of the node that has one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ import trio
 from musterd.manager.log import Log, extra
 from musterd.store.errors import StoreError, StoreUnavailable
 from musterd.store.waiting import Backoff
+
+EVENTS = "events"
+METRICS = "metrics"
+REAPING = "reaping"
+RETENTION = "retention"
+SCHEDULES = "schedules"
+STATISTICS = "statistics"
+WEBHOOKS = "webhooks"
+
+DUTIES = (EVENTS, METRICS, REAPING, RETENTION, SCHEDULES, STATISTICS, WEBHOOKS)
+
 
 NEXT_BATCH_SECONDS = 0.02  # where there is more to do: others get their turn
 RESTS = 10.0  # times as long as a run took: one that has become dear is done less often,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,13 +11,56 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.manager.duties import turns
 from musterd.manager.duties.duty import Duty, DutyObserver, Tally, serve
 from musterd.manager.log import Log
-from musterd.manager.node.waits import sleep_to_beat
+from musterd.manager.node.process import sleep_to_beat
 from musterd.store.duties import Duties, DutyNews, DutyReport, Holder
 from musterd.store.errors import StoreError
 from musterd.store.waiting import Bell
+
+LOOKS_A_SECOND = 1.2  # of all nodes together
+LOOK_SECONDS_MIN = 1.5
+LOOK_SECONDS_MAX = 60.0
+LOOK_SECONDS_ALL = 10.0  # of a node that has them all: whether others have come
+RESTED = 10.0  # times as long where nothing happens
+SPARE_SECONDS = 1.5  # for so long a free duty is left to nodes that have less
+HESITATE_SECONDS = 0.3
+
+
+def fair_share(duties: int, live_nodes: int) -> int:
+    """How many duties a node has where they are spread evenly; a remainder is rounded up."""
+    return math.ceil(duties / max(1, live_nodes))
+
+
+def pause_seconds(
+    live_nodes: int, rng: random.Random, *, left_free: bool, has_all: bool, rests: bool
+) -> float:
+    """How long until the next look, soon if it left a duty free to others. `has_all`: this node has
+    all that it could have. `rests`: nothing happens in this store.
+    """
+    if left_free:
+        return SPARE_SECONDS * rng.uniform(0.4, 0.6)
+    least = LOOK_SECONDS_ALL if has_all else LOOK_SECONDS_MIN
+    usual = max(least, live_nodes / LOOKS_A_SECOND) * (RESTED if rests else 1.0)
+    return min(LOOK_SECONDS_MAX, usual) * rng.uniform(0.7, 1.3)
+
+
+def to_take(
+    free_since: Mapping[str, float], held: int, share: int, now: float, rng: random.Random
+) -> list[str]:
+    """Which free duties a node takes that has `held` already: as many as its share allows, and
+    those that nobody has taken for a while.
+    """
+    overdue = [duty for duty, since in free_since.items() if now - since >= SPARE_SECONDS]
+    fresh = [duty for duty in free_since if duty not in overdue]
+    room = max(0, share - held - len(overdue))
+    return sorted(overdue + rng.sample(fresh, min(room, len(fresh))))
+
+
+def to_give_up(held: Sequence[str], share: int, rng: random.Random) -> list[str]:
+    """What a node gives up that has more than its share."""
+    return rng.sample(sorted(held), max(0, len(held) - share))
+
 
 RELEASE_SECONDS = 1.0
 RETRY_SECONDS = 2.0  # after the store was away
@@ -127,7 +171,7 @@ class Leadership:
         while True:
             self._bell.clear()
             if await self._bell.wait(await self._look_and_take(nursery)):
-                await trio.sleep(turns.HESITATE_SECONDS * self.rng.random())
+                await trio.sleep(HESITATE_SECONDS * self.rng.random())
 
     async def _look_and_take(self, nursery: trio.Nursery) -> float:
         """Gives how long until the next look."""
@@ -140,13 +184,13 @@ class Leadership:
             await self._rebalance(len(duties), news)
         except StoreError:
             return RETRY_SECONDS * self.rng.uniform(0.5, 1.5)
-        looking = turns.Looking(
-            live_nodes=news.live_nodes,
+        return pause_seconds(
+            news.live_nodes,
+            self.rng,
             left_free=any(duty not in self._held for duty in news.free),
             has_all=duties.keys() <= self._held.keys(),
             rests=self.pace().rests,
         )
-        return turns.pause_seconds(looking, self.rng)
 
     async def _clear_up(self) -> None:
         """What this node no longer does others need not wait for."""
@@ -161,8 +205,8 @@ class Leadership:
         now = trio.current_time()
         free = [duty for duty in news.free if duty not in self._held]
         self._free_since = {duty: self._free_since.get(duty, now) for duty in free}
-        share = turns.fair_share(len(duties), news.live_nodes)
-        wanted = turns.to_take(self._free_since, len(self._held), share, now, self.rng)
+        share = fair_share(len(duties), news.live_nodes)
+        wanted = to_take(self._free_since, len(self._held), share, now, self.rng)
         if not wanted:
             return
         pace, sent = self.pace(), self.boottime()
@@ -185,8 +229,8 @@ class Leadership:
 
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
         now = trio.current_time()
-        share = turns.fair_share(duties, news.live_nodes)
-        surplus = turns.to_give_up(tuple(self._held), share, self.rng)
+        share = fair_share(duties, news.live_nodes)
+        surplus = to_give_up(tuple(self._held), share, self.rng)
         if not surplus or now - self._gave_up_local < REBALANCE_SECONDS:
             return
         self._gave_up_local = now

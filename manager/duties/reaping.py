@@ -10,8 +10,7 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.leasing import lease_plan
-from musterd.config.live import LiveSettings
+from musterd.config.settings import LiveSettings, lease_plan
 from musterd.store.engine import Engine
 from musterd.store.leases import Reaped, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState

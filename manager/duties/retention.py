@@ -9,7 +9,6 @@ import fcntl
 import json
 import logging
 import os
-import random
 import stat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +18,10 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
 from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
+from musterd.config.settings import LiveSettings
 from musterd.manager.log import Log, event
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord
@@ -41,29 +40,22 @@ HALVED_MAX = 6  # times a batch is halved that the store's time limit has ended
 Which = Literal["stale_seconds", "delete_seconds"]
 
 
-@attrs.frozen
-class RetentionDeps:
-    """What the service goes by; `catalog` is that of the moment."""
+@attrs.define(eq=False)
+class Retiring:
+    """Owned by its tenant. `look` is the duty; `trouble` says why nothing is deleted, or is None.
+    `catalog` is that of the moment.
+    """
 
     store: Retention
     settings: LiveSettings  # of the tenant
     catalog: Callable[[], Catalog]
     tenant: str
-    rng: random.Random
     log: Log
-
-
-class Retiring:
-    """Owned by its tenancy. `look` is the duty; `trouble` says why nothing is deleted, or is
-    None.
-    """
-
-    def __init__(self, plan: RetentionDeps) -> None:
-        self._plan = plan
-        self._bell = Bell()
-        self._quiet = 0  # looks in a row that found nothing
-        self._halved = 0  # so often: a batch that is too large for the store as it is
-        self.trouble: str | None = None
+    trouble: str | None = attrs.field(default=None, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+    _quiet: int = attrs.field(default=0, init=False)  # looks in a row that found nothing
+    # So often: a batch that is too large for the store as it is.
+    _halved: int = attrs.field(default=0, init=False)
 
     async def wait(self, seconds: float) -> None:
         """Until it is time to look again."""
@@ -72,7 +64,7 @@ class Retiring:
 
     def look_seconds(self) -> float:
         """How long the next look may wait."""
-        settings, catalog = self._plan.settings.now.retention, self._plan.catalog()
+        settings, catalog = self.settings.now.retention, self.catalog()
         ages = ages_of(settings, catalog, "stale_seconds")
         return pause_seconds(settings.interval_seconds, ages.shortest, self._quiet)
 
@@ -95,25 +87,24 @@ class Retiring:
         return done
 
     async def _look(self) -> int:
-        plan = self._plan
-        settings, catalog = plan.settings.now.retention, plan.catalog()
+        settings, catalog = self.settings.now.retention, self.catalog()
         batch = max(1, settings.batch >> self._halved)
         stale = ages_of(settings, catalog, "stale_seconds")
         expired = ages_of(settings, catalog, "delete_seconds")
         done = 0
         if stale.shortest is not None:
             task = RetentionTask(stale, batch, address_of(settings.on_stale))
-            done += await self._walk(plan.store.mark, task)
+            done += await self._walk(self.store.mark, task)
         if expired.shortest is not None:
             done += await self._delete(settings, batch, expired)
             await self._forget(batch)
         return done
 
     async def _delete(self, settings: RetentionSettings, batch: int, ages: Ages) -> int:
-        keeper = keeper_of(settings, self._plan.tenant, self._plan.catalog)
+        keeper = keeper_of(settings, self.tenant, self.catalog)
         task = RetentionTask(ages, batch, address_of(settings.on_delete), keeper)
         try:
-            done = await self._walk(self._plan.store.delete, task)
+            done = await self._walk(self.store.delete, task)
         except ArchiveFailed as error:
             self._note_trouble(str(error))
             return 0
@@ -138,7 +129,7 @@ class Retiring:
 
     async def _forget(self, batch: int) -> None:
         started = trio.current_time()
-        while await self._plan.store.forget_leftovers(batch) >= batch:
+        while await self.store.forget_leftovers(batch) >= batch:
             await self._give_way(started)
             started = trio.current_time()
 
@@ -150,12 +141,12 @@ class Retiring:
         before, self.trouble = self.trouble, trouble
         if before == trouble:
             return
-        fields = {"tenant": self._plan.tenant, "archive": self._plan.settings.now.retention.archive}
+        fields = {"tenant": self.tenant, "archive": self.settings.now.retention.archive}
         if trouble is None:
-            event(self._plan.log, logging.INFO, "archive is written again", **fields)
+            event(self.log, logging.INFO, "archive is written again", **fields)
             return
         what = "archive cannot be written, no job is deleted"
-        event(self._plan.log, logging.ERROR, what, **fields, message=trouble)
+        event(self.log, logging.ERROR, what, **fields, message=trouble)
 
 
 def ages_of(settings: RetentionSettings, catalog: Catalog, which: Which) -> Ages:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import random
+from collections import deque
 from collections.abc import Callable
 
+import attrs
 import trio
 
 from musterd import __version__
-from musterd.manager.duties.events import EventKeeper
-from musterd.manager.events.event_writer import EventWriter
-from musterd.manager.events.feed.feed import Feed
-from musterd.manager.node.objects import decision_object
-from musterd.manager.node.status import Decision
+from musterd.config.settings import LiveSettings
+from musterd.manager.duties.duty import rest_after
+from musterd.manager.events.feed import Feed
+from musterd.manager.log import Log, event
+from musterd.manager.node.status import Decision, decision_object
 from musterd.manager.tenancy.deps import TenancyDeps
+from musterd.store.errors import StoreError
+from musterd.store.events import ORDERED_AT_ONCE, EventLog, NewEvent
+from musterd.store.waiting import Backoff, Bell
 
 
 class NodeEvents:
@@ -54,3 +61,154 @@ class NodeEvents:
         self.node_is("stopped")
         await self.event_writer.finish()
         await self.feed.close()
+
+
+WAITING_MAX = 10_000  # a large crew is hired, and retires, at one blow
+BATCH = 200
+GATHER_SECONDS = 0.5
+AWAY_SECONDS_MAX = 10.0
+FINISH_SECONDS = 2.0
+
+
+@attrs.define(eq=False)
+class EventWriter:
+    """Owned by a tenancy. What is announced is written a moment later, in its order; while the
+    store is away the oldest that wait are given up when there are too many, and are counted.
+    """
+
+    events: EventLog
+    log: Log
+    node: str
+    on_told: Callable[[], None]
+    _waiting: deque[NewEvent] = attrs.field(factory=deque[NewEvent], init=False)
+    _dropped: int = attrs.field(default=0, init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+    _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+
+    def announce(self, what: str, **data: object) -> None:
+        """Returns at once."""
+        if len(self._waiting) >= WAITING_MAX:
+            self._waiting.popleft()
+            self._dropped += 1
+        self._waiting.append(NewEvent(what, {"node": self.node, **data}))
+        self._bell.ring()
+
+    async def run(self) -> None:
+        backoff = Backoff(GATHER_SECONDS, AWAY_SECONDS_MAX)
+        while True:
+            await self._bell.wait()
+            await trio.sleep(GATHER_SECONDS)
+            self._bell.clear()
+            if await self._write():
+                backoff.succeeded()
+            else:
+                await backoff.sleep()
+            if self._waiting:
+                self._bell.ring()
+
+    async def finish(self) -> None:
+        """Writes what waits, if that can be done in time; nothing is announced after it."""
+        with trio.move_on_after(FINISH_SECONDS):
+            while self._waiting and await self._write():
+                pass
+        if self._waiting:
+            self._dropped += len(self._waiting)
+            self._waiting.clear()
+        self._log_dropped()
+
+    async def _write(self) -> bool:
+        """Writes a batch; gives False if the store is away. One whose reply was lost is written
+        again.
+        """
+        async with self._turn:
+            batch = list(self._waiting)[:BATCH]
+            if not batch:
+                return True
+            try:
+                await self.events.record(batch)
+            except StoreError:
+                return False  # the engine has logged it
+            for one in batch:
+                if self._waiting and self._waiting[0] is one:
+                    self._waiting.popleft()
+        self.on_told()
+        self._log_dropped()
+        return True
+
+    def _log_dropped(self) -> None:
+        if self._dropped:
+            event(self.log, logging.WARNING, "events of the node given up", count=self._dropped)
+            self._dropped = 0
+
+
+ORDER_SECONDS = 3.0  # after something has happened
+ORDER_SECONDS_OTHERS = 30.0  # after something has happened here, while another has the duty
+TRIM_SECONDS = 60.0
+RESTED_TRIM_SECONDS = 3600.0  # where nothing has happened since
+TRIMMED_ROWS = 1_000  # at once
+HOUR_SECONDS = 3_600.0
+
+
+@attrs.define(eq=False)
+class EventKeeper:
+    """Owned by a tenancy. Puts in order the events of its own node, soon where it has the duty and
+    later where another has it, who may know nothing of it; where its node does nothing, it asks
+    nothing of the store. To forget what has become too old is the duty, and `trim` one batch of it.
+    """
+
+    events: EventLog
+    settings: LiveSettings
+    rng: random.Random
+    is_on_duty: Callable[[], bool] = lambda: True
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+    _has_grown: bool = attrs.field(default=True, init=False)  # since the last look for old ones
+    _newest: int = attrs.field(default=0, init=False)
+
+    def news(self) -> None:
+        """This node has done something."""
+        self._bell.ring()
+
+    async def run(self) -> None:
+        rest_seconds = 0.0
+        while True:
+            await self._bell.wait()
+            pause_seconds = ORDER_SECONDS if self.is_on_duty() else ORDER_SECONDS_OTHERS
+            await trio.sleep(max(pause_seconds, rest_seconds))
+            self._bell.clear()
+            self._has_grown = True
+            began = trio.current_time()
+            try:
+                await self._order()
+            except StoreError:  # the engine has logged it
+                self._bell.ring()
+            rest_seconds = rest_after(trio.current_time() - began)
+
+    async def trim(self) -> int:
+        """One batch; gives how many events were forgotten."""
+        trimmed = await self.events.trim(self._keep_seconds, TRIMMED_ROWS)
+        if trimmed < TRIMMED_ROWS:
+            self._has_grown = False
+        return trimmed
+
+    def trim_seconds(self) -> float:
+        """How long the next look may wait: longer where nothing is added."""
+        if self._has_grown:
+            return TRIM_SECONDS
+        return max(TRIM_SECONDS, min(self._keep_seconds, RESTED_TRIM_SECONDS))
+
+    async def wait(self, seconds: float) -> None:
+        """So long, where nothing is added meanwhile."""
+        left_seconds = seconds
+        while left_seconds > 0:
+            await trio.sleep(min(TRIM_SECONDS, left_seconds))
+            left_seconds = 0.0 if self._has_grown else left_seconds - TRIM_SECONDS
+
+    @property
+    def _keep_seconds(self) -> float:
+        return self.settings.now.events.keep_hours * HOUR_SECONDS
+
+    async def _order(self) -> None:
+        grown = ORDERED_AT_ONCE
+        while grown >= ORDERED_AT_ONCE:
+            before, self._newest = self._newest, await self.events.order()
+            grown = self._newest - before

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from musterd.manager.events.event_writer import EventWriter
-from musterd.manager.log import Log, event
+from musterd.manager.events.node_events import EventWriter
+from musterd.manager.log import event
 from musterd.manager.metrics.instruments import DutyMetrics
-from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.scaling.service_times import ServiceTimes
+from musterd.manager.node.heartbeat import ServiceTimes
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.leases import Reaped, Settlement
 from musterd.store.lifecycle import JobState
@@ -28,18 +27,14 @@ class JobReporter:
 
     def __init__(
         self,
-        metrics: Metrics,
-        log: Log,
-        tenant: str,
+        deps: TenancyDeps,
         news: Callable[[], None],
         on_settled: Callable[[Sequence[Settlement]], None],
     ) -> None:
         self.settled_total = 0
         self.service_times = ServiceTimes()
-        self._tenant = tenant
-        self.claimed = metrics.claimed  # as it is: this is the hot path
-        self._metrics = metrics
-        self._log = log
+        self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
+        self.claimed = deps.metrics.claimed  # as it is: this is the hot path
         self._news, self._on_settled = news, on_settled
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
@@ -48,11 +43,11 @@ class JobReporter:
         self._metrics.settled(settlements, self._tenant)
         self.service_times.note(settlements)
         self._on_settled(settlements)
-        failed, tells_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
+        failed, logs_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
         for settlement in settlements:
             if settlement.state is failed:
                 self._log_attempt(logging.WARNING, "job failed", settlement)
-            elif tells_all:
+            elif logs_all:
                 self._log_attempt(logging.DEBUG, "attempt settled", settlement)
 
     def stale_writes(self, count: int) -> None:
@@ -84,9 +79,6 @@ class JobReporter:
             }
             fields |= {"state": str(one.state)}
             event(self._log, logging.WARNING, "lease ran out", **fields)
-
-    def crew_changed(self, how: str, worker: int) -> None:
-        event(self._log, logging.DEBUG, f"worker {how}", worker=worker)
 
     def _log_attempt(self, level: int, phrase: str, settlement: Settlement) -> None:
         event(

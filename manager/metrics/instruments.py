@@ -1,111 +1,182 @@
-"""What Prometheus reads of crews, duties, queues and stores."""
+"""What Prometheus reads of jobs, crews, duties, queues and stores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from attrs import define, evolve, field
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from attrs import define, field, frozen
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from musterd.manager.duties.names import DUTIES
-from musterd.manager.node.status import Decision
+from musterd.manager.duties.duty import DUTIES
 from musterd.store.connections import ConnectionUse
 from musterd.store.health import Signs
-from musterd.store.lifecycle import JobState
+from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
 
-CREW_STATES = ("idle", "busy", "retiring")
-DIRECTIONS = ("up", "down", "hold")
-RESULTS = ("ok", "error")
-BUCKETS_SECONDS = (
-    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
-    *(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
+T = TypeVar("T")
+
+OTHER = "other"
+OUTCOMES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED)
 
 
-class CrewMetrics:
-    """A series without a tenant label is the sum over all tenants."""
+class Spread:
+    """A histogram: how many values fell up to each bound, and their sum."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        def gauge(name: str, help_text: str, *labels: str) -> Gauge:
-            return Gauge(f"musterd_{name}", help_text, labels, registry=registry)
+    __slots__ = ("bounds", "counts", "total")
 
-        def counter(name: str, help_text: str, *labels: str) -> Counter:
-            return Counter(f"musterd_{name}", help_text, labels, registry=registry)
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
 
-        self._wishes: dict[str, Decision] = {}  # the last of each tenant
-        self._workers = gauge("workers", "Workers, by state.", "tenant", "state")
-        self._min = gauge("workers_min", "The smallest crew: workers.default_count.")
-        self._max = gauge("workers_max", "The largest crew: workers.max_count.")
-        self._desired = gauge("workers_desired", "Workers wanted, within all limits.")
-        self._desired_raw = gauge("workers_desired_raw", "Workers wanted, before limits.")
-        self._decisions = counter("scale_decisions", "Scaling decisions.", "direction")
-        self._limited = counter(
-            "scale_limited", "Scaling decisions held back, by the limit.", "reason"
-        )
-        for direction in DIRECTIONS:
-            self._decisions.labels(direction=direction)
+    def observe(self, values: Sequence[float]) -> None:
+        """What is below 0 counts as 0: two clocks may differ by a little."""
+        if max(values) <= self.bounds[0]:
+            self.counts[0] += len(values)
+        else:
+            for value in values:
+                self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += sum([value for value in values if value > 0])
 
-    def scaled(self, decision: Decision, tenant: str) -> None:
-        before = self._wishes.get(tenant)
-        if decision.raw_wish is None and before is not None:
-            decision = evolve(decision, raw_wish=before.raw_wish)  # the last one known
-        self._wishes[tenant] = decision
-        self._sum_up_wishes()
-        self._decisions.labels(direction=_direction(decision)).inc()
-        if decision.limited_by is not None:
-            self._limited.labels(reason=decision.limited_by).inc()
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulated, as Prometheus wants them; the last is `+Inf`."""
+        found: list[tuple[str, float]] = []
+        so_far = 0
+        for bound, count in zip(self.bounds, self.counts, strict=False):
+            so_far += count
+            found.append((repr(float(bound)), so_far))
+        found.append(("+Inf", so_far + self.counts[-1]))
+        return found
 
-    def counted(self, idle: int, busy: int, retiring: int, tenant: str) -> None:
-        for state, count in zip(CREW_STATES, (idle, busy, retiring), strict=True):
-            self._workers.labels(tenant=tenant, state=state).set(count)
 
-    def bounds(self, default_count: int, max_count: int) -> None:
-        self._min.set(default_count)
-        self._max.set(max_count)
+@define(eq=False)
+class KindCounters:
+    """The numbers of one kind; what has ended by tenant and state."""
+
+    waited: Spread
+    retries: int = 0
+    finished: dict[tuple[str, JobState], int] = field(factory=dict[tuple[str, JobState], int])
+    ran: dict[AttemptOutcome, Spread] = field(factory=dict[AttemptOutcome, Spread])
+
+
+@define(eq=False)
+class JobCounters(Collector):
+    """By kind, at most `kinds_max` of them; the kinds beyond share the label `other`."""
+
+    kinds_max: int
+    wait_bounds: Sequence[float]
+    run_bounds: Sequence[float]
+    kinds: dict[str, KindCounters] = field(factory=dict[str, KindCounters], init=False)
+
+    def of(self, kind: str) -> KindCounters:
+        found = self.kinds.get(kind)
+        if found is None:
+            label = kind if len(self.kinds) < self.kinds_max else OTHER
+            found = self.kinds.get(label)
+            if found is None:
+                found = self.kinds[label] = KindCounters(Spread(self.wait_bounds))
+        return found
+
+    def ran(self, tally: KindCounters, outcome: AttemptOutcome) -> Spread:
+        found = tally.ran.get(outcome)
+        if found is None:
+            found = tally.ran[outcome] = Spread(self.run_bounds)
+        return found
 
     def forget(self, tenant: str) -> None:
         """Drops the series of a tenant that is no longer served."""
-        self._wishes.pop(tenant, None)
-        self._sum_up_wishes()
-        for state in CREW_STATES:
-            with suppress(KeyError):  # its crew was never counted
-                self._workers.remove(tenant, state)
+        for tally in self.kinds.values():
+            tally.finished = {key: n for key, n in tally.finished.items() if key[0] != tenant}
 
-    def _sum_up_wishes(self) -> None:
-        self._desired.set(sum(one.desired for one in self._wishes.values()))
-        raw = [one.raw_wish for one in self._wishes.values() if one.raw_wish is not None]
-        if raw:
-            self._desired_raw.set(sum(raw))
+    def collect(self) -> Iterable[CounterMetricFamily | HistogramMetricFamily]:
+        # Copied first: this runs in a thread, while the loop goes on counting.
+        kinds = list(self.kinds.items())
+        return (
+            self._claimed(kinds),
+            self._finished(kinds),
+            self._retries(kinds),
+            self._waited(kinds),
+            self._ran(kinds),
+        )
+
+    def _claimed(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
+        total = sum(sum(tally.waited.counts) for _, tally in kinds)
+        return CounterMetricFamily(
+            "musterd_jobs_claimed", "Jobs claimed by this node.", value=total
+        )
+
+    def _finished(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
+        family = CounterMetricFamily(
+            "musterd_jobs_finished",
+            "Jobs ended by this node.",
+            labels=["tenant", "kind", "outcome"],
+        )
+        for kind, tally in kinds:
+            finished = dict(tally.finished)
+            # All outcomes of a kind begin together, so that its first failure is a rise from 0.
+            for tenant in dict.fromkeys(tenant for tenant, _ in finished):
+                for state in OUTCOMES:
+                    family.add_metric([tenant, kind, state.value], finished.get((tenant, state), 0))
+        return family
+
+    def _retries(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
+        family = CounterMetricFamily(
+            "musterd_job_retries", "Attempts that ended in a retry.", labels=["kind"]
+        )
+        for kind, tally in kinds:
+            family.add_metric([kind], tally.retries)
+        return family
+
+    def _waited(self, kinds: list[tuple[str, KindCounters]]) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(
+            "musterd_job_wait_seconds", "From a job's due time to its claim.", labels=["kind"]
+        )
+        for kind, tally in kinds:
+            family.add_metric([kind], tally.waited.buckets(), tally.waited.total)
+        return family
+
+    def _ran(self, kinds: list[tuple[str, KindCounters]]) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(
+            "musterd_job_run_seconds", "How long an attempt ran.", labels=["kind", "outcome"]
+        )
+        for kind, tally in kinds:
+            for outcome, spread in list(tally.ran.items()):
+                family.add_metric([kind, outcome.value], spread.buckets(), spread.total)
+        return family
 
 
-def _direction(decision: Decision) -> str:
-    if decision.hired or decision.taken_back:
-        return "up"
-    return "down" if decision.retired else "hold"
+RESULTS = ("ok", "error")
+
+
+@frozen
+class Instruments:
+    """Makes instruments, with the program's name before their own."""
+
+    registry: CollectorRegistry
+
+    def counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(f"musterd_{name}", help_text, labels, registry=self.registry)
+
+    def gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+        return Gauge(f"musterd_{name}", help_text, labels, registry=self.registry)
 
 
 class DutyMetrics:
     """All of a node's tenants together: names of duties are few, those of tenants may be many."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._leader = Gauge(
-            "musterd_duty_leader",
-            "Tenants for which this node has the duty.",
-            ["duty"],
-            registry=registry,
+    def __init__(self, make: Instruments) -> None:
+        self._leader = make.gauge(
+            "duty_leader", "Tenants for which this node has the duty.", "duty"
         )
-        self._runs = Counter(
-            "musterd_duty_runs", "Runs of a duty.", ["duty", "result"], registry=registry
-        )
-        self._last_success = Gauge(
-            "musterd_duty_last_success_timestamp_seconds",
+        self._runs = make.counter("duty_runs", "Runs of a duty.", "duty", "result")
+        self._last_success = make.gauge(
+            "duty_last_success_timestamp_seconds",
             "When a run of the duty last succeeded on this node.",
-            ["duty"],
-            registry=registry,
+            "duty",
         )
         for duty in DUTIES:
             self._leader.labels(duty=duty)
@@ -143,66 +214,18 @@ class QueueCollector(Collector):
                 jobs.add_metric([tenant, state.value], counts.by_state.get(state, 0))
             enqueued.add_metric([tenant], counts.enqueued_total)
 
-        def gauge(name: str, help_text: str, read: Callable[[Counts], float]) -> GaugeMetricFamily:
-            return _tenant_gauge(name, help_text, [(name, read(counts)) for name, counts in known])
-
         yield jobs
-        yield gauge("queue_depth", "Jobs that are due and claimable.", lambda counts: counts.due)
-        yield gauge(
-            "queue_oldest_age_seconds",
-            "How long the longest-waiting due job has waited.",
-            lambda counts: counts.oldest_due_seconds,
-        )
-        yield gauge(
-            "queue_paused",
-            "1 while the queue is paused and nothing is claimed.",
-            lambda counts: int(counts.paused_at is not None),
-        )
-        yield gauge(
-            "targets_halted",
-            "Targets halted by a paused or failed job; 1,000 at most.",
-            lambda counts: counts.targets_halted,
-        )
+        yield from _gauges_of(
+            known,
+            ("queue_depth", "Jobs that are due and claimable.", lambda counts: counts.due),
+            ("queue_oldest_age_seconds", "How long the longest-waiting due job has waited.",
+                lambda counts: counts.oldest_due_seconds),
+            ("queue_paused", "1 while the queue is paused and nothing is claimed.",
+                lambda counts: int(counts.paused_at is not None)),
+            ("targets_halted", "Targets halted by a paused or failed job; 1,000 at most.",
+                lambda counts: counts.targets_halted),
+        )  # fmt: skip
         yield enqueued
-
-
-class StoreMetrics:
-    """All stores of a node together; names of operations are those of the engine's methods.
-
-    An operation that is seen for the first time has both series at once, so that its first failure
-    is a rise from 0.
-    """
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = Histogram(
-            "musterd_store_operation_seconds",
-            "Duration of a store call.",
-            ["operation"],
-            registry=registry,
-            buckets=BUCKETS_SECONDS,
-        )
-        self._errors = Counter(
-            "musterd_store_errors", "Store calls that failed.", ["operation"], registry=registry
-        )
-        self._known: dict[str, tuple[Histogram, Counter]] = {}
-        self.connections = ConnectionCollector()
-        registry.register(self.connections)
-
-    def took(self, operation: str, seconds: float) -> None:
-        self._of(operation)[0].observe(seconds)
-
-    def failed(self, operation: str) -> None:
-        self._of(operation)[1].inc()
-
-    def _of(self, operation: str) -> tuple[Histogram, Counter]:
-        found = self._known.get(operation)
-        if found is None:
-            found = (
-                self._seconds.labels(operation=operation),
-                self._errors.labels(operation=operation),
-            )
-            self._known[operation] = found
-        return found
 
 
 class ConnectionCollector(Collector):
@@ -249,29 +272,28 @@ class StoreHealthMetrics(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         known = list(self._health.items())  # copied: this runs in a thread beside the loop
-        yield _tenant_gauge(
-            "store_horizon_age_seconds",
-            "Age of the oldest snapshot, which keeps dead rows from being removed.",
-            [(tenant, figures.horizon_age_seconds) for tenant, figures in known],
-        )
-        yield _tenant_gauge(
-            "store_dead_rows",
-            "Rows of our tables that wait for a vacuum.",
-            [(tenant, figures.dead_rows) for tenant, figures in known],
-        )
-        yield _tenant_gauge(
-            "store_size_bytes",
-            "Size of our tables and indexes on disk.",
-            [(tenant, figures.size_bytes) for tenant, figures in known],
-        )
+        yield from _gauges_of(
+            known,
+            ("store_horizon_age_seconds",
+                "Age of the oldest snapshot, which keeps dead rows from being removed.",
+                lambda figures: figures.horizon_age_seconds),
+            ("store_dead_rows", "Rows of our tables that wait for a vacuum.",
+                lambda figures: figures.dead_rows),
+            ("store_size_bytes", "Size of our tables and indexes on disk.",
+                lambda figures: figures.size_bytes),
+        )  # fmt: skip
 
 
-def _tenant_gauge(
-    name: str, help_text: str, values: Iterable[tuple[str, float | None]]
-) -> GaugeMetricFamily:
-    """A gauge with a series for each tenant whose value is known."""
-    family = GaugeMetricFamily(f"musterd_{name}", help_text, labels=["tenant"])
-    for tenant, value in values:
-        if value is not None:
-            family.add_metric([tenant], value)
-    return family
+def _gauges_of(
+    known: Iterable[tuple[str, T]], *rows: tuple[str, str, Callable[[T], float | None]]
+) -> Iterable[GaugeMetricFamily]:
+    """Gauges with a series for each tenant whose value is known. `rows`: name, help, how to read
+    it.
+    """
+    for name, help_text, read in rows:
+        family = GaugeMetricFamily(f"musterd_{name}", help_text, labels=["tenant"])
+        for tenant, figures in known:
+            value = read(figures)
+            if value is not None:
+                family.add_metric([tenant], value)
+        yield family

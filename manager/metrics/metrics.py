@@ -12,14 +12,16 @@ import platform
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 
 import trio
+from attrs import evolve
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Gauge,
+    Histogram,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
@@ -28,13 +30,13 @@ from prometheus_client import (
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instruments import (
-    CrewMetrics,
+    ConnectionCollector,
     DutyMetrics,
+    Instruments,
+    JobCounters,
     QueueCollector,
     StoreHealthMetrics,
-    StoreMetrics,
 )
-from musterd.manager.metrics.job_counters import JobCounters
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
 from musterd.store.leases import Reaped, Settlement
@@ -43,6 +45,11 @@ from musterd.store.queue import Counts
 from musterd.workers.observer import Ignored
 
 LAGS_KEPT = 30
+CREW_STATES = ("idle", "busy", "retiring")
+BUCKETS_SECONDS = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 _how_it_ended = attrgetter("kind", "outcome", "state")
 
 
@@ -63,12 +70,15 @@ class Metrics:
         self._queue = QueueCollector()
         self.registry.register(self._queue)
         ProcessCollector(registry=self.registry)
-        self._crew = CrewMetrics(self.registry)
-        self._store = StoreMetrics(self.registry)
-        self._make_lease_instruments()
-        self._make_node_instruments(version)
-        self._make_config_instruments()
-        self.duties = DutyMetrics(self.registry)
+        self._connections = ConnectionCollector()
+        self.registry.register(self._connections)
+        self._operations: dict[str, tuple[Histogram, Counter]] = {}
+        self._wishes: dict[str, Decision] = {}  # the last decision of each tenant
+        make = Instruments(self.registry)
+        self._make_crew_instruments(make)
+        self._make_store_instruments(make)
+        self._make_node_instruments(make, version)
+        self.duties = DutyMetrics(make)
         self.rendering = Rendering(self.render)
         self.store_health = StoreHealthMetrics(self.registry)
 
@@ -112,26 +122,51 @@ class Metrics:
     # -- reported by the supervisor ------------------------------------------------------------
 
     def scaled(self, decision: Decision, tenant: str = DEFAULT_TENANT) -> None:
-        """One tick: what was wished, what held it back, which way it went."""
-        self._crew.scaled(decision, tenant)
+        """One tick. Series without a tenant are the sums over all tenants."""
+        before = self._wishes.get(tenant)
+        if decision.raw_wish is None and before is not None:
+            decision = evolve(decision, raw_wish=before.raw_wish)  # the last one known
+        self._wishes[tenant] = decision
+        self._sum_up_wishes()
+        self._decisions.labels(direction=_direction(decision)).inc()
+        if decision.limited_by is not None:
+            self._limited.labels(reason=decision.limited_by).inc()
 
     def crew(self, idle: int, busy: int, retiring: int, tenant: str = DEFAULT_TENANT) -> None:
-        self._crew.counted(idle, busy, retiring, tenant)
+        for state, count in zip(CREW_STATES, (idle, busy, retiring), strict=True):
+            self._workers.labels(tenant=tenant, state=state).set(count)
 
     def crew_bounds(self, default_count: int, max_count: int) -> None:
-        self._crew.bounds(default_count, max_count)
+        self._workers_min.set(default_count)
+        self._workers_max.set(max_count)
+
+    def _sum_up_wishes(self) -> None:
+        self._desired.set(sum(one.desired for one in self._wishes.values()))
+        raw = [one.raw_wish for one in self._wishes.values() if one.raw_wish is not None]
+        if raw:
+            self._desired_raw.set(sum(raw))
 
     # -- reported by the engine and the node ----------------------------------------------------
 
     def store_operation(self, operation: str, seconds: float) -> None:
-        self._store.took(operation, seconds)
+        """`operation` is named as the engine's methods are."""
+        self._of_operation(operation)[0].observe(seconds)
 
     def store_error(self, operation: str) -> None:
-        self._store.failed(operation)
+        self._of_operation(operation)[1].inc()
+
+    def _of_operation(self, operation: str) -> tuple[Histogram, Counter]:
+        """Both series at once, so that an operation's first failure is a rise from 0."""
+        found = self._operations.get(operation)
+        if found is None:
+            labels = {"operation": operation}
+            found = self._store_seconds.labels(**labels), self._store_errors.labels(**labels)
+            self._operations[operation] = found
+        return found
 
     def watch_connections(self, ask: Callable[[], ConnectionUse]) -> None:
         """Asked at each scrape, in a thread."""
-        self._store.connections.read_from(ask)
+        self._connections.read_from(ask)
 
     def counts(self, counts: Counts | None, tenant: str = DEFAULT_TENANT) -> None:
         """None = the store does not say."""
@@ -143,7 +178,11 @@ class Metrics:
         """Drops the series of a tenant that is no longer served."""
         self._jobs.forget(tenant)
         self._queue.by_tenant.pop(tenant, None)
-        self._crew.forget(tenant)
+        self._wishes.pop(tenant, None)
+        self._sum_up_wishes()
+        for state in CREW_STATES:
+            with suppress(KeyError):  # its crew was never counted
+                self._workers.remove(tenant, state)
         self.store_health.record(None, tenant)
 
     def webhook(self, result: str) -> None:
@@ -177,43 +216,59 @@ class Metrics:
 
     # -- making ----------------------------------------------------------------------------------
 
-    def _make_lease_instruments(self) -> None:
-        self._leases_lost = self._counter("leases_lost", "Leases that expired, ended by this node.")
-        self._leases_requeued = self._counter(
+    def _make_crew_instruments(self, make: Instruments) -> None:
+        self._workers = make.gauge("workers", "Workers, by state.", "tenant", "state")
+        self._workers_min = make.gauge("workers_min", "The smallest crew: workers.default_count.")
+        self._workers_max = make.gauge("workers_max", "The largest crew: workers.max_count.")
+        self._desired = make.gauge("workers_desired", "Workers wanted, within all limits.")
+        self._desired_raw = make.gauge("workers_desired_raw", "Workers wanted, before limits.")
+        self._decisions = make.counter("scale_decisions", "Scaling decisions.", "direction")
+        for direction in ("up", "down", "hold"):
+            self._decisions.labels(direction=direction)
+        self._limited = make.counter(
+            "scale_limited", "Scaling decisions held back, by the limit.", "reason"
+        )
+
+    def _make_store_instruments(self, make: Instruments) -> None:
+        self._store_seconds = Histogram(
+            "musterd_store_operation_seconds", "Duration of a store call.", ["operation"],
+            registry=self.registry, buckets=BUCKETS_SECONDS,
+        )  # fmt: skip
+        self._store_errors = make.counter("store_errors", "Store calls that failed.", "operation")
+        self._leases_lost = make.counter("leases_lost", "Leases that expired, ended by this node.")
+        self._leases_requeued = make.counter(
             "leases_requeued", "Jobs requeued because their lease expired."
         )
-        self._stale_writes = self._counter(
+        self._stale_writes = make.counter(
             "stale_writes_rejected", "Settlements rejected because the lease was lost."
         )
 
-    def _make_node_instruments(self, version: str) -> None:
-        self._webhooks = self._counter("webhooks", "Attempts to deliver a webhook.", "result")
+    def _make_node_instruments(self, make: Instruments, version: str) -> None:
+        self._webhooks = make.counter("webhooks", "Attempts to deliver a webhook.", "result")
         for result in ("delivered", "failed", "retried"):
             self._webhooks.labels(result=result)
-        self._loop_lag = self._gauge("loop_lag_seconds", "Largest recent delay of the event loop.")
-        self._draining = self._gauge("node_draining", "1 while the node drains.")
-        self._render_seconds = self._gauge(
+        self._loop_lag = make.gauge("loop_lag_seconds", "Largest recent delay of the event loop.")
+        self._draining = make.gauge("node_draining", "1 while the node drains.")
+        self._render_seconds = make.gauge(
             "metrics_render_seconds", "How long the last rendering of the metrics took."
         )
-        info = self._gauge("build_info", "Version in use; always 1.", "version", "python")
+        info = make.gauge("build_info", "Version in use; always 1.", "version", "python")
         info.labels(version=version, python=platform.python_version()).set(1)
-
-    def _make_config_instruments(self) -> None:
-        self._config_generation = self._gauge(
+        self._config_generation = make.gauge(
             "config_generation", "Number of the configuration in use."
         )
-        self._config_success = self._gauge(
+        self._config_success = make.gauge(
             "config_reload_success", "1 if the last reload succeeded."
         )
-        self._config_timestamp = self._gauge(
+        self._config_timestamp = make.gauge(
             "config_last_reload_timestamp_seconds", "When a configuration was last applied."
         )
 
-    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
-        return Counter(f"musterd_{name}", help_text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
-        return Gauge(f"musterd_{name}", help_text, labels, registry=self.registry)
+def _direction(decision: Decision) -> str:
+    if decision.hired or decision.taken_back:
+        return "up"
+    return "down" if decision.retired else "hold"
 
 
 class Rendering:

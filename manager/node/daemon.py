@@ -3,70 +3,41 @@
 from __future__ import annotations
 
 import logging
-import random
 import signal
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from uuid import UUID
 
-import attrs
 import trio
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog
-from musterd.config.changes import Changes
-from musterd.config.live import LiveSettings
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
+from musterd.manager.duties.duty import METRICS
 from musterd.manager.log import event, tenant_log
-from musterd.manager.metrics.instrumented import InstrumentedEngine
-from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.process import boottime, end_process, machine_load, measure_loop_lag
-from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
-from musterd.manager.node.waits import cancel_when
+from musterd.manager.node.process import (
+    cancel_when,
+    measure_loop_lag,
+)
+from musterd.manager.node.status import NodePhase, NodeStatus
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadUnavailable
 from musterd.manager.reload.reloader import Reloader
-from musterd.manager.systemd.messages import Liveness, drain_seconds_max, liveness_of
-from musterd.manager.systemd.notifier import Notifier, ServiceManager
-from musterd.manager.tenancy.deps import TenancyDeps
+from musterd.manager.scaling.supervisor import TenantLimits
+from musterd.manager.systemd import (
+    Liveness,
+    Notifier,
+    drain_seconds_max,
+    liveness_of,
+)
+from musterd.manager.tenancy.deps import DaemonDeps, TenancyDeps
 from musterd.manager.tenancy.idle_tenant_scan import IdleTenantScan
 from musterd.manager.tenancy.tenancy import Tenancy
-from musterd.manager.tenancy.tenant_limits import TenantLimits
-from musterd.manager.webhooks.courier import Post
-from musterd.store.idle_tenant_scan import TenantScan
 
 GRACE_MARGIN_SECONDS = 2.0  # from KILL to the end of a child's attempt
+REFRESHED_AT_ONCE = 4  # stores asked at the same time: they have other things to do
+REFRESH_SECONDS = 5.0
 IGNORED_MAX = 20  # shown in the status
-
-
-@attrs.frozen
-class DaemonDeps:
-    """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
-    others from their settings; they are not yet open, the daemon opens and closes them. `reread`
-    reads configuration and catalog anew, for a reload; `read_secrets` what stands in files of its
-    own, and gives what puts it to use; which names the keys whose secrets alone have changed.
-    """
-
-    settings: Settings
-    catalog: Catalog
-    engine: InstrumentedEngine
-    node: str
-    rng: random.Random
-    metrics: Metrics
-    log: logging.Logger
-    boottime: Callable[[], float] = boottime
-    wall_clock: Callable[[], float] = time.time
-    engine_of: Callable[[Settings], InstrumentedEngine] | None = None
-    scans: Callable[[], Collection[TenantScan]] = tuple
-    # These two raise ConfigError, and may block.
-    reread: Callable[[], tuple[Settings, Catalog]] | None = None
-    read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
-    forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
-    post: Post | None = None  # see `TenancyDeps`
-    load: Callable[[], float | None] = machine_load
-    abandon: Callable[[], None] = end_process  # work goes on that nothing else can end
-    service_manager: ServiceManager | None = None  # None = nobody waits to hear from us
 
 
 class Daemon:
@@ -88,7 +59,7 @@ class Daemon:
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
         self._idle_tenant_scan = IdleTenantScan(
-            self._tenancies, plan.scans, self._settings, plan.rng
+            self._tenancies, plan.scans, self._settings, self._id, plan.rng
         )
         self._notifier = Notifier(
             plan.service_manager, self.status, self._liveness,
@@ -234,7 +205,25 @@ class Daemon:
             for one in self._tenancies.values()
         ]
 
-    # -- for people
+    # -- for metrics and people
+
+    async def refresh_metrics(self) -> None:
+        """Updates the metrics of the queues that this node exports, within a bound: those of a
+        store that is too slow are updated next time.
+        """
+        limit = trio.CapacityLimiter(REFRESHED_AT_ONCE)
+        exported = [one for one in self._tenancies.values() if one.duties.holds(METRICS)]
+        with trio.move_on_after(REFRESH_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for tenancy in exported:
+                    nursery.start_soon(self._refresh_one, tenancy, limit)
+
+    async def _refresh_one(self, tenancy: Tenancy, limit: trio.CapacityLimiter) -> None:
+        async with limit:
+            await tenancy.duties.counts.get()
+            await tenancy.duties.health.get()
+            if tenancy.name not in self._tenancies:  # it has left meanwhile
+                self._plan.metrics.forget(tenancy.name)
 
     def status(self) -> NodeStatus:
         plan = self._plan
@@ -277,14 +266,6 @@ class Daemon:
     @property
     def catalog(self) -> Catalog:
         return self._reloader.catalog
-
-    def workers(self) -> Sequence[WorkerView]:
-        """Of all tenants."""
-        return [one for tenancy in self._tenancies.values() for one in tenancy.workers()]
-
-    def decisions(self) -> Sequence[Decision]:
-        """The default tenant's."""
-        return self._tenancies[DEFAULT_TENANT].decisions()
 
 
 # -- the end of a node whose work goes on though it was dismissed

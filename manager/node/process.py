@@ -1,16 +1,47 @@
-"""The process of a daemon: its clocks, its garbage, its lag, its end."""
+"""The process of a daemon: its clocks and waits, its garbage, its lag, its end."""
 
 from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import time
 from collections.abc import Callable
 
 import trio
 
-from musterd.manager.node.waits import next_beat
+
+class StartError(Exception):
+    """The daemon cannot start as it is configured; the message names the key and what helps."""
+
+
+async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+async def came_in_time(event: trio.Event, seconds: float, *, unless: trio.Event) -> bool:
+    """Waits for an event so long at most, and no longer than `unless` takes to come."""
+    with trio.move_on_after(seconds):
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(cancel_when, unless, waiting.cancel_scope)
+            await event.wait()
+            waiting.cancel_scope.cancel()
+    return event.is_set()
+
+
+def next_beat(interval_seconds: float) -> float:
+    """The next moment on the local clock that is a whole multiple of the interval."""
+    now = trio.current_time()
+    beat = (math.floor(now / interval_seconds) + 1) * interval_seconds
+    return beat if beat > now else beat + interval_seconds  # where digits were lost
+
+
+async def sleep_to_beat(interval_seconds: float, seconds_max: float) -> None:
+    """Until then, but no longer than `seconds_max`."""
+    await trio.sleep_until(min(next_beat(interval_seconds), trio.current_time() + seconds_max))
+
 
 LOOK_SECONDS = 0.5
 # Objects made and not yet gone, until the next look: those of about two batches of jobs.

@@ -1,12 +1,17 @@
-"""What one node says of itself: values for `status`, the page, the log and the tests."""
+"""What one node says of itself: values, as JSON objects, and in words; and whether it is healthy.
+Pure, shared by HTTP and the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 import attrs
 
+from musterd.store.lifecycle import JobState
+from musterd.store.queue import Counts
+from musterd.store.words import duration_text, one_line, plural, time_text
 from musterd.workers.observer import Ignored
 
 NodePhase = Literal["starting", "running", "draining", "stopped"]
@@ -56,36 +61,10 @@ class Configured:
 
 
 @attrs.frozen
-class TenantStatus:
-    """How one tenant gets on, as its node sees it; the fields as in `NodeStatus`."""
+class StoreAndCrew:
+    """The part of a status that is the same for a tenant and for a whole node."""
 
-    name: str
     phase: NodePhase
-    engine: str
-    store: str
-    store_trouble: str | None
-    store_trouble_seconds: float
-    store_message: str | None
-    idle: int
-    busy: int
-    retiring: int
-    default_count: int
-    max_count: int
-    depth: int | None
-    settled_total: int
-    retention_trouble: str | None  # why no job of it is deleted
-
-
-@attrs.frozen
-class NodeStatus:
-    """One screen's worth of truth about a running daemon. The store and the decision are the
-    default tenant's, the counts are those of all tenants together.
-    """
-
-    node: str
-    version: str
-    phase: NodePhase
-    up_seconds: float
     engine: str
     store: str  # address without secrets
     store_trouble: str | None  # see store.errors.StoreUnavailable.trouble
@@ -98,9 +77,132 @@ class NodeStatus:
     max_count: int
     depth: int | None  # due and claimable as last seen, bounded
     settled_total: int
+
+    @property
+    def size(self) -> int:
+        """The crew with those that are leaving."""
+        return self.idle + self.busy + self.retiring
+
+
+@attrs.frozen(kw_only=True)
+class TenantStatus(StoreAndCrew):
+    """How one tenant gets on, as its node sees it."""
+
+    name: str
+    retention_trouble: str | None  # why no job of it is deleted
+
+
+@attrs.frozen(kw_only=True)
+class NodeStatus(StoreAndCrew):
+    """One screen's worth of truth about a running daemon. The store and the decision are the
+    default tenant's, the counts are those of all tenants together.
+    """
+
+    node: str
+    version: str
+    up_seconds: float
     drain_seconds_left: float | None
     last_decision: Decision | None
     ignored: Sequence[Ignored] = ()  # requests that the work of this node does not obey
-    tenants: tuple[TenantStatus, ...] = ()
+    tenants: tuple[TenantStatus, ...]
     generation: int = 1  # of its configuration
     reload_faults: tuple[str, ...] = ()  # why the configuration offered last was refused
+
+
+TROUBLE_WORDS = {
+    "unreachable": "cannot be reached",
+    "starting": "is starting",
+    "disk_full": "has no disk space left",
+    "read_only": "is read-only",
+    "too_many_connections": "has no connection left for us",
+    "timeout": "takes too long to answer",
+    "conflict": "is busy with others",
+    "misconfigured": "refuses us",
+}
+
+
+def verdict(node: NodeStatus) -> tuple[bool, str]:
+    """Answers "is it healthy?": yes or no, and one line that says why."""
+    if node.store_trouble is not None:
+        words = TROUBLE_WORDS.get(node.store_trouble, node.store_trouble)
+        since = duration_text(node.store_trouble_seconds)
+        return False, f"the store {words}, for {since} now"
+    if node.phase == "running":
+        return True, f"running for {duration_text(node.up_seconds)}"
+    if node.phase == "draining":
+        return False, f"draining: {drain_text(node.busy + node.retiring, node.drain_seconds_left)}"
+    return False, node.phase
+
+
+def drain_text(jobs: int, seconds_left: float | None) -> str:
+    """Says what a draining node waits for, and for how long at most."""
+    if not jobs:
+        return "it takes no new jobs, and none is left"
+    left = "" if seconds_left is None else f" up to {duration_text(max(0.0, seconds_left))}"
+    return f"it takes no new jobs, and waits{left} for {plural(jobs, 'job')} to end"
+
+
+def status_object(node: NodeStatus, counts: Counts | None) -> dict[str, object]:
+    """Gives the status of a node and its queue; `counts` is None where the store does not say."""
+    healthy, words = verdict(node)
+    return {
+        "healthy": healthy,
+        "verdict": words,
+        "node": node_object(node),
+        "counts": None if counts is None else counts_object(counts),
+    }
+
+
+def node_object(node: NodeStatus) -> dict[str, object]:
+    whole = {"node": node.node, "version": node.version, **attrs.asdict(node, recurse=False)}
+    last = node.last_decision
+    whole["last_decision"] = None if last is None else decision_object(last)
+    whole["ignored"] = [one._asdict() for one in node.ignored]
+    whole["tenants"] = [{"name": one.name, **attrs.asdict(one)} for one in node.tenants]
+    return whole
+
+
+def worker_object(worker: WorkerView) -> dict[str, object]:
+    return attrs.asdict(worker)
+
+
+def decision_object(decision: Decision) -> dict[str, object]:
+    at = time_text(datetime.fromtimestamp(decision.at, UTC))
+    return {**attrs.asdict(decision), "at": at}
+
+
+def counts_object(counts: Counts) -> dict[str, object]:
+    return {
+        "jobs": {state.value: counts.by_state.get(state, 0) for state in JobState},
+        "enqueued_total": counts.enqueued_total,
+        "due": counts.due,
+        "oldest_due_seconds": round(counts.oldest_due_seconds, 3),
+        "paused_at": time_text(counts.paused_at),
+        "paused_by": counts.paused_by,
+    }
+
+
+def queue_object(changed: bool, counts: Counts) -> dict[str, object]:
+    """Gives whether claims are halted, by whom, and whether that is new."""
+    return {
+        "paused": counts.paused_at is not None,
+        "changed": changed,
+        "paused_at": time_text(counts.paused_at),
+        "paused_by": counts.paused_by,
+    }
+
+
+def decision_text(decision: Decision) -> str:
+    """Says one tick in one line: `3 -> 5  hired 2  (9 due, 3 busy: wished 12, limited by max)`."""
+    if decision.due is None:
+        return f"{decision.size_before} stays  (the queue could not be observed)"
+    done = [("hired", decision.hired), ("taken back", decision.taken_back)]
+    done.append(("retired", decision.retired))
+    acts = ", ".join(f"{word} {count}" for word, count in done if count) or "no change"
+    limit = f", held by {one_line(decision.limited_by)}" if decision.limited_by else ""
+    here = "" if decision.share in (None, decision.due) else f", {decision.share} of them for us"
+    seen = f"{decision.due} due{here}, {decision.busy} busy"
+    if decision.limited_by == "max_running" and decision.room is not None:
+        seen += f", room for {decision.room} more"
+    wish = f"wished {decision.raw_wish}{limit}"
+    return f"{decision.size_before} -> {decision.desired}  {acts}  ({seen}: {wish})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import attrs
 import trio
@@ -13,9 +13,8 @@ from musterd.catalog.differences import check_takeover, kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Change, Changes, changes
 from musterd.config.faults import ConfigError
-from musterd.config.live import LiveSettings
 from musterd.config.secrets import MASK
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.config.tenants import settings_of
 from musterd.manager.log import event, event_of_list
 from musterd.manager.metrics.metrics import Metrics
@@ -28,11 +27,9 @@ from musterd.manager.reload.outcome import (
     ReloadUnavailable,
     log_taken,
 )
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.store.errors import StoreError
-
-if TYPE_CHECKING:
-    from musterd.manager.node.daemon import DaemonDeps
 
 REQUESTS_MAX = 10  # reloads whose callers wait
 FAULTS_KEPT = 20

@@ -12,17 +12,21 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.config.live import LiveSettings
-from musterd.config.settings import Settings
+from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.crew import Crew
 from musterd.manager.log import Log, event
 from musterd.manager.node.status import Decision
 from musterd.manager.scaling.decision import (
+    Ask,
     Memory,
     Plan,
     ScalingPolicy,
     Seen,
+    Turns,
+    allowances,
+    ceiling,
     decide,
+    next_turns,
     others_of,
     share,
     useful_wish,
@@ -63,11 +67,12 @@ def policy_of(settings: Settings) -> ScalingPolicy:
 class Supervisor:
     """Owned by its tenant. `journal` holds every tick's decision, newest last, up to a bound.
 
-    `allowance` says how much of the node's workers there is for this crew at the moment, given its
-    wish. Where the node scans the queue, a crew at its floor that has nothing to do is left alone
-    until there is news.
+    Where the node scans the queue, a crew at its floor that has nothing to do is left alone until
+    there is news.
     """
 
+    tenant: str
+    limits: TenantLimits
     crew: Crew
     desk: Desk
     engine: Engine
@@ -76,8 +81,7 @@ class Supervisor:
     observer: ScalingObserver
     log: Log
     wall_clock: Callable[[], float]
-    allowance: Callable[[], int | None] = lambda: None
-    me: UUID | None = None  # this node
+    me: UUID  # this node
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
@@ -100,13 +104,29 @@ class Supervisor:
 
     def start(self) -> None:
         """Hires the crew that is there from the first moment."""
-        policy = attrs.evolve(self.policy, allowance=self.allowance())
+        policy = self._policy_with_allowance()
         self.crew.resize(min(policy.default_count, policy.bound))
         self._report_crew()
+
+    def _policy_with_allowance(self) -> ScalingPolicy:
+        """Given the wish: the node may have fewer workers for this crew than it wants."""
+        return attrs.evolve(self.policy, allowance=self.limits.allowance(self.tenant))
 
     def wake(self) -> None:
         """Time to decide: earlier than planned, or at the end of a rest."""
         self._bell.ring()
+
+    def ask(self) -> Ask:
+        """What this crew wants of the node's workers."""
+        workers, head = self.settings.now.workers, self.crew.head
+        if self.crew.is_closed:
+            return Ask(0, 0, 0, head.size, head.retiring)
+        return Ask(workers.default_count, workers.max_count, self.wish, head.size, head.retiring)
+
+    def shrink(self, count: int) -> None:
+        """The surplus leaves: who is idle at once, the others as each finishes its job."""
+        self.crew.retire_beyond(count)
+        self._report_crew()
 
     async def run(self) -> None:
         next_tick = trio.current_time()
@@ -139,7 +159,7 @@ class Supervisor:
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
         seen = Seen(found.due, busy, head.size, others, found.overdue, found.room)
         self.wish = useful_wish(seen, self.policy)
-        policy = attrs.evolve(self.policy, allowance=self.allowance())
+        policy = self._policy_with_allowance()
         # Sharing may have let idle workers of this very crew go.
         seen = attrs.evolve(seen, size=self.crew.head.size)
         plan, self._memory = decide(seen, self._memory, policy, trio.current_time())
@@ -259,3 +279,57 @@ class QueueObserver:
             self._due_since_local = now
         watched_seconds = now - self._due_since_local
         return min(watched_seconds, view.oldest_due_seconds) if view.due else watched_seconds
+
+
+@attrs.define(eq=False)
+class TenantLimits:
+    """The node's bound on workers, kept over the crews of all its tenants. Owned by the daemon. One
+    member alone is bounded by its own maximum, nothing else.
+
+    Synchronous throughout: what one tenant is told still holds when it hires.
+    """
+
+    settings: LiveSettings  # of the node
+    clock: Callable[[], float]
+    _members: dict[str, Supervisor] = attrs.field(factory=dict[str, Supervisor], init=False)
+    _short: set[str] = attrs.field(factory=set[str], init=False)  # wait for somebody to leave
+    _turns: Turns = attrs.field(factory=Turns, init=False)
+
+    @property
+    def overall(self) -> int:
+        """The most workers of all tenants together."""
+        return self.settings.now.workers.max_count
+
+    def join(self, member: Supervisor) -> None:
+        self._members[member.tenant] = member
+
+    def leave(self, name: str) -> None:
+        self._members.pop(name, None)
+        self.freed()
+
+    def allowance(self, name: str) -> int | None:
+        """How large this tenant's crew may be now, given its wish; None = as large as it wants.
+        Tenants that have more than their share shrink, and `freed` is called as workers leave.
+        """
+        if len(self._members) < 2:  # noqa: PLR2004 - alone
+            return None
+        asks = {each: member.ask() for each, member in self._members.items()}
+        self._turns = next_turns(self._turns, list(asks), self.clock())
+        allowed = allowances(asks, self.overall, self._turns.order)
+        self._shrink_others(name, asks, allowed)
+        asks = {each: member.ask() for each, member in self._members.items()}
+        found = ceiling(name, asks, allowed[name], self.overall)
+        if found < min(allowed[name], asks[name].goal):
+            self._short.add(name)
+        return found
+
+    def freed(self) -> None:
+        """A worker has left, or a bound was changed: who waits for one decides again."""
+        short, self._short = self._short, set()
+        for name in short & self._members.keys():
+            self._members[name].wake()
+
+    def _shrink_others(self, name: str, asks: dict[str, Ask], allowed: dict[str, int]) -> None:
+        for other, ask in asks.items():
+            if other != name and ask.size > allowed[other]:
+                self._members[other].shrink(allowed[other])

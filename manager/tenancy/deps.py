@@ -1,23 +1,28 @@
-"""What a tenancy is made of."""
+"""What a node and its tenancies are made of."""
 
 from __future__ import annotations
 
+import logging
 import os
 import random
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from uuid import UUID
 
 import attrs
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
+from musterd.config.changes import Changes
+from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.log import Log
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.process import machine_load
+from musterd.manager.node.process import boottime, end_process, machine_load
 from musterd.manager.node.status import Configured
-from musterd.manager.tenancy.tenant_limits import TenantLimits
+from musterd.manager.scaling.supervisor import TenantLimits
+from musterd.manager.systemd import ServiceManager
 from musterd.manager.webhooks.courier import Post
+from musterd.store.idle_tenant_scan import TenantScan
 
 
 @attrs.frozen
@@ -46,3 +51,32 @@ class TenancyDeps:
     @property
     def tenant(self) -> str:
         return self.settings.now.tenant
+
+
+@attrs.frozen
+class DaemonDeps:
+    """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
+    others from their settings; they are not yet open, the daemon opens and closes them. `reread`
+    reads configuration and catalog anew, for a reload; `read_secrets` what stands in files of its
+    own, and gives what puts it to use; which names the keys whose secrets alone have changed.
+    """
+
+    settings: Settings
+    catalog: Catalog
+    engine: InstrumentedEngine
+    node: str
+    rng: random.Random
+    metrics: Metrics
+    log: logging.Logger
+    boottime: Callable[[], float] = boottime
+    wall_clock: Callable[[], float] = time.time
+    engine_of: Callable[[Settings], InstrumentedEngine] | None = None
+    scans: Callable[[], Collection[TenantScan]] = tuple
+    # These two raise ConfigError, and may block.
+    reread: Callable[[], tuple[Settings, Catalog]] | None = None
+    read_secrets: Callable[[Changes], Callable[[], Collection[str]]] = lambda _: tuple
+    forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
+    post: Post | None = None  # see `TenancyDeps`
+    load: Callable[[], float | None] = machine_load
+    abandon: Callable[[], None] = end_process  # work goes on that nothing else can end
+    service_manager: ServiceManager | None = None  # None = nobody waits to hear from us

@@ -1,22 +1,74 @@
-"""Opens the store at start: waits while it is away, stops where waiting will not help."""
+"""Opens a tenant's store at the start, and says there what its kinds are."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
+from musterd.catalog.kinds import Catalog, Pipeline, WorkKind
+from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.log import event
-from musterd.manager.tenancy.kind_facts import kind_rules
-from musterd.store.errors import StoreMisconfigured, StoreUnavailable
-from musterd.store.waiting import Backoff
+from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
+from musterd.store.phases import KindRule
+from musterd.store.waiting import Backoff, Bell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from musterd.manager.tenancy.deps import TenancyDeps
+
+
+EVERY_KIND = ""
+KINDS_PAUSE_SECONDS = 1.0  # after a failed try, doubled with each further one
+KINDS_PAUSE_SECONDS_MAX = 60.0
+
+
+def kind_rules(catalog: Catalog, settings: Settings) -> Mapping[str, KindRule]:
+    """Of every kind, also of those of which there is nothing to say: what was said is forgotten."""
+    rules = {kind.name: rule_of(kind) for kind in catalog.values()}
+    return {**rules, EVERY_KIND: KindRule(webhook=settings.webhooks.url or None)}
+
+
+def rule_of(kind: WorkKind) -> KindRule:
+    names = kind.behaviour.names if isinstance(kind.behaviour, Pipeline) else ()
+    return KindRule(phases=names, webhook=kind.webhook)
+
+
+@attrs.define(eq=False)
+class KindPublisher:
+    """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
+
+    deps: TenancyDeps
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.deps.settings.subscribe(self.wake)
+
+    def wake(self) -> None:
+        """The catalog has changed."""
+        self._bell.ring()
+
+    async def run(self) -> None:
+        backoff = Backoff(KINDS_PAUSE_SECONDS, KINDS_PAUSE_SECONDS_MAX, self.deps.rng)
+        while True:
+            self._bell.clear()
+            try:
+                await _declare_kinds(self.deps)
+            except StoreError:  # the engine has logged it
+                await backoff.sleep()
+            else:
+                backoff.succeeded()
+                await self._bell.wait()
+
+
+async def _declare_kinds(deps: TenancyDeps) -> None:
+    await deps.engine.nodes.declare_kinds(kind_rules(deps.catalog(), deps.settings.now))
+
 
 PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one
 PAUSE_SECONDS_MAX = 5.0
@@ -54,7 +106,7 @@ async def open_store(deps: TenancyDeps, on_failure: Callable[[], None]) -> None:
             await deps.engine.open()
             await _prepare_schema(deps)
             await deps.engine.start_node(deps.node)
-            await deps.engine.nodes.declare_kinds(kind_rules(deps.catalog(), deps.settings.now))
+            await _declare_kinds(deps)
         except StoreUnavailable as error:
             seconds = backoff.failed()
             fields = {"trouble": error.trouble, "message": str(error), "next_try_seconds": seconds}

@@ -1,27 +1,40 @@
-"""One tenant on a node: its store, its desk, its crew, from opening to closing."""
+"""One tenant on a node: its parts, in the order in which they need each other, and its life, from
+opening the store to closing it.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import trio
 
+from musterd.config.settings import lease_plan
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.crew import Crew
+from musterd.manager.duties.duty import EVENTS
 from musterd.manager.events.node_events import NodeEvents
+from musterd.manager.events.reporters import JobReporter
 from musterd.manager.log import event, event_of_list
+from musterd.manager.node.heartbeat import Heartbeat
+from musterd.manager.node.process import came_in_time, cancel_when
 from musterd.manager.node.status import Decision, NodePhase, TenantStatus, WorkerView
-from musterd.manager.node.waits import came_in_time, cancel_when
-from musterd.manager.scaling.sharing import Ask
+from musterd.manager.scaling.supervisor import Supervisor
 from musterd.manager.tenancy.deps import TenancyDeps
-from musterd.manager.tenancy.starting import open_store_in_time
+from musterd.manager.tenancy.starting import KindPublisher, open_store_in_time
 from musterd.manager.tenancy.tenant_duties import TenantDuties
-from musterd.manager.tenancy.wiring import Parts
+from musterd.manager.webhooks.postman import make_mail
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.claiming.held import Held, all_ignored
 from musterd.workers.idleness import Idleness
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.observer import Ignored
+from musterd.workers.progress import PhaseBook, ProgressWriter
+from musterd.workers.toolbox import LiveTools, Toolbox
+from musterd.workers.wakeups import Alarm, IdleMode, listen
+from musterd.workers.worker import WorkerDeps
 
 CLOSE_SECONDS = 5.0
 
@@ -39,31 +52,44 @@ class Tenancy:
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
         self._size_said = 0
-        self._parts = Parts(deps, self)
+        settings, engine, rng, boottime = deps.settings, deps.engine, deps.rng, deps.boottime
+        self.idleness = Idleness()
+        self._tools = LiveTools(settings, boottime, deps.environ)
+        self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS))
+        self.idleness.on_news(self.node_events.news)
+        self._mail = make_mail(deps, self._tools)
+        self._reporter = JobReporter(deps, self.node_events.news, self._mail.settled)
+        self._desk = Desk(
+            deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter, rng
+        )
+        self._alarm = Alarm(engine, self._desk)
+        self._exchange_loop = ExchangeLoop(self._desk, engine, boottime, rng, self._alarm.set)
+        leases = lease_plan(settings.now)
+        self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
+        self._phases = PhaseBook(self._desk, engine, rng)
+        self._progress = ProgressWriter(self._desk, engine)
+        self._kinds = KindPublisher(deps)
+        self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)
+        worker_deps = WorkerDeps(
+            deps.catalog, settings, lambda: Toolbox(lambda: self._tools.now), self._phases
+        )
+        self._crew = Crew(self._desk, worker_deps, self.crew_changed)
+        self._supervisor = Supervisor(
+            self.name, deps.tenant_limits, self._crew, self._desk, engine, self.idleness, settings,
+            self, deps.log, deps.wall_clock, deps.node_id,
+        )  # fmt: skip
+        self._heartbeat = Heartbeat(deps, self.status, self._reporter.service_times, self.idleness)
+        self.duties = TenantDuties(
+            deps, self.idleness, self._desk, self.node_events, self._reporter, self._mail.postman
+        )
 
     @property
     def is_default(self) -> bool:
         return self.name == DEFAULT_TENANT
 
     @property
-    def idleness(self) -> Idleness:
-        return self._parts.idleness
-
-    @property
-    def lease_keeper(self) -> LeaseKeeper:
-        return self._parts.lease_keeper
-
-    @property
-    def node_events(self) -> NodeEvents:
-        return self._parts.node_events
-
-    @property
-    def duties(self) -> TenantDuties:
-        return self._parts.duties
-
-    @property
     def settled_total(self) -> int:
-        return self._parts.reporter.settled_total
+        return self._reporter.settled_total
 
     @property
     def is_leaving(self) -> bool:
@@ -78,11 +104,11 @@ class Tenancy:
         self._drain.set()
         self._hurry.set()
 
-    def begin_scan(self) -> None:
+    def begin_scan(self, on_news: Callable[[], None]) -> None:
         """From now on the node looks at this tenant's queue while it is idle, and calls
-        `note_activity`.
+        `note_activity`. `on_news` is called until the scan ends.
         """
-        self.idleness.begin_scan()
+        self.idleness.begin_scan(on_news)
 
     def end_scan(self) -> None:
         self.idleness.end_scan()
@@ -93,7 +119,7 @@ class Tenancy:
         if self.phase != "running":
             return
         if activity.work:
-            self._parts.desk.poll()
+            self._desk.poll()
         if activity.reaping:
             self.duties.may_reap()
 
@@ -108,7 +134,7 @@ class Tenancy:
                 await self._serve()
         finally:
             self._deps.tenant_limits.leave(self.name)
-            self._parts.tools.close()
+            self._tools.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
                 await self.engine.close()
             self.phase = "stopped"
@@ -127,28 +153,40 @@ class Tenancy:
 
     async def _serve(self) -> None:
         async with trio.open_nursery() as nursery:
-            self._parts.start(nursery)
+            for part in (
+                self._exchange_loop, self.lease_keeper, self._progress, self._phases, self._kinds,
+                self._mail, self._alarm, self.node_events, self._idle_mode, self._heartbeat,
+            ):  # fmt: skip
+                nursery.start_soon(part.run)
+            nursery.start_soon(
+                listen, self.engine, self._desk, self.lease_keeper, self.duties.wake,
+                self._deps.rng,
+            )  # fmt: skip
             await self._work()
             await self.wind_up()
             nursery.cancel_scope.cancel()
 
     async def wind_up(self) -> None:
-        """Writes and reports what the crew handed in, in time."""
-        await self._parts.wind_up(self._hurry)
+        """The crew has gone, or never will: writes and reports what it handed in, in time."""
+        self._exchange_loop.close()
+        with trio.move_on_after(self.settings.now.shutdown.dismiss_seconds):
+            await self._exchange_loop.finished.wait()
+        await self._mail.leave(self._hurry)
+        await self.node_events.finish()
 
     async def _work(self) -> None:
         """The crew's life, from the first hiring to the last leaving."""
         async with trio.open_nursery() as crew_nursery:
-            await crew_nursery.start(self._parts.crew.run)
-            self._deps.tenant_limits.join(self.name, self)
+            await crew_nursery.start(self._crew.run)
+            self._deps.tenant_limits.join(self._supervisor)
             self.phase = "running"
             self.node_events.node_is("started")
-            self._parts.supervisor.start()
+            self._supervisor.start()
             if not self.is_default:
                 event_of_list(self._deps.log, logging.INFO, "tenant ready")
             self.ready.set()
             async with trio.open_nursery() as supervising:
-                supervising.start_soon(self._parts.supervisor.run)
+                supervising.start_soon(self._supervisor.run)
                 supervising.start_soon(self.duties.run)
                 await self._drain.wait()
                 self._begin_drain()
@@ -158,34 +196,20 @@ class Tenancy:
     def _begin_drain(self) -> None:
         self.phase = "draining"
         self.node_events.node_is("draining")
-        self._parts.heartbeat.wake()
-        self._parts.desk.stop_claiming()
-        self._parts.crew.close()
+        self._heartbeat.wake()
+        self._desk.stop_claiming()
+        self._crew.close()
 
     async def _dismiss_in_time(self) -> None:
         """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
         grace_seconds = self.settings.now.shutdown.grace_period_seconds
-        if not await came_in_time(self._parts.crew.gone, grace_seconds, unless=self._hurry):
-            busy = len(self._parts.desk.seats)
+        if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
+            busy = len(self._desk.seats)
             event(self._deps.log, logging.WARNING, "dismissing", busy=busy)
-            self._parts.crew.dismiss()
+            self._crew.dismiss()
         self.dismissed.set()
 
-    # -- for the tenant limits (see `Member`) and its parts (see `Owner`)
-
-    def ask(self) -> Ask:
-        workers, head = self.settings.now.workers, self._parts.crew.head
-        if self.phase != "running":
-            return Ask(0, 0, 0, head.size, head.retiring)
-        wish = self._parts.supervisor.wish
-        return Ask(workers.default_count, workers.max_count, wish, head.size, head.retiring)
-
-    def shrink(self, count: int) -> None:
-        self._parts.crew.retire_beyond(count)
-        self.crew(*self._parts.crew.head)
-
-    def wake(self) -> None:
-        self._parts.supervisor.wake()
+    # -- what its crew and its supervisor report
 
     def scaled(self, decision: Decision) -> None:
         self._deps.metrics.scaled(decision, self.name)
@@ -195,17 +219,10 @@ class Tenancy:
         self._deps.metrics.crew(idle, busy, retiring, self.name)
         if idle + busy != self._size_said:
             self._size_said = idle + busy
-            self._parts.heartbeat.wake()
-
-    def allowance(self) -> int | None:
-        """How many of the node's workers there are for this crew now, given its wish; None = as
-        many as it wants.
-        """
-        tenant_limits = self._deps.tenant_limits
-        return tenant_limits.allowance(self.name) if tenant_limits.is_shared else None
+            self._heartbeat.wake()
 
     def crew_changed(self, how: str, worker: int) -> None:
-        self._parts.reporter.crew_changed(how, worker)
+        event(self._deps.log, logging.DEBUG, f"worker {how}", worker=worker)
         self.node_events.crew_changed(how, worker)
         if how != "hired":
             self._deps.tenant_limits.freed()
@@ -213,7 +230,7 @@ class Tenancy:
     # -- for people
 
     def status(self) -> TenantStatus:
-        engine, head, last = self.engine, self._parts.crew.head, self.last_decision
+        engine, head, last = self.engine, self._crew.head, self.last_decision
         workers = self.settings.now.workers
         return TenantStatus(
             name=self.name,
@@ -229,13 +246,13 @@ class Tenancy:
             default_count=workers.default_count,
             max_count=workers.max_count,
             depth=None if last is None else last.due,
-            settled_total=self._parts.reporter.settled_total,
+            settled_total=self._reporter.settled_total,
             retention_trouble=self.duties.retention_trouble,
         )
 
     def held(self) -> Collection[Held]:
         """The jobs in this tenant's hands."""
-        return self._parts.desk.held.values()
+        return self._desk.held.values()
 
     def ignored(self) -> list[Ignored]:
         """Requests that the work of this tenant does not obey."""
@@ -243,11 +260,11 @@ class Tenancy:
 
     @property
     def last_decision(self) -> Decision | None:
-        journal = self._parts.supervisor.journal
+        journal = self._supervisor.journal
         return journal[-1] if journal else None
 
     def workers(self) -> Sequence[WorkerView]:
-        return self._parts.crew.workers(trio.current_time())
+        return self._crew.workers(trio.current_time())
 
     def decisions(self) -> Sequence[Decision]:
-        return list(self._parts.supervisor.journal)
+        return list(self._supervisor.journal)

@@ -2,34 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Generic, TypeVar
 
-from musterd.config.leasing import lease_plan
+import attrs
+import trio
+
 from musterd.config.listen import listen_address
 from musterd.config.schedules import of_tenant
-from musterd.manager.duties import names
-from musterd.manager.duties.duty import Duty
-from musterd.manager.duties.events import TRIMMED_ROWS
+from musterd.config.settings import lease_plan
+from musterd.manager.duties.duty import (
+    EVENTS,
+    METRICS,
+    REAPING,
+    RETENTION,
+    SCHEDULES,
+    STATISTICS,
+    WEBHOOKS,
+    Duty,
+)
 from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
 from musterd.manager.duties.reaping import BATCH as REAPED_AT_ONCE
 from musterd.manager.duties.reaping import Reaper
-from musterd.manager.duties.retention import RetentionDeps, Retiring
-from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SLOT_SECONDS
-from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND, ScheduleKeeper
-from musterd.manager.events.node_events import NodeEvents
+from musterd.manager.duties.retention import Retiring
+from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
+from musterd.manager.duties.schedules import SLOTS_A_ROUND, ScheduleKeeper
+from musterd.manager.events.node_events import TRIMMED_ROWS, NodeEvents
 from musterd.manager.events.reporters import DutyReporter, JobReporter
 from musterd.manager.tenancy.deps import TenancyDeps
-from musterd.manager.tenancy.store_cache import (
-    COUNTS_FRESH_SECONDS,
-    HEALTH_FRESH_SECONDS,
-    StoreCache,
-)
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS
+from musterd.store.errors import StoreError
 from musterd.store.health import Signs
 from musterd.store.queue import Counts
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, Move
+
+COUNTS_FRESH_SECONDS = 1.0
+HEALTH_FRESH_SECONDS = 30.0
+LIMIT_SECONDS = 2.0
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class StoreCache(Generic[T]):
+    """Shares one answer among all readers. A store that is away, or slow, gives None, for
+    `fresh_seconds` too. `on_answer` gets each new answer.
+    """
+
+    ask: Callable[[], Awaitable[T]]
+    fresh_seconds: float
+    on_answer: Callable[[T | None], None] = lambda _: None
+    _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _answer: T | None = attrs.field(default=None, init=False)
+    _asked_local: float = attrs.field(default=float("-inf"), init=False)
+
+    async def get(self) -> T | None:
+        """Gives an answer that is fresh enough, or None if the store does not say."""
+        async with self._lock:
+            if trio.current_time() - self._asked_local >= self.fresh_seconds:
+                self._answer = None
+                with trio.move_on_after(LIMIT_SECONDS), suppress(StoreError):
+                    self._answer = await self.ask()  # what goes wrong, the engine has logged
+                self._asked_local = trio.current_time()
+                self.on_answer(self._answer)
+            return self._answer
+
+    async def refresh(self) -> int:
+        """As `get`; gives how many answers it has got."""
+        return int(await self.get() is not None)
+
+    def forget(self) -> None:
+        """The next reader gets a fresh answer."""
+        self._asked_local = float("-inf")
+
 
 # Where nothing happens: a scrape asks for counts by itself.
 RESTING = Pace(lease_seconds=90.0, heartbeat_seconds=30.0, rests=True)
@@ -56,10 +104,7 @@ class TenantDuties:
         self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
         self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
         self._reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
-        retention = RetentionDeps(
-            engine.retention, settings, catalog, deps.tenant, deps.rng, deps.log
-        )
-        self._retiring = Retiring(retention)
+        self._retiring = Retiring(engine.retention, settings, catalog, deps.tenant, deps.log)
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
         self._leading = self._make_leading()
@@ -107,8 +152,8 @@ class TenantDuties:
         """Those that this node could do at the moment."""
         settings = self._settings.now
         could = {
-            names.SCHEDULES: self._has_schedules,
-            names.METRICS: listen_address(settings.http.listen) is not None,  # else nobody reads
+            SCHEDULES: self._has_schedules,
+            METRICS: listen_address(settings.http.listen) is not None,  # else nobody reads
         }
         return {name: duty for name, duty in self._all.items() if could.get(name, True)}
 
@@ -121,13 +166,13 @@ class TenantDuties:
         events, retiring, postman = self._node_events.keeper, self._retiring, self._postman
         reaper, keeper, fold = self._reaper, self._keeper, self._deps.engine.duties.fold_counts
         return [
-            Duty(names.EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
-            Duty(names.METRICS, self.counts.refresh, self._count_seconds),
-            Duty(names.REAPING, reaper.run, self._reap_seconds, REAPED_AT_ONCE, reaper.wait),
-            Duty(names.RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
-            Duty(names.SCHEDULES, keeper.run, lambda: SLOT_SECONDS, SLOTS_A_ROUND, keeper.wait),
-            Duty(names.STATISTICS, fold, self._fold_seconds, FOLDED_ROWS),
-            Duty(names.WEBHOOKS, postman.look, self._mail_seconds),
+            Duty(EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
+            Duty(METRICS, self.counts.refresh, self._count_seconds),
+            Duty(REAPING, reaper.run, self._reap_seconds, REAPED_AT_ONCE, reaper.wait),
+            Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
+            Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, SLOTS_A_ROUND, keeper.wait),
+            Duty(STATISTICS, fold, self._fold_seconds, FOLDED_ROWS),
+            Duty(WEBHOOKS, postman.look, self._mail_seconds),
         ]
 
     def _reap_seconds(self) -> float:
@@ -162,17 +207,17 @@ class TenantDuties:
         return RESTING if self._rests and is_short and not self._has_schedules else own
 
     def _lost(self, duty: str) -> None:
-        if duty == names.METRICS:
+        if duty == METRICS:
             self._deps.metrics.counts(None, self._deps.tenant)
             self._deps.metrics.store_health.record(None, self._deps.tenant)
             self.health.forget()
 
     def _export_counts(self, counts: Counts | None) -> None:
         """One node exports what is true of all of them; what is not known is not kept either."""
-        known = counts if self.holds(names.METRICS) else None
+        known = counts if self.holds(METRICS) else None
         self._deps.metrics.counts(known, self._deps.tenant)
 
     def _export_health(self, signs: Signs | None) -> None:
         """As `_export_counts`."""
-        known = signs if self.holds(names.METRICS) else None
+        known = signs if self.holds(METRICS) else None
         self._deps.metrics.store_health.record(known, self._deps.tenant)

@@ -1,32 +1,214 @@
-"""One try to deliver one message: its body, its signature, the request, and what comes of it."""
+"""One try to deliver one message: its body, its signature, the address, the request, the result."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 import trio
 
-from musterd.catalog.retry import delay_seconds
+from musterd import __version__
+from musterd.catalog.kinds import delay_seconds
 from musterd.config.faults import Unfit
 from musterd.config.settings import Retry, Webhooks
-from musterd.config.webhook_urls import UrlPolicy, check_allowed, check_webhook_url
+from musterd.config.webhook_urls import (
+    UrlPolicy,
+    address_in,
+    check_allowed,
+    check_webhook_url,
+    reach_of,
+)
 from musterd.manager.log import Log, event, extra
-from musterd.manager.webhooks.message import Shown, body_of, event_of, signed_headers
-from musterd.manager.webhooks.sending import Denied, Unresolved
 from musterd.store.errors import StoreError
 from musterd.store.jobs import JobRecord
+from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.outbox import Delivery, Message
+from musterd.store.report import job_object
+from musterd.store.words import time_text
 from musterd.workers.runners.http_messages import (
     Answer,
+    HttpRequest,
     HttpTrouble,
     NotSendable,
+    address_of,
     retry_after_seconds,
 )
+
+if TYPE_CHECKING:
+    from musterd.workers.runners.http_client import HttpClient
+
+
+ENDS = {f"job.{state.value}": state for state in ENDED}
+VERSION = "v1"
+
+
+@attrs.frozen
+class Shown:
+    """How a job is shown: whose it is, what its kind says of attempts, whether with its payload."""
+
+    tenant: str
+    max_attempts_of_kind: int | None
+    include_payload: bool
+
+
+def event_of(message: Message, record: JobRecord | None, shown: Shown) -> dict[str, object] | None:
+    """Gives the whole body; None where the job that it is about is gone."""
+    data: object
+    if message.body is not None:
+        data = json.loads(message.body)
+    elif record is not None:
+        data = _job_at(message, record, shown)
+    else:
+        return None
+    return {"type": message.type, "timestamp": time_text(message.created_at), "data": data}
+
+
+def body_of(event: dict[str, object]) -> bytes:
+    """The event as it is sent, and signed."""
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+def as_it_ended(record: JobRecord, state: JobState, attempt: int | None) -> JobRecord:
+    """The job as it was when it came to `state` in that attempt, should it have gone on since: only
+    a failed job can, by a resume, which puts its attempt into the history.
+    """
+    if record.state is state and attempt in (None, record.attempt):
+        return record
+    past = next((one for one in record.attempts if one.attempt == attempt), None)
+    return attrs.evolve(
+        record,
+        state=state,
+        attempt=record.attempt if attempt is None else attempt,
+        result=None,
+        error=past.error if past else None,
+        reason=None,
+        started_at=past.started_at if past else None,
+        finished_at=past.finished_at if past else None,
+        lease_expires_at=None,
+        heartbeat_at=None,
+        request=None,
+        cleared_at=None,
+        attempts=tuple(one for one in record.attempts if attempt and one.attempt <= attempt),
+    )
+
+
+def _job_at(message: Message, record: JobRecord, shown: Shown) -> dict[str, object]:
+    if state := ENDS.get(message.type):
+        record = as_it_ended(record, state, message.attempt)
+    job = job_object(record, shown.tenant, shown.max_attempts_of_kind)
+    if not shown.include_payload:
+        del job["payload"]
+    return job
+
+
+def signed_headers(
+    keys: Sequence[bytes], message_id: str, timestamp: int, body: bytes
+) -> dict[str, str]:
+    """Gives all headers but what the connection adds. Each key signs; without one nothing does."""
+    headers = {
+        "content-type": "application/json",
+        "accept-encoding": "identity",
+        "user-agent": f"musterd/{__version__}",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+    }
+    if keys:
+        signed = [_signature(key, message_id, timestamp, body) for key in keys]
+        headers["webhook-signature"] = " ".join(signed)
+    return headers
+
+
+def _signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+    content = f"{message_id}.{timestamp}.".encode() + body
+    digest = hmac.new(key, content, hashlib.sha256).digest()
+    return f"{VERSION},{base64.b64encode(digest).decode()}"
+
+
+ANSWER_BYTES_MAX = 65_536  # of its body, which is read and thrown away
+RESOLVERS_MAX = 8  # threads; one that hangs in the system's resolver is left behind, and counts
+ADDRESSES_MAX = 4  # of one host, tried one after the other
+
+Resolve: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
+
+
+class Unresolved(Exception):
+    """The name leads nowhere just now."""
+
+
+class Denied(Exception):
+    """Nothing is ever sent to this host. `final`: another try would find no other address."""
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        super().__init__(message)
+        self.final = final
+
+
+@attrs.define(eq=False)
+class SystemResolver:
+    """Asks the system for the addresses of a name, off the loop."""
+
+    _limiter: trio.CapacityLimiter = attrs.field(
+        factory=partial(trio.CapacityLimiter, RESOLVERS_MAX), init=False
+    )
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        """Raises `Unresolved`."""
+        look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
+        try:
+            found = await trio.to_thread.run_sync(
+                look_up, abandon_on_cancel=True, limiter=self._limiter
+            )
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise Unresolved(f"{host} has no address: {reason}") from None
+        return [str(where[0]) for *_, where in found]
+
+
+@attrs.define(eq=False)
+class Sender:
+    """Posts webhooks through the node's HTTP client, which `client` makes when it is needed."""
+
+    client: Callable[[], HttpClient]
+    resolve: Resolve = attrs.field(factory=SystemResolver)
+
+    async def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, policy: UrlPolicy
+    ) -> Answer:
+        """Raises `HttpTrouble`, `NotSendable`, `Denied` or `Unresolved`."""
+        origin, target = address_of(url)
+        addresses = await checked_addresses(origin.host, policy, self.resolve)
+        request = HttpRequest("POST", origin, target, headers, body)
+        return await self.client().send(request, ANSWER_BYTES_MAX, addresses)
+
+
+async def checked_addresses(host: str, policy: UrlPolicy, resolve: Resolve) -> Sequence[str]:
+    """Gives the addresses of a host, each of which may be called. Raises `Denied`, `Unresolved`.
+
+    One forbidden address denies them all: no honest name mixes them.
+    """
+    literal = address_in(host)
+    found = [str(literal)] if literal is not None else await resolve(host)
+    for text in found:
+        reach = reach_of(ipaddress.ip_address(text))
+        if reach == "public" or (reach == "private" and policy.allow_private):
+            continue
+        message = f"{host} leads to {text}, to which nothing is sent"
+        if reach == "private":
+            message += ": [webhooks] allow_private = true allows it"
+        raise Denied(message, final=literal is not None)
+    return list(dict.fromkeys(found))[:ADDRESSES_MAX]
+
 
 PYTHON = "python:"
 

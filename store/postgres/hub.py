@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
 
 import trio
 from psycopg.abc import ConnDict
@@ -22,10 +23,12 @@ from musterd.store.postgres.hosts import Hosts
 from musterd.store.postgres.marks import FROM_THE_FIRST, start_params
 from musterd.store.postgres.migrating import fill
 from musterd.store.postgres.pool import Gate, Pool
+from musterd.store.postgres.statements import Numbered, numbered, send
+from musterd.store.queue import IdleCheck
 from musterd.store.sqlfiles import load_statements
 from musterd.store.waiting import Backoff
 
-AT_ONCE = 100  # tenants in one statement
+AT_ONCE = 200  # tenants in one statement
 STATEMENTS_MAX = 50  # kept as text
 FOR_NOBODY = {  # no node asks for its share
     "bound": 1, "me": None, "pauses": 0, "most": None, **start_params(FROM_THE_FIRST),
@@ -97,7 +100,7 @@ class HubScan:
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
         self._schemas: dict[str, str] = {}
-        self._statements: dict[tuple[str, ...], bytes] = {}  # the last ones used
+        self._statements: dict[tuple[str, tuple[str, ...]], Numbered] = {}  # the last ones used
 
     @property
     def tenants(self) -> list[str]:
@@ -117,28 +120,38 @@ class HubScan:
 
     async def look(self, tenants: Sequence[str]) -> Mapping[str, TenantActivity]:
         found: dict[str, TenantActivity] = {}
-        for first in range(0, len(tenants), AT_ONCE):
-            found |= await self._look_at(tuple(tenants[first : first + AT_ONCE]))
+        for some in _groups(tenants):
+            statement = self._statement("tenant_activity", some)
+            with trio.move_on_after(self.hub.options.statement_timeout_seconds):
+                async with self.hub.shared.use("tenant_activity") as conn:
+                    cursor = await send(conn, statement, FOR_NOBODY)
+                    rows = await cursor.fetchall()
+                    found |= {row[0]: TenantActivity(row[1], row[2]) for row in rows}
         return found
 
-    async def _look_at(self, tenants: tuple[str, ...]) -> Mapping[str, TenantActivity]:
-        if tenants not in self._statements:
+    async def check(self, tenants: Sequence[str], me: UUID) -> Mapping[str, IdleCheck]:
+        found: dict[str, IdleCheck] = {}
+        for some in _groups(tenants):
+            statement = self._statement("tenant_idle_check", some)
+            rows = await self.hub.hints.ask(statement, {"me": me}) or []
+            found |= {row[0]: IdleCheck(*row[1:]) for row in rows}
+        return found
+
+    def _statement(self, name: str, tenants: tuple[str, ...]) -> Numbered:
+        """One for each tenant, joined."""
+        if (name, tenants) not in self._statements:
             if len(self._statements) >= STATEMENTS_MAX:
                 self._statements.clear()
-            self._statements[tenants] = _activity_statement(
-                {name: self._schemas[name] for name in tenants}
-            )
-        statement = self._statements[tenants]
-        with trio.move_on_after(self.hub.options.statement_timeout_seconds):
-            async with self.hub.shared.use("tenant_activity") as conn:
-                cursor = await conn.cursor(binary=True).execute(statement, FOR_NOBODY)
-                return {row[0]: TenantActivity(row[1], row[2]) for row in await cursor.fetchall()}
-        return {}
+            texts = load_statements("musterd.store.postgres")
+            one = texts[name]
+            for part in ("observe", "idle_check"):
+                one = one.replace(f"{{{part}}}", texts[part])
+            # Names of tenants and schemas are checked identifiers.
+            parts = [fill(one, self._schemas[each]).replace("{tenant}", each) for each in tenants]
+            joined = "union all\n".join(f"({part})\n" for part in parts)
+            self._statements[name, tenants] = numbered(joined)
+        return self._statements[name, tenants]
 
 
-def _activity_statement(schemas: Mapping[str, str]) -> bytes:
-    statements = load_statements("musterd.store.postgres")
-    one = statements["tenant_activity"].replace("{observe}", statements["observe"])
-    # Names of tenants and schemas are checked identifiers.
-    parts = [fill(one, schema).replace("{tenant}", tenant) for tenant, schema in schemas.items()]
-    return "union all\n".join(f"({part})\n" for part in parts).encode()
+def _groups(tenants: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(tenants[first : first + AT_ONCE]) for first in range(0, len(tenants), AT_ONCE)]

@@ -12,10 +12,10 @@ import psycopg
 from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.jobs import JOB_COLUMNS
-from musterd.store.migrations import Migration, missing, shipped
 from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import sort_connect_error, sort_error
+from musterd.store.sqlfiles import Migration, missing, shipped
 
 _AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
 SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)

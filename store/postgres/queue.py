@@ -9,7 +9,6 @@ import attrs
 import trio
 
 from musterd.store.errors import StoreUnavailable
-from musterd.store.idle_check import IdleCheck
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.postgres.claiming import Claimer
@@ -23,6 +22,7 @@ from musterd.store.queue import (
     FIRST_BEHIND,
     Counts,
     Hint,
+    IdleCheck,
     QueueView,
     SpareCapacity,
     TargetView,

@@ -17,9 +17,8 @@ from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
 from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.report import control_refusal
-from musterd.store.sqlite import migrating
 from musterd.store.sqlite.control import control
-from musterd.store.sqlite.database import Database, connect
+from musterd.store.sqlite.database import Database, connect, migrate
 from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.jobs import enqueue, job
 
@@ -91,7 +90,7 @@ class SqliteBackend:
     def _connect(self) -> Database:
         database = connect(self._path, f"sqlite:///{self._path}", time.time, BUSY_SECONDS)
         try:
-            migrating.migrate(database)
+            migrate(database)
         except BaseException:
             database.connection.close()
             raise

@@ -16,40 +16,13 @@ from musterd.store.control import (
 )
 from musterd.store.lifecycle import EFFECTS, LEASED, REASONS, Action, JobState
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
-from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.claiming import hand_over
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import About, JobEvents, call_out
 from musterd.store.sqlite.rows import ID_MAX
-from musterd.store.sqlite.targets import hand_over
 
 EVENT_OF = {Action.RESUME: "resumed", Action.RELEASE: "released", Action.CLEAR: "cleared"}
 IN_HAND = "(state = 'assigned' or state = 'running')"
-
-
-class SqliteControl:
-    """See `store.control.Control`."""
-
-    def __init__(self, call: Call, hints: Hints) -> None:
-        self._call, self._hints = call, hints
-
-    async def apply(self, action: Action, job_id: int) -> ControlResult:
-        done = await self._call(control, action, job_id)
-        if done.requested:
-            self._hints.ring(job_id)
-        elif done.allowed:
-            self._hints.ring()
-        return done
-
-    async def select(self, which: Selection, after_id: int, span: int) -> SelectedJobs:
-        return await self._call(select_jobs, which, after_id, span)
-
-    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> BulkResult:
-        step, freed = await self._call(control_many, action, ids, which)
-        for job_id in step.requested:
-            self._hints.ring(job_id)
-        if freed:
-            self._hints.ring()
-        return step
 
 
 class Stand(NamedTuple):
@@ -169,3 +142,25 @@ def _facts(row: rows.Row) -> Facts:
     return Facts(
         JobState(state), kind, target, priority, rows.moment_at(created_at), ended, cleared
     )
+
+
+class SqliteControl(Part):
+    """See `store.control.Control`."""
+
+    select = called(select_jobs)
+
+    async def apply(self, action: Action, job_id: int) -> ControlResult:
+        done = await self.call(control, action, job_id)
+        if done.requested:
+            self._hints.ring(job_id)
+        elif done.allowed:
+            self._hints.ring()
+        return done
+
+    async def apply_many(self, action: Action, ids: Sequence[int], which: Selection) -> BulkResult:
+        step, freed = await self.call(control_many, action, ids, which)
+        for job_id in step.requested:
+            self._hints.ring(job_id)
+        if freed:
+            self._hints.ring()
+        return step

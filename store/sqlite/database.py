@@ -1,22 +1,25 @@
-"""One connection to one SQLite file, used in short transactions, and where its calls run."""
+"""One connection to one SQLite file, in short transactions; where its calls run; its migrations."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from types import CoroutineType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 import trio
 
 from musterd.store.connections import ConnectionUse
+from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.sqlfiles import load_statements
+from musterd.store.sqlfiles import Migration, load_statements, missing, shipped
 from musterd.store.sqlite.errors import sort_error, sort_file_error
+from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.rows import Params, Row, microseconds
 
 OLDEST = (3, 35, 0)
@@ -177,7 +180,7 @@ def _text(stored: bytes) -> str:
 
 
 class Call(Protocol):
-    """How the parts of an engine (its events, phases, outbox) reach its database."""
+    """How the parts of an engine reach its database."""
 
     async def __call__(
         self,
@@ -187,27 +190,40 @@ class Call(Protocol):
     ) -> T: ...
 
 
-class Runner(Protocol):
-    """SQLite calls block, and on a disk that stalls they block for long: a thread keeps the loop
-    turning. Under a mock clock threads lie (virtual time jumps while they work), so there the same
-    calls run inline, with the same cancel points.
-    """
+class Part:
+    """One part of an engine. Most of its methods are functions of its module, `called`."""
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Runs `work` alone, in its turn. A cancel arrives before it starts or after its end."""
-        ...
+    def __init__(self, call: Call, hints: Hints) -> None:
+        self.call, self._hints = call, hints
 
-    @property
-    def use_now(self) -> ConnectionUse:
-        """Of the one connection there is."""
-        ...
 
-    def close(self) -> None:
-        """Gives the thread back. Waits for what runs, which ends within the busy timeout."""
-        ...
+Method: TypeAlias = "Callable[Concatenate[Part, P], CoroutineType[Any, Any, T]]"
+
+
+def called(operation: Callable[Concatenate[Database, P], T]) -> Method[P, T]:
+    """The method that carries this out where the database is."""
+
+    async def method(part: Part, /, *args: P.args, **named: P.kwargs) -> T:
+        return await part.call(operation, *args, **named)
+
+    return cast("Method[P, T]", method)
+
+
+def answers(answer: T) -> Method[..., T]:
+    """The method that always gives this: a file has nothing of the kind."""
+
+    async def method(*_asked: object) -> T:
+        await trio.lowlevel.checkpoint()
+        return answer
+
+    return cast("Method[..., T]", method)
 
 
 class InlineRunner:
+    """Runs calls in the Trio task: in memory, and under a mock clock, where threads lie (virtual
+    time jumps while they work). It has the cancel points of the other.
+    """
+
     use_now = ConnectionUse(idle=1, most=1)
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -219,7 +235,8 @@ class InlineRunner:
 
 
 class ThreadRunner:
-    """One thread with its own queue: neither Trio's thread limit nor another engine holds it up.
+    """One thread with its own queue: neither Trio's thread limit nor another engine holds it up,
+    and a disk that stalls does not hold up the loop.
 
     A cancel never abandons a call. The caller waits until the work has ended and takes its result,
     as with `trio.to_thread.run_sync`; the cancel comes at its next checkpoint. So a cancelled write
@@ -236,6 +253,7 @@ class ThreadRunner:
         return ConnectionUse(1 - busy, busy, 1, max(0, self._calls - 1))
 
     async def run(self, work: Callable[[], T]) -> T:
+        """Runs `work` alone, in its turn. A cancel arrives before it starts or after its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
         loop = trio.lowlevel.current_trio_token()
         ended = trio.Event()
@@ -249,4 +267,62 @@ class ThreadRunner:
         return future.result()
 
     def close(self) -> None:
+        """Gives the thread back. Waits for what runs, which ends within the busy timeout."""
         self._thread.shutdown(wait=True)
+
+
+PACKAGE = "musterd.store.sqlite"
+LOG = """create table if not exists schema_migrations (
+  number integer primary key, name text not null, checksum text not null,
+  applied_at integer not null
+)"""
+
+
+def compare(database: Database) -> SchemaState:
+    """Raises `StoreMisconfigured` if the schema is newer or made of other migrations."""
+    known = shipped(PACKAGE)
+    with database.reading("reading the schema's version"):
+        applied = _applied(database.connection)
+    missing(applied, known, database.where)
+    return SchemaState(found=max(applied, default=0), wanted=known[-1].number)
+
+
+def migrate(database: Database) -> list[str]:
+    """Applies what is missing; returns their names."""
+    known = shipped(PACKAGE)
+    with database.reading("reading the schema's version"):
+        applied = _applied(database.connection)
+    if not missing(applied, known, database.where):
+        return []
+    with database.writing("migrating the schema") as now:
+        database.connection.execute(LOG)
+        todo = missing(_applied(database.connection), known, database.where)
+        for migration in todo:
+            _apply(database.connection, migration, now)
+    return [migration.name for migration in todo]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script. `executescript` would commit first: half of it could stay."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text
+            text = ""
+
+
+def _apply(connection: sqlite3.Connection, migration: Migration, now: int) -> None:
+    for statement in statements(migration.sql):
+        connection.execute(statement)
+    connection.execute(
+        "insert into schema_migrations (number, name, checksum, applied_at) values (?, ?, ?, ?)",
+        (migration.number, migration.name, migration.checksum, now),
+    )
+
+
+def _applied(connection: sqlite3.Connection) -> dict[int, str]:
+    found = connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")
+    if found.fetchone() is None:
+        return {}
+    return dict(connection.execute("select number, checksum from schema_migrations").fetchall())

@@ -6,44 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import trio
-
 from musterd.store.duties import DutyNews, DutyRecord, DutyReport, Holder
 from musterd.store.jobs import NewJob
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Wish
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
-from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.database import Database, Part, answers, called
 from musterd.store.sqlite.jobs import make
-
-
-class SqliteDuties:
-    """See `store.duties` for what each method promises. A file has one daemon: nobody has to be
-    woken when it gives a duty up.
-    """
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def look(self, duties: Sequence[str]) -> DutyNews:
-        return await self._call(look, duties)
-
-    async def take(self, duties: Sequence[str], holder: Holder) -> frozenset[str]:
-        return await self._call(take, duties, holder)
-
-    async def renew(self, reports: Sequence[DutyReport], lease_seconds: float) -> frozenset[str]:
-        return await self._call(renew, reports, lease_seconds)
-
-    async def release(self, reports: Sequence[DutyReport]) -> None:
-        await self._call(release, reports)
-
-    async def duties(self) -> list[DutyRecord]:
-        return await self._call(records)
-
-    async def fold_counts(self) -> int:
-        await trio.lowlevel.checkpoint()
-        return 0  # a single writer counts at once
 
 
 def look(database: Database, duties: Sequence[str]) -> DutyNews:
@@ -126,31 +95,6 @@ def _duty_record(row: rows.Row, now: int) -> DutyRecord:
     )
 
 
-class SqliteSchedules:
-    """See `store.schedules` for what each method promises."""
-
-    def __init__(self, call: Call, hints: Hints) -> None:
-        self._call, self._hints = call, hints
-
-    async def know(self, names: Sequence[str]) -> list[ScheduleRecord]:
-        return await self._call(know, names)
-
-    async def fire(self, firing: Firing) -> Fired:
-        fired = await self._call(fire, firing)
-        if fired.job_id is not None:
-            self._hints.ring()
-        return fired
-
-    async def let_go(self, name: str, up_to: datetime, count: int) -> bool:
-        return await self._call(let_go, name, up_to, count)
-
-    async def rewind(self, name: str, ahead: timedelta) -> bool:
-        return await self._call(rewind, name, ahead)
-
-    async def steer(self, wish: Wish, name: str) -> bool:
-        return await self._call(steer, wish, name)
-
-
 def know(database: Database, names: Sequence[str]) -> list[ScheduleRecord]:
     with database.reading("looking at schedules") as now:
         found = {name: database.rows("know_schedule", {"name": name}) for name in names}
@@ -213,3 +157,31 @@ def _schedule_record(row: rows.Row, now: int) -> ScheduleRecord:
     fired_at, paused, now_ = rows.moment(last_fired_at), rows.moment(paused_at), rows.moment_at(now)
     slot = rows.moment_at(last_slot)
     return ScheduleRecord(name, slot, fired_at, job_id, state, fired, skipped, missed, paused, now_)
+
+
+class SqliteDuties(Part):
+    """See `store.duties` for what each method promises. A file has one daemon: nobody has to be
+    woken when it gives a duty up.
+    """
+
+    look = called(look)
+    take = called(take)
+    renew = called(renew)
+    release = called(release)
+    duties = called(records)
+    fold_counts = answers(0)
+
+
+class SqliteSchedules(Part):
+    """See `store.schedules` for what each method promises."""
+
+    know = called(know)
+    let_go = called(let_go)
+    rewind = called(rewind)
+    steer = called(steer)
+
+    async def fire(self, firing: Firing) -> Fired:
+        fired = await self.call(fire, firing)
+        if fired.job_id is not None:
+            self._hints.ring()
+        return fired

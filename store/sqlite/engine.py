@@ -15,15 +15,15 @@ import trio
 from musterd.store.connections import ConnectionUse
 from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
-from musterd.store.sqlite import migrating
 from musterd.store.sqlite.control import SqliteControl
 from musterd.store.sqlite.database import (
     MEMORY,
     Database,
     InlineRunner,
-    Runner,
     ThreadRunner,
+    compare,
     connect,
+    migrate,
 )
 from musterd.store.sqlite.duties import SqliteDuties, SqliteSchedules
 from musterd.store.sqlite.errors import sort_file_error
@@ -70,23 +70,24 @@ class SqliteEngine:
         self._busy_timeout_seconds = busy_timeout_seconds
         self._lock = None if in_memory else DaemonLock(Path(self._path + ".lock"), self.where)
         self._hints = Hints(None if in_memory else Path(self._path + ".wake"))
-        self._runner: Runner | None = None
+        self._runner: InlineRunner | ThreadRunner | None = None
         self._database: Database | None = None
-        self.jobs = SqliteJobs(self._call, self._hints)
-        self.leases = SqliteLeases(self._call, self._hints)
-        self.control = SqliteControl(self._call, self._hints)
-        self.queue = SqliteQueue(self._call, self._hints)
-        self.nodes = SqliteNodes(self._call)
-        self.phases = SqlitePhases(self._call)
-        self.events = SqliteEvents(self._call)
-        self.outbox = SqliteOutbox(self._call)
-        self.schedules = SqliteSchedules(self._call, self._hints)
-        self.duties = SqliteDuties(self._call)
-        self.retention = SqliteRetention(self._call)
-        self.idle = SqliteIdleChecks()
-        self.overview = SqliteOverview(self._call)
-        self.audit = SqliteAudit(self._call)
-        self.health = SqliteHealth(self._call, self._path, in_memory)
+        reach = self._call, self._hints
+        self.jobs = SqliteJobs(*reach)
+        self.leases = SqliteLeases(*reach)
+        self.control = SqliteControl(*reach)
+        self.queue = SqliteQueue(*reach)
+        self.nodes = SqliteNodes(*reach)
+        self.phases = SqlitePhases(*reach)
+        self.events = SqliteEvents(*reach)
+        self.outbox = SqliteOutbox(*reach)
+        self.schedules = SqliteSchedules(*reach)
+        self.duties = SqliteDuties(*reach)
+        self.retention = SqliteRetention(*reach)
+        self.idle = SqliteIdleChecks(*reach)
+        self.overview = SqliteOverview(*reach)
+        self.audit = SqliteAudit(*reach)
+        self.health = SqliteHealth(self._path, in_memory, *reach)
 
     @property
     def use_now(self) -> ConnectionUse:
@@ -97,7 +98,7 @@ class SqliteEngine:
         if self._database is not None:
             await trio.lowlevel.checkpoint()
             return
-        runner: Runner = InlineRunner() if self._inline else ThreadRunner()
+        runner = InlineRunner() if self._inline else ThreadRunner()
         try:
             self._database = await runner.run(self._connect)
         except BaseException:
@@ -121,10 +122,10 @@ class SqliteEngine:
             self._lock.release()
 
     async def schema(self) -> SchemaState:
-        return await self._call(migrating.compare)
+        return await self._call(compare)
 
     async def migrate(self) -> list[str]:
-        return await self._call(migrating.migrate)
+        return await self._call(migrate)
 
     async def start_node(self, node: str) -> int:
         """Lets the leases of a dead daemon run out now: the first reap ends them, by the rules.

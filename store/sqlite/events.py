@@ -23,30 +23,8 @@ from musterd.store.events import (
 )
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import log_row
-
-
-class SqliteEvents:
-    """See `store.events` for what each method promises."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def record(self, events: Sequence[NewEvent]) -> None:
-        await self._call(record, events)
-
-    async def order(self) -> int:
-        return await self._call(newest)
-
-    async def read(self, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
-        return await self._call(read, after, which)
-
-    async def bounds(self) -> EventBounds:
-        return await self._call(bounds)
-
-    async def trim(self, keep_seconds: float, rows_max: int) -> int:
-        return await self._call(trim, keep_seconds, rows_max)
 
 
 def record(database: Database, events: Sequence[NewEvent]) -> None:
@@ -60,7 +38,7 @@ def newest(database: Database) -> int:
         return _newest(database)
 
 
-def read(database: Database, after: int, which: EventFilter) -> EventPage:
+def read(database: Database, after: int, which: EventFilter = ALL_EVENTS) -> EventPage:
     events: list[Event] = []
     looked_at = 0
     with database.reading("reading events"):
@@ -106,19 +84,6 @@ def _unfolded(row: rows.Row, skipped: int) -> Iterator[Event]:
         yield Event(last - size + 1 + place, moment, type_, job_id, kind, target, data)
 
 
-class SqliteAudit:
-    """See `store.events.Audit` for what each method promises."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def rows(self, after_id: int) -> Sequence[AuditRow]:
-        return await self._call(_rows, after_id)
-
-    async def tally(self) -> Tally:
-        return await self._call(_tally)
-
-
 def _rows(database: Database, after_id: int) -> Sequence[AuditRow]:
     with database.reading("reading jobs"):
         found = database.rows("audit_rows", {"after": after_id, "count": ROWS_AT_ONCE})
@@ -132,3 +97,20 @@ def _tally(database: Database) -> Tally:
         counted = {JobState(state): number for state, number in database.rows("audit_tally")}
     by_state = {state: kept[state] for state in JobState}
     return Tally(newest, (), by_state, counted, kept["enqueued"])
+
+
+class SqliteEvents(Part):
+    """See `store.events` for what each method promises."""
+
+    record = called(record)
+    order = called(newest)
+    read = called(read)
+    bounds = called(bounds)
+    trim = called(trim)
+
+
+class SqliteAudit(Part):
+    """See `store.events.Audit` for what each method promises."""
+
+    rows = called(_rows)
+    tally = called(_tally)

@@ -10,70 +10,11 @@ from pathlib import Path
 
 import trio
 
-from musterd.store.health import (
-    Connections,
-    File,
-    Holder,
-    Missing,
-    PoolMode,
-    Replication,
-    Server,
-    Signs,
-    Table,
-)
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.health import File, PoolMode, Signs
+from musterd.store.sqlite.database import Call, Database, Part, answers
+from musterd.store.sqlite.hints import Hints
 
 STEPS = 20_000  # of SQLite's machine between two looks at the clock
-
-
-class SqliteHealth:
-    """See `store.health.Health` for what each method promises. What deleted rows held is used
-    again, so there are no dead rows to speak of.
-    """
-
-    def __init__(self, call: Call, path: str, in_memory: bool) -> None:
-        self._call, self._path, self._in_memory = call, path, in_memory
-
-    async def signs(self) -> Signs:
-        size = await self._call(_size_bytes)
-        return Signs(None, None, size + _bytes_of(f"{self._path}-wal"))
-
-    async def now(self) -> float:
-        return await self._call(lambda database: database.now() / 1_000_000)
-
-    async def pool_mode(self) -> PoolMode:
-        await trio.lowlevel.checkpoint()
-        return "none"
-
-    async def server(self) -> Server | None:
-        await trio.lowlevel.checkpoint()
-        return None
-
-    async def holders(self) -> Sequence[Holder]:
-        await trio.lowlevel.checkpoint()
-        return ()
-
-    async def replication(self) -> Replication | None:
-        await trio.lowlevel.checkpoint()
-        return None
-
-    async def tables(self) -> Sequence[Table]:
-        await trio.lowlevel.checkpoint()
-        return ()
-
-    async def missing_rights(self) -> Sequence[Missing]:
-        await trio.lowlevel.checkpoint()
-        return ()
-
-    async def connections(self) -> Connections | None:
-        await trio.lowlevel.checkpoint()
-        return None
-
-    async def file(self, monotonic: Callable[[], float], seconds: float) -> File | None:
-        if self._in_memory:
-            await trio.lowlevel.checkpoint()
-            return None
-        return await self._call(_file, self._path, monotonic, monotonic() + seconds)
 
 
 def _file(database: Database, path: str, monotonic: Callable[[], float], deadline: float) -> File:
@@ -147,3 +88,37 @@ def _lock_of(path: str) -> tuple[bool | None, int | None]:
 def _is_on(lock: Sequence[str], inode: int) -> bool:
     """A line as `1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF`."""
     return lock[1:2] == ["FLOCK"] and any(word.endswith(f":{inode}") for word in lock[4:6])
+
+
+class SqliteHealth(Part):
+    """See `store.health.Health` for what each method promises. What deleted rows held is used
+    again, so there are no dead rows to speak of.
+    """
+
+    server = answers(None)
+    holders = answers(())
+    replication = answers(None)
+    tables = answers(())
+    missing_rights = answers(())
+    connections = answers(None)
+
+    def __init__(self, path: str, in_memory: bool, call: Call, hints: Hints) -> None:
+        super().__init__(call, hints)
+        self._path, self._in_memory = path, in_memory
+
+    async def pool_mode(self) -> PoolMode:
+        await trio.lowlevel.checkpoint()
+        return "none"
+
+    async def signs(self) -> Signs:
+        size = await self.call(_size_bytes)
+        return Signs(None, None, size + _bytes_of(f"{self._path}-wal"))
+
+    async def now(self) -> float:
+        return await self.call(lambda database: database.now() / 1_000_000)
+
+    async def file(self, monotonic: Callable[[], float], seconds: float) -> File | None:
+        if self._in_memory:
+            await trio.lowlevel.checkpoint()
+            return None
+        return await self.call(_file, self._path, monotonic, monotonic() + seconds)

@@ -12,12 +12,12 @@ import attrs
 
 from musterd.store.events import EVENTS_A_ROW_MAX, TEXT_LENGTH_MAX
 from musterd.store.jobs import Enqueued, NewJob
-from musterd.store.leases import Claim, ProgressNote, Settlement
+from musterd.store.leases import Claim, ProgressNote
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState, Request
-from musterd.store.phase_states import rounded
-from musterd.store.shown import time_text
+from musterd.store.phases import rounded
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database
+from musterd.store.words import time_text
 
 GONE = "the receiver answered 410 earlier: nothing is sent there until somebody sends again"
 # What comes first where several things happen to a job in one step; all else lies in between.
@@ -25,8 +25,6 @@ FIRST = ("job.started", "job.progress", "job.phase_completed")
 LAST = "job.webhook_failed"
 
 LOST = "its lease was lost"
-# Of an attempt that says nothing of how far it came.
-NO_PROGRESS = dict.fromkeys(("percent", "note", "phase", "phase_percent"))
 
 Data = Mapping[str, Any]
 
@@ -129,7 +127,8 @@ def record_end(events: JobEvents, job: Held, ending: rows.Params, run_at: int) -
     if job.state == JobState.ASSIGNED and ending["started_at"] is not None:
         record_start(events, job, ending["worker"])
     if ending["percent"] is not None:
-        events.record("job.progress", About(*job[:3]), _progress_of(ending))
+        far = (ending[name] for name in ("percent", "phase", "phase_percent", "note"))
+        events.record("job.progress", About(*job[:3]), progress(*far))
     type_, data = _end(state, ending, run_at)
     events.record(type_, about, data)
     if state in ENDED:
@@ -167,20 +166,6 @@ def progress(
     """`percent` is the job's, `phase_percent` that of the phase it is in."""
     own = percent if phase_percent is None else phase_percent
     return {"overall": rounded(percent), "phase": phase, "progress": own, "note": note}
-
-
-def how_far(ended: Settlement) -> dict[str, Any]:
-    phase = ended.phase
-    return {
-        "percent": ended.percent,
-        "note": ended.note,
-        "phase": phase.name if phase else None,
-        "phase_percent": phase.progress if phase else None,
-    }
-
-
-def _progress_of(ending: rows.Params) -> Data:
-    return progress(ending["percent"], ending["phase"], ending["phase_percent"], ending["note"])
 
 
 def _end(state: JobState, ending: rows.Params, run_at: int) -> tuple[str, Data | None]:

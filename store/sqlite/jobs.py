@@ -18,40 +18,13 @@ from musterd.store.jobs import (
     job_record,
 )
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import made_whole
-from musterd.store.phases import PhaseRecord
+from musterd.store.phases import PhaseRecord, made_whole
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
-from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import JobEvents, record_new
 from musterd.store.sqlite.outbox import webhook_of
 from musterd.store.sqlite.rows import ID_MAX
 from musterd.store.sqlite.why import why_facts
-from musterd.store.why_facts import WhyFacts
-
-
-class SqliteJobs:
-    """See `store.jobs.Jobs`."""
-
-    def __init__(self, call: Call, hints: Hints) -> None:
-        self._call, self._hints = call, hints
-
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
-        return [one.id for one in await self.enqueue_keyed(jobs)]
-
-    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        made = await self._call(enqueue, jobs)
-        self._hints.ring()
-        return made
-
-    async def get(self, job_id: int) -> JobRecord | None:
-        return await self._call(job, job_id)
-
-    async def find(self, which: JobFilter) -> list[JobRecord]:
-        return await self._call(jobs, which)
-
-    async def why_facts(self, job_id: int) -> WhyFacts | None:
-        return await self._call(why_facts, job_id)
 
 
 def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -135,3 +108,19 @@ def _past(database: Database, job_id: int) -> list[AttemptRecord]:
 def _phases(database: Database, job_id: int, state: JobState) -> tuple[PhaseRecord, ...]:
     found = database.rows("phases", {"job_id": job_id})
     return made_whole([rows.phase_record(row) for row in found], state)
+
+
+class SqliteJobs(Part):
+    """See `store.jobs.Jobs`."""
+
+    get = called(job)
+    find = called(jobs)
+    why_facts = called(why_facts)
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[int]:
+        return [one.id for one in await self.enqueue_keyed(jobs)]
+
+    async def enqueue_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        made = await self.call(enqueue, jobs)
+        self._hints.ring()
+        return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from musterd.store.leases import (
@@ -28,26 +27,22 @@ from musterd.store.lifecycle import (
     JobState,
     Request,
 )
-from musterd.store.shown import time_text
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.claiming import take, unpark_uncapped
-from musterd.store.sqlite.database import Call, Database
-from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.claiming import hand_over, take, unpark_uncapped
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import (
     LOST,
-    NO_PROGRESS,
     About,
     Held,
     JobEvents,
     call_out,
     held,
-    how_far,
     record_end,
     record_progress,
     record_start,
 )
 from musterd.store.sqlite.phases import settle_phase
-from musterd.store.sqlite.targets import hand_over
+from musterd.store.words import time_text
 
 SUCCEEDED = "job.succeeded"
 NOTHING = (None,) * 5
@@ -59,38 +54,6 @@ ON_LEASE_LOST = {
     "pause": JobState.PAUSED,
 }
 ON_REQUEST = {Action.CANCEL: JobState.CANCELED, Action.PAUSE: JobState.PAUSED}
-
-
-class SqliteLeases:
-    """See `store.leases.Leases`."""
-
-    def __init__(self, call: Call, hints: Hints) -> None:
-        self._call, self._hints = call, hints
-
-    async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
-    ) -> Exchange:
-        done, leaves_work = await self._call(exchange, settlements, claim, now_local)
-        if leaves_work:
-            self._hints.ring()
-        return done
-
-    async def claims_under(self, token: UUID) -> list[Claim]:
-        return await self._call(claims_under, token)
-
-    async def settled_already(self, settlements: Sequence[Settlement]) -> frozenset[int]:
-        return await self._call(settled_already, settlements)
-
-    async def renew(
-        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
-    ) -> Renewal:
-        return await self._call(renew, holds, lease_seconds, now_local)
-
-    async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
-        return await self._call(note_progress, notes)
-
-    async def reap(self, request: ReapRequest) -> list[Reaped]:
-        return await self._call(reap, request)
 
 
 def exchange(
@@ -121,7 +84,7 @@ def _settle(
     plain, others = split_plain(settlements)
     rejected = settle_plain(events, plain, now_local) if plain else set[int]()
     for one in others:
-        ending = {**rows.settlement(one, now_local, events.now), **how_far(one)}
+        ending = rows.settlement(one, now_local, events.now)
         settle_phase(events, one)
         state = end_attempt(events, ending)
         if state is None:
@@ -306,22 +269,28 @@ def _end_lost(events: JobEvents, row: rows.Row, request: ReapRequest) -> Reaped:
     state = ON_REQUEST[asked] if asked else judge(rule, attempt, max_attempts, forgiven)
     ran_out = time_text(rows.moment(lease_expires_at), "milliseconds")
     message = f"attempt {attempt}: node {node} did not renew its lease, which ran out at {ran_out}"
-    ending: dict[str, Any] = {
-        "id": job_id,
-        "token": token,
-        "state": state.value,
-        "outcome": AttemptOutcome.LOST.value,
-        "worker": None,
-        "run_at": None,
-        "started_at": None,
-        "finished_at": events.now,
-        "result": None,
-        "error": json.dumps({"type": "lease_lost", "message": message}),
-        "reason": REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
-        "forgive": 0,
-        "log": None,
-        "spent": None,
-        **NO_PROGRESS,
-    }
-    end_attempt(events, ending)
+    lost = Settlement(
+        job_id, UUID(bytes=token), attempt, None, None, 0.0, state, AttemptOutcome.LOST,
+        error=json.dumps({"type": "lease_lost", "message": message}),
+        reason=REASONS[asked] if asked else LOST if state is JobState.PAUSED else None,
+    )  # fmt: skip
+    end_attempt(events, rows.settlement(lost, 0.0, events.now))
     return Reaped(job_id, kind, attempt, node, state)
+
+
+class SqliteLeases(Part):
+    """See `store.leases.Leases`."""
+
+    claims_under = called(claims_under)
+    settled_already = called(settled_already)
+    renew = called(renew)
+    note_progress = called(note_progress)
+    reap = called(reap)
+
+    async def exchange(
+        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+    ) -> Exchange:
+        done, leaves_work = await self.call(exchange, settlements, claim, now_local)
+        if leaves_work:
+            self._hints.ring()
+        return done

@@ -12,35 +12,16 @@ import attrs
 from musterd.store.nodes import FORGET_SECONDS, Beat, NodeRecord, read_kinds
 from musterd.store.phases import KindRule
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.database import Database, Part, called
 
 NODES_MAX = 1000
 
 
-class SqliteNodes:
-    """See `store.nodes.Nodes`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def beat(self, beat: Beat) -> None:
-        await self._call(note_beat, beat)
-
-    async def leave(self, node_id: UUID) -> None:
-        await self._call(leave, node_id)
-
-    async def all(self) -> list[NodeRecord]:
-        return await self._call(nodes)
-
-    async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
-        await self._call(declare_kinds, rules)
-
-
-def note_beat(database: Database, one: Beat) -> None:
+def note_beat(database: Database, beat: Beat) -> None:
     with database.writing("giving a sign of life") as now:
         database.execute("forget_nodes", {"before": now - rows.microseconds(FORGET_SECONDS)})
-        params = {**attrs.asdict(one), "id": one.id.bytes, "now": now}
-        params["started_at"] = now - rows.microseconds(one.up_seconds)
+        params = {**attrs.asdict(beat), "id": beat.id.bytes, "now": now}
+        params["started_at"] = now - rows.microseconds(beat.up_seconds)
         database.execute("beat", params)
 
 
@@ -93,3 +74,12 @@ def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
             database.execute(
                 "forget_kind" if silent else "declare_kinds", {"kind": kind} if silent else declared
             )
+
+
+class SqliteNodes(Part):
+    """See `store.nodes.Nodes`."""
+
+    beat = called(note_beat)
+    leave = called(leave)
+    all = called(nodes)
+    declare_kinds = called(declare_kinds)

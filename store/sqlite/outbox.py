@@ -8,32 +8,10 @@ from uuid import UUID
 
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord, WebhookRecord
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import GONE, About, JobEvents
 
 TIMES = slice(7, 10)  # of a message: created_at, due_at, ended_at
-
-
-class SqliteOutbox:
-    """See `store.outbox` for what each method promises."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def take(self, token: UUID, count: int, seconds: float) -> list[Message]:
-        return await self._call(take, token, count, seconds)
-
-    async def settle(self, deliveries: Sequence[Delivery]) -> frozenset[int]:
-        return await self._call(settle, deliveries)
-
-    async def next_due_seconds(self) -> float | None:
-        return await self._call(next_due_seconds)
-
-    async def messages(self, which: MessageFilter) -> list[MessageRecord]:
-        return await self._call(messages, which)
-
-    async def resend(self, ids: Sequence[int]) -> frozenset[int]:
-        return await self._call(resend, ids)
 
 
 def take(database: Database, token: UUID, count: int, seconds: float) -> list[Message]:
@@ -154,3 +132,13 @@ def _message(row: rows.Row, now: int, token: UUID) -> Message:
 def _record(row: rows.Row) -> MessageRecord:
     times = map(rows.moment, row[TIMES])
     return MessageRecord(*row[: TIMES.start], *times, *row[TIMES.stop :])
+
+
+class SqliteOutbox(Part):
+    """See `store.outbox` for what each method promises."""
+
+    take = called(take)
+    settle = called(settle)
+    next_due_seconds = called(next_due_seconds)
+    messages = called(messages)
+    resend = called(resend)

@@ -17,7 +17,7 @@ from musterd.store.overview import (
     in_order,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.database import Database, Part, called
 
 STATE, PARKED, BEHIND = (OverviewJob._fields.index(name) for name in ("state", "parked", "behind"))
 TIMES = slice(OverviewJob._fields.index("created_at"), OverviewJob._fields.index("finished_at") + 1)
@@ -27,19 +27,6 @@ QUEUED = (
     ("parked = 1", "kind, priority desc, run_at, id"),
     ("behind = 1", "target, priority desc, run_at, id"),
 )
-
-
-class SqliteOverview:
-    """See `store.overview` for what each method promises."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def jobs(self, which: OverviewFilter) -> OverviewView:
-        return await self._call(jobs, which)
-
-    async def troubles(self) -> Troubles:
-        return await self._call(troubles)
 
 
 def sorts(which: OverviewFilter) -> Iterator[tuple[str, str, str]]:
@@ -94,3 +81,10 @@ def _job(row: rows.Row) -> OverviewJob:
     columns[TIMES] = map(rows.moment, columns[TIMES])
     columns[PARKED], columns[BEHIND] = bool(columns[PARKED]), bool(columns[BEHIND])
     return OverviewJob(*columns)
+
+
+class SqliteOverview(Part):
+    """See `store.overview` for what each method promises."""
+
+    jobs = called(jobs)
+    troubles = called(troubles)

@@ -6,24 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import rounded, share_percent
-from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep, Results
+from musterd.store.phases import (
+    PhaseEnd,
+    PhaseStart,
+    PhaseState,
+    PhaseStep,
+    Results,
+    rounded,
+    share_percent,
+)
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import About, Held, JobEvents, held, record_start
-
-
-class SqlitePhases:
-    """See `store.phases` for what each method promises."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
-        return await self._call(begin, starts, now_local)
-
-    async def advance(self, steps: Sequence[PhaseStep]) -> frozenset[int]:
-        return await self._call(advance, steps)
 
 
 def begin(
@@ -142,3 +136,10 @@ def _place(database: Database, job: Held, names: Sequence[str]) -> None:
 
 def _fence(named: PhaseStart | PhaseStep | Settlement) -> rows.Params:
     return {"id": named.id, "token": named.token.bytes}
+
+
+class SqlitePhases(Part):
+    """See `store.phases` for what each method promises."""
+
+    begin = called(begin)
+    advance = called(advance)

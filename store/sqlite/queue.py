@@ -5,9 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import attrs
-import trio
 
-from musterd.store.idle_check import IdleCheck
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
@@ -21,8 +19,7 @@ from musterd.store.queue import (
     TargetView,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
-from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.database import Database, Part, answers, called
 from musterd.store.sqlite.jobs import read_page
 
 DEPTH_BOUND = 10_000  # due jobs are counted one by one up to here
@@ -30,48 +27,9 @@ HALTED_BOUND = 1_000  # and so are halted targets
 WAITING = ("not_yet_due", "count_parked", "count_behind")
 
 
-class SqliteQueue:
-    """See `store.queue.Queue`."""
-
-    def __init__(self, call: Call, hints: Hints) -> None:
-        self._call, self._hints = call, hints
-
-    async def observe(
-        self, limit: int, me: UUID | None = None, leased_max: int | None = None
-    ) -> QueueView:
-        return await self._call(observe, limit, me, leased_max)
-
-    async def next_due_seconds(self) -> float | None:
-        return await self._call(next_due_seconds)
-
-    async def counts(self) -> Counts:
-        return await self._call(counts)
-
-    async def target(self, name: str) -> TargetView | None:
-        return await self._call(target, name)
-
-    async def pause(self, by: str) -> bool:
-        return await self._call(pause_queue, by)
-
-    async def resume(self) -> bool:
-        resumed = await self._call(resume_queue)
-        self._hints.ring()
-        return resumed
-
-    async def wait_for_hint(self) -> Hint:
-        return await self._hints.wait()
-
-
-class SqliteIdleChecks:
-    """See `store.idle_check`. Whoever writes to the file rings after its commit, or not at all."""
-
-    async def check(self, me: UUID) -> IdleCheck | None:
-        del me
-        await trio.lowlevel.checkpoint()
-        return None
-
-
-def observe(database: Database, limit: int, me: UUID | None, leased_max: int | None) -> QueueView:
+def observe(
+    database: Database, limit: int, me: UUID | None = None, leased_max: int | None = None
+) -> QueueView:
     with database.reading("observing the queue") as now:
         view = _view(database, limit, now)
         if leased_max is not None:
@@ -145,3 +103,27 @@ def pause_queue(database: Database, by: str) -> bool:
 def resume_queue(database: Database) -> bool:
     with database.writing("resuming the queue"):
         return database.execute("resume_queue").rowcount == 1
+
+
+class SqliteQueue(Part):
+    """See `store.queue.Queue`."""
+
+    observe = called(observe)
+    next_due_seconds = called(next_due_seconds)
+    counts = called(counts)
+    target = called(target)
+    pause = called(pause_queue)
+
+    async def resume(self) -> bool:
+        resumed = await self.call(resume_queue)
+        self._hints.ring()
+        return resumed
+
+    async def wait_for_hint(self) -> Hint:
+        return await self._hints.wait()
+
+
+class SqliteIdleChecks(Part):
+    """See `store.queue.IdleChecks`. Whoever writes to the file rings after its commit, or never."""
+
+    check = answers(None)

@@ -16,7 +16,7 @@ from musterd.store.retention import (
     RetentionTask,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Call, Database
+from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import About, JobEvents
 from musterd.store.sqlite.jobs import record
 
@@ -28,22 +28,6 @@ TO_MARK = (
 )
 TO_DELETE = f"stale_at is not null and {HALTS_NOTHING}"
 NOTHING_KEPT = Kept(None, None)
-
-
-class SqliteRetention:
-    """See `store.retention` for what each method promises."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    async def mark(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
-        return await self._call(mark, task, after)
-
-    async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
-        return await self._call(delete, task, after)
-
-    async def forget_leftovers(self, batch: int) -> int:
-        return await self._call(forget_leftovers, batch)
 
 
 def mark(database: Database, task: RetentionTask, after: JobPosition | None) -> BatchResult:
@@ -165,3 +149,11 @@ def _record(
 
 def _further(looked: Sequence[JobPosition], task: RetentionTask) -> JobPosition | None:
     return looked[-1] if len(looked) == task.batch else None
+
+
+class SqliteRetention(Part):
+    """See `store.retention` for what each method promises."""
+
+    mark = called(mark)
+    delete = called(delete)
+    forget_leftovers = called(forget_leftovers)

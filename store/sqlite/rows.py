@@ -88,20 +88,17 @@ def claim(row: Row, token: UUID) -> Claim:
     return Claim._make((*fields, max(0, waited) / SECOND, worker, token, spent, target))
 
 
-def settlement(ended: Settlement, now_local: float, now: int) -> Params:
-    delay = ended.delay_seconds
+def settlement(ended: Settlement, now_local: float, now: int) -> dict[str, Any]:
+    """With how far the attempt came, where that is not yet written."""
+    delay, phase = ended.delay_seconds, ended.phase
     return {
+        **ended._asdict(),
         **settlement_key(ended),
-        "worker": ended.worker,
         "run_at": None if delay is None else now + microseconds(delay),
         "started_at": at(ended.started_local, now_local, now),
         "finished_at": at(ended.ended_local, now_local, now),
-        "result": ended.result,
-        "error": ended.error,
-        "reason": ended.reason,
-        "forgive": int(ended.forgive),
-        "log": ended.log,
-        "spent": ended.spent,
+        "phase": phase.name if phase else None,
+        "phase_percent": phase.progress if phase else None,
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from musterd.catalog.retry import delay_seconds
+from musterd.catalog.kinds import delay_seconds
 from musterd.config.settings import Jitter, Retry
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState

@@ -3,8 +3,8 @@
 import attrs
 import trio
 
-from musterd.manager.duties import names
-from musterd.manager.duties.events import ORDER_SECONDS_OTHERS
+from musterd.manager.duties import duty as names
+from musterd.manager.events.node_events import ORDER_SECONDS_OTHERS
 from musterd.store.lifecycle import JobState
 from tests.support.stage import Node, Stage, settings_with, until
 

@@ -1,5 +1,8 @@
 """A node that ends at any step whatever leaves a store from which all goes on."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import pytest
 import trio
 from trio.abc import Instrument
@@ -27,6 +30,14 @@ class Steps(Instrument):
             self._node.daemon.stop()
 
 
+@contextmanager
+def ending_at(node: Node, at: int, *, kill: bool) -> Generator[None]:
+    steps = Steps(node, at, kill=kill)
+    trio.lowlevel.add_instrument(steps)
+    yield
+    trio.lowlevel.remove_instrument(steps)
+
+
 async def play(stage: Stage, at: int, *, kill: bool) -> list[int]:
     """A node at work that ends at that step, jobs short and long, claimed ahead and not."""
     stage.store.chance = lambda operation: (
@@ -36,13 +47,10 @@ async def play(stage: Stage, at: int, *, kill: bool) -> list[int]:
         "north", workers__lease_timeout_seconds=2, workers__default_count=3,
         shutdown__grace_period_seconds=1,
     )  # fmt: skip
-    steps = Steps(node, at, kill=kill)
-    trio.lowlevel.add_instrument(steps)
-    ids = await stage.put("noop", 6) + await stage.put("brief", 6) + await stage.put("flaky", 1)
-    ids += await stage.put("slow", 1)
-    with trio.fail_after(30):
+    with ending_at(node, at, kill=kill), trio.fail_after(30):
+        ids = await stage.put("noop", 6) + await stage.put("brief", 6) + await stage.put("flaky", 1)
+        ids += await stage.put("slow", 1)
         await node.ended.wait()
-    trio.lowlevel.remove_instrument(steps)
     return ids
 
 

@@ -13,9 +13,8 @@ import attrs
 import pytest
 import trio
 
-from musterd.manager.duties.leadership import REBALANCE_SECONDS
-from musterd.manager.duties.names import DUTIES
-from musterd.manager.duties.turns import fair_share
+from musterd.manager.duties.duty import DUTIES
+from musterd.manager.duties.leadership import REBALANCE_SECONDS, fair_share
 from tests.support.cluster import Cluster
 from tests.support.stage import Node, until
 

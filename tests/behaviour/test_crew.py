@@ -117,7 +117,7 @@ async def test_a_new_worker_is_hired_only_after_those_who_leave_are_taken_back(
     node = await stage.start(workers__default_count=4)
     await stage.put("slow", 4)
     await until(lambda: len(stage.running_now()) == 4)
-    crew = node.tenancy()._parts.crew  # pyright: ignore[reportPrivateUsage] - a bound lowered at once
+    crew = node.tenancy()._crew  # pyright: ignore[reportPrivateUsage] - a bound lowered at once
     assert crew.retire_beyond(2) == 2
     assert [one.state for one in node.workers] == ["busy", "busy", "retiring", "retiring"]
     change = crew.resize(5)
@@ -137,7 +137,7 @@ async def test_with_no_floor_the_crew_comes_from_nothing_and_goes_to_nothing(sta
 
 async def test_a_decision_that_comes_after_the_drain_began_hires_nobody(stage: Stage) -> None:
     node = await stage.start(workers__max_count=8)
-    supervisor = node.tenancy()._parts.supervisor  # pyright: ignore[reportPrivateUsage] - its tick is late
+    supervisor = node.tenancy()._supervisor  # pyright: ignore[reportPrivateUsage] - its tick is late
     await stage.put("report", 2)
     await trio.sleep(0.1)
     node.daemon.stop()
@@ -152,4 +152,4 @@ async def test_a_decision_that_comes_after_a_hard_end_hires_nobody(stage: Stage)
     node = await stage.start(workers__max_count=8)
     node.kill()
     await node.ended.wait()
-    assert node.tenancy()._parts.supervisor.tick(Observation(50)).hired == 0  # pyright: ignore[reportPrivateUsage] - as above
+    assert node.tenancy()._supervisor.tick(Observation(50)).hired == 0  # pyright: ignore[reportPrivateUsage] - as above

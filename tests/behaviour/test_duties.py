@@ -13,8 +13,7 @@ import pytest
 import trio
 
 from musterd.manager.duties.duty import Duty
-from musterd.manager.duties.leadership import Identity, Leadership, Pace
-from musterd.manager.duties.turns import fair_share
+from musterd.manager.duties.leadership import Identity, Leadership, Pace, fair_share
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.beats import live_node
 from tests.support.faulty_engine import Fault, FaultyEngine
@@ -108,6 +107,15 @@ async def on_a_store() -> AsyncGenerator[Scene]:
     await engine.close()
 
 
+@asynccontextmanager
+async def two_on_a_store() -> AsyncGenerator[tuple[Scene, Node, Node]]:
+    """Two nodes that have long had their duties."""
+    async with on_a_store() as scene:
+        first, second = await scene.node(1), await scene.node(2)
+        await trio.sleep(10)
+        yield scene, first, second
+
+
 def all_held(*nodes: Node) -> list[str]:
     return sorted(duty for node in nodes for duty in node.leadership.held)
 
@@ -166,9 +174,7 @@ async def test_a_duty_whose_reply_comes_after_its_lease_is_not_done(
 async def test_what_a_draining_node_did_others_do_soon(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with on_a_store() as scene:
-        first, second = await scene.node(1), await scene.node(2)
-        await trio.sleep(10)
+    async with two_on_a_store() as (scene, first, second):
         first.scope.cancel()
         await scene.engine.nodes.leave(UUID(int=1))
         second.leadership.wake()  # as the hint does
@@ -180,9 +186,7 @@ async def test_what_a_draining_node_did_others_do_soon(
 async def test_a_dead_nodes_duties_are_taken_within_its_lease_and_a_little(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with on_a_store() as scene:
-        first, second = await scene.node(1), await scene.node(2)
-        await trio.sleep(10)
+    async with two_on_a_store() as (scene, first, second):
         mine = first.leadership.held
         assert mine
         first.engine.away = True  # nothing of it reaches the store any more: as good as dead

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from musterd.manager.events.feed.feed import Feed, FeedClosed
-from musterd.manager.events.feed.reader import STUCK_SECONDS, Reader, Wire
+from musterd.manager.events.feed import Feed, FeedClosed
+from musterd.manager.events.source import STUCK_SECONDS, Reader, Wire
 from musterd.store.events import ALL_EVENTS, EventFilter
 from tests.support.event_log import Listener, MemoryLog, feed_of, listening, mute_pipe
 
@@ -23,6 +23,24 @@ async def running(log: MemoryLog) -> AsyncGenerator[tuple[Feed, trio.Nursery]]:
         nursery.cancel_scope.cancel()
 
 
+async def log_of(count: int) -> MemoryLog:
+    """One with so many events, in order."""
+    log = MemoryLog()
+    for _ in range(count):
+        log.add()
+    await log.order()
+    return log
+
+
+@asynccontextmanager
+async def one_follows() -> AsyncGenerator[tuple[MemoryLog, Feed, Listener]]:
+    log = MemoryLog()
+    async with running(log) as (feed, nursery):
+        with listening() as one:
+            nursery.start_soon(feed.serve, one.reader)
+            yield log, feed, one
+
+
 async def test_nobody_follows_and_nothing_is_asked() -> None:
     log = MemoryLog()
     async with running(log) as (feed, _):
@@ -33,10 +51,7 @@ async def test_nobody_follows_and_nothing_is_asked() -> None:
 
 
 async def test_each_event_once_in_order_from_where_the_reader_was() -> None:
-    log = MemoryLog()
-    for _ in range(1_500):
-        log.add()
-    await log.order()
+    log = await log_of(1_500)
     async with running(log) as (feed, nursery):
         with listening(700) as old, listening(1_500) as new:
             nursery.start_soon(feed.serve, old.reader)
@@ -71,15 +86,12 @@ async def test_one_who_missed_more_than_the_ring_holds_reads_the_log() -> None:
 
 
 async def test_news_are_told_at_once_and_not_only_at_the_next_look() -> None:
-    log = MemoryLog()
-    async with running(log) as (feed, nursery):
-        with listening() as one:
-            nursery.start_soon(feed.serve, one.reader)
-            await trio.sleep(10)
-            log.add()
-            feed.news()
-            await trio.sleep(0.11)
-            assert one.ids() == [1]
+    async with one_follows() as (log, feed, one):
+        await trio.sleep(10)
+        log.add()
+        feed.news()
+        await trio.sleep(0.11)
+        assert one.ids() == [1]
 
 
 async def test_each_gets_what_fits_its_filter() -> None:
@@ -155,37 +167,31 @@ async def test_who_does_not_read_is_cut_off_and_holds_up_nobody() -> None:
 
 
 async def test_who_leaves_is_forgotten() -> None:
-    log = MemoryLog()
-    async with running(log) as (feed, nursery):
-        with listening() as one:
-            nursery.start_soon(feed.serve, one.reader)
-            await trio.sleep(SOON_SECONDS)
-            one.leave()
-            log.add()
-            await trio.sleep(SOON_SECONDS)
-            assert one.reader.ending == "gone"
-            assert feed.readers == {}
-            calls = log.calls
-            await trio.sleep(100)
-            assert log.calls == calls
+    async with one_follows() as (log, feed, one):
+        await trio.sleep(SOON_SECONDS)
+        one.leave()
+        log.add()
+        await trio.sleep(SOON_SECONDS)
+        assert one.reader.ending == "gone"
+        assert feed.readers == {}
+        calls = log.calls
+        await trio.sleep(100)
+        assert log.calls == calls
 
 
 async def test_a_store_that_is_away_costs_no_event_and_no_reader() -> None:
-    log = MemoryLog()
-    async with running(log) as (feed, nursery):
-        with listening() as one:
-            nursery.start_soon(feed.serve, one.reader)
-            log.add()
-            await trio.sleep(SOON_SECONDS)
-            log.away = True
-            log.add()
-            calls = log.calls
-            await trio.sleep(60)
-            assert log.calls - calls < 30
-            log.away = False
-            await trio.sleep(10)
-            assert one.ids() == [1, 2]
-            assert [frame["id"] for frame in one.hear()] == [1, 1, 1, 1, 1, 2]
+    async with one_follows() as (log, _, one):
+        log.add()
+        await trio.sleep(SOON_SECONDS)
+        log.away = True
+        log.add()
+        calls = log.calls
+        await trio.sleep(60)
+        assert log.calls - calls < 30
+        log.away = False
+        await trio.sleep(10)
+        assert one.ids() == [1, 2]
+        assert [frame["id"] for frame in one.hear()] == [1, 1, 1, 1, 1, 2]
 
 
 async def test_one_who_comes_while_the_store_is_away_gets_all_later() -> None:
@@ -204,17 +210,14 @@ async def test_one_who_comes_while_the_store_is_away_gets_all_later() -> None:
 
 
 async def test_the_end_is_told_all_there_was() -> None:
-    log = MemoryLog()
-    async with running(log) as (feed, nursery):
-        with listening() as one:
-            nursery.start_soon(feed.serve, one.reader)
-            await trio.sleep(SOON_SECONDS)
-            log.add("node.stopped", None)
-            await feed.close()
-            assert one.ids() == [1]
-            assert one.reader.ending == "closed"
-            with pytest.raises(FeedClosed):
-                await feed.begin(None)
+    async with one_follows() as (log, feed, one):
+        await trio.sleep(SOON_SECONDS)
+        log.add("node.stopped", None)
+        await feed.close()
+        assert one.ids() == [1]
+        assert one.reader.ending == "closed"
+        with pytest.raises(FeedClosed):
+            await feed.begin(None)
 
 
 async def test_a_snapshot_stands_before_what_it_may_not_have_seen() -> None:
@@ -234,10 +237,7 @@ async def test_a_snapshot_stands_before_what_it_may_not_have_seen() -> None:
 
 @pytest.mark.parametrize(("last_id", "usable"), [(4, False), (5, True), (9, True), (10, False)])
 async def test_an_id_that_the_log_does_not_have_gets_a_snapshot(last_id: int, usable: bool) -> None:
-    log = MemoryLog()
-    for _ in range(9):
-        log.add()
-    await log.order()
+    log = await log_of(9)
     log.forget(5)
     start = await feed_of(log).begin(last_id)
     assert start.gap is not usable
@@ -247,10 +247,7 @@ async def test_an_id_that_the_log_does_not_have_gets_a_snapshot(last_id: int, us
 
 async def test_a_log_that_has_lost_its_end_ends_all_streams() -> None:
     """After a failover positions are given out again: who stands beyond begins with a snapshot."""
-    log = MemoryLog()
-    for _ in range(10):
-        log.add()
-    await log.order()
+    log = await log_of(10)
     async with running(log) as (feed, nursery):
         with listening(5) as one:
             nursery.start_soon(feed.serve, one.reader)

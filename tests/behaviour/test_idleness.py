@@ -10,9 +10,9 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.idle_check import IdleCheck
+from musterd.store.queue import IdleCheck
 from musterd.store.wrapped import wrapped
-from musterd.workers.idle_mode import CHECK_SECONDS_MAX
+from musterd.workers.wakeups import CHECK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.idle_checks import idle_check_of
 from tests.support.stage import Node, Stage, open_stage, until

@@ -2,17 +2,17 @@
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 import trio
 
 from musterd.console.log_reading import pages_between
 from musterd.manager.duties.duty import Duty, Tally, serve
-from musterd.manager.duties.events import TRIMMED_ROWS, EventKeeper
-from musterd.manager.events.event_writer import WAITING_MAX
+from musterd.manager.events.node_events import TRIMMED_ROWS, WAITING_MAX, EventKeeper
 from musterd.store.events import Event, EventFilter
-from tests.support.event_log import MemoryLog, listening
-from tests.support.stage import Stage, live_settings, until
+from tests.support.event_log import Listener, MemoryLog, listening
+from tests.support.stage import Node, Stage, live_settings, until
 
 QUIET = logging.getLogger("musterd.tests.node_events")
 
@@ -29,6 +29,16 @@ async def told(stage: Stage, group: str) -> list[Event]:
 
 def names(events: list[Event]) -> list[str]:
     return [one.type for one in events]
+
+
+@asynccontextmanager
+async def following(node: Node) -> AsyncGenerator[Listener]:
+    """A reader of the node's events, to whom it tells them to the end."""
+    with listening() as one:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(node.tenancy().node_events.feed.serve, one.reader)
+            yield one
+        one.take_in()
 
 
 async def test_a_node_tells_its_start_its_drain_and_its_end(stage: Stage) -> None:
@@ -122,42 +132,35 @@ async def test_a_drain_without_a_store_does_not_wait_for_it(stage: Stage) -> Non
     await trio.sleep(2)
     stage.store.broken |= {"events_tell", "events_order"}
     begun = trio.current_time()
-    with listening() as one:
-        reader = node.tenancy().node_events.feed
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(reader.serve, one.reader)
-            await trio.sleep(1)
-            await node.stop()
-        assert one.reader.ending is not None
+    async with following(node) as one:
+        await trio.sleep(1)
+        await node.stop()
+    assert one.reader.ending is not None
     assert trio.current_time() - begun < 8
 
 
 async def test_readers_of_a_node_that_drains_are_told_to_its_end(stage: Stage) -> None:
     node = await stage.start()
     await trio.sleep(2)
-    with listening() as one:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.tenancy().node_events.feed.serve, one.reader)
-            await stage.put("report")
-            await trio.sleep(0.1)
-            await node.stop()
-        heard = one.hear()
-    assert [frame["event"] for frame in heard][-1] == "node.stopped"
-    assert "job.succeeded" in [frame["event"] for frame in heard]
+    async with following(node) as one:
+        await stage.put("report")
+        await trio.sleep(0.1)
+        await node.stop()
+    heard = [frame["event"] for frame in one.heard()]
+    assert heard[-1] == "node.stopped"
+    assert "job.succeeded" in heard
     assert one.reader.ending == "closed"
 
 
 async def test_events_of_a_job_reach_a_reader_at_once(stage: Stage) -> None:
     node = await stage.start()
     await trio.sleep(2)
-    with listening() as one:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.tenancy().node_events.feed.serve, one.reader)
-            await trio.sleep(1)
-            await stage.put("noop")
-            await trio.sleep(0.15)
-            heard = [frame["event"] for frame in one.hear()]
-            nursery.cancel_scope.cancel()
+    async with following(node) as one:
+        await trio.sleep(1)
+        await stage.put("noop")
+        await trio.sleep(0.15)
+        heard = [frame["event"] for frame in one.hear()]
+        await node.stop()
     assert heard[-1] == "job.succeeded"
 
 

@@ -7,9 +7,8 @@ import trio
 
 from musterd.catalog.kinds import Catalog
 from musterd.manager.node.heartbeat import NEWS_SECONDS
-from musterd.store.disagreement import warnings
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import LIVE_SECONDS, NodeRecord
+from musterd.store.nodes import LIVE_SECONDS, NodeRecord, warnings
 from tests.support.history import claims_in_order
 from tests.support.reloading import standing_clock
 from tests.support.stage import Node, Stage, kind, until

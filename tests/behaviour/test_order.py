@@ -69,7 +69,7 @@ async def test_a_hint_that_overtakes_its_commit_costs_no_poll_interval(stage: St
     node = await stage.start(workers__poll_interval_ms=10_000)
     await trio.sleep(60)
     stage.store.deaf = True
-    node.tenancy()._parts.desk.hint()  # pyright: ignore[reportPrivateUsage] - a hint without its job
+    node.tenancy()._desk.hint()  # pyright: ignore[reportPrivateUsage] - a hint without its job
     await trio.sleep(0.005)
     job_id = await stage.put_one("noop")
     await trio.sleep(0.02)

@@ -5,8 +5,9 @@ import json
 import pytest
 import trio
 
+from musterd.catalog.kinds import Phase
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import overall
+from musterd.store.report import overall
 from musterd.workers.context import Cancel, Fatal, JobContext, Retry, Snooze
 from tests.support.pipelines import (
     DOES,
@@ -163,24 +164,23 @@ async def test_each_phase_has_its_own_list_of_errors_to_retry(stage: Stage) -> N
     assert (await stage.job(first)).attempt == 1
 
 
-async def test_a_phase_has_a_time_limit_of_its_own(stage: Stage) -> None:
-    slow = timed_phase("process", 5_000, time_limit_seconds=1.0)
-    stage.kinds["video"] = pipeline("download", slow, "upload", time_limit_seconds=100.0)
+@pytest.mark.parametrize(
+    ("process", "whole_seconds", "said"),
+    [
+        (timed_phase("process", 5_000, time_limit_seconds=1.0), 100.0, "took longer"),
+        (timed_phase("process", 800), 1.0, "attempt 1 took longer"),
+    ],
+    ids=["of its own", "of its kind, for all phases"],
+)
+async def test_a_time_limit_bounds_a_phase(
+    stage: Stage, process: Phase, whole_seconds: float, said: str
+) -> None:
+    download, upload = timed_phase("download", 800), timed_phase("upload", 800)
+    stage.kinds["video"] = pipeline(download, process, upload, time_limit_seconds=whole_seconds)
     await stage.start()
     job_id = await stage.put_one("video")
     await stage.all_ended()
-    wanted = "phase 'process': took longer than its time limit of 1 s"
-    assert await error_of(stage, job_id) == ("time_limit", wanted)
-    assert states(await stage.job(job_id)) == "succeeded failed pending"
-
-
-async def test_the_kinds_time_limit_bounds_all_of_its_phases(stage: Stage) -> None:
-    phases = [timed_phase(name, 800) for name in NAMES]
-    stage.kinds["video"] = pipeline(*phases, time_limit_seconds=1.0)
-    await stage.start()
-    job_id = await stage.put_one("video")
-    await stage.all_ended()
-    wanted = "phase 'process': attempt 1 took longer than its time limit of 1 s"
+    wanted = f"phase 'process': {said} than its time limit of 1 s"
     assert await error_of(stage, job_id) == ("time_limit", wanted)
     assert states(await stage.job(job_id)) == "succeeded failed pending"
 

@@ -7,7 +7,7 @@ import trio
 
 from musterd.store.events import EventFilter
 from musterd.store.lifecycle import JobState
-from tests.behaviour.test_cancelling import Steps
+from tests.behaviour.test_cancelling import ending_at
 from tests.support import pipelines
 from tests.support.faulty_engine import Fault
 from tests.support.pipelines import RUNS, pipeline, timed_phase
@@ -33,12 +33,10 @@ async def test_no_finished_phase_runs_again(stage: Stage, at: int, kill: bool) -
         "north", workers__lease_timeout_seconds=2, workers__default_count=2,
         shutdown__grace_period_seconds=0.05,
     )  # fmt: skip
-    steps = Steps(node, at, kill=kill)
-    trio.lowlevel.add_instrument(steps)
-    ids = await stage.put("video", 4)
-    with trio.move_on_after(10):
-        await node.ended.wait()
-    trio.lowlevel.remove_instrument(steps)
+    with ending_at(node, at, kill=kill):
+        ids = await stage.put("video", 4)
+        with trio.move_on_after(10):
+            await node.ended.wait()
     finished = set(stage.raw("select job_id, name from job_phases where state = 'succeeded'"))
     before = len(RUNS)
     if not node.ended.is_set():

@@ -11,8 +11,8 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
+from musterd.workers.outcome import Note
 from musterd.workers.progress import ProgressWriter
-from musterd.workers.running import Note
 from tests.contract.rigs import take_one
 from tests.support.desks import make_desk
 from tests.support.faulty_engine import PartOverlay

@@ -69,7 +69,7 @@ async def test_a_shorter_poll_interval_applies_at_once(stage: Stage) -> None:
 async def test_numbers_of_the_next_claim_apply(stage: Stage) -> None:
     node = await stage.start()
     await reload(node, limits__claim_batch=3, limits__claim_ahead_ms=0)
-    desk = node.tenancy()._parts.desk  # pyright: ignore[reportPrivateUsage]
+    desk = node.tenancy()._desk  # pyright: ignore[reportPrivateUsage]
     asked = desk.load(is_first=True)
     assert asked.request is not None
     assert asked.request.batch <= 3

@@ -2,18 +2,18 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import trio
 
-from musterd.manager.duties.schedules.keeper import LOOK_SECONDS
-from musterd.manager.duties.schedules.slots import MISSED_MAX, ON_TIME
+from musterd.manager.duties.schedules import LOOK_SECONDS, MISSED_MAX, ON_TIME
 from musterd.store.lifecycle import Action
 from musterd.store.schedules import Firing
 from tests.support.faulty_engine import Fault
-from tests.support.schedule_scene import QUIET, SECOND, scene_of, schedules_of
+from tests.support.schedule_scene import QUIET, SECOND, Scene, scene_of, schedules_of
 
 SATURDAY = datetime(2026, 10, 24, 6, 0, 7, tzinfo=UTC)  # on Sunday at 3:00 Berlin goes back to 2:00
 HOUR = 3600.0
@@ -121,12 +121,17 @@ async def test_a_short_absence_is_no_absence() -> None:
     assert scene.slots("pulse") == every(SATURDAY, scene.slots("pulse")[-1], 5)
 
 
-async def test_a_slot_is_skipped_while_the_job_before_it_runs() -> None:
-    async with scene_of(
-        SATURDAY, schedules_of(pulse="every_seconds = 60; overlap = 'skip'")
-    ) as scene:
+@asynccontextmanager
+async def kept_by_two(how: str) -> AsyncGenerator[Scene]:
+    """A schedule of every minute, and two keepers."""
+    async with scene_of(SATURDAY, schedules_of(pulse=f"every_seconds = 60; {how}")) as scene:
         for number in (1, 2):
             scene.keeper(number).start()
+        yield scene
+
+
+async def test_a_slot_is_skipped_while_the_job_before_it_runs() -> None:
+    async with kept_by_two("overlap = 'skip'") as scene:
         await trio.sleep(10 * 60)
         assert len(await scene.jobs()) == 1
         assert (await scene.record("pulse")).skipped == 9
@@ -138,11 +143,7 @@ async def test_a_slot_is_skipped_while_the_job_before_it_runs() -> None:
 
 
 async def test_paused_resumed_and_run_by_hand_beside_two_keepers() -> None:
-    async with scene_of(
-        SATURDAY, schedules_of(pulse="every_seconds = 60; missed = 'all'")
-    ) as scene:
-        for number in (1, 2):
-            scene.keeper(number).start()
+    async with kept_by_two("missed = 'all'") as scene:
         store = scene.engine.schedules
         await trio.sleep(5 * 60)
         await store.steer("pause", "pulse")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from musterd.manager.systemd.notifier import ServiceManager
+from musterd.manager.systemd import ServiceManager
 from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.notify_socket import NotifySocket
@@ -49,6 +49,12 @@ def longest_silence(heard: NotifySocket, start: float, end: float) -> float:
     return max(after - before for before, after in itertools.pairwise(fed))
 
 
+async def says_that_it_is_well(heard: NotifySocket, seconds: float) -> None:
+    start = trio.current_time()
+    await trio.sleep(seconds)
+    assert longest_silence(heard, start, start + seconds) < 11
+
+
 async def test_ready_follows_the_store_and_nothing_is_claimed_to_be_before(
     stage: Stage, heard: NotifySocket
 ) -> None:
@@ -71,9 +77,7 @@ async def test_ready_follows_the_store_and_nothing_is_claimed_to_be_before(
 async def test_a_node_at_work_is_well(stage: Stage, heard: NotifySocket) -> None:
     await stage.start()
     await stage.put("long", 4)
-    start = trio.current_time()
-    await trio.sleep(90)
-    assert longest_silence(heard, start, start + 90) < 11
+    await says_that_it_is_well(heard, 90)
 
 
 async def test_renewals_that_vanish_are_ended_by_the_watchdog(
@@ -114,21 +118,15 @@ async def test_a_store_that_is_known_to_be_away_is_weather(
     await stage.put("long", 2)
     await trio.sleep(5)
     stage.store.away = True
-    start = trio.current_time()
-    await trio.sleep(600)
-    assert longest_silence(heard, start, start + 600) < 11
+    await says_that_it_is_well(heard, 600)
     assert "the store of default cannot be reached" in heard.values("STATUS")[-1]
     stage.store.away = False
-    start = trio.current_time()
-    await trio.sleep(60)
-    assert longest_silence(heard, start, start + 60) < 11
+    await says_that_it_is_well(heard, 60)
 
 
 async def test_an_idle_node_is_well(stage: Stage, heard: NotifySocket) -> None:
     await stage.start()
-    start = trio.current_time()
-    await trio.sleep(900)
-    assert longest_silence(heard, start, start + 900) < 11
+    await says_that_it_is_well(heard, 900)
 
 
 async def test_a_drain_says_how_long_and_asks_for_the_time(

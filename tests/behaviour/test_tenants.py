@@ -93,12 +93,13 @@ async def test_the_nodes_bound_is_kept_at_every_moment(stage: Stage) -> None:
             await trio.sleep(0.05)
 
 
-async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Stage) -> None:
+async def serve_red_and_blue(stage: Stage, **changes: Any) -> Node:
     await stage.add_tenants("red", "blue")
-    node = await stage.start(
-        workers__max_count=10, workers__default_count=0,
-        tenants__red__schema="r", tenants__blue__schema="b",
-    )  # fmt: skip
+    return await stage.start(tenants__red__schema="r", tenants__blue__schema="b", **changes)
+
+
+async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Stage) -> None:
+    node = await serve_red_and_blue(stage, workers__max_count=10, workers__default_count=0)
     await stage.put("slow", 1_000, tenant="red")
     await until(lambda: head(node, "red")[1] == 9)
     await stage.put("slow", 1_000, tenant="blue")
@@ -113,11 +114,7 @@ async def test_two_floods_share_fairly_and_running_jobs_are_never_cut(stage: Sta
 async def test_idle_workers_beyond_the_floor_go_where_they_are_needed_at_once(
     stage: Stage,
 ) -> None:
-    await stage.add_tenants("red", "blue")
-    node = await stage.start(
-        workers__max_count=8, scaling__stabilization_seconds=600,
-        tenants__red__schema="r", tenants__blue__schema="b",
-    )  # fmt: skip
+    node = await serve_red_and_blue(stage, workers__max_count=8, scaling__stabilization_seconds=600)
     await stage.put("report", 100, tenant="red")
     await until(lambda: head(node, "red") == (5, 0, 0), within_seconds=60)  # kept for a while
     await stage.put("slow", 100, tenant="blue")
@@ -190,7 +187,7 @@ async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: 
     await trio.sleep(90)
     for store in stage.stores.values():
         store.calls.clear()
-    before = scan.looks
+    before, checks_before = scan.looks, scan.checks
     await trio.sleep(600)
     for store in stage.stores.values():
         assert 600 / RESTING_SECONDS - 2 <= store.calls["beat"] <= 600 / RESTING_SECONDS + 2
@@ -202,7 +199,53 @@ async def test_idle_tenants_that_are_looked_after_ask_nothing_themselves(stage: 
         assert duties <= 600 / RESTING.heartbeat_seconds + 20
         asked = store.calls["beat"] + looks + kept + duties
         assert store.calls.total() - asked <= 10
+    assert scan.looks == before  # hints are known to arrive
+    assert 600 / 5 <= scan.checks - checks_before <= 600 / 4 + 2
+
+
+async def test_tenants_whose_hints_never_arrive_are_looked_at_every_poll(stage: Stage) -> None:
+    await stage.add_tenants("acme")
+    scan = StageScan(stage.stores, hears=False)
+    stage.scans.append(scan)
+    await stage.start(tenants__acme__schema="a")
+    await trio.sleep(90)
+    before = scan.looks
+    await trio.sleep(600)
     assert 4 * 600 * 0.8 <= scan.looks - before <= 4 * 600 * 1.2
+
+
+async def test_a_lost_hint_is_noticed_and_none_is_trusted_for_a_while(stage: Stage) -> None:
+    await stage.add_tenants("acme", "blue")
+    scan = StageScan(stage.stores)
+    stage.scans.append(scan)
+    node = await stage.start(tenants__acme__schema="a", tenants__blue__schema="b")
+    await trio.sleep(100)
+    stage.stores["acme"].deaf = True
+    scan.believes_all = True  # the connection answers, though its notifications are lost
+    await stage.put("report", tenant="acme")
+    took = await until(lambda: head(node, "acme")[1] == 1, within_seconds=6)
+    assert took > 1
+    await trio.sleep(5)
+    before = scan.looks
+    await trio.sleep(40)
+    assert scan.looks - before >= 4 * 40 * 0.8
+    await trio.sleep(60)
+    before = scan.looks
+    await trio.sleep(40)
+    assert scan.looks - before <= 4
+
+
+async def test_a_tenant_with_news_is_looked_at_and_the_others_go_on_resting(stage: Stage) -> None:
+    await stage.add_tenants("acme", "blue")
+    scan = StageScan(stage.stores)
+    stage.scans.append(scan)
+    node = await stage.start(tenants__acme__schema="a", tenants__blue__schema="b")
+    await trio.sleep(100)
+    await stage.put("long", tenant="acme")
+    await until(lambda: head(node, "acme")[1] == 1)
+    scan.asked.clear()
+    await trio.sleep(3)
+    assert set(scan.asked) == {"acme"}
 
 
 async def test_a_look_finds_work_that_no_hint_announced(stage: Stage) -> None:
@@ -259,4 +302,4 @@ async def test_a_delayed_job_starts_on_time_though_nobody_polls(stage: Stage) ->
     await stage.put("slow", tenant="acme", delay_seconds=1_000)
     at = trio.current_time()
     await until(lambda: head(node, "acme")[1] == 1, within_seconds=1_100)
-    assert 1_000 <= trio.current_time() - at <= 1_000.3
+    assert 999.999 <= trio.current_time() - at <= 1_000.3

@@ -43,8 +43,8 @@ async def test_the_end_of_a_job_is_told_soon_and_signed(stage: Stage) -> None:
     job_id = await stage.put_one("noop", webhook=URL)
     await until(lambda: receiver.got, within_seconds=2)
     (got,) = receiver.got
-    assert (got.url, got.said["type"]) == (URL, "job.succeeded")
-    assert (got.said["data"]["id"], got.said["data"]["state"]) == (job_id, "succeeded")
+    assert (got.url, got.json["type"]) == (URL, "job.succeeded")
+    assert (got.json["data"]["id"], got.json["data"]["state"]) == (job_id, "succeeded")
     assert is_genuine(SECRET, got.headers, got.body, now=wall_clock())
     assert got.headers["user-agent"].startswith("musterd/")
     await until(lambda: node.metric("webhooks_total", result="delivered") == 1)
@@ -69,7 +69,7 @@ async def test_each_kind_of_end_is_told_once(stage: Stage) -> None:
         await stage.put(kind, webhook=URL)
     await until(lambda: len(receiver.got) == 4)
     await trio.sleep(100)
-    said = sorted((got.said["type"], got.said["data"]["attempt"]) for got in receiver.got)
+    said = sorted((got.json["type"], got.json["data"]["attempt"]) for got in receiver.got)
     assert said == [
         *(("job.canceled", 1), ("job.failed", 1), ("job.failed", 4), ("job.succeeded", 1)),
     ]
@@ -81,7 +81,7 @@ async def test_what_nobody_of_this_node_ended_is_told_too(stage: Stage) -> None:
     job_id = await stage.put_one("noop", webhook=URL, hold=True)
     await stage.store.engine.control.apply(Action.CANCEL, job_id)
     assert await until(lambda: receiver.got) <= LOOK_SECONDS + 0.1
-    assert receiver.got[0].said["data"]["reason"] == "canceled on request"
+    assert receiver.got[0].json["data"]["reason"] == "canceled on request"
 
 
 async def test_it_is_retried_for_three_days_then_it_has_failed(stage: Stage) -> None:
@@ -214,7 +214,7 @@ async def test_a_node_with_nothing_to_tell_asks_seldom(stage: Stage) -> None:
     before = looks()
     await trio.sleep(600)
     assert looks() - before <= 600 / (0.8 * LOOK_SECONDS) + 1
-    node.tenancy().begin_scan()
+    node.tenancy().begin_scan(lambda: None)
     await trio.sleep(REST_AFTER_SECONDS + LOOK_SECONDS)
     before = looks()
     await trio.sleep(600)

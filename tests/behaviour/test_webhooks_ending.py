@@ -3,7 +3,7 @@
 import trio
 
 from tests.support.receiver import SIGNED, URL, due_seconds, message, received
-from tests.support.stage import Stage, until
+from tests.support.stage import Node, Stage, until
 
 
 async def test_a_store_that_is_away_loses_none(stage: Stage) -> None:
@@ -45,11 +45,17 @@ async def test_a_node_that_ends_sends_what_its_last_jobs_left_and_waits_for_it(
     assert (await message(stage)).state == "delivered"
 
 
-async def test_a_node_that_ends_waits_only_so_long_and_gives_the_rest_back(stage: Stage) -> None:
+async def sending_for_long(stage: Stage) -> Node:
+    """A node with a message under way to a receiver that does not answer."""
     received(stage, 1000.0)
     node = await stage.start(webhooks__timeout_seconds=20, **SIGNED)
     await stage.put("noop", webhook=URL)
     await trio.sleep(2)
+    return node
+
+
+async def test_a_node_that_ends_waits_only_so_long_and_gives_the_rest_back(stage: Stage) -> None:
+    node = await sending_for_long(stage)
     started = trio.current_time()
     await node.stop()
     assert trio.current_time() - started < 21
@@ -59,10 +65,7 @@ async def test_a_node_that_ends_waits_only_so_long_and_gives_the_rest_back(stage
 
 
 async def test_a_node_that_is_hurried_gives_back_at_once(stage: Stage) -> None:
-    received(stage, 1000.0)
-    node = await stage.start(webhooks__timeout_seconds=20, **SIGNED)
-    await stage.put("noop", webhook=URL)
-    await trio.sleep(2)
+    node = await sending_for_long(stage)
     started = trio.current_time()
     node.daemon.stop()
     await node.stop()

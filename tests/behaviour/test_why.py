@@ -122,21 +122,25 @@ async def test_the_start_lies_in_the_band(stage: Stage, workers: int, ahead: int
     await starts_in_its_band(stage, job_id)
 
 
-async def test_the_start_lies_in_the_band_while_the_crew_grows(stage: Stage) -> None:
-    await stage.start(workers__default_count=1, workers__max_count=4)
-    await stage.put("slow", 4)
+async def serve_some(
+    stage: Stage, name: str, count: int, *, workers: int, idle_seconds: float
+) -> None:
+    """A crew of at most four ends so many, and tells their times."""
+    await stage.start(workers__default_count=workers, workers__max_count=4)
+    await stage.put(name, count)
     await stage.all_ended()
-    await trio.sleep(400)
+    await trio.sleep(idle_seconds)
+
+
+async def test_the_start_lies_in_the_band_while_the_crew_grows(stage: Stage) -> None:
+    await serve_some(stage, "slow", 4, workers=1, idle_seconds=400)
     await stage.put("slow", 20)
     await trio.sleep(0.001)
     await starts_in_its_band(stage, await stage.put_one("slow"))
 
 
 async def test_the_start_lies_in_the_band_with_times_that_vary(stage: Stage) -> None:
-    await stage.start(workers__default_count=4, workers__max_count=4)
-    await stage.put("varied", 100)
-    await stage.all_ended()
-    await trio.sleep(20)
+    await serve_some(stage, "varied", 100, workers=4, idle_seconds=20)
     await stage.put("varied", 200)
     await starts_in_its_band(stage, await stage.put_one("varied"))
 

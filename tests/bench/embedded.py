@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
 import trio
 
@@ -16,25 +18,29 @@ BATCH = 1_000
 
 
 def drain(rows: int) -> float:
-    """Jobs a second with one daemon of 100 workers, from the first start to the last settlement."""
+    """Jobs a second with one daemon of 100 workers."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        path = f"{folder}/bench.db"
-        trio.run(_fill, f"sqlite:///{path}", rows)
         sets = ("workers.default_count=100", "workers.max_count=100")
-        with daemon(f"sqlite:///{path}", sets), sqlite3.connect(path) as conn:
-            wait_until(lambda: _done(conn) == rows)
-            first, last = conn.execute(
-                "select min(started_at), max(finished_at) from job_rows"
-            ).fetchone()
-        return rows / ((float(last) - float(first)) / 1e6)
+        return drained(Path(folder) / "bench.db", "noop", rows, sets)
 
 
-async def _fill(url: str, rows: int) -> None:
+def drained(path: Path, kind: str, rows: int, sets: Sequence[str]) -> float:
+    """Jobs a second of a daemon, from the first start to the last settlement."""
+    url = f"sqlite:///{path}"
+    trio.run(_fill, url, kind, rows)
+    with daemon(url, sets), sqlite3.connect(path) as conn:
+        wait_until(lambda: _done(conn) == rows)
+        span = "select min(started_at), max(finished_at) from job_rows"
+        first, last = conn.execute(span).fetchone()
+    return rows / ((float(last) - float(first)) / 1e6)
+
+
+async def _fill(url: str, kind: str, rows: int) -> None:
     engine = make_engine(url, load(None, {}, []).settings, lambda: 1_700_000_000.0)
     await engine.open()
     await engine.migrate()
     for first in range(0, rows, BATCH):
-        await engine.jobs.enqueue([NewJob("noop") for _ in range(min(BATCH, rows - first))])
+        await engine.jobs.enqueue([NewJob(kind) for _ in range(min(BATCH, rows - first))])
     await engine.close()
 
 

@@ -16,9 +16,9 @@ import psycopg
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
-from musterd.manager.duties.retention import RetentionDeps, Retiring
+from musterd.config.settings import LiveSettings
+from musterd.manager.duties.retention import Retiring
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
@@ -62,14 +62,12 @@ async def _run(url: str, seconds: float, jobs_a_second: int) -> list[Size]:
     await engine.migrate()
     found: list[Size] = []
     settings = LiveSettings(load(None, {}, AGES).settings)
-    plan = RetentionDeps(
-        engine.retention, settings, lambda: Catalog([]), "default", Random(2),
-        logging.getLogger("bench"),
-    )  # fmt: skip
+    log = logging.getLogger("bench")
+    retiring = Retiring(engine.retention, settings, lambda: Catalog([]), "default", log)
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_work, engine, jobs_a_second)
-            nursery.start_soon(_retire, Retiring(plan))
+            nursery.start_soon(_retire, retiring)
             nursery.start_soon(_measure, url, found)
     await engine.close()
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -17,13 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
-import trio
 
-from musterd.config.load import load
-from musterd.store.jobs import NewJob
-from musterd.store.opening import make_engine
-from musterd.workers.runners import executor
-from tests.bench import postgres
+from musterd.workers.runners.process import PROGRAM
+from tests.bench import embedded, postgres
 from tests.bench.running import daemon, wait_until
 from tests.support.postgres_server import PostgresServer
 
@@ -100,14 +95,7 @@ def noops(drain_one: Callable[[str], float], rounds: int = 3) -> Rates:
 def drain(kind: str, rows: int, workers: int = WORKERS) -> float:
     """Jobs a second on the embedded engine, from the first start to the last settlement."""
     with _sets(workers) as sets, tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        path = Path(folder) / "bench.db"
-        trio.run(_fill, f"sqlite:///{path}", kind, rows)
-        with daemon(f"sqlite:///{path}", sets), sqlite3.connect(path) as conn:
-            wait_until(lambda: _done(conn) == rows)
-            first, last = conn.execute(
-                "select min(started_at), max(finished_at) from job_rows"
-            ).fetchone()
-        return rows / ((float(last) - float(first)) / 1e6)
+        return embedded.drained(Path(folder) / "bench.db", kind, rows, sets)
 
 
 def drain_postgres(server: PostgresServer, kind: str, rows: int, workers: int = WORKERS) -> float:
@@ -156,7 +144,7 @@ def _resident_kib_of_child() -> int:
         (Path(folder) / "handlers.py").write_text(HANDLERS)
         options = {"socket": theirs.fileno(), "parent": os.getpid(), "search_path": [folder]}
         with subprocess.Popen(
-            [sys.executable, "-I", str(executor.PROGRAM), json.dumps(options)],
+            [sys.executable, "-I", str(PROGRAM), json.dumps(options)],
             pass_fds=(theirs.fileno(),),
         ):
             theirs.close()
@@ -185,17 +173,3 @@ def _sets(workers: int) -> Generator[tuple[str, ...]]:
             f"workers.max_count={workers}",
             f"catalog.paths={json.dumps([str(kinds)])}",
         )
-
-
-async def _fill(url: str, kind: str, rows: int) -> None:
-    engine = make_engine(url, load(None, {}, []).settings, lambda: 1_700_000_000.0)
-    await engine.open()
-    await engine.migrate()
-    for first in range(0, rows, BATCH):
-        await engine.jobs.enqueue([NewJob(kind) for _ in range(min(BATCH, rows - first))])
-    await engine.close()
-
-
-def _done(conn: sqlite3.Connection) -> int:
-    row = conn.execute("select count(*) from job_rows where state = 'succeeded'").fetchone()
-    return int(row[0])

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tests.checker.facts import Claim, End, Job, Op, Record, Violation
 from tests.checker.seen import Seen
+from tests.checker.statements import STATEMENTS
 from tests.checker.world import World
 
 KEPT_MAX = 100  # violations that are told of one invariant; all are counted
+
+
+def noted(kind: type) -> Any:
+    """A field for what an invariant notes as it reads: empty at first."""
+    return field(default_factory=kind, init=False)
 
 
 @dataclass(eq=False)
@@ -31,10 +37,10 @@ class Invariant:
     found: list[Violation] = field(default_factory=list[Violation], init=False)
 
     def __init_subclass__(
-        cls, *, name: str, says: str, needs: Collection[str] = (), wants: tuple[str, ...] = ()
+        cls, *, name: str, needs: Collection[str] = (), wants: tuple[str, ...] = ()
     ) -> None:
         """A subclass that names no evidence needs that of its base."""
-        cls.name, cls.says = name, says
+        cls.name, cls.says = name, STATEMENTS[name]
         cls.needs = frozenset(needs) or cls.needs
         cls.wants = wants or cls.wants
 

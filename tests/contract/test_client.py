@@ -1,7 +1,7 @@
 """The client, on both stores, and what only PostgreSQL can give it."""
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from musterd import (
 )
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.migrating import apply_roles, role_names
-from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, opened, settle, take_one
+from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, settle, take_one
 
 
 def url_of(rig: Rig) -> str:
@@ -186,38 +186,31 @@ def test_an_embedded_store_is_made_by_its_first_user(tmp_path: Any) -> None:
         assert client.enqueue("a") == 1
 
 
-@pytest.fixture
-async def server(fresh_database: Callable[[], str]) -> AsyncGenerator[PostgresRig, Any]:
-    async with opened(PostgresRig(fresh_database())) as ready:
-        assert isinstance(ready, PostgresRig)
-        yield ready
-
-
-async def test_a_job_in_the_callers_transaction(server: PostgresRig) -> None:
-    with Client(server.url) as client, psycopg.connect(server.url) as connection:
+async def test_a_job_in_the_callers_transaction(postgres_rig: PostgresRig) -> None:
+    with Client(postgres_rig.url) as client, psycopg.connect(postgres_rig.url) as connection:
         client.enqueue("a", {"x": 1}, connection=connection)
         client.enqueue_many([("a", 1), ("b", 2)], connection=connection)
         connection.rollback()
         kept = client.enqueue("c", connection=connection)
         connection.commit()
         assert client.job(kept)["kind"] == "c"
-    assert (await server.engine.queue.counts()).enqueued_total == 1
+    assert (await postgres_rig.engine.queue.counts()).enqueued_total == 1
 
 
-async def test_a_client_needs_no_right_but_to_call(server: PostgresRig) -> None:
-    apply_roles(server.url, "musterd")
+async def test_a_client_needs_no_right_but_to_call(postgres_rig: PostgresRig) -> None:
+    apply_roles(postgres_rig.url, "musterd")
     role = role_names("musterd")["enqueue"]
-    server.raw(f"create role app login password 'secret' in role {role}")
+    postgres_rig.raw(f"create role app login password 'secret' in role {role}")
     try:
-        with Client(make_conninfo(server.url, user="app", password="secret")) as client:
+        with Client(make_conninfo(postgres_rig.url, user="app", password="secret")) as client:
             one = client.enqueue("a", {"x": 1}, dedup_key="k")
             assert client.enqueue_many([{"kind": "a", "dedup_key": "k"}, ("b", [1])])[0] == one
             assert client.cancel(one) == "canceled"
             with pytest.raises(StoreMisconfigured, match="lacks a right"):
                 client.job(one)
     finally:
-        server.raw("drop role app")
-    assert (await server.engine.queue.counts()).by_state[JobState.QUEUED] == 1
+        postgres_rig.raw("drop role app")
+    assert (await postgres_rig.engine.queue.counts()).by_state[JobState.QUEUED] == 1
 
 
 def test_a_store_that_is_away_is_said_to_be_away() -> None:

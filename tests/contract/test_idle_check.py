@@ -12,8 +12,8 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError
-from musterd.store.idle_check import IdleCheck
 from musterd.store.jobs import NewJob
+from musterd.store.queue import IdleCheck
 from tests.contract.rigs import PostgresRig, SqliteRig, closing_engine, opened, put, take
 from tests.support.beats import live_node
 

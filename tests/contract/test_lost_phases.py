@@ -1,8 +1,8 @@
 """Phases whose beginning a store has lost: it was put back in time while they went on."""
 
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.phase_states import overall
 from musterd.store.phases import PhaseEnd, PhaseState
+from musterd.store.report import overall
 from tests.contract.phase_tools import NAMES, begun, look, shown, start_of, step_of, told
 from tests.contract.rigs import LOCAL, Rig, ending, settle, take_one
 

@@ -10,7 +10,7 @@ from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.nodes import (
     FORGET_SECONDS,
     LIVE_SECONDS,
-    KindStanding,
+    KnownKind,
     NodeRecord,
     kinds_text,
 )
@@ -27,8 +27,8 @@ async def only(rig: Rig) -> NodeRecord:
 
 async def test_a_node_is_as_it_said(rig: Rig) -> None:
     kinds = {
-        "a": KindStanding("no such file", 4, 12, 0.25, 0.5),
-        "b": KindStanding(),
+        "a": KnownKind("no such file", 4, 12, 0.25, 0.5),
+        "b": KnownKind(),
     }
     beat = await live_node(rig.engine, kinds=kinds, busy=3, retiring=1, up_seconds=90.0)
     node = await only(rig)
@@ -143,7 +143,7 @@ async def test_a_daemon_that_starts_alone_on_its_file_forgets_the_dead(
 
 
 def test_a_node_names_a_bounded_number_of_kinds() -> None:
-    text = kinds_text({f"kind-{n:05}": KindStanding("x" * 10_000) for n in range(5_000)})
+    text = kinds_text({f"kind-{n:05}": KnownKind("x" * 10_000) for n in range(5_000)})
     assert len(text) < 200_000
     assert '"whole": false' in text
 

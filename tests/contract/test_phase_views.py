@@ -7,8 +7,8 @@ import pytest
 
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.phase_states import current, overall, rounded
-from musterd.store.phases import KindRule, PhaseState
+from musterd.store.phases import KindRule, PhaseState, rounded
+from musterd.store.report import current, overall
 from tests.contract.phase_tools import begun, look, step_of, tell_names
 from tests.contract.rigs import PostgresRig, Rig, ending, settle, take, take_one
 

@@ -5,8 +5,8 @@ import pytest
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.leases import Claim, ProgressNote
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.phase_states import current, overall
 from musterd.store.phases import PhaseEnd, PhaseState
+from musterd.store.report import current, overall
 from tests.contract.phase_tools import (
     NAMES,
     begun,

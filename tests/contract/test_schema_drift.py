@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from musterd.store.migrations import current_schema, found_in
 from musterd.store.postgres.migrating import PACKAGE, fill
+from musterd.store.sqlfiles import current_schema, found_in
 from tests.support.schema_facts import schema_facts
 
 SCHEMA = "musterd"

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
+from uuid import UUID
 
 import attrs
 import pytest
@@ -20,8 +21,10 @@ from musterd.store.engine import Engine
 from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.jobs import NewJob
 from musterd.store.opening import Stores
+from musterd.store.queue import IdleCheck
 from tests.contract.rigs import closing_engine, put, take
 from tests.fix_postgres import FreshDatabase
+from tests.support.beats import beat_of
 
 NAMES = ("default", "red", "blue")
 HINT_SECONDS = 5.0
@@ -126,3 +129,33 @@ async def test_a_job_of_the_future_is_no_work_yet(row: Row) -> None:
     await row.engines["red"].jobs.enqueue([NewJob("a", delay_seconds=3600)])
     await row.settled()
     assert not (await row.look())["red"].work
+
+
+async def test_an_idle_check_of_many_tells_which_rest(row: Row) -> None:
+    """Over the connection that hints come by, so somebody has to wait for them."""
+    (scan,) = row.stores.scans
+    me = UUID(int=7)
+    for name in ("red", "blue"):
+        await row.engines[name].nodes.beat(beat_of(node_id=me))
+    await row.engines["red"].jobs.enqueue([NewJob("a", delay_seconds=3600)])
+    async with trio.open_nursery() as nursery:
+        for engine in row.engines.values():
+            nursery.start_soon(hear_always, engine)
+        await trio.sleep(0.5)
+        found = dict(await scan.check(NAMES, me))
+        await put(row.engines["blue"], 0)
+        then = dict(await scan.check(NAMES, me))
+        nursery.cancel_scope.cancel()
+    if row.engines["red"].name == "sqlite":
+        assert found == then == {}
+        return
+    assert set(found) == {"red", "blue"}  # the default tenant's store does not know the node
+    assert found["blue"] == IdleCheck(at_rest=True, due=False, next_due_seconds=None)
+    assert found["red"].at_rest
+    assert 3500 < (found["red"].next_due_seconds or 0) <= 3600
+    assert then["blue"] == IdleCheck(at_rest=False, due=True, next_due_seconds=None)
+
+
+async def hear_always(engine: Engine) -> None:
+    while True:
+        await engine.queue.wait_for_hint()

@@ -6,7 +6,7 @@ import pytest
 
 from musterd.store.leases import ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from musterd.store.nodes import KindStanding
+from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
 from tests.contract.rigs import LEASE_SECONDS, Rig, ending, ids, settle, take, take_one
@@ -85,9 +85,9 @@ async def test_reasons_stand_in_the_order_in_which_they_are_to_be_removed(rig: R
     assert await codes(rig, job_id) == wanted[3:]
     await live_node(rig.engine)
     assert await codes(rig, job_id) == ["kind_unknown"]
-    await live_node(rig.engine, "south", kinds={"ghost": KindStanding("no such file")})
+    await live_node(rig.engine, "south", kinds={"ghost": KnownKind("no such file")})
     assert await codes(rig, job_id) == ["kind_broken"]
-    await live_node(rig.engine, "east", kinds={"ghost": KindStanding()})
+    await live_node(rig.engine, "east", kinds={"ghost": KnownKind()})
     assert await codes(rig, job_id) == ["next_up"]
 
 
@@ -119,7 +119,7 @@ async def test_a_kind_that_some_node_can_run_is_neither_unknown_nor_broken(rig: 
     await live_node(rig.engine, kinds={})
     reason = await first(rig, job_id)
     assert (reason.code, reason.who) == (Code.KIND_UNKNOWN, "north")
-    south = await live_node(rig.engine, "south", kinds={"report": KindStanding("no module shop")})
+    south = await live_node(rig.engine, "south", kinds={"report": KnownKind("no module shop")})
     reason = await first(rig, job_id)
     assert (reason.code, reason.what) == (
         Code.KIND_BROKEN,

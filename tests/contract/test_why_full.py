@@ -3,13 +3,13 @@
 from uuid import uuid4
 
 from musterd.store.leases import ClaimRequest
-from musterd.store.nodes import KindStanding
+from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, put, settle
 from tests.support.beats import live_node
 
-MEASURED = {"report": KindStanding(None, None, 100, 10.0, 0.0)}
+MEASURED = {"report": KnownKind(None, None, 100, 10.0, 0.0)}
 
 
 async def claim(rig: Rig, workers: int, most: int, node: str = "north") -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Caps, Claim, ClaimRequest, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import KindStanding
+from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from musterd.store.why_facts import LINE_BOUND
 from tests.contract.asking import ask, codes, first, put_one
@@ -24,7 +24,7 @@ REAP = ReapRequest({}, ReapRule("requeue", 4), 100)
 
 
 CAPS: Caps = (("narrow", 2),)
-NARROW = {"narrow": KindStanding(max_running=2), "report": KindStanding()}
+NARROW = {"narrow": KnownKind(max_running=2), "report": KnownKind()}
 
 
 async def take_narrow(rig: Rig, workers: int, caps: Caps = CAPS) -> list[Claim]:
@@ -98,7 +98,7 @@ async def test_beyond_the_bound_the_position_is_not_exact(rig: Rig) -> None:
 
 
 async def test_busy_workers_give_a_place_and_a_time(rig: Rig) -> None:
-    measured = {"report": KindStanding(runs=100, mean_seconds=10.0)}
+    measured = {"report": KnownKind(runs=100, mean_seconds=10.0)}
     await live_node(rig.engine, kinds=measured, max_count=2)
     made = await put(rig.engine, *[0] * 7)
     assert await codes(rig, made[1]) == ["next_up"]

@@ -68,7 +68,7 @@ class Told(Hooked):
     recorder: Recorder = attrs.field(kw_only=True)
 
     def take(self, got: Got) -> Say:
-        answer, said = Say(), got.said
+        answer, said = Say(), got.json
         self.recorder.note(
             "delivery",
             message=got.id,

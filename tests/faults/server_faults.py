@@ -49,24 +49,19 @@ class ServerFaults:
     def backend_kill(self, rng: Random) -> bool:
         """One session dies; the server ends all others and recovers."""
         with self._session() as session:
-            backends = _pids(session)
-            if not backends:
+            pid = self._pick(session, rng, "backend_kill")
+            if pid is None:
                 return False
-            self._scene.recorder.fault("backend_kill")
-            send(rng.choice(backends), signal.SIGKILL)
+            send(pid, signal.SIGKILL)
             was_ended = within(RECOVERY_SECONDS, lambda: not _answers(session))
-        assert within(RECOVERY_SECONDS, self._is_back), "the server does not come back"
+        assert within(RECOVERY_SECONDS, self._server.answers), "the server does not come back"
         return was_ended
 
     def terminate(self, rng: Random) -> bool:
         """Ends one session, wherever in its talk it is."""
         with self._session() as session:
-            backends = _pids(session)
-            if not backends:
-                return False
-            self._scene.recorder.fault("terminate")
-            asked = "select pg_terminate_backend(%s)"
-            row = session.execute(asked, [rng.choice(backends)]).fetchone()
+            pid = self._pick(session, rng, "terminate")
+            row = session.execute("select pg_terminate_backend(%s)", [pid]).fetchone()
         return row == (True,)
 
     def connections(self, rng: Random) -> bool:
@@ -110,12 +105,13 @@ class ServerFaults:
         self._scene.recorder.fault("disk_full_over")
         return self._server.log.count("No space left on device") > said
 
-    def _is_back(self) -> bool:
-        try:
-            with self._session():
-                return True
-        except psycopg.OperationalError:
-            return False
+    def _pick(self, session: Session, rng: Random, fault: str) -> int | None:
+        """Somebody else's session, which is about to end; None = there is none."""
+        backends = _pids(session)
+        if not backends:
+            return None
+        self._scene.recorder.fault(fault)
+        return rng.choice(backends)
 
     def _take_all(self, taken: contextlib.ExitStack, own: set[int]) -> bool:
         """Whether none is left."""

@@ -14,13 +14,17 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "state")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    """One with either store."""
-    if request.param == "sqlite":
-        return Home(tmp_path / "state")
-    fresh_database: FreshDatabase = request.getfixturevalue("fresh_database")
+@pytest.fixture
+def server_home(tmp_path: Path, fresh_database: FreshDatabase) -> Home:
+    """One with a store on PostgreSQL."""
     return Home(tmp_path / "state", fresh_database())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def machine(request: pytest.FixtureRequest) -> Home:
+    """One with either store."""
+    found: Home = request.getfixturevalue("home" if request.param == "sqlite" else "server_home")
+    return found
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.fix_postgres import FreshDatabase
-from tests.support.command import SHORT_DUTIES, Home, eventually
+from tests.support.command import SHORT_DUTIES, Home, eventually, kinds_in
 from tests.support.http_client import ask
 from tests.support.postgres_server import PostgresServer
 
@@ -29,19 +28,13 @@ duration_ms = 6000
 
 
 @pytest.fixture
-def home(tmp_path: Path, fresh_database: FreshDatabase) -> Home:
-    (tmp_path / "kinds.toml").write_text(CATALOG)
-    return Home(tmp_path / "state", fresh_database())
-
-
-@pytest.fixture
 def options(tmp_path: Path) -> tuple[str, ...]:
-    return (*SHORT_LEASE, *SHORT_DUTIES, "--set", f"catalog.paths={[str(tmp_path / 'kinds.toml')]}")
+    return (*SHORT_LEASE, *SHORT_DUTIES, *kinds_in(tmp_path, CATALOG))
 
 
 @pytest.fixture
-def conn(home: Home) -> Generator[psycopg.Connection[Any]]:
-    with psycopg.connect(home.store_url, autocommit=True) as conn:
+def conn(server_home: Home) -> Generator[psycopg.Connection[Any]]:
+    with psycopg.connect(server_home.store_url, autocommit=True) as conn:
         yield conn
 
 
@@ -62,10 +55,10 @@ def owners(conn: psycopg.Connection[Any]) -> set[str]:
 
 
 def test_two_daemons_share_the_work_and_a_killed_ones_jobs_are_recovered(
-    home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any]
+    server_home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any]
 ) -> None:
     """Both make the schema at once; after kill -9 the other has the jobs within lease + 2 s."""
-    with home.daemon(*options) as one, home.daemon(*options) as two:
+    with server_home.daemon(*options) as one, server_home.daemon(*options) as two:
         one.wait_until_ready()
         two.wait_until_ready()
         add(conn, "second", 16)
@@ -87,15 +80,15 @@ def test_two_daemons_share_the_work_and_a_killed_ones_jobs_are_recovered(
 
 
 def test_a_frozen_daemon_that_wakes_up_too_late_changes_nothing(
-    home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any]
+    server_home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any]
 ) -> None:
-    with home.daemon(*options) as frozen:
+    with server_home.daemon(*options) as frozen:
         frozen.wait_until_ready()
         add(conn, "second", 1)
         eventually(lambda: states(conn) == {"running": 1})
         frozen.process.send_signal(signal.SIGSTOP)
         try:
-            with home.daemon(*options) as other:
+            with server_home.daemon(*options) as other:
                 other.wait_until_ready()
                 eventually(lambda: states(conn) == {"succeeded": 1}, seconds=20)
                 settled = conn.execute("select attempt, finished_at from musterd.jobs").fetchall()
@@ -112,15 +105,18 @@ def test_a_frozen_daemon_that_wakes_up_too_late_changes_nothing(
 
 
 def test_a_database_that_dies_under_load_loses_nothing(
-    home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any], postgres: PostgresServer
+    server_home: Home,
+    options: tuple[str, ...],
+    conn: psycopg.Connection[Any],
+    postgres: PostgresServer,
 ) -> None:
-    with home.daemon(*options, "--set", "workers.max_count=20") as daemon:
+    with server_home.daemon(*options, "--set", "workers.max_count=20") as daemon:
         daemon.wait_until_ready()
         add(conn, "noop", 5000)
         eventually(lambda: states(conn).get("succeeded", 0) > 50)
         conn.close()
         postgres.stop_hard()
-        with psycopg.connect(home.store_url, autocommit=True) as again:
+        with psycopg.connect(server_home.store_url, autocommit=True) as again:
             eventually(lambda: states(again) == {"succeeded": 5000}, seconds=40)
             doubles = again.execute(
                 "select count(*) from musterd.attempts where outcome = 'succeeded'"
@@ -130,30 +126,30 @@ def test_a_database_that_dies_under_load_loses_nothing(
 
 
 def test_a_database_that_is_away_is_waited_for_and_named(
-    home: Home, options: tuple[str, ...], postgres: PostgresServer
+    server_home: Home, options: tuple[str, ...], postgres: PostgresServer
 ) -> None:
-    with home.daemon(*options) as daemon:
+    with server_home.daemon(*options) as daemon:
         daemon.wait_until_ready()
         postgres.stop()
         try:
-            assert home.call("enqueue", "noop").code == 69
+            assert server_home.call("enqueue", "noop").code == 69
             eventually(lambda: ask(daemon.address, "/readyz").status == 503)
-            found = home.call("status", "--set", daemon.listen)
+            found = server_home.call("status", "--set", daemon.listen)
             assert found.code == 69
             assert "TROUBLE unreachable" in found.out + found.err
             assert daemon.process.poll() is None
         finally:
             postgres.start()
-        assert home.call("enqueue", "noop", "--wait").code == 0
+        assert server_home.call("enqueue", "noop", "--wait").code == 0
 
 
 @pytest.mark.parametrize("interrupted", ["requeue", "pause"])
 def test_what_the_grace_period_does_not_suffice_for_is_given_back(
-    home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any], interrupted: str
+    server_home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any], interrupted: str
 ) -> None:
     chosen = (f"shutdown.interrupted={interrupted}", "shutdown.grace_period_seconds=0.5")
     sets = [word for one in chosen for word in ("--set", one)]
-    with home.daemon(*options, *sets) as daemon:
+    with server_home.daemon(*options, *sets) as daemon:
         daemon.wait_until_ready()
         add(conn, "long", 2)
         eventually(lambda: states(conn) == {"running": 2})
@@ -161,10 +157,10 @@ def test_what_the_grace_period_does_not_suffice_for_is_given_back(
         assert daemon.process.wait(20) == 0
     if interrupted == "pause":
         assert states(conn) == {"paused": 2}
-        assert home.job(1)["reason"] == "Job was interrupted by user"
+        assert server_home.job(1)["reason"] == "Job was interrupted by user"
         return
     assert states(conn) == {"queued": 2}
-    found = home.job(1)
+    found = server_home.job(1)
     assert [one["outcome"] for one in found["attempts"]] == ["released"]
     assert conn.execute("select distinct attempt, forgiven from musterd.job_rows").fetchall() == [
         (1, 1)

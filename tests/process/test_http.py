@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fix_postgres import FreshDatabase
 from tests.support.command import Daemon, Home, eventually
 from tests.support.http_client import Answer, ask
 from tests.support.postgres_server import PostgresServer
@@ -122,9 +121,9 @@ def test_a_socket_of_the_file_system_serves_the_same(home: Home, tmp_path: Path)
 
 
 def test_a_store_that_is_gone_is_503_until_it_is_back(
-    tmp_path: Path, fresh_database: FreshDatabase, postgres: PostgresServer
+    server_home: Home, postgres: PostgresServer
 ) -> None:
-    home = Home(tmp_path / "state", fresh_database())
+    home = server_home
     with home.daemon() as daemon:
         daemon.wait_until_ready()
         assert post(daemon, "/jobs", {"kind": "noop"}).status == 201

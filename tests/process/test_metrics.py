@@ -14,48 +14,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.command import Daemon, Home, eventually
 from tests.support.http_client import ask
 from tests.support.metric_pages import exported
+from tests.support.metric_samples import HISTOGRAMS, PROMISED
 from tests.support.missing import program
 
 # What dashboards and scripts hold on to: the labels by name.
-PROMISED: dict[str, set[str]] = {
-    "jobs": {"tenant", "state"},
-    "queue_depth": {"tenant"},
-    "queue_oldest_age_seconds": {"tenant"},
-    "jobs_enqueued_total": {"tenant"},
-    "jobs_claimed_total": set(),
-    "jobs_finished_total": {"tenant", "kind", "outcome"},
-    "job_retries_total": {"kind"},
-    "job_wait_seconds_bucket": {"kind", "le"},
-    "job_run_seconds_bucket": {"kind", "outcome", "le"},
-    "leases_lost_total": set(),
-    "leases_requeued_total": set(),
-    "stale_writes_rejected_total": set(),
-    "workers": {"tenant", "state"},
-    "workers_min": set(),
-    "workers_max": set(),
-    "workers_desired": set(),
-    "workers_desired_raw": set(),
-    "scale_decisions_total": {"direction"},
-    "scale_limited_total": {"reason"},
-    "duty_leader": {"duty"},
-    "duty_runs_total": {"duty", "result"},
-    "duty_last_success_timestamp_seconds": {"duty"},
-    "store_operation_seconds_bucket": {"operation", "le"},
-    "store_errors_total": {"operation"},
-    "loop_lag_seconds": set(),
-    "config_generation": set(),
-    "config_reload_success": set(),
-    "config_last_reload_timestamp_seconds": set(),
-    "webhooks_total": {"result"},
-    "build_info": {"version", "python"},
-    # beyond what was promised first
-    "queue_paused": {"tenant"},
-    "targets_halted": {"tenant"},
-    "store_connections": {"state"},
-    "store_connections_max": set(),
-    "store_connections_waiting": set(),
-    "node_draining": set(),
-    "metrics_render_seconds": set(),
+EXPECTED = {
+    **PROMISED,
+    **{f"{name}_bucket": {*labels, "le"} for name, labels in HISTOGRAMS.items()},
 }
 LABELS = {
     "state": {"pending", "queued", "assigned", "running", "paused", "succeeded", "failed"}
@@ -130,9 +95,9 @@ def test_a_daemon_under_load_exports_what_was_promised(
     with machine.daemon(*config) as daemon:
         daemon.wait_until_ready()
         work(daemon)
-        eventually(lambda: set(PROMISED) <= scrape(daemon).keys())
+        eventually(lambda: set(EXPECTED) <= scrape(daemon).keys())
         found = scrape(daemon)
-        for name, labels in PROMISED.items():
+        for name, labels in EXPECTED.items():
             for one in found[name]:
                 assert one.keys() == labels, name
                 assert all(one[key] in LABELS[key] for key in one.keys() & LABELS.keys())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
-from tests.fix_postgres import FreshDatabase
 from tests.support.command import Home, eventually
 from tests.support.http_client import Answer, ask
 from tests.support.postgres_server import PostgresServer
@@ -32,9 +30,9 @@ def test_every_view_over_either_store(machine: Home) -> None:
 
 
 def test_a_store_that_is_gone_keeps_no_page_waiting(
-    tmp_path: Path, fresh_database: FreshDatabase, postgres: PostgresServer
+    server_home: Home, postgres: PostgresServer
 ) -> None:
-    home = Home(tmp_path / "state", fresh_database())
+    home = server_home
     with home.daemon() as daemon:
         daemon.wait_until_ready()
         assert home.call("enqueue", "noop", "--wait").code == 0

@@ -14,7 +14,7 @@ QUIET_SECONDS = 0.5
 # The web side and its libraries, the other verbs, what only they use.
 LATER = (
     *("anyio", "h2", "hpack", "httpcore", "hypercorn", "starlette", "wsproto", "psycopg_pool"),
-    *("musterd.web.api.routes", "musterd.web.ui", "musterd.web.pages.html"),
+    *("musterd.web.api.routes", "musterd.web.ui", "musterd.web.pages.layout"),
     *("musterd.console.verbs.enqueue", "musterd.console.verbs.control", "musterd.console.top"),
     *("musterd.console.doctor", "musterd.console.simulate", "musterd.console.verify"),
     *("musterd.store.client", "musterd.store.sqlite"),

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import psycopg
 import pytest
 
@@ -134,31 +135,59 @@ def test_what_the_grace_period_does_not_suffice_for_is_interrupted(
     assert (found["state"], [one["outcome"] for one in found["attempts"]]) == (state, [outcome])
 
 
-@pytest.mark.parametrize("kind", ["ignores-cancel", "waits-thread"])
-@pytest.mark.parametrize(("verb", "end"), [("cancel", "canceled"), ("pause", "paused")])
-def test_a_handler_that_does_not_stop_is_told_of(
-    home: Home, known: tuple[str, ...], tmp_path: Path, kind: str, verb: str, end: str
+@attrs.frozen
+class Deaf:
+    """A job whose handler does not stop when it is asked to, until a file says that it may."""
+
+    id: int
+    kind: str
+    verb: str
+    end: str
+    folder: Path
+
+
+def test_handlers_that_do_not_stop_are_told_of(
+    home: Home, known: tuple[str, ...], tmp_path: Path
 ) -> None:
-    grace = ("--set", "executor.grace_seconds=0.1")
-    with home.daemon(*known, *grace, *SHORT_LEASE) as daemon:
+    deaf: list[Deaf] = []
+    sets = ("--set", "executor.grace_seconds=0.1", "--set", "workers.default_count=4")
+    with home.daemon(*known, *sets, *SHORT_LEASE) as daemon:
         daemon.wait_until_ready()
-        home.call("enqueue", kind, "--payload", json.dumps(str(tmp_path)), *known)
-        eventually(lambda: home.job(1)["progress"]["note"] == "half way")
-        lease = lease_of(home, 1)
-        assert home.call(verb, "1").code == 0
-        line = daemon.wait_for_line('event="request ignored"')
-        assert f"job_id=1 kind={kind} attempt=1 request={verb}" in line
+        for kind in ("ignores-cancel", "waits-thread"):
+            for verb, end in (("cancel", "canceled"), ("pause", "paused")):
+                folder = tmp_path / f"{kind}-{verb}"
+                folder.mkdir()
+                home.call("enqueue", kind, "--payload", json.dumps(str(folder)), *known)
+                deaf.append(Deaf(len(deaf) + 1, kind, verb, end, folder))
+        eventually(lambda: all(home.job(one.id)["progress"]["note"] == "half way" for one in deaf))
+        leases = {one.id: lease_of(home, one.id) for one in deaf}
+        for one in deaf:
+            assert home.call(one.verb, str(one.id)).code == 0
+            line = daemon.wait_for_line(f'event="request ignored" .*job_id={one.id} ')
+            assert f"kind={one.kind} attempt=1 request={one.verb}" in line
         said = home.call("status", "--set", daemon.listen)
-        assert f"IGNORED {verb}: job 1 ({kind}) still runs, asked to stop " in said.out
-        assert f"asked for  {verb}, " in home.call("job", "1", *known).out
-        eventually(lambda: (lease_of(home, 1) - lease).total_seconds() > LEASE_SECONDS, 20)
-        assert home.job(1)["state"] == "running"
-        (tmp_path / "go").touch()
-        eventually(lambda: home.job(1)["state"] == end, 10)
+        for one in deaf:
+            asked = f"IGNORED {one.verb}: job {one.id} ({one.kind}) still runs, asked to stop "
+            assert asked in said.out
+            assert f"asked for  {one.verb}, " in home.call("job", str(one.id), *known).out
+        eventually(
+            lambda: all(lasts_longer(home, job_id, since) for job_id, since in leases.items()), 20
+        )
+        assert all(home.job(one.id)["state"] == "running" for one in deaf)
+        for one in deaf:
+            (one.folder / "go").touch()
+        eventually(lambda: all(home.job(one.id)["state"] == one.end for one in deaf), 10)
         assert status(home, daemon)["node"]["ignored"] == []
-    found = home.job(1)
-    assert ([one["outcome"] for one in found["attempts"]], found["result"]) == ([end], None)
-    assert len([line for line in daemon.log if "request ignored" in line]) == 1
+    for one in deaf:
+        found = home.job(one.id)
+        outcomes = [each["outcome"] for each in found["attempts"]]
+        assert (outcomes, found["result"]) == ([one.end], None)
+    assert len([line for line in daemon.log if "request ignored" in line]) == len(deaf)
+
+
+def lasts_longer(home: Home, job_id: int, lease: datetime) -> bool:
+    """By more than a whole lease."""
+    return (lease_of(home, job_id) - lease).total_seconds() > LEASE_SECONDS
 
 
 def test_holders_hear_within_a_tenth_of_a_second(

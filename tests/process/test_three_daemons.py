@@ -14,7 +14,7 @@ import attrs
 import psycopg
 import pytest
 
-from musterd.manager.duties.names import DUTIES
+from musterd.manager.duties.duty import DUTIES
 from tests.fix_postgres import FreshDatabase
 from tests.support.command import Daemon, Home, eventually
 

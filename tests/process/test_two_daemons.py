@@ -12,8 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.fix_postgres import FreshDatabase
-from tests.support.command import Home, eventually
+from tests.support.command import Home, eventually, kinds_in
 
 CATALOG = """
 [kinds.quick]
@@ -38,22 +37,16 @@ RUNS = """
 
 
 @pytest.fixture
-def home(tmp_path: Path, fresh_database: FreshDatabase) -> Home:
-    (tmp_path / "kinds.toml").write_text(CATALOG)
-    return Home(tmp_path / "state", fresh_database())
+def kinds(tmp_path: Path) -> tuple[str, str]:
+    return kinds_in(tmp_path, CATALOG)
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> tuple[str, ...]:
-    return ("--set", f"catalog.paths={[str(tmp_path / 'kinds.toml')]}")
-
-
-@pytest.fixture
-def conn(home: Home, options: tuple[str, ...]) -> Generator[psycopg.Connection[Any]]:
-    with home.daemon(*options) as one, home.daemon(*options) as two:
+def conn(server_home: Home, kinds: tuple[str, str]) -> Generator[psycopg.Connection[Any]]:
+    with server_home.daemon(*kinds) as one, server_home.daemon(*kinds) as two:
         one.wait_until_ready()
         two.wait_until_ready()
-        with psycopg.connect(home.store_url, autocommit=True) as conn:
+        with psycopg.connect(server_home.store_url, autocommit=True) as conn:
             yield conn
 
 
@@ -72,23 +65,25 @@ def test_jobs_of_a_target_run_one_at_a_time_and_in_order(conn: psycopg.Connectio
 
 
 def test_a_halted_target_is_explained_and_goes_on_when_seen_to(
-    home: Home, options: tuple[str, ...], conn: psycopg.Connection[Any]
+    server_home: Home, kinds: tuple[str, str], conn: psycopg.Connection[Any]
 ) -> None:
-    bad = home.call("enqueue", "bad", "--target", "disk", "--json", *options).json["id"]
-    eventually(lambda: home.call("job", str(bad), "--json").json["state"] == "failed", 20)
-    waiting = home.call("enqueue", "quick", "--target", "disk", "--json", *options).json["id"]
-    halted = eventually_first_reason(home, waiting, "target_halted")
+    bad = server_home.call("enqueue", "bad", "--target", "disk", "--json", *kinds).json["id"]
+    eventually(lambda: server_home.call("job", str(bad), "--json").json["state"] == "failed", 20)
+    waiting = server_home.call("enqueue", "quick", "--target", "disk", "--json", *kinds).json["id"]
+    halted = eventually_first_reason(server_home, waiting, "target_halted")
     assert halted["what"]["job"] == bad
     assert f"musterd clear {bad}" in halted["do"]
-    assert home.call("clear", str(bad)).code == 0
-    eventually(lambda: home.call("job", str(waiting), "--json").json["state"] == "succeeded", 20)
+    assert server_home.call("clear", str(bad)).code == 0
+    eventually(
+        lambda: server_home.call("job", str(waiting), "--json").json["state"] == "succeeded", 20
+    )
     ((state,),) = conn.execute("select state from musterd.jobs where id = %s", (bad,)).fetchall()
     assert state == "failed"  # which is what it came to; it halts nothing any more
 
 
-def eventually_first_reason(home: Home, job_id: int, code: str) -> dict[str, Any]:
+def eventually_first_reason(server_home: Home, job_id: int, code: str) -> dict[str, Any]:
     def first() -> dict[str, Any]:
-        found: dict[str, Any] = home.call("why", str(job_id), "--json").json["reasons"][0]
+        found: dict[str, Any] = server_home.call("why", str(job_id), "--json").json["reasons"][0]
         return found
 
     eventually(lambda: first()["code"] == code, 20)

@@ -57,8 +57,8 @@ def test_an_end_is_told_once_signed_and_shown(machine: Home) -> None:
     assert genuine(got)
     assert got.path == "/hook?a=1"
     assert got.headers["content-type"] == "application/json"
-    assert got.said["type"] == "job.succeeded"
-    told = got.said["data"]
+    assert got.json["type"] == "job.succeeded"
+    told = got.json["data"]
     assert (told["id"], told["state"], told["attempt"]) == (job_id, "succeeded", 1)
     assert "payload" not in told
     assert (job["webhook"]["url"], job["webhook"]["attempts"]) == (receiver.url, 1)
@@ -168,7 +168,7 @@ def test_killed_in_the_middle_of_it_the_next_one_tells_it(machine: Home) -> None
             eventually(lambda: is_delivered(machine))
     first, second = receiver.got
     assert first.id == second.id
-    assert second.said["data"]["id"] == job_id
+    assert second.json["data"]["id"] == job_id
 
 
 def test_killed_between_the_end_and_the_telling_it_is_told_by_the_next(machine: Home) -> None:
@@ -184,7 +184,7 @@ def test_killed_between_the_end_and_the_telling_it_is_told_by_the_next(machine: 
         make_due(machine)
         with machine.daemon(*SIGNED):
             eventually(lambda: is_delivered(machine))
-    told = {got.said["data"]["id"] for got in receiver.got}
+    told = {got.json["data"]["id"] for got in receiver.got}
     assert told == {1, 2, 3}
     assert len({got.id for got in receiver.got}) == 3
 
@@ -242,7 +242,7 @@ def test_a_reload_brings_another_url(home: Home, tmp_path: Path) -> None:
         daemon.send(signal.SIGHUP)
         daemon.wait_for_line("event=reloaded")
         eventually(lambda: told_after(home, receiver))
-    assert receiver.got[0].said["type"] == "job.succeeded"
+    assert receiver.got[0].json["type"] == "job.succeeded"
 
 
 def told_after(home: Home, receiver: Hooked) -> bool:

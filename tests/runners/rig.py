@@ -17,11 +17,9 @@ import trio
 from musterd.catalog.kinds import Isolation, Python, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
 from musterd.workers.runners.results import AnswerLimits
-from musterd.workers.running import Assignment, Note, Runner, Traces
-from musterd.workers.toolbox import Toolbox
-from musterd.workers.tools import Tools, children_environment
+from musterd.workers.toolbox import Toolbox, Tools, children_environment
 
 USER = Path(__file__).with_name("user")
 RETRY = Retry(3, "fixed", 1.0, 1.0, 1.0, "none")

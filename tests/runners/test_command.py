@@ -13,10 +13,9 @@ import trio
 
 from musterd.catalog.kinds import Command
 from musterd.catalog.tables import RlimitTable
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Note, Outcome
 from musterd.workers.runners.command import RLIMITS, CommandRunner, note_of
 from musterd.workers.runners.results import AnswerLimits
-from musterd.workers.running import Note
 from tests.support.assignments import TOKEN, Given, given
 
 LIMITS = AnswerLimits(result_bytes_max=65_536, log_bytes_max=65_536, depth_max=64)

@@ -23,12 +23,12 @@ from musterd.catalog.kinds import (
 )
 from musterd.store.jobs import NewJob
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.attempt import attempt
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Outcome
-from musterd.workers.phase_book import PhaseBook
+from musterd.workers.progress import PhaseBook
 from musterd.workers.toolbox import Toolbox
+from musterd.workers.worker import attempt
 from tests.contract.rigs import take_one
 from tests.runners.rig import python_kind, some_tools
 from tests.support.desks import make_desk

@@ -7,7 +7,7 @@ import trio
 import trio.lowlevel
 
 from musterd.catalog.kinds import Isolation
-from musterd.workers.running import Note
+from musterd.workers.outcome import Note
 from tests.runners.rig import Bench, a_bench, python_kind, result_of
 
 ISOLATIONS: tuple[tuple[Isolation, str], ...] = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from musterd.workers.runners.thread import ABANDONED_MAX, ThreadRunner
+from musterd.workers.runners.inside import ABANDONED_MAX, ThreadRunner
 from tests.runners.rig import USER, a_bench, python_kind, result_of, some_tools
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from musterd.workers.runners import executor
+from musterd.workers.runners.process import PROGRAM
 from tests.runners.rig import a_bench, python_kind, result_of, some_tools
 from tests.support.children import has_gone, lines_in
 
@@ -242,8 +242,8 @@ async def _one_of_many() -> None:
 
 def test_the_child_needs_the_standard_library_only() -> None:
     """And so do the two files that it loads by their paths."""
-    folder = executor.PROGRAM.parent
-    for path in (executor.PROGRAM, folder.parent / "context.py"):
+    folder = PROGRAM.parent
+    for path in (PROGRAM, folder.parent / "context.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names: list[str] = []
             if isinstance(node, ast.Import):

@@ -11,12 +11,12 @@ from typing import Any
 import trio
 
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.store.event_report import event_object
+from musterd.store.event_types import event_object
 from musterd.store.jobs import JobFilter
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.outbox import MessageFilter
 from musterd.store.report import job_object
-from musterd.store.shown import time_text
+from musterd.store.words import time_text
 from tests.simulation.deeds import patiently
 from tests.simulation.line import Line
 from tests.simulation.operations import payload_fields

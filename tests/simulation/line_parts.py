@@ -11,7 +11,6 @@ import trio
 from musterd.store.control import ControlResult
 from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
-from musterd.store.idle_check import IdleCheck
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import (
     Claim,
@@ -26,7 +25,7 @@ from musterd.store.leases import (
 )
 from musterd.store.lifecycle import Action
 from musterd.store.phases import PhaseStep
-from musterd.store.queue import Hint
+from musterd.store.queue import Hint, IdleCheck
 from musterd.store.retention import BatchResult, JobPosition, RetentionTask
 from musterd.store.schedules import Fired, Firing
 from musterd.store.wrapped import wrapped

@@ -16,7 +16,8 @@ from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.daemon import Daemon, DaemonDeps
+from musterd.manager.node.daemon import Daemon
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.workers.context import JobContext
 from tests.simulation.handlers import HOST
 from tests.simulation.line import Ground, Line

@@ -9,8 +9,7 @@ from collections import Counter
 import attrs
 import trio
 
-from musterd.config.leasing import lease_plan
-from musterd.config.settings import Settings
+from musterd.config.settings import Settings, lease_plan
 from musterd.store.queue import Hint
 from tests.simulation.kinds import catalog_of, settings_of
 from tests.simulation.line import Line

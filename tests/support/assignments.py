@@ -12,7 +12,7 @@ import attrs
 from musterd.catalog.kinds import Behaviour, WorkKind
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim
-from musterd.workers.running import Assignment, Note
+from musterd.workers.outcome import Assignment, Note
 
 TOKEN = UUID("0123456789abcdef0123456789abcdef")
 RETRY = Retry(3, "exponential", 1.0, 2.0, 300.0, "none")

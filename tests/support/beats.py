@@ -7,14 +7,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from musterd.store.engine import Engine
-from musterd.store.nodes import Beat, KindStanding, kinds_text
+from musterd.store.nodes import Beat, KnownKind, kinds_text
 
-REPORT = {"report": KindStanding()}
+REPORT = {"report": KnownKind()}
 
 
 def beat_of(
     name: str = "north",
-    kinds: Mapping[str, KindStanding] | None = REPORT,
+    kinds: Mapping[str, KnownKind] | None = REPORT,
     node_id: UUID | None = None,
     max_running: int | None = None,
     **values: Any,

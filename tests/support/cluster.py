@@ -111,35 +111,32 @@ class Cluster(Stage):
     def thaw(self, node: Node) -> None:
         self.lines[node.name].thaw()
 
+    async def five(self, apart_seconds: float = 0.23, **changes: object) -> list[Node]:
+        """Nodes that have settled, and have nothing to do."""
+        nodes = await self.join(NODES, apart_seconds, **changes)
+        await trio.sleep(5.03)
+        return nodes
+
+    @asynccontextmanager
+    async def never_beyond(self, demand: int) -> AsyncGenerator[None]:
+        """All nodes together want no more than what is demanded and one worker each."""
+        bound = max(demand, FLOOR * len(self.alive)) + len(self.alive)
+
+        async def watch() -> None:
+            while True:
+                assert self.desired <= bound, [node.journal[-1] for node in self.alive]
+                await trio.sleep(WATCH_SECONDS)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            yield
+            nursery.cancel_scope.cancel()
+
+    async def all_running(self, count: int, within_intervals: float) -> None:
+        await until(lambda: len(self.running_now()) == count, within_intervals * INTERVAL_SECONDS)
+
 
 @asynccontextmanager
 async def open_cluster() -> AsyncGenerator[Cluster]:
     async with open_stage(Cluster) as cluster:
         yield cluster
-
-
-async def five(cluster: Cluster, apart_seconds: float = 0.23, **changes: object) -> list[Node]:
-    """Nodes that have settled, and have nothing to do."""
-    nodes = await cluster.join(NODES, apart_seconds, **changes)
-    await trio.sleep(5.03)
-    return nodes
-
-
-@asynccontextmanager
-async def never_beyond(cluster: Cluster, demand: int) -> AsyncGenerator[None]:
-    """All nodes together want no more than what is demanded and one worker each."""
-    bound = max(demand, FLOOR * len(cluster.alive)) + len(cluster.alive)
-
-    async def watch() -> None:
-        while True:
-            assert cluster.desired <= bound, [node.journal[-1] for node in cluster.alive]
-            await trio.sleep(WATCH_SECONDS)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch)
-        yield
-        nursery.cancel_scope.cancel()
-
-
-async def all_running(cluster: Cluster, count: int, within_intervals: float) -> None:
-    await until(lambda: len(cluster.running_now()) == count, within_intervals * INTERVAL_SECONDS)

@@ -148,6 +148,13 @@ class Daemon:
                 self._changed.notify_all()
 
 
+def kinds_in(folder: Path, catalog: str) -> tuple[str, str]:
+    """The option for a catalog, which is written there."""
+    path = folder / "kinds.toml"
+    path.write_text(catalog)
+    return "--set", f"catalog.paths={[str(path)]}"
+
+
 def eventually(holds: Callable[[], bool], seconds: float = DAEMON_SECONDS) -> None:
     """Looks until it holds; fails after `seconds`."""
     deadline = time.monotonic() + seconds

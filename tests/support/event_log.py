@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 import trio
 
-from musterd.manager.events.feed.feed import Feed
-from musterd.manager.events.feed.reader import Reader, Wire
+from musterd.manager.events.feed import Feed
+from musterd.manager.events.source import Reader, Wire
 from musterd.store.errors import StoreUnavailable
 from musterd.store.events import (
     ALL_EVENTS,
@@ -121,6 +121,10 @@ class Listener:
     def hear(self) -> list[dict[str, Any]]:
         """All frames that have come so far, the pings too."""
         self.take_in()
+        return self.heard()
+
+    def heard(self) -> list[dict[str, Any]]:
+        """The frames that were read."""
         return list(frames_of(self._heard))
 
     def ids(self) -> list[int]:

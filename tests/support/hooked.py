@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import attrs
 
+from tests.support.message import Message
+
 
 @attrs.frozen
-class Got:
+class Got(Message):
     """A request as it arrived."""
 
     path: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def said(self) -> Any:
-        return json.loads(self.body)
 
     @property
     def id(self) -> str:
@@ -69,7 +63,7 @@ def hooked(
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            say = receiver.take(Got(self.path, headers, body))
+            say = receiver.take(Got(headers, body, self.path))
             time.sleep(say.after_seconds)
             self.send_response(say.status)
             for name, value in say.headers.items():

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
+
+from tests.support.message import Message
 
 TIMEOUT_SECONDS = 10.0
 
 
 @attrs.frozen
-class Answer:
+class Answer(Message):
     status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        return self.body.decode()
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 def ask(
@@ -42,7 +32,7 @@ def ask(
         connection.request(method, path, body=body, headers=dict(headers or {}))
         answer = connection.getresponse()
         lowered = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, lowered, answer.read())
+        return Answer(lowered, answer.read(), answer.status)
     finally:
         connection.close()
 

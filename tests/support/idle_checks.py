@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from musterd.store.engine import Engine
-from musterd.store.idle_check import IdleCheck
 from musterd.store.lifecycle import JobState
+from musterd.store.queue import IdleCheck
 
 
 async def idle_check_of(engine: Engine, me: UUID) -> IdleCheck | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ OWN_LABELS = {"le"}  # of the format, not of the metric
 NAME = re.compile(r"(?<![:\w])musterd_\w+")  # not those of recording rules
 
 
+@cache
 def exported() -> dict[str, tuple[str, frozenset[str]]]:
     """Type and labels of each metric, from a rendering in which each has been told of."""
     metrics = Metrics(MetricsSettings((1.0,), (1.0,), 10), "1")
@@ -48,15 +50,18 @@ def read_yaml(text: str) -> Any:
     return yaml.safe_load(text)
 
 
+@cache
 def rules(file: Path = RULES) -> list[dict[str, Any]]:
     """Recording rules and alerts, as they stand in the file."""
     return [rule for group in read_yaml(file.read_text())["groups"] for rule in group["rules"]]
 
 
+@cache
 def alerts() -> dict[str, dict[str, Any]]:
     return {rule["alert"]: rule for rule in rules() if "alert" in rule}
 
 
+@cache
 def recorded() -> dict[str, str]:
     """The expressions of the recording rules."""
     return {rule["record"]: rule["expr"] for rule in rules() if "record" in rule}

@@ -12,6 +12,48 @@ from musterd.store.leases import Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 
 BUCKETS = (0.01, 0.1, 1.0)
+# What is promised, by name without its prefix: its labels.
+PROMISED: dict[str, set[str]] = {
+    "jobs": {"tenant", "state"},
+    "queue_depth": {"tenant"},
+    "queue_oldest_age_seconds": {"tenant"},
+    "queue_paused": {"tenant"},
+    "targets_halted": {"tenant"},
+    "jobs_enqueued_total": {"tenant"},
+    "jobs_claimed_total": set(),
+    "jobs_finished_total": {"tenant", "kind", "outcome"},
+    "job_retries_total": {"kind"},
+    "leases_lost_total": set(),
+    "leases_requeued_total": set(),
+    "stale_writes_rejected_total": set(),
+    "workers": {"tenant", "state"},
+    "workers_min": set(),
+    "workers_max": set(),
+    "workers_desired": set(),
+    "workers_desired_raw": set(),
+    "scale_decisions_total": {"direction"},
+    "scale_limited_total": {"reason"},
+    "store_errors_total": {"operation"},
+    "store_connections": {"state"},
+    "store_connections_max": set(),
+    "store_connections_waiting": set(),
+    "duty_leader": {"duty"},
+    "duty_runs_total": {"duty", "result"},
+    "duty_last_success_timestamp_seconds": {"duty"},
+    "webhooks_total": {"result"},
+    "node_draining": set(),
+    "metrics_render_seconds": set(),
+    "loop_lag_seconds": set(),
+    "config_generation": set(),
+    "config_reload_success": set(),
+    "config_last_reload_timestamp_seconds": set(),
+    "build_info": {"version", "python"},
+}
+HISTOGRAMS: dict[str, set[str]] = {
+    "job_wait_seconds": {"kind"},
+    "job_run_seconds": {"kind", "outcome"},
+    "store_operation_seconds": {"operation"},
+}
 
 
 def make(kinds_max: int = 10) -> Metrics:

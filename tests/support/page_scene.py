@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import attrs
+
 from musterd.manager.node.status import Decision, TenantStatus, WorkerView
 from musterd.store.duties import DutyRecord
 from musterd.store.jobs import AttemptRecord, JobRecord
@@ -18,18 +20,14 @@ from musterd.web.pages.job import JobDetails as JobSeen
 from musterd.web.pages.nodes import NodesData as NodesSeen
 from musterd.web.pages.overview import OverviewData
 from musterd.web.samples import Sample, trend_of
-from tests.support.web_scene import STATUS
+from tests.support.web_scene import STATUS, TENANT
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 COUNTS = Counts({JobState.QUEUED: 3, JobState.SUCCEEDED: 5}, 8, 2, 1.5, None, None)
 
 
 def crew_named(name: str) -> TenantStatus:
-    return TenantStatus(
-        name=name, phase="running", engine="sqlite", store="sqlite:///x.db", store_trouble=None,
-        store_trouble_seconds=0.0, store_message=None, idle=1, busy=1, retiring=0, default_count=2,
-        max_count=8, depth=2, settled_total=5, retention_trouble=None,
-    )  # fmt: skip
+    return attrs.evolve(TENANT, name=name)
 
 
 def decision(at: float = 1.0, *, hired: int = 0, limited_by: str | None = None) -> Decision:

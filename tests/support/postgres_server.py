@@ -215,7 +215,7 @@ class PostgresServer:
         with (self._home / "log").open("ab") as log:
             self._process = self._spawn(command, log)
         while self._process.poll() is None and time.monotonic() < deadline:
-            if self._answers():
+            if self.answers():
                 return True
             time.sleep(_POLL_SECONDS)
         self._end(signal.SIGKILL)
@@ -225,7 +225,7 @@ class PostgresServer:
             return False
         raise ServerFailed(f"postgres in {self.binaries} did not start:\n{said[-2000:]}")
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             with self._session():
                 return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ import trio
 from musterd.config.webhook_urls import UrlPolicy
 from musterd.store.outbox import MessageFilter, MessageRecord
 from musterd.workers.runners.http_messages import Answer, HttpTrouble
+from tests.support.message import Message
 from tests.support.stage import Stage
 
 URL = "https://example.com/hook"
@@ -21,17 +21,11 @@ SIGNED = {"webhooks__secret": SECRET}
 
 
 @attrs.frozen
-class Got:
+class Got(Message):
     """A request as a receiver sees it."""
 
     at: float
     url: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def said(self) -> Any:
-        return json.loads(self.body)
 
 
 @attrs.define(eq=False)
@@ -50,7 +44,7 @@ class Receiver:
         self, url: str, headers: Mapping[str, str], body: bytes, policy: UrlPolicy
     ) -> Answer:
         del policy
-        self.got.append(Got(trio.current_time(), url, headers, body))
+        self.got.append(Got(headers, body, trio.current_time(), url))
         line = self.script.pop(0) if self.script else self.always
         self.under_way += 1
         self.most_at_once = max(self.most_at_once, self.under_way)

@@ -12,11 +12,11 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
 from musterd.config.schedules import Schedule
+from musterd.config.settings import LiveSettings
 from musterd.manager.duties.duty import Duty, Tally, serve
-from musterd.manager.duties.schedules.keeper import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
+from musterd.manager.duties.schedules import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Schedules

@@ -14,15 +14,15 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
-from musterd.config.live import LiveSettings
 from musterd.config.load import load
-from musterd.config.settings import Retry, Settings
+from musterd.config.settings import LiveSettings, Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.daemon import Daemon, DaemonDeps
+from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.status import Decision, WorkerView
-from musterd.manager.systemd.notifier import ServiceManager
+from musterd.manager.systemd import ServiceManager
+from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.manager.tenancy.tenancy import Tenancy
 from musterd.manager.webhooks.courier import Post
 from musterd.store.idle_tenant_scan import TenantScan
@@ -115,11 +115,11 @@ class Node:
 
     @property
     def workers(self) -> list[WorkerView]:
-        return list(self.daemon.workers())
+        return [one for each in self.daemon.tenancies.values() for one in each.workers()]
 
     @property
     def journal(self) -> list[Decision]:
-        return list(self.daemon.decisions())
+        return list(self.tenancy().decisions())
 
     def machine_sleeps(self, seconds: float) -> None:
         """As a suspend looks from within: only the boot-time clock has run on."""

@@ -9,12 +9,12 @@ from uuid import UUID
 import attrs
 
 from musterd.console.top.state import NodeAnswer, Size, State, StoreSnapshot, with_store
-from musterd.manager.node.objects import status_object
-from musterd.manager.node.status import Decision, TenantStatus
+from musterd.manager.node.status import Decision, status_object
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord
 from musterd.store.overview import OverviewJob
 from musterd.store.queue import Counts
+from tests.support.page_scene import crew_named
 from tests.support.web_scene import STATUS
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
@@ -60,9 +60,7 @@ def seen(at: float = 100.0, *jobs: OverviewJob, **values: Any) -> StoreSnapshot:
 
 def scene(columns: int = 100, rows: int = 30, **values: Any) -> State:
     """A healthy node with five jobs."""
-    tenant = TenantStatus(
-        "default", "running", "sqlite", WHERE, None, 0.0, None, 1, 1, 0, 2, 8, 2, 5, None
-    )
+    tenant = attrs.evolve(crew_named("default"), store=WHERE)
     status = attrs.evolve(STATUS, store=WHERE, tenants=(tenant,))
     node = NodeAnswer(status_object(status, None), decision=DECISION)
     first = State("default", ("default", "acme"), WHERE, Size(columns, rows), node=node)

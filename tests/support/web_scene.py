@@ -19,18 +19,18 @@ from musterd.config.changes import Changes
 from musterd.config.credentials import BearerToken
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.events.feed.feed import Feed
+from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.status import Decision, NodeStatus, WorkerView
+from musterd.manager.node.status import Decision, NodeStatus, StoreAndCrew, TenantStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadTaken, ReloadUnavailable
-from musterd.manager.tenancy.store_cache import COUNTS_FRESH_SECONDS, StoreCache
+from musterd.manager.tenancy.tenant_duties import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import JobState
 from musterd.store.payload import PayloadLimits
 from musterd.store.queue import Counts
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, ReloadAccess, TenantAccess
-from musterd.web.server.answers import DEFAULT_TENANT
+from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess
 from musterd.web.server.serving import serve
 from tests.support.http_client import Answer, ask
 
@@ -50,26 +50,16 @@ SCHEDULES = load(
 ).settings.schedules
 EVENT_READERS_MAX = 3
 COUNTS = Counts({JobState.QUEUED: 3, JobState.SUCCEEDED: 5}, 8, 2, 1.5, None, None)
+CREW = StoreAndCrew(
+    phase="running", engine="sqlite", store="sqlite:///x.db", store_trouble=None,
+    store_trouble_seconds=0.0, store_message=None, idle=1, busy=1, retiring=0, default_count=2,
+    max_count=8, depth=2, settled_total=5,
+)  # fmt: skip
+TENANT = TenantStatus(**attrs.asdict(CREW), name="default", retention_trouble=None)
 STATUS = NodeStatus(
-    node="n1",
-    version="1.2.3",
-    phase="running",
-    up_seconds=61.0,
-    engine="sqlite",
-    store="sqlite:///x.db",
-    store_trouble=None,
-    store_trouble_seconds=0.0,
-    store_message=None,
-    idle=1,
-    busy=1,
-    retiring=0,
-    default_count=2,
-    max_count=8,
-    depth=2,
-    settled_total=5,
-    drain_seconds_left=None,
-    last_decision=None,
-)
+    **attrs.asdict(CREW), node="n1", version="1.2.3", up_seconds=61.0, drain_seconds_left=None,
+    last_decision=None, tenants=(TENANT,),
+)  # fmt: skip
 WORKERS = (WorkerView(1, "busy", 7, "<b>bold</b>", 0.5), WorkerView(2, "idle", None, None, 0.0))
 DECISIONS = (
     Decision(1.0, "demand", 2, 1, 1, 3, 2, "up_cooldown", 1, 0, 0),
@@ -106,6 +96,9 @@ class StillNode:
 
     def reload_soon(self) -> None:
         self.reloaded += 1
+
+    def why_no_reload(self) -> str:
+        return self.no_reload
 
     def drain(self) -> None:
         self.drained += 1
@@ -180,10 +173,8 @@ def http_deps(
         keys=Keys(tokens),
         node=node,
         tenant={tenant.name: tenant}.get,
-        drain=node.drain,
         refresh=refreshing(tenant),
         event_readers_max=EVENT_READERS_MAX,
-        reload=ReloadAccess(node.reload, node.reload_soon, lambda: node.no_reload),
         body_bytes_max=lambda: PAYLOAD_BYTES_MAX + ENVELOPE_BYTES,
         metrics=metrics,
         log=logging.getLogger("musterd.test"),

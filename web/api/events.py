@@ -1,25 +1,26 @@
-"""`GET /events`: events as they happen, as server-sent events."""
+"""Server-sent events: `GET /events`, and what every such stream does."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import cast
+from typing import TypeAlias, cast
 
 import trio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from musterd.manager.events.feed.feed import Feed, FeedClosed
-from musterd.manager.events.feed.reader import Reader, Wire, opening, snapshot_frame
-from musterd.manager.events.feed.source import Start
-from musterd.manager.node.objects import status_object
+from musterd.manager.events.feed import FeedClosed
+from musterd.manager.events.source import Reader, Start, Wire, opening, snapshot_frame
+from musterd.manager.node.status import status_object
 from musterd.store.errors import StoreError
 from musterd.store.events import EventFilter
 from musterd.web.api.operation import TIME_LIMIT, Call
 from musterd.web.server.answers import unavailable
-from musterd.web.server.listening import Connection
+from musterd.web.server.listening import CONNECTION, Connection
 from musterd.web.server.requests import read_event_id, take_reader_seat
+
+Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 MEDIA_TYPE = "text/event-stream"
 LAST_ID = "last-event-id"
@@ -30,49 +31,55 @@ HEADERS: Mapping[str, str] = {
 }
 
 
+class EventStream(Response):
+    """An answer without an end of its own: it goes on until `follow` returns, which writes with the
+    function that it gets.
+    """
+
+    def __init__(self, follow: Callable[[Connection, Write], Awaitable[None]]) -> None:
+        self.status_code, self.background = HTTPStatus.OK, None
+        self.init_headers(HEADERS)
+        self._follow = follow
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def write(text: bytes) -> None:
+            await send({"type": "http.response.body", "body": text, "more_body": True})
+
+        connection: Connection = scope["state"][CONNECTION]
+        time_limit: trio.CancelScope = scope[TIME_LIMIT]
+        time_limit.deadline = float("inf")
+        connection.bound_unsent()
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._follow(connection, write)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 async def follow(call: Call) -> Response:
     if call.request.method == "HEAD":
         await trio.lowlevel.checkpoint()
         return Response(headers=HEADERS)
-    which = _filter(call)
-    connection = take_reader_seat(call.request)
+    feed, which = call.tenant.feed, _filter(call)
+    seat = take_reader_seat(call.request)
     try:
-        start = await call.tenant.feed.begin(_last_id(call))
+        start = await feed.begin(_last_id(call))
     except FeedClosed:
-        connection.stop_reading()
+        seat.stop_reading()
         raise unavailable("the node is leaving") from None
     except (StoreError, trio.Cancelled):
-        connection.stop_reading()
+        seat.stop_reading()
         raise
-    return _Stream(call.tenant.feed, connection, which, start.position, _first(call, start))
 
-
-class _Stream(Response):
-    """An answer that ends when the feed does, or the reader leaves."""
-
-    def __init__(
-        self, feed: Feed, connection: Connection, which: EventFilter, position: int, first: bytes
-    ) -> None:
-        self.status_code, self.background = HTTPStatus.OK, None
-        self.init_headers(HEADERS)
-        self._feed, self._connection, self._first = feed, connection, first
-        self._which, self._position = which, position
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        time_limit: trio.CancelScope = scope[TIME_LIMIT]
-        time_limit.deadline = float("inf")
-        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": self._first, "more_body": True})
+    async def serve(connection: Connection, write: Write) -> None:
+        await write(_first(call, start))
         # From here on the feed writes to the socket itself, in whole chunks of the body: through
         # the server each event of each reader would cost many times as much.
-        self._connection.bound_unsent()
-        wire = Wire(self._connection.fileno, chunked=scope["http_version"] != "1.0")
-        reader = Reader(self._which, self._position, wire)
-        await self._feed.serve(reader)
+        is_chunked = call.request.scope["http_version"] != "1.0"
+        reader = Reader(which, start.position, Wire(connection.fileno, chunked=is_chunked))
+        await feed.serve(reader)
         if reader.ending != "closed":
-            self._connection.hang_up()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            connection.hang_up()
+
+    return EventStream(serve)
 
 
 def _filter(call: Call) -> EventFilter:

@@ -8,8 +8,8 @@ import trio
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
-from musterd.manager.duties.schedules.objects import schedule_object
-from musterd.manager.node.objects import (
+from musterd.manager.duties.schedules import schedule_object
+from musterd.manager.node.status import (
     decision_object,
     queue_object,
     status_object,
@@ -23,9 +23,8 @@ from musterd.manager.reload.outcome import (
     ReloadUnavailable,
     reload_object,
 )
-from musterd.store.disagreement import warnings
 from musterd.store.duties import duty_object
-from musterd.store.nodes import node_object
+from musterd.store.nodes import node_object, warnings
 from musterd.web.api.operation import Call
 from musterd.web.server.answers import RETRY_HEADERS, RequestRefused, json_answer, problem, rendered
 
@@ -119,7 +118,7 @@ async def drain(call: Call) -> Response:
     """A second call changes nothing: only a signal hurries a drain."""
     deps = call.site.deps
     counts = await call.tenant.snapshot()  # first: an idle node is gone in a moment
-    deps.drain()
+    deps.node.drain()
     with trio.move_on_after(DRAIN_SECONDS):
         while deps.node.status().phase in ("starting", "running"):  # noqa: ASYNC110 - bounded
             await trio.sleep(DRAIN_LOOK_SECONDS)
@@ -128,15 +127,15 @@ async def drain(call: Call) -> Response:
 
 async def reload(call: Call) -> Response:
     """The reload continues whether or not the caller waits for it."""
-    access, waits = call.site.deps.reload, call.query.get("wait", True)
+    node, waits = call.site.deps.node, call.query.get("wait", True)
     if not waits:
-        if why := access.why_not():
+        if why := node.why_no_reload():
             raise RequestRefused(HTTPStatus.CONFLICT, why)
-        access.soon()
+        node.reload_soon()
         await trio.lowlevel.checkpoint()
         return _reload_started(call)
     with trio.move_on_after(RELOAD_SECONDS - RELOAD_MARGIN_SECONDS):
-        return await _reload_answer(call, await access.ask())
+        return await _reload_answer(call, await node.reload())
     return _reload_started(call)
 
 

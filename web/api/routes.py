@@ -20,9 +20,8 @@ from musterd.config.settings import HttpScope
 from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
 from musterd.store.lifecycle import Action
 from musterd.web.api import events, jobs, node
-from musterd.web.api.openapi import document
+from musterd.web.api.openapi import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, document, ref
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
-from musterd.web.api.schemas import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, ref
 from musterd.web.deps import HttpDeps
 from musterd.web.pages.layout import ASSETS
 from musterd.web.samples import Samples
@@ -176,7 +175,7 @@ OPERATIONS: Sequence[Operation] = (
         {200: Reply("An OpenAPI 3.1 document.", {"type": "object"})}, (TENANT,),
     ),
     Operation(
-        "GET", "/", "front", "The web page.", "read", views.front,
+        "GET", "/", "front", "The web page.", "read", views.VIEWS["overview"].show,
         {200: Reply("The page.", TEXT, "text/html; charset=utf-8")}, (TENANT,),
     ),
     Operation(
@@ -197,14 +196,14 @@ OPERATIONS: Sequence[Operation] = (
 
 # The routes of the page are for browsers and may change with it: the API's description leaves
 # them out.
-VIEWS = ("overview", "job", "nodes", "scaling")
+FOLLOWED = ("job", *views.VIEWS)
 DID_LENGTH_MAX = 60
 
 
 def _read_view(text: str) -> str:
-    if text in VIEWS:
+    if text in FOLLOWED:
         return text
-    raise ValueError(f"wanted one of {', '.join(VIEWS)}")
+    raise ValueError(f"wanted one of {', '.join(FOLLOWED)}")
 
 
 def _read_optional_name(text: str) -> str | None:
@@ -212,14 +211,10 @@ def _read_optional_name(text: str) -> str | None:
     return read_name(text) if text else None
 
 
-def _read_did(text: str) -> str:
-    return text[:DID_LENGTH_MAX]
-
-
 UI_TENANT, UI_KIND, UI_TARGET = (
     evolve(param, read=_read_optional_name) for param in (TENANT, KIND, TARGET)
 )
-DID = Param("did", "The action just done, shown once.", TEXT, _read_did)
+DID = Param("did", "The action just done, shown once.", TEXT, lambda text: text[:DID_LENGTH_MAX])
 VIEW = Param("view", "The view to follow.", TEXT, _read_view)
 OF_JOB = Param("id", "The job that the view shows.", ID, read_job_id)
 
@@ -243,8 +238,8 @@ UI_OPERATIONS: Sequence[Operation] = (
     _view("/ui/jobs", "The list of jobs with its filter.", views.list_jobs,
         STATES, UI_KIND, UI_TARGET, CURSOR, DID),
     _view("/ui/jobs/{id}", "One job.", views.show_job, DID),
-    _view("/ui/nodes", "Nodes, duties, workers.", views.show_nodes),
-    _view("/ui/scaling", "The journal of the supervisor.", views.show_scaling),
+    _view("/ui/nodes", "Nodes, duties, workers.", views.VIEWS["nodes"].show),
+    _view("/ui/scaling", "The journal of the supervisor.", views.VIEWS["scaling"].show),
     _view("/ui/live", "Changes in a view, as server-sent events.", views.live_updates, VIEW,
         OF_JOB),
     _form("/ui/jobs/confirm", "Says how many jobs are meant, and asks.", actions.confirm),

@@ -11,32 +11,14 @@ from attrs import frozen
 
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
-from musterd.store.phase_states import overall, rounded
-from musterd.store.phases import PhaseRecord, PhaseState
-from musterd.store.report import error_line, max_attempts
-from musterd.store.shown import decoded, span
-from musterd.store.why import Why
-from musterd.store.why_report import band_text
-from musterd.store.words import count_text, cut, plural
-from musterd.web.pages.html import Html, el, join, link
+from musterd.store.payload import decoded
+from musterd.store.phases import PhaseRecord, PhaseState, rounded
+from musterd.store.report import error_line, max_attempts, overall
+from musterd.store.why import Why, band_text
+from musterd.store.words import count_text, cut, plural, span
+from musterd.web.pages import layout as ui
 from musterd.web.pages.jobs import state_badge
-from musterd.web.pages.layout import (
-    Frame,
-    View,
-    badge,
-    button,
-    card,
-    facts,
-    lasting_text,
-    left_out,
-    moment,
-    name_text,
-    notice,
-    number,
-    regions,
-    row,
-    table,
-)
+from musterd.web.pages.layout import Frame, Html, View, el, join, link
 
 VALUE_CHARACTERS_MAX = 20_000  # of a payload or result that are shown
 PRETTY_CHARACTERS_MAX = 100_000  # longer texts are shown as they are
@@ -65,9 +47,9 @@ def job(frame: Frame, details: JobDetails) -> View:
     title = f"Job {record.id}"
     content = (
         el("p", link(frame.at("/ui/jobs"), "Jobs"), class_="crumb"),
-        el("h1", title, " ", el("span", name_text(record.kind), class_="dim")),
-        notice(details.said) if details.said else None,
-        regions(parts_of(frame, details), *PARTS),
+        el("h1", title, " ", el("span", ui.name_text(record.kind), class_="dim")),
+        ui.notice(details.said) if details.said else None,
+        ui.regions(parts_of(frame, details), *PARTS),
     )
     live = frame.at("/ui/live", view="job", id=record.id)
     return View("jobs", title, content, live=live)
@@ -79,7 +61,7 @@ def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
     return {
         "where": el("section", _where(frame, details), class_="card"),
         "why": _why(details.why),
-        "way": card("Timeline (UTC)", timeline(record)),
+        "way": ui.card("Timeline (UTC)", timeline(record)),
         "phases": _phase_table(record.phases) if record.phases else join(),
         "attempts": _attempt_table(record.attempts) if record.attempts else join(),
         "values": _values(record),
@@ -91,23 +73,29 @@ def _where(frame: Frame, details: JobDetails) -> Html:
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
     budget = max_attempts(record, details.budget)
-    shown = facts(
+    shown = ui.facts(
         [
             ("State", state_badge(record)),
             ("Progress", _progress(record)),
-            ("Attempt", f"{number(record.attempt)}{f' of {number(budget)}' if budget else ''}"),
-            ("Created (UTC)", moment(record.created_at)),
-            ("Due (UTC)", moment(record.run_at) if record.run_at != record.created_at else None),
-            ("Started (UTC)", moment(record.started_at)),
-            ("Finished (UTC)", moment(record.finished_at)),
+            (
+                "Attempt",
+                f"{ui.number(record.attempt)}{f' of {ui.number(budget)}' if budget else ''}",
+            ),
+            ("Created (UTC)", ui.moment(record.created_at)),
+            (
+                "Due (UTC)",
+                ui.moment(record.run_at) if record.run_at != record.created_at else None,
+            ),
+            ("Started (UTC)", ui.moment(record.started_at)),
+            ("Finished (UTC)", ui.moment(record.finished_at)),
             ("Ran", _ran(record, now if leased else None)),
-            ("Worker", name_text(owner) if leased and owner else None),
-            ("Lease until (UTC)", moment(record.lease_expires_at) if leased else None),
+            ("Worker", ui.name_text(owner) if leased and owner else None),
+            ("Lease until (UTC)", ui.moment(record.lease_expires_at) if leased else None),
             ("Target", _target(frame, record.target)),
-            ("Priority", number(record.priority) if record.priority else None),
-            ("Reason", name_text(record.reason or "")),
+            ("Priority", ui.number(record.priority) if record.priority else None),
+            ("Reason", ui.name_text(record.reason or "")),
             ("Webhook", _webhook(record)),
-            ("Deduplication key", name_text(record.dedup_key or "")),
+            ("Deduplication key", ui.name_text(record.dedup_key or "")),
         ]
     )
     return join(shown, _actions(frame, record) if frame.may_act else None)
@@ -116,11 +104,11 @@ def _where(frame: Frame, details: JobDetails) -> Html:
 def _ran(record: JobRecord, now: datetime | None) -> str:
     if now is None or record.started_at is None:
         return span(record.started_at, record.finished_at)
-    return f"{lasting_text((now - record.started_at).total_seconds())} so far"
+    return f"{ui.lasting_text((now - record.started_at).total_seconds())} so far"
 
 
 def _target(frame: Frame, target: str | None) -> Html | None:
-    return link(frame.at("/ui/jobs", target=target), name_text(target)) if target else None
+    return link(frame.at("/ui/jobs", target=target), ui.name_text(target)) if target else None
 
 
 def _webhook(record: JobRecord) -> Html | str | None:
@@ -128,7 +116,7 @@ def _webhook(record: JobRecord) -> Html | str | None:
     if hook is None:
         return None
     delivery = "delivered" if hook.sent_at else f"not delivered, tries: {hook.attempts}"
-    return join(name_text(hook.url), f" ({delivery})")
+    return join(ui.name_text(hook.url), f" ({delivery})")
 
 
 def _progress(record: JobRecord) -> Html | None:
@@ -153,7 +141,7 @@ def _actions(frame: Frame, record: JobRecord) -> Html | None:
         el(
             "form",
             frame.hidden_tenant(),
-            button(one.value.capitalize(), mood="danger" if one is Action.CANCEL else "",
+            ui.button(one.value.capitalize(), mood="danger" if one is Action.CANCEL else "",
                 data_key=f"act-{one.value}"),
             method="post",
             action=f"/ui/jobs/{record.id}/{one.value}",
@@ -174,26 +162,26 @@ def _why(why: Why | None) -> Html:
     ]  # fmt: skip
     start = el("p", f"It {band_text(why.start)}.") if why.start is not None else None
     place = el("p", f"In line: {why.position.text}.") if why.position is not None else None
-    return card("Why it is in this state", el("ol", items, class_="reasons"), place, start)
+    return ui.card("Why it is in this state", el("ol", items, class_="reasons"), place, start)
 
 
 def _phase_table(phases: Sequence[PhaseRecord]) -> Html:
     rows = [
-        row(
-            name_text(phase.name),
-            badge(phase.state.value),
+        ui.row(
+            ui.name_text(phase.name),
+            ui.badge(phase.state.value),
             join(_bar(rounded(phase.progress), f"progress of {phase.name}"),
                 f" {rounded(phase.progress)} %"),
-            number(phase.attempts),
-            moment(phase.started_at),
+            ui.number(phase.attempts),
+            ui.moment(phase.started_at),
             span(phase.started_at, phase.finished_at),
             _brief(phase.result) if phase.state is PhaseState.SUCCEEDED else None,
         )
         for phase in phases[:PHASES_SHOWN]
     ]  # fmt: skip
     heads = ("phase", "state", "progress", "attempts", "started (UTC)", "ran", "result")
-    more = left_out(len(rows), len(phases), "phase")
-    return card("Phases", table("Phases of this job", heads, rows, more))
+    more = ui.left_out(len(rows), len(phases), "phase")
+    return ui.card("Phases", ui.table("Phases of this job", heads, rows, more))
 
 
 def _brief(text: str | None) -> Html | None:
@@ -203,20 +191,20 @@ def _brief(text: str | None) -> Html | None:
 def _attempt_table(attempts: Sequence[AttemptRecord]) -> Html:
     newest = attempts[::-1][:ATTEMPTS_SHOWN]
     rows = [
-        row(
-            number(one.attempt),
-            badge("running") if one.outcome is None else badge(one.outcome.value),
-            name_text(_by(one)),
-            moment(one.started_at),
+        ui.row(
+            ui.number(one.attempt),
+            ui.badge("running") if one.outcome is None else ui.badge(one.outcome.value),
+            ui.name_text(_by(one)),
+            ui.moment(one.started_at),
             span(one.started_at, one.finished_at),
             el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
         )
         for one in newest
     ]
     heads = ("attempt", "outcome", "worker", "started (UTC)", "ran", "error")
-    more = left_out(len(rows), len(attempts), "earlier attempt")
+    more = ui.left_out(len(rows), len(attempts), "earlier attempt")
     logs = [_log(one) for one in newest if one.log]
-    return card("Attempts", table("Attempts, the latest first", heads, rows, more), logs)
+    return ui.card("Attempts", ui.table("Attempts, the latest first", heads, rows, more), logs)
 
 
 def _by(one: AttemptRecord) -> str:
@@ -242,13 +230,13 @@ def _pre(text: str, about: str) -> Html:
 
 
 def _values(record: JobRecord) -> Html:
-    payload = card("Payload", _value(record.payload, "payload"))
+    payload = ui.card("Payload", _value(record.payload, "payload"))
     if record.error is not None:
         error = cut(error_line(record.error), VALUE_CHARACTERS_MAX)
-        return el("div", payload, card("Error", _pre(error, "error")), class_="pair")
+        return el("div", payload, ui.card("Error", _pre(error, "error")), class_="pair")
     if record.result is None:
         return payload
-    return el("div", payload, card("Result", _value(record.result, "result")), class_="pair")
+    return el("div", payload, ui.card("Result", _value(record.result, "result")), class_="pair")
 
 
 def _value(text: str, about: str) -> Html:

@@ -10,28 +10,11 @@ from musterd.store.bulk import Survey, Tally
 from musterd.store.control import states_for
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import LEASED, Action, JobState
-from musterd.store.phase_states import overall
 from musterd.store.queue import Counts
-from musterd.store.report import error_line
-from musterd.store.shown import span
-from musterd.store.words import count_text, cut, plural
-from musterd.web.pages.html import Content, Html, el, join, link
-from musterd.web.pages.layout import (
-    Frame,
-    View,
-    badge,
-    button,
-    card,
-    facts,
-    hidden,
-    left_out,
-    moment,
-    name_text,
-    notice,
-    number,
-    row,
-    table,
-)
+from musterd.store.report import error_line, overall
+from musterd.store.words import count_text, cut, plural, span
+from musterd.web.pages import layout as ui
+from musterd.web.pages.layout import Content, Frame, Html, View, el, join, link
 from musterd.web.pages.overview import job_link
 
 KINDS_LISTED = 100  # in the field that takes a kind; any other can be typed
@@ -56,7 +39,7 @@ class Filter:
         pairs = [("state", state.value) for state in self.states]
         pairs += [("kind", self.kind)] if self.kind else []
         pairs += [("target", self.target)] if self.target else []
-        return join([hidden(name, value) for name, value in pairs])
+        return join([ui.hidden(name, value) for name, value in pairs])
 
     @property
     def words(self) -> str:
@@ -82,7 +65,7 @@ class JobList:
 def jobs(frame: Frame, listing: JobList) -> View:
     content = (
         el("h1", "Jobs"),
-        notice(listing.said) if listing.said else None,
+        ui.notice(listing.said) if listing.said else None,
         _filter(frame, listing),
         _list(frame, listing),
     )
@@ -96,7 +79,7 @@ def _filter(frame: Frame, listing: JobList) -> Html:
             "label",
             el("input", type="checkbox", name="state", value=state.value,
                 checked=state in listing.which.states),
-            badge(state.value),
+            ui.badge(state.value),
             el("span", count_text(counts.get(state, 0)), class_="dim") if listing.counts else None,
         )
         for state in JobState
@@ -106,7 +89,7 @@ def _filter(frame: Frame, listing: JobList) -> Html:
         "form",
         el("fieldset", el("legend", "State"), states, class_="chips"),
         el("div", _field("kind", "Kind", listing.which.kind, "kinds"),
-            _field("target", "Target", listing.which.target), button("Filter"),
+            _field("target", "Target", listing.which.target), ui.button("Filter"),
             link(frame.at("/ui/jobs"), "Clear filter"), class_="inline"),
         el("datalist", listed, id="kinds"),
         frame.hidden_tenant(),
@@ -122,7 +105,7 @@ def _field(name: str, label: str, value: str | None, options: str | None = None)
 def _list(frame: Frame, listing: JobList) -> Html:
     if listing.records is None:
         words = "the store does not answer, or takes too long: try again, or ask for fewer jobs"
-        return notice(words, "ill")
+        return ui.notice(words, "ill")
     if not listing.records:
         return el("p", f"no job matches: {listing.which.words}", class_="card dim")
     rows = [_row(frame, record) for record in listing.records]
@@ -138,7 +121,7 @@ def _list(frame: Frame, listing: JobList) -> Html:
     ]
     if frame.may_act:
         heads.insert(0, el("span", "chosen", class_="quiet"))
-    shown = table(f"Jobs, the newest first: {listing.which.words}", heads, rows)
+    shown = ui.table(f"Jobs, the newest first: {listing.which.words}", heads, rows)
     if not frame.may_act:
         return el("div", shown, _pages(frame, listing), class_="card")
     return el(
@@ -155,7 +138,7 @@ def _actions() -> Html:
         for value, label in (("these", "the chosen jobs"), ("all", "all jobs that match"))
     ]  # fmt: skip
     acts = [
-        button(action.value.capitalize(), name="action", value=action.value,
+        ui.button(action.value.capitalize(), name="action", value=action.value,
             mood="danger" if action is Action.CANCEL else "")
         for action in Action
     ]  # fmt: skip
@@ -172,20 +155,20 @@ def _row(frame: Frame, record: JobRecord) -> Html:
     cells: list[Content] = [
         job_link(frame, record.id),
         state_badge(record),
-        name_text(record.kind),
-        name_text(record.target or ""),
-        moment(record.created_at),
+        ui.name_text(record.kind),
+        ui.name_text(record.target or ""),
+        ui.moment(record.created_at),
         span(record.started_at, record.finished_at),
-        number(record.attempt),
+        ui.number(record.attempt),
         el("span", cut(note_of(record), WORDS_WIDTH), class_="note"),
     ]
-    return row(chosen, *cells) if frame.may_act else row(*cells)
+    return ui.row(chosen, *cells) if frame.may_act else ui.row(*cells)
 
 
 def state_badge(record: JobRecord) -> Html:
     request = f" · {record.request} requested" if record.request and record.state in LEASED else ""
     cleared = " · cleared" if record.cleared_at else ""
-    return join(badge(record.state.value), el("span", request, cleared, class_="dim"))
+    return join(ui.badge(record.state.value), el("span", request, cleared, class_="dim"))
 
 
 def note_of(record: JobRecord) -> str:
@@ -254,28 +237,28 @@ def _affected(about: Question) -> Html:
     if about.found is None:
         return join(el("p", _id_list(about.ids)), rule)
     groups = about.found.groups
-    rows = [row(badge(one.state.value), name_text(one.kind), number(one.count),
+    rows = [ui.row(ui.badge(one.state.value), ui.name_text(one.kind), ui.number(one.count),
         ", ".join(map(str, one.ids))) for one in groups[:GROUPS_SHOWN]]  # fmt: skip
     heads = ("state", "kind", "jobs", "the first")
-    listed = table("Matching jobs", heads, rows, left_out(len(rows), len(groups), "group"))
+    listed = ui.table("Matching jobs", heads, rows, ui.left_out(len(rows), len(groups), "group"))
     return join(el("p", f"Filter: {about.which.words}"), listed if rows else None, rule)
 
 
 def _id_list(ids: Sequence[int]) -> str:
     shown = ", ".join(map(str, ids[:IDS_SHOWN])) or "No job was chosen."
-    return shown + (f", {left_out(IDS_SHOWN, len(ids), 'job')}" if len(ids) > IDS_SHOWN else "")
+    return shown + (f", {ui.left_out(IDS_SHOWN, len(ids), 'job')}" if len(ids) > IDS_SHOWN else "")
 
 
 def _answers(frame: Frame, about: Question, back: Html) -> Html:
     label = f"Yes, {about.action.value} {_how_many(about)}"
     return el(
         "form",
-        [hidden("id", one) for one in about.ids],
-        hidden("action", about.action.value),
-        None if about.ids else (hidden("which", "all"), hidden("until", about.until_id)),
+        [ui.hidden("id", one) for one in about.ids],
+        ui.hidden("action", about.action.value),
+        None if about.ids else (ui.hidden("which", "all"), ui.hidden("until", about.until_id)),
         about.which.fields(),
         frame.hidden_tenant(),
-        button(label, mood="danger" if about.action is Action.CANCEL else "first"),
+        ui.button(label, mood="danger" if about.action is Action.CANCEL else "first"),
         back,
         method="post",
         action="/ui/jobs/act",
@@ -296,18 +279,18 @@ def unfinished(frame: Frame, rest: Unfinished) -> View:
     about = rest.question
     form = el(
         "form",
-        facts([("So far", done_words(about.action, rest.tally))]),
-        hidden("action", about.action.value), hidden("which", "all"),
-        hidden("until", about.until_id), hidden("after", rest.after_id),
+        ui.facts([("So far", done_words(about.action, rest.tally))]),
+        ui.hidden("action", about.action.value), ui.hidden("which", "all"),
+        ui.hidden("until", about.until_id), ui.hidden("after", rest.after_id),
         about.which.fields(), frame.hidden_tenant(),
-        el("div", button("Go on", mood="first"),
+        el("div", ui.button("Go on", mood="first"),
             link(frame.at("/ui/jobs", **about.which.query), "Stop here", class_="button"),
             class_="inline"),
         method="post", action="/ui/jobs/act", class_="card ask",
     )  # fmt: skip
     words = "There are more jobs than can be done in one go. What is done stays done."
     title = f"{about.action.value.capitalize()}: not all yet"
-    return View("jobs", title, (el("h1", title), el("p", words), card("Go on?", form)))
+    return View("jobs", title, (el("h1", title), el("p", words), ui.card("Go on?", form)))
 
 
 def done_words(action: Action, tally: Tally) -> str:

@@ -7,28 +7,11 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from musterd.manager.node.status import WorkerView
-from musterd.store.disagreement import warnings
 from musterd.store.duties import DutyRecord
-from musterd.store.nodes import NodeRecord
+from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.words import cut
-from musterd.web.pages.html import Content, Html, el, join
-from musterd.web.pages.layout import (
-    NOTHING,
-    Frame,
-    View,
-    ago_text,
-    badge,
-    card,
-    lasting_text,
-    left_out,
-    moment,
-    name_text,
-    notice,
-    number,
-    regions,
-    row,
-    table,
-)
+from musterd.web.pages import layout as ui
+from musterd.web.pages.layout import Content, Frame, Html, View, el, join
 from musterd.web.pages.overview import NO_ANSWER, job_link
 
 NODES_SHOWN = 100
@@ -50,22 +33,22 @@ PARTS = ("nodes", "duties", "crew")
 
 
 def nodes(frame: Frame, data: NodesData) -> View:
-    content = (el("h1", "Nodes and duties"), regions(parts_of(frame, data), *PARTS))
+    content = (el("h1", "Nodes and duties"), ui.regions(parts_of(frame, data), *PARTS))
     return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
 
 
 def parts_of(frame: Frame, data: NodesData) -> Mapping[str, Html]:
     return {
-        "nodes": card("Nodes", _nodes(frame, data.nodes)),
-        "duties": card("Duties", _duties(data.duties)),
-        "crew": card("Workers of this node", _crew(frame, data.workers)),
+        "nodes": ui.card("Nodes", _nodes(frame, data.nodes)),
+        "duties": ui.card("Duties", _duties(data.duties)),
+        "crew": ui.card("Workers of this node", _crew(frame, data.workers)),
     }
 
 
 def _nodes(frame: Frame, found: Sequence[NodeRecord] | None) -> Html:
     if found is None:
-        return notice(NO_ANSWER, "ill")
-    warned = [notice(cut(text, WARNING_WIDTH), "warn") for text in warnings(found)]
+        return ui.notice(NO_ANSWER, "ill")
+    warned = [ui.notice(cut(text, WARNING_WIDTH), "warn") for text in warnings(found)]
     rows = [_node(frame, node) for node in found[:NODES_SHOWN]]
     heads = (
         "node", "state", "last seen", "busy", "workers", "at most", "load", "version",
@@ -73,48 +56,48 @@ def _nodes(frame: Frame, found: Sequence[NodeRecord] | None) -> Html:
     )  # fmt: skip
     if not rows:
         return join(warned, el("p", "no node has reported yet", class_="dim"))
-    more = left_out(len(rows), len(found), "node")
-    return join(warned, table("Nodes of this store, the oldest first", heads, rows, more))
+    more = ui.left_out(len(rows), len(found), "node")
+    return join(warned, ui.table("Nodes of this store, the oldest first", heads, rows, more))
 
 
 def _node(frame: Frame, node: NodeRecord) -> Html:
     own = el("span", " (this one)", class_="dim") if node.name == frame.node else None
-    state = badge(node.phase) if node.is_live else badge("silent", "ill")
+    state = ui.badge(node.phase) if node.is_live else ui.badge("silent", "ill")
     generation = "" if node.config_generation is None else f"{node.config_generation}, "
-    return row(
-        (name_text(node.name), own),
+    return ui.row(
+        (ui.name_text(node.name), own),
         state,
-        ago_text(node.silent_seconds),
-        number(node.busy),
-        number(node.crew + node.retiring),
-        number(node.max_count),
-        NOTHING if node.load is None else f"{node.load:.2f}",
-        name_text(node.version),
-        f"{generation}{(node.config_hash or NOTHING)[:12]}",
-        moment(node.started_at),
+        ui.ago_text(node.silent_seconds),
+        ui.number(node.busy),
+        ui.number(node.crew + node.retiring),
+        ui.number(node.max_count),
+        ui.NOTHING if node.load is None else f"{node.load:.2f}",
+        ui.name_text(node.version),
+        f"{generation}{(node.config_hash or ui.NOTHING)[:12]}",
+        ui.moment(node.started_at),
     )
 
 
 def _duties(found: Sequence[DutyRecord] | None) -> Content:
     if found is None:
-        return notice(NO_ANSWER, "ill")
+        return ui.notice(NO_ANSWER, "ill")
     if not found:
         return el("p", "no duty has been taken yet", class_="dim")
     rows = [_duty(one) for one in found]
     heads = ("duty", "node", "for", "last run", "runs", "items", "errors", "last error")
-    return table("Duties, and the node that has each", heads, rows)
+    return ui.table("Duties, and the node that has each", heads, rows)
 
 
 def _duty(one: DutyRecord) -> Html:
-    held = "" if one.held_seconds is None else lasting_text(one.held_seconds)
-    return row(
+    held = "" if one.held_seconds is None else ui.lasting_text(one.held_seconds)
+    return ui.row(
         one.duty,
-        badge("nobody", "warn") if one.node is None else name_text(one.node),
+        ui.badge("nobody", "warn") if one.node is None else ui.name_text(one.node),
         held,
-        moment(one.last_run_at, one.now),
-        number(one.runs),
-        number(one.items),
-        number(one.errors),
+        ui.moment(one.last_run_at, one.now),
+        ui.number(one.runs),
+        ui.number(one.items),
+        ui.number(one.errors),
         el("span", cut(one.last_error or "", ERROR_WIDTH), class_="note"),
     )
 
@@ -122,17 +105,17 @@ def _duty(one: DutyRecord) -> Html:
 def _crew(frame: Frame, workers: Sequence[WorkerView]) -> Html:
     order = sorted(workers, key=lambda one: (one.job_id is None, -one.busy_seconds, one.worker))
     rows = [
-        row(
+        ui.row(
             str(one.worker),
-            badge(one.state),
+            ui.badge(one.state),
             None if one.job_id is None else job_link(frame, one.job_id),
-            name_text(one.kind or ""),
-            "" if one.job_id is None else lasting_text(one.busy_seconds),
+            ui.name_text(one.kind or ""),
+            "" if one.job_id is None else ui.lasting_text(one.busy_seconds),
         )
         for one in order[:WORKERS_SHOWN]
     ]
     if not rows:
         return el("p", "no worker is hired", class_="dim")
     heads = ("worker", "state", "job", "kind", "for")
-    more = left_out(len(rows), len(workers), "worker")
-    return table("Workers, those with a job first", heads, rows, more)
+    more = ui.left_out(len(rows), len(workers), "worker")
+    return ui.table("Workers, those with a job first", heads, rows, more)

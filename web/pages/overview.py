@@ -7,27 +7,12 @@ from datetime import UTC, datetime
 
 from attrs import frozen
 
-from musterd.manager.node.objects import verdict
-from musterd.manager.node.status import Decision, NodeStatus, TenantStatus, WorkerView
+from musterd.manager.node.status import Decision, NodeStatus, TenantStatus, WorkerView, verdict
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
 from musterd.store.words import count_text, duration_text, plural
-from musterd.web.pages.html import Content, Html, el, join, link
-from musterd.web.pages.layout import (
-    NOTHING,
-    Frame,
-    View,
-    badge,
-    button,
-    card,
-    lasting_text,
-    left_out,
-    name_text,
-    number,
-    regions,
-    row,
-    table,
-)
+from musterd.web.pages import layout as ui
+from musterd.web.pages.layout import Content, Frame, Html, View, el, join, link
 from musterd.web.pages.scaling import act_words, reason_words, stretches
 from musterd.web.samples import SAMPLE_SECONDS, Trend
 
@@ -62,7 +47,7 @@ def overview(frame: Frame, data: OverviewData) -> View:
         el(
             "section",
             el("h2", _TITLES[name]),
-            regions(parts, f"{name}-now", f"{name}-trend"),
+            ui.regions(parts, f"{name}-now", f"{name}-trend"),
             class_=f"tile {name}",
         )
         for name in TILES
@@ -71,16 +56,16 @@ def overview(frame: Frame, data: OverviewData) -> View:
         el("h1", "Overview"),
         # Screen readers announce this when it changes; the rest only when visited.
         el("div", parts["mood"], id="mood", class_="unseen", role="status"),
-        regions(parts, "verdict", "queue"),
+        ui.regions(parts, "verdict", "queue"),
         el("div", tiles, class_="tiles"),
         el(
             "div",
-            card("Jobs", regions(parts, "states")),
-            card("Why this crew size", regions(parts, "decisions")),
+            ui.card("Jobs", ui.regions(parts, "states")),
+            ui.card("Why this crew size", ui.regions(parts, "decisions")),
             class_="pair",
         ),
-        card("At work on this node", regions(parts, "workers")),
-        card("Tenants", regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
+        ui.card("At work on this node", ui.regions(parts, "workers")),
+        ui.card("Tenants", ui.regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
     )
     return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
 
@@ -136,7 +121,7 @@ def _queue(frame: Frame, counts: Counts | None) -> Html:
 
 def _switch(frame: Frame, action: str, label: str) -> Html:
     return el(
-        "form", frame.hidden_tenant(), button(label, data_key=f"queue-{action}"),
+        "form", frame.hidden_tenant(), ui.button(label, data_key=f"queue-{action}"),
         method="post", action=f"/ui/queue/{action}", class_="switch",
     )  # fmt: skip
 
@@ -146,9 +131,9 @@ def _tiles(data: OverviewData) -> Mapping[str, Html]:
     come, gone = trend.rates
     oldest = None if counts is None else duration_text(counts.oldest_due_seconds)
     return {
-        "depth-now": _now(number(None if counts is None else counts.due), "due, no worker yet"),
+        "depth-now": _now(ui.number(None if counts is None else counts.due), "due, no worker yet"),
         "depth-trend": _drawn(trend.depth, "jobs waiting", count_text),
-        "oldest-now": _now(oldest if counts and counts.due else NOTHING, "since its due time"),
+        "oldest-now": _now(oldest if counts and counts.due else ui.NOTHING, "since its due time"),
         "oldest-trend": _drawn(trend.oldest, "longest wait", duration_text),
         "arriving-now": _now(_rate(come), "per second, enqueued"),
         "arriving-trend": _drawn(trend.arriving, "jobs in per second", _rate),
@@ -160,17 +145,16 @@ def _tiles(data: OverviewData) -> Mapping[str, Html]:
 
 
 def _now(value: str | None, unit: str) -> Html:
-    return join(el("p", value or NOTHING, class_="now"), el("p", unit, class_="dim"))
+    return join(el("p", value or ui.NOTHING, class_="now"), el("p", unit, class_="dim"))
 
 
 def _crew(data: OverviewData) -> Html:
     crew, last = data.crew, data.decisions[-1] if data.decisions else None
-    size = crew.idle + crew.busy + crew.retiring
     wanted = "" if last is None else f", wants {count_text(last.desired)}"
     retiring = f", {count_text(crew.retiring)} leaving" if crew.retiring else ""
     return join(
-        el("p", f"{number(crew.busy)} / {number(size)}", class_="now"),
-        el("p", f"busy{retiring}{wanted}, at most {number(crew.max_count)}", class_="dim"),
+        el("p", f"{ui.number(crew.busy)} / {ui.number(crew.size)}", class_="now"),
+        el("p", f"busy{retiring}{wanted}, at most {ui.number(crew.max_count)}", class_="dim"),
     )
 
 
@@ -186,7 +170,7 @@ def _drawn(values: Series, what: str, words: object, second: Series = ()) -> Htm
 
 def _rate(per_second: float | None) -> str:
     if per_second is None:
-        return NOTHING
+        return ui.NOTHING
     return f"{per_second:,.0f}" if per_second >= WHOLE_FROM else f"{per_second:.3g}"
 
 
@@ -195,16 +179,20 @@ def _states(frame: Frame, counts: Counts | None) -> Html:
         return el("p", NO_ANSWER, class_="dim")
     total = sum(counts.by_state.values()) or 1
     rows = [
-        row(
-            link(frame.at("/ui/jobs", state=state.value), badge(state.value), data_key=state.value),
-            el("span", number(counts.by_state.get(state, 0)), class_="count"),
+        ui.row(
+            link(
+                frame.at("/ui/jobs", state=state.value),
+                ui.badge(state.value),
+                data_key=state.value,
+            ),
+            el("span", ui.number(counts.by_state.get(state, 0)), class_="count"),
             _share(counts.by_state.get(state, 0) / total),
         )
         for state in JobState
     ]
     ever = f"{plural(counts.enqueued_total, 'job')} enqueued so far"
     return join(
-        table("Jobs by state", ("state", "jobs", "share"), rows), el("p", ever, class_="dim")
+        ui.table("Jobs by state", ("state", "jobs", "share"), rows), el("p", ever, class_="dim")
     )
 
 
@@ -222,19 +210,19 @@ def _workers(frame: Frame, workers: Sequence[WorkerView]) -> Html:
         return el("p", "no worker is busy", class_="dim")
     longest = sorted(busy, key=lambda worker: -worker.busy_seconds)[:WORKERS_SHOWN]
     rows = [
-        row(
+        ui.row(
             str(worker.worker),
             job_link(frame, worker.job_id or 0),
-            name_text(worker.kind or ""),
-            lasting_text(worker.busy_seconds),
-            badge(worker.state),
+            ui.name_text(worker.kind or ""),
+            ui.lasting_text(worker.busy_seconds),
+            ui.badge(worker.state),
         )
         for worker in longest
     ]
     heads = ("worker", "job", "kind", "for", "state")
-    return table(
+    return ui.table(
         "Busy workers, the longest first", heads, rows,
-        left_out(len(rows), len(busy), "busy worker"),
+        ui.left_out(len(rows), len(busy), "busy worker"),
     )  # fmt: skip
 
 
@@ -246,21 +234,22 @@ def _tenants(tenants: Sequence[TenantStatus]) -> Html:
     most = sorted(tenants, key=lambda one: (-(one.depth or 0), -one.busy, one.name))
     rows = [_tenant(one) for one in most[:TENANTS_SHOWN]]
     heads = ("tenant", "waiting", "busy", "workers", "store")
-    return table(
+    return ui.table(
         "Tenants of this node, the fullest first", heads, rows,
-        left_out(len(rows), len(tenants), "tenant"),
+        ui.left_out(len(rows), len(tenants), "tenant"),
     )  # fmt: skip
 
 
 def _tenant(one: TenantStatus) -> Html:
     there = Frame("", "", tenant=one.name).at("/")
-    size = one.idle + one.busy + one.retiring
-    store: Content = badge("answers", "well") if one.store_trouble is None else badge("away", "ill")
-    return row(
-        link(there, name_text(one.name), data_key=f"tenant-{one.name}"),
-        number(one.depth),
-        number(one.busy),
-        f"{number(size)} of {number(one.max_count)}",
+    store: Content = (
+        ui.badge("answers", "well") if one.store_trouble is None else ui.badge("away", "ill")
+    )
+    return ui.row(
+        link(there, ui.name_text(one.name), data_key=f"tenant-{one.name}"),
+        ui.number(one.depth),
+        ui.number(one.busy),
+        f"{ui.number(one.size)} of {ui.number(one.max_count)}",
         store,
     )
 

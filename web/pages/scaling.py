@@ -10,19 +10,8 @@ from attrs import frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
 from musterd.store.words import count_text, duration_text, plural
-from musterd.web.pages.html import Html, el, join
-from musterd.web.pages.layout import (
-    Frame,
-    View,
-    badge,
-    card,
-    left_out,
-    moment,
-    number,
-    regions,
-    row,
-    table,
-)
+from musterd.web.pages import layout as ui
+from musterd.web.pages.layout import Frame, Html, View, el, join
 
 LINES_SHOWN = 60
 
@@ -37,21 +26,23 @@ PARTS = ("now", "journal")
 
 
 def scaling(frame: Frame, data: ScalingData) -> View:
-    content = (el("h1", "Scaling"), regions(parts_of(frame, data), *PARTS))
+    content = (el("h1", "Scaling"), ui.regions(parts_of(frame, data), *PARTS))
     return View("scaling", "Scaling", content, live=frame.at("/ui/live", view="scaling"))
 
 
 def parts_of(_frame: Frame, data: ScalingData) -> Mapping[str, Html]:
-    return {"now": card("Now", _now(data)), "journal": card("Journal", _journal(data.decisions))}
+    return {
+        "now": ui.card("Now", _now(data)),
+        "journal": ui.card("Journal", _journal(data.decisions)),
+    }
 
 
 def _now(data: ScalingData) -> Html:
     crew, last = data.crew, data.decisions[-1] if data.decisions else None
-    size = crew.idle + crew.busy + crew.retiring
-    bounds = f"at least {number(crew.default_count)}, at most {number(crew.max_count)}"
-    wanted = "" if last is None else f", {number(last.desired)} wanted"
+    bounds = f"at least {ui.number(crew.default_count)}, at most {ui.number(crew.max_count)}"
+    wanted = "" if last is None else f", {ui.number(last.desired)} wanted"
     return join(
-        el("p", el("strong", f"{plural(size, 'worker')}{wanted}"), f", {bounds}."),
+        el("p", el("strong", f"{plural(crew.size, 'worker')}{wanted}"), f", {bounds}."),
         el("p", f"{reason_words(last)}."),
     )
 
@@ -62,17 +53,17 @@ def _journal(decisions: Sequence[Decision]) -> Html:
         return el("p", "no decision has been made yet", class_="dim")
     rows = [_line(one) for one in found[:LINES_SHOWN]]
     heads = ("at (UTC)", "done", "crew", "seen", "limited by")
-    more = left_out(len(rows), len(found), "earlier line")
-    return table("Decisions of this node, the newest first", heads, rows, more)
+    more = ui.left_out(len(rows), len(found), "earlier line")
+    return ui.table("Decisions of this node, the newest first", heads, rows, more)
 
 
 def _line(one: Stretch) -> Html:
     last = one.last
-    limit = badge(last.limited_by, "limit") if last.limited_by else None
-    return row(
-        moment(datetime.fromtimestamp(last.at, UTC)),
+    limit = ui.badge(last.limited_by, "limit") if last.limited_by else None
+    return ui.row(
+        ui.moment(datetime.fromtimestamp(last.at, UTC)),
         _done(one),
-        f"{number(last.size_before)} → {number(last.desired)}",
+        f"{ui.number(last.size_before)} → {ui.number(last.desired)}",
         el("span", reason_words(last).partition(";")[0], class_="note"),
         el("span", limit, " ", limit_words(last.limited_by), class_="note"),
     )

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.node.status import NodeStatus
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError, StoreUnavailable
 from musterd.store.jobs import JobRecord
@@ -31,10 +32,8 @@ from musterd.web.pages.layout import (
     refusal_view,
     sign_in_view,
 )
-from musterd.web.samples import tenants_of
 
 T = TypeVar("T")
-DEFAULT_TENANT = "default"
 SMALL_CHARACTERS = 16_384  # what is no longer is written on the loop
 
 
@@ -125,7 +124,7 @@ def frame_of(call: Call) -> Frame:
         node=status.node,
         version=status.version,
         tenant=call.tenant.name,
-        tenants=[one.name for one in tenants_of(status)],
+        tenants=[one.name for one in status.tenants],
         holder=call.holder.name if call.request.scope.get(SIGNED_IN) else "",
         may_act=may(call.holder, "admin"),
     )
@@ -150,8 +149,7 @@ def redirect(place: str, headers: Mapping[str, str] | None = None) -> Response:
 
 
 PROBLEM_TYPE = "application/problem+json"
-RETRY_AFTER_SECONDS = 1
-RETRY_HEADERS = {"retry-after": str(RETRY_AFTER_SECONDS)}
+RETRY_HEADERS = {"retry-after": "1"}
 
 
 class RequestRefused(Exception):
@@ -178,23 +176,15 @@ def unavailable(detail: str) -> RequestRefused:
 
 
 def problem(
-    status: int,
-    detail: str = "",
-    headers: Mapping[str, str] | None = None,
+    status: int, detail: str = "", headers: Mapping[str, str] | None = None,
     faults: Sequence[str] = (),
-) -> Response:
+) -> Response:  # fmt: skip
     """An error answer: its kind, in `detail` what helps, in `faults` each fault if there may be
     several.
     """
-    body: dict[str, object] = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-    }
-    if detail:
-        body["detail"] = detail
-    if faults:
-        body["faults"] = list(faults)
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    more = {"detail": detail, "faults": list(faults)}
+    body |= {name: value for name, value in more.items() if value}
     # Escaped: a text may hold half a character.
     return Response(json.dumps(body), status, headers=dict(headers or {}), media_type=PROBLEM_TYPE)
 
@@ -208,17 +198,6 @@ def store_refusal(error: StoreError) -> RequestRefused:
     if isinstance(error, StoreUnavailable):
         return unavailable(f"the store is not available: {error}; nothing was done")
     return unavailable(f"the store refuses this node: {error}")
-
-
-async def on_refusal(request: Request, error: Exception) -> Response:
-    """Turns the framework's own refusals (no such path, wrong method) into the same shape."""
-    await trio.lowlevel.checkpoint()
-    if not isinstance(error, HTTPException):
-        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
-    detail = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        detail = f"there is nothing at {request.scope['path']}"
-    return problem(error.status_code, detail, error.headers)
 
 
 PAGE_PREFIX = "/ui/"
@@ -244,16 +223,18 @@ def refusal_answer(node: NodeStatus, request: Request, why: RequestRefused) -> R
 
 
 async def framework_refusal(node: NodeStatus, request: Request, error: Exception) -> Response:
-    """For the framework's own refusals: unknown path, wrong method."""
-    answer = await on_refusal(request, error)
-    if not wants_page(request.scope["path"], request.headers):
-        return answer
-    status = HTTPStatus(answer.status_code)
-    words = ""
+    """The framework's own refusals (no such path, wrong method) in the same shape."""
+    await trio.lowlevel.checkpoint()
+    if not isinstance(error, HTTPException):
+        why = RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
+        return refusal_answer(node, request, why)
+    status = HTTPStatus(error.status_code)
+    detail = error.detail if error.detail != status.phrase else ""
     if status is HTTPStatus.NOT_FOUND:
-        words = f"There is nothing at {request.scope['path']}"
-    headers = error.headers if isinstance(error, HTTPException) else None
-    return refusal_answer(node, request, RequestRefused(status, words, headers))
+        path: str = request.scope["path"]
+        there = "There" if wants_page(path, request.headers) else "there"
+        detail = f"{there} is nothing at {path}"
+    return refusal_answer(node, request, RequestRefused(status, detail, error.headers))
 
 
 def sign_in_answer(node: NodeStatus, place: str) -> Response:

@@ -13,7 +13,7 @@ import trio
 from attrs import define
 
 from musterd.config.listen import TcpAddress, UnixAddress
-from musterd.manager.node.errors import StartError
+from musterd.manager.node.process import StartError
 
 BACKLOG = 128
 SOCKET_MODE = 0o660

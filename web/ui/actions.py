@@ -6,8 +6,9 @@ Each ends in a redirect, so that reloading the page repeats nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 import attrs
@@ -18,7 +19,7 @@ from starlette.responses import Response
 from musterd.store import bulk
 from musterd.store.bulk import Tally
 from musterd.store.control import Selection, states_for
-from musterd.store.lifecycle import Action, JobState
+from musterd.store.lifecycle import Action
 from musterd.web.api.jobs import control, id_of
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
@@ -29,6 +30,7 @@ from musterd.web.server.answers import frame_of, invalid, page_answer, plain_fra
 from musterd.web.server.requests import check_type, read_body, tenant_access
 from musterd.web.ui.sessions import cookie, session_id_of
 
+T = TypeVar("T")
 SURVEY_SECONDS = 5.0  # then the question says "or more"
 ACT_SECONDS = 8.0  # then the page says how far it is, and asks whether to go on
 
@@ -115,7 +117,7 @@ def _back_to_list(call: Call, request: BulkRequest, tally: Tally) -> Response:
 async def _read_call(call: Call) -> tuple[Call, Form]:
     """The form, and the call for the form's tenant."""
     form = await read_form(call.request)
-    return attrs.evolve(call, tenant=tenant_access(call.site, form.tenant)), form
+    return attrs.evolve(call, tenant=tenant_access(call.site, form.name("tenant"))), form
 
 
 async def sign_in(call: Call) -> Response:
@@ -166,9 +168,10 @@ class Form:
             raise invalid(f"{name}: given twice, wanted once")
         return found[0]
 
-    @property
-    def tenant(self) -> str | None:
-        return read_optional_name("tenant", self.text("tenant"))
+    def name(self, field: str) -> str | None:
+        """A kind, a target or a tenant; an empty field counts as not given."""
+        text = self.text(field)
+        return _read(field, requests.read_name, text) if text else None
 
 
 @attrs.frozen
@@ -201,26 +204,26 @@ async def read_form(request: Request) -> Form:
 
 def read_bulk_request(form: Form) -> BulkRequest:
     """Reads all of it before anything is done. Raises `RequestRefused`."""
+    ids = form.fields.get("id", ())
+    if len(ids) > IDS_MAX:
+        raise invalid(f"id: at most {IDS_MAX} jobs can be chosen one by one")
+    states = [_read("state", requests.read_state, one) for one in form.fields.get("state", ())]
     return BulkRequest(
-        _action(form.text("action")),
-        Filter(
-            _states(form.fields.get("state", ())),
-            read_optional_name("kind", form.text("kind")),
-            read_optional_name("target", form.text("target")),
-        ),
+        _read("action", _action, form.text("action")),
+        Filter(tuple(dict.fromkeys(states)), form.name("kind"), form.name("target")),
         form.text("which") == "all",
-        _ids(form.fields.get("id", ())),
-        _position("until", form.text("until")),
-        _position("after", form.text("after")),
+        sorted({_read("id", requests.read_job_id, one) for one in ids}),
+        _read("until", _position, form.text("until")),
+        _read("after", _position, form.text("after")),
     )
 
 
-def read_optional_name(field: str, text: str) -> str | None:
-    """A kind, a target or a tenant; empty fields of a form count as not given."""
+def _read(name: str, read: Callable[[str], T], text: str) -> T:
+    """The value of a field. Raises `RequestRefused` where `read` raises ValueError."""
     try:
-        return requests.read_name(text) if text else None
+        return read(text)
     except ValueError as error:
-        raise invalid(f"{field}: {error}") from None
+        raise invalid(f"{name}: {error}") from None
 
 
 def done_text(action: Action, tally: Tally) -> str:
@@ -240,28 +243,9 @@ def _action(text: str) -> Action:
     try:
         return Action(text)
     except ValueError:
-        raise invalid("action: wanted cancel, pause, resume, release or clear") from None
+        raise ValueError("wanted cancel, pause, resume, release or clear") from None
 
 
-def _states(texts: Sequence[str]) -> tuple[JobState, ...]:
-    try:
-        return tuple(dict.fromkeys(map(requests.read_state, texts)))
-    except ValueError as error:
-        raise invalid(f"state: {error}") from None
-
-
-def _ids(texts: Sequence[str]) -> Sequence[int]:
-    if len(texts) > IDS_MAX:
-        raise invalid(f"id: at most {IDS_MAX} jobs can be chosen one by one")
-    try:
-        return sorted({requests.read_job_id(text) for text in texts})
-    except ValueError as error:
-        raise invalid(f"id: {error}") from None
-
-
-def _position(name: str, text: str) -> int:
+def _position(text: str) -> int:
     """A job's id, or 0."""
-    try:
-        return requests.read_job_id(text) if text not in ("", "0") else 0
-    except ValueError as error:
-        raise invalid(f"{name}: {error}") from None
+    return requests.read_job_id(text) if text not in ("", "0") else 0

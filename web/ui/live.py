@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 import attrs
 import trio
 
-from musterd.web.pages.html import Html
+from musterd.web.pages.layout import Html
 
 LOOK_SECONDS = 0.3  # at least, between two looks at one view
 LOOKS_PER_SECOND = 20  # of all views together: the more views, the less often each is made
+PING_SECONDS = 10.0  # so that a page that hears nothing for long knows that it is cut off
 MESSAGES_KEPT = 8  # of one version, for readers that have different earlier ones
 
 Parts = Mapping[str, Html]
+Make: TypeAlias = Callable[[], Awaitable[Parts | None]]
+Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 
 class Gone(Exception):
@@ -39,7 +43,7 @@ class LiveView:
     `Gone`.
     """
 
-    make: Callable[[], Awaitable[Parts | None]]
+    make: Make
     spacing_seconds: Callable[[], float]
     readers: int = 0
     version: int = 0  # grows with each change
@@ -104,7 +108,32 @@ class LiveViews:
     def __init__(self) -> None:
         self.views: dict[Key, LiveView] = {}
 
-    def enter(self, key: Key, make: Callable[[], Awaitable[Parts | None]]) -> LiveView:
+    async def follow(
+        self, key: Key, make: Make, may_look: Callable[[], bool], write: Write
+    ) -> None:
+        """Writes what changes in a view, until its reader may no longer look, or there is nothing
+        left to show.
+        """
+        view = self.enter(key, make)
+        try:
+            version, sent_local = 0, trio.current_time()
+            while may_look():
+                await view.look()
+                text = b""
+                if view.version != version:
+                    text, version = view.changes_since(version), view.version
+                elif trio.current_time() - sent_local >= PING_SECONDS:
+                    text = message("ping", "")
+                if text:
+                    sent_local = trio.current_time()
+                    await write(text)
+                if view.is_gone:
+                    return
+                await trio.sleep_until(view.next_local)
+        finally:
+            self.leave(key)
+
+    def enter(self, key: Key, make: Make) -> LiveView:
         found = self.views.setdefault(key, LiveView(make, self._spacing_seconds))
         found.readers += 1
         return found

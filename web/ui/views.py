@@ -5,14 +5,14 @@ A page never hangs: each question to the store has a time limit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import trio
+from attrs import frozen
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from musterd.manager.node.status import TenantStatus
 from musterd.store.errors import StoreError
@@ -20,29 +20,23 @@ from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
-from musterd.web.api.events import HEADERS
+from musterd.web.api.events import EventStream
 from musterd.web.api.jobs import id_of, no_such_job, page_of
-from musterd.web.api.operation import TIME_LIMIT, Call, Handler, Site
+from musterd.web.api.operation import Call, Handler, Site
 from musterd.web.deps import TenantAccess
 from musterd.web.pages import job, jobs, nodes, overview, scaling
 from musterd.web.pages.jobs import done_words
-from musterd.web.pages.layout import Asset, Frame
-from musterd.web.samples import tenants_of
+from musterd.web.pages.layout import Asset, Frame, View
 from musterd.web.server import requests
 from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
-from musterd.web.server.listening import CONNECTION, Connection
+from musterd.web.server.listening import Connection
 from musterd.web.server.requests import take_reader_seat
 from musterd.web.ui.actions import read_done
-from musterd.web.ui.live import Gone, Key, LiveView, LiveViews, Parts, message
+from musterd.web.ui.live import Gone, Key, Parts, Write
 
 JOBS_SHOWN = 50  # on a page of the list
 LIST_SECONDS = 5.0  # a rare kind among millions of jobs takes its time
 FOREVER = "public, max-age=31536000, immutable"
-
-
-async def front(call: Call) -> Response:
-    frame = frame_of(call)
-    return page_answer(frame, overview.overview(frame, await read_overview(call.site, call.tenant)))
 
 
 async def list_jobs(call: Call) -> Response:
@@ -82,16 +76,6 @@ async def show_job(call: Call) -> Response:
     return page_answer(frame, view)
 
 
-async def show_nodes(call: Call) -> Response:
-    frame = frame_of(call)
-    return page_answer(frame, nodes.nodes(frame, await read_nodes(call.tenant)))
-
-
-async def show_scaling(call: Call) -> Response:
-    frame = frame_of(call)
-    return page_answer(frame, scaling.scaling(frame, await read_scaling(call.site, call.tenant)))
-
-
 async def live_updates(call: Call) -> Response:
     """Changes in a view, as a stream without an end."""
     await trio.lowlevel.checkpoint()
@@ -103,21 +87,21 @@ async def live_updates(call: Call) -> Response:
     key = Key(view, frame.tenant, frame.may_act, job_id)
     take_reader_seat(call.request)
     may_look = cast("Callable[[], bool]", call.request.scope[RECHECK])
-    return LiveStream(call.site.live, key, partial(_parts, call, frame, key), may_look)
+
+    async def follow(_connection: Connection, write: Write) -> None:
+        make = partial(_parts, call.site, frame, key)
+        await call.site.live.follow(key, make, may_look, write)
+
+    return EventStream(follow)
 
 
-async def _parts(call: Call, frame: Frame, key: Key) -> Parts | None:
-    site = call.site
+async def _parts(site: Site, frame: Frame, key: Key) -> Parts | None:
     tenant = site.deps.tenant(key.tenant)  # asked each time: a reload may replace it
     if tenant is None:
         raise Gone
     if key.job_id is not None:
         return await _job_parts(frame, tenant, key.job_id)
-    if key.view == "overview":
-        return overview.parts_of(frame, await read_overview(site, tenant))
-    if key.view == "nodes":
-        return nodes.parts_of(frame, await read_nodes(tenant))
-    return scaling.parts_of(frame, await read_scaling(site, tenant))
+    return await VIEWS[key.view].parts(frame, site, tenant)
 
 
 async def _job_parts(frame: Frame, tenant: TenantAccess, job_id: int) -> Parts | None:
@@ -176,7 +160,7 @@ async def in_time_or_none(ask: Callable[[], Awaitable[T]]) -> T | None:
 
 
 def crew_of(site: Site, tenant: TenantAccess) -> TenantStatus:
-    crews = tenants_of(site.deps.node.status())
+    crews = site.deps.node.status().tenants
     return next((one for one in crews if one.name == tenant.name), crews[0])
 
 
@@ -185,11 +169,11 @@ async def read_overview(site: Site, tenant: TenantAccess) -> overview.OverviewDa
     status = site.deps.node.status()
     return overview.OverviewData(
         status, crew_of(site, tenant), counts, tenant.workers(), tenant.decisions(),
-        site.samples.trend(tenant.name), tenants_of(status),
+        site.samples.trend(tenant.name), status.tenants,
     )  # fmt: skip
 
 
-async def read_nodes(tenant: TenantAccess) -> nodes.NodesData:
+async def read_nodes(_site: Site, tenant: TenantAccess) -> nodes.NodesData:
     found, duties = None, None
     with trio.move_on_after(STORE_SECONDS):
         found = await in_time_or_none(tenant.engine.nodes.all)
@@ -202,6 +186,29 @@ async def read_scaling(site: Site, tenant: TenantAccess) -> scaling.ScalingData:
     return scaling.ScalingData(crew_of(site, tenant), tenant.decisions())
 
 
+@frozen
+class _TenantView(Generic[T]):
+    """A view of a tenant as a whole: how its data are read, and what it looks like."""
+
+    read: Callable[[Site, TenantAccess], Awaitable[T]]
+    whole: Callable[[Frame, T], View]
+    changing: Callable[[Frame, T], Parts]
+
+    async def show(self, call: Call) -> Response:
+        frame = frame_of(call)
+        return page_answer(frame, self.whole(frame, await self.read(call.site, call.tenant)))
+
+    async def parts(self, frame: Frame, site: Site, tenant: TenantAccess) -> Parts:
+        return self.changing(frame, await self.read(site, tenant))
+
+
+VIEWS: Mapping[str, _TenantView[Any]] = {
+    "overview": _TenantView(read_overview, overview.overview, overview.parts_of),
+    "nodes": _TenantView(read_nodes, nodes.nodes, nodes.parts_of),
+    "scaling": _TenantView(read_scaling, scaling.scaling, scaling.parts_of),
+}
+
+
 async def read_job(tenant: TenantAccess, job_id: int) -> job.JobDetails | None:
     """None: there is no such job. Raises `NoAnswer`."""
 
@@ -209,55 +216,10 @@ async def read_job(tenant: TenantAccess, job_id: int) -> job.JobDetails | None:
         record = await tenant.engine.jobs.get(job_id)
         return record, None if record is None else await tenant.engine.jobs.why_facts(job_id)
 
-    record, standing = await in_time(ask)
+    record, facts = await in_time(ask)
     if record is None:
         return None
     budget = tenant.catalog().budget_of(record.kind)
-    if standing is None:
+    if facts is None:
         return job.JobDetails(record, budget=budget)
-    return job.JobDetails(record, why(standing), standing.now, budget)
-
-
-PING_SECONDS = 10.0  # so that a page that hears nothing for long knows that it is cut off
-
-
-class LiveStream(Response):
-    """Ends when its reader leaves or may no longer look, or when there is nothing left to show."""
-
-    def __init__(
-        self, views: LiveViews, key: Key, make: Callable[[], Awaitable[Parts | None]],
-        may_look: Callable[[], bool],
-    ) -> None:  # fmt: skip
-        self.status_code, self.background = HTTPStatus.OK, None
-        self.init_headers(HEADERS)
-        self._views, self._key, self._make, self._may_look = views, key, make, may_look
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        connection: Connection = scope["state"][CONNECTION]
-        time_limit: trio.CancelScope = scope[TIME_LIMIT]
-        time_limit.deadline = float("inf")
-        connection.bound_unsent()
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        view = self._views.enter(self._key, self._make)
-        try:
-            await self._send_changes(view, send)
-        finally:
-            self._views.leave(self._key)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _send_changes(self, view: LiveView, send: Send) -> None:
-        version, sent_local = 0, trio.current_time()
-        while self._may_look():
-            await view.look()
-            if view.version != version:
-                text, version = view.changes_since(version), view.version
-            elif trio.current_time() - sent_local >= PING_SECONDS:
-                text = message("ping", "")
-            else:
-                text = b""
-            if text:
-                sent_local = trio.current_time()
-                await send({"type": "http.response.body", "body": text, "more_body": True})
-            if view.is_gone:
-                return
-            await trio.sleep_until(view.next_local)
+    return job.JobDetails(record, why(facts), facts.now, budget)

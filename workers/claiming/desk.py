@@ -15,8 +15,7 @@ from uuid import UUID
 import attrs
 import trio
 
-from musterd.config.leasing import lease_plan
-from musterd.config.live import LiveSettings
+from musterd.config.settings import LiveSettings, lease_plan
 from musterd.store.leases import Caps, Claim, ClaimRequest, Exchange, Verdict
 from musterd.store.lifecycle import Request
 from musterd.workers.claiming.held import Ended, Held

@@ -22,7 +22,7 @@ from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
 from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
-from musterd.store.waiting import Backoff
+from musterd.store.waiting import Backoff, own_backoff
 from musterd.workers.claiming.desk import Desk, Load
 from musterd.workers.claiming.held import Ended
 from musterd.workers.outcome import error_json
@@ -51,12 +51,7 @@ class ExchangeLoop:
     _under_way: int = attrs.field(default=0, init=False)  # exchanges
     _attending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many settlements go one by one
-    _backoff: Backoff = attrs.field(
-        default=attrs.Factory(
-            lambda self: Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, self.rng), takes_self=True
-        ),
-        init=False,
-    )
+    _backoff: Backoff = own_backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX)
     _closing: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:

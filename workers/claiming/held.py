@@ -10,11 +10,10 @@ import trio
 
 from musterd.catalog.kinds import WorkKind
 from musterd.store.leases import Claim, Hold, Settlement, Verdict
-from musterd.store.lifecycle import Request
+from musterd.store.lifecycle import JobState, Request
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.observer import Ignored
-from musterd.workers.outcome import Outcome, on_request
-from musterd.workers.running import Note
+from musterd.workers.outcome import Note, Outcome, on_request
 
 STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
 
@@ -117,6 +116,21 @@ class Held:
     def advance(self) -> None:
         """The store has the end of the phase: what was noted before says nothing new."""
         self.last_note = None
+
+    def with_progress(self, verdict: Verdict) -> Verdict:
+        """The end of its attempt, with what is not yet in the store of how far it came."""
+        note, phase = self.last_note, self.phase
+        is_news = note is not self.written_note and verdict.state is not JobState.SUCCEEDED
+        if note is not None and is_news:
+            verdict = verdict._replace(percent=note.bounded_percent, note=note.note)
+        if phase is None:
+            return verdict
+        if phase.state is PhaseState.SUCCEEDED:
+            return verdict._replace(phase=phase)
+        percent = note.phase_percent if note is not None and note.phase == phase.name else None
+        if percent is None and phase.state is PhaseState.RUNNING:
+            return verdict  # nothing that the store does not know
+        return verdict._replace(phase=phase._replace(progress=percent))
 
     # -- a request that it does not obey
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import trio
 
-from musterd.config.live import LiveSettings
+from musterd.config.settings import LiveSettings
 from musterd.workers.idleness import Idleness, IdleState, Move
 
 # After work was found or hinted at, the next look comes this soon, then ever later.

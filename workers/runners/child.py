@@ -1,6 +1,6 @@
 """The process that runs Python handlers: a program of its own, standard library only.
 
-Started by `executor.py` as `python -I child.py OPTIONS`, in the user's interpreter. Of
+Started by `process.py` as `python -I child.py OPTIONS`, in the user's interpreter. Of
 musterd it loads the two files that handlers import from, by their paths; a user's module may have
 any other name. It reads jobs from its socket and answers each with one ending; what a handler
 prints goes into the pipe that is its stdout and stderr. Ends when the socket does.

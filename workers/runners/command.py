@@ -18,11 +18,10 @@ import trio
 
 from musterd.catalog.kinds import Command, WorkKind
 from musterd.store.leases import Claim
-from musterd.workers.outcome import Outcome
-from musterd.workers.runners.capture import Head, Tail
+from musterd.workers.joblog import Head, Tail
+from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import AnswerLimits, success, too_large
-from musterd.workers.running import Assignment, Note
 
 EXIT_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 LINE_LENGTH_MAX = 500
@@ -89,7 +88,7 @@ class CommandRunner:
 
 async def _see_through(group: ProcessGroup, pipes: Pipes, assignment: Assignment) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(pipes.carry, assignment.claim.payload, assignment.tell, group.kill)
+        nursery.start_soon(pipes.carry, assignment.claim.payload, assignment.report, group.kill)
         with pipes.until_it_ended():
             async with group:
                 await group.wait()
@@ -234,11 +233,11 @@ class Pipes:
             self._reading.deadline = trio.current_time() + DRAIN_SECONDS_MAX
 
     async def carry(
-        self, payload: str, tell: Callable[[Note], None], on_flood: Callable[[], None]
+        self, payload: str, report: Callable[[Note], None], on_flood: Callable[[], None]
     ) -> None:
         """Feeds stdin, reads the rest to their ends. `on_flood`: stdout is more than a result."""
         stdin, stdout, stderr, progress = self._ours
-        lines = ProgressLines(tell, self.complain)
+        lines = ProgressLines(report, self.complain)
         with self._reading:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_read, stderr, self.log)
@@ -280,7 +279,7 @@ async def _feed(stdin: trio.lowlevel.FdStream, payload: bytes) -> None:
 class ProgressLines:
     """Takes what arrives, tells the latest note of each arrival; complains of what is no note."""
 
-    tell: Callable[[Note], None]
+    report: Callable[[Note], None]
     complain: Callable[[str], None]
     _rest: bytes = attrs.field(default=b"", init=False)
     _complaints: int = attrs.field(default=0, init=False)
@@ -306,7 +305,7 @@ class ProgressLines:
             if note is None:
                 self._refuse(text)
         if latest is not None:
-            self.tell(latest)
+            self.report(latest)
 
     def _refuse(self, text: str) -> None:
         self._complaints += 1

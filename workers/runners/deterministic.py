@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import trio
 
-from musterd.catalog.behaviour import JSON, Planned, plan
-from musterd.catalog.kinds import WorkKind
+from musterd.catalog.kinds import JSON, Planned, WorkKind, plan
 from musterd.store.leases import Claim
-from musterd.workers.outcome import Outcome
-from musterd.workers.running import Assignment
+from musterd.workers.outcome import Assignment, Outcome
 
 
 def at_once(kind: WorkKind, payload: JSON, claim: Claim) -> Outcome | None:

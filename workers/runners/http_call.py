@@ -13,7 +13,7 @@ from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError
 from musterd.config.secrets import MASK, mask_headers
 from musterd.store.leases import Claim
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Outcome
 from musterd.workers.runners.http_messages import (
     Answer,
     HttpRequest,
@@ -23,7 +23,6 @@ from musterd.workers.runners.http_messages import (
     retry_after_seconds,
 )
 from musterd.workers.runners.results import AnswerLimits, success, too_large
-from musterd.workers.running import Assignment
 
 if TYPE_CHECKING:
     from musterd.workers.runners.http_client import HttpClient

@@ -17,7 +17,7 @@ import attrs
 import httpcore
 import trio
 
-from musterd.workers.runners.capture import Head
+from musterd.workers.joblog import Head
 from musterd.workers.runners.http_messages import Answer, HttpRequest, HttpTrouble, NotSendable
 
 CONNECT_SECONDS_MAX = 10.0

@@ -1,9 +1,14 @@
-"""A handler inside the daemon: how it is imported, its context, and how it ends."""
+"""Python kinds inside the daemon: how a handler is imported, its context, how it ends; and the two
+ways to run it there, `isolation = "task"` and `"thread"`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import json
+import queue
 import sys
 import threading
 import traceback
@@ -11,28 +16,31 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
+
+import attrs
+import trio
 
 from musterd.catalog.kinds import Python
-from musterd.workers.context import Ending, Facts, JobContext
+from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, ending_of_value
 from musterd.workers.joblog import JobLog
-from musterd.workers.outcome import Outcome
+from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.results import AnswerLimits, outcome_of
-from musterd.workers.running import Assignment, Note
+from musterd.workers.toolbox import Tools
 
 _NOTHING: Mapping[str, float] = {}
 _OWN_FOLDER = str(Path(__file__).parent)
 
 
 class InsideLink:
-    """What a handler says goes straight to the attempt. `tell` may be called on any thread."""
+    """What a handler says goes straight to the attempt. `report` may be called on any thread."""
 
-    __slots__ = ("_log_bytes_max", "_remaining", "_tell", "job_log", "last_spent")
+    __slots__ = ("_log_bytes_max", "_remaining", "_report", "job_log", "last_spent")
 
     def __init__(
-        self, remaining: Callable[[], float], tell: Callable[[Note], None], log_bytes_max: int
+        self, remaining: Callable[[], float], report: Callable[[Note], None], log_bytes_max: int
     ) -> None:
-        self._remaining, self._tell, self._log_bytes_max = remaining, tell, log_bytes_max
+        self._remaining, self._report, self._log_bytes_max = remaining, report, log_bytes_max
         self.job_log: JobLog | None = None
         self.last_spent: Mapping[str, float] | None = None
 
@@ -42,7 +50,7 @@ class InsideLink:
         self.job_log.add(text.encode("utf-8", "replace"))
 
     def note(self, percent: float, note: str | None) -> None:
-        self._tell(Note(percent, note))
+        self._report(Note(percent, note))
 
     def spent(self, amounts: Mapping[str, float]) -> None:
         self.last_spent = amounts
@@ -126,3 +134,195 @@ class _UsersFolders:
 
 _IMPORTING = threading.Lock()
 _FINDER = _UsersFolders()
+
+
+class TaskRunner:
+    """Calls an `async def` in the worker's own task, on the daemon's own loop: no nursery, thread,
+    or scope of its own. For code that is trusted never to block the loop.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._limits = tools.limits
+        self._functions: dict[tuple[str, str], Callable[[JobContext], Any]] = {}
+
+    async def run(self, assignment: Assignment) -> Outcome:
+        link = InsideLink(
+            assignment.remaining_seconds, assignment.report, self._limits.log_bytes_max
+        )
+        job = context_of(assignment, link)
+        try:
+            ending = ending_of_value(job, await self._function(assignment)(job))
+        except trio.Cancelled:
+            leave_traces(assignment, link)
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever user code raises is its outcome
+            _let_cancel_out(error, assignment, link)
+            ending = _ending(job, link, error)
+        return conclude(ending, assignment, link, self._limits)
+
+    async def close(self) -> None:
+        """Keeps nothing that has to be given back."""
+
+    def _function(self, assignment: Assignment) -> Callable[[JobContext], Any]:
+        behaviour = assignment.kind.behaviour
+        assert isinstance(behaviour, Python)
+        place = (behaviour.module, behaviour.function)
+        function = self._functions.get(place)
+        if function is None:
+            function = import_function(behaviour)
+            if not inspect.iscoroutinefunction(function):
+                found = f"{behaviour.module}:{behaviour.function} is a plain def"
+                raise TypeError(f'{found}; isolation "task" wants an async def')
+            self._functions[place] = function
+        return function
+
+
+def _let_cancel_out(error: BaseException, assignment: Assignment, link: InsideLink) -> None:
+    """A nursery of the handler's may have put a cancel and an error into one group."""
+    if not isinstance(error, BaseExceptionGroup):
+        return
+    cancelled = cast("BaseExceptionGroup[BaseException]", error).subgroup(trio.Cancelled)
+    if cancelled is not None:
+        leave_traces(assignment, link)
+        raise cancelled
+
+
+def _ending(job: JobContext, link: InsideLink, error: BaseException) -> Ending:
+    ending = ending_of_error(job, error)
+    log_crash(link, ending, error)
+    return ending
+
+
+ABANDONED_MAX = 4  # threads of one worker that run on though their jobs are over
+JOIN_SECONDS = 1.0
+
+
+@attrs.define(eq=False)
+class _Call:
+    """One job on its way through the thread."""
+
+    behaviour: Python
+    job: JobContext
+    link: InsideLink
+    loop: trio.lowlevel.TrioToken
+    ended: trio.Event = attrs.field(factory=trio.Event)
+    ending: Ending | None = None
+
+    def do(self) -> None:
+        self.ending = self._ending()
+        # The loop may have ended: then nobody waits any more.
+        with contextlib.suppress(trio.RunFinishedError):
+            self.loop.run_sync_soon(self.ended.set)
+
+    def _ending(self) -> Ending:
+        try:
+            function = import_function(self.behaviour)
+            if inspect.iscoroutinefunction(function):
+                found = f"{self.behaviour.module}:{self.behaviour.function} is an async def"
+                raise TypeError(f'{found}; isolation "thread" wants a plain def')
+            ending = ending_of_value(self.job, function(self.job))
+        except BaseException as error:  # noqa: ASYNC103,BLE001 - what user code raises is its end
+            ending = ending_of_error(self.job, error)
+            log_crash(self.link, ending, error)
+        return ending
+
+
+class _OwnThread:
+    """Runs jobs, one at a time, until it is ended."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        # A daemon thread: one that hangs must not keep the process from its end.
+        self.thread = threading.Thread(target=self._run, name="musterd-handler", daemon=True)
+        self.thread.start()
+
+    def take(self, call: _Call) -> None:
+        self._calls.put(call)
+
+    def end(self) -> None:
+        """It ends once it has done what it is at."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call.do()
+            del call  # not kept until the next comes
+
+
+class ThreadRunner:
+    """Calls a `def` in a thread that its worker owns: one at a time, started with the first job.
+
+    A thread can't be ended from outside. One whose job is over (time limit, lost lease, dismissal)
+    is left to itself, and a fresh one serves the next job; a worker with too many of those takes no
+    more.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._limits = tools.limits
+        self._own: _OwnThread | None = None
+        self._abandoned: list[_OwnThread] = []
+
+    @property
+    def abandoned_count(self) -> int:
+        """How many threads still run whose jobs are over."""
+        self._abandoned = [each for each in self._abandoned if each.thread.is_alive()]
+        return len(self._abandoned)
+
+    async def run(self, assignment: Assignment) -> Outcome:
+        if self._abandoned and self.abandoned_count >= ABANDONED_MAX:
+            await trio.lowlevel.checkpoint()
+            return _refused(self.abandoned_count)
+        behaviour = assignment.kind.behaviour
+        assert isinstance(behaviour, Python)
+        loop = trio.lowlevel.current_trio_token()
+        notes = _Notes(assignment, loop)
+        link = InsideLink(assignment.remaining_seconds, notes.report, self._limits.log_bytes_max)
+        call = _Call(behaviour, context_of(assignment, link), link, loop)
+        self._own = own = self._own or _OwnThread()
+        own.take(call)
+        try:
+            await call.ended.wait()
+        except trio.Cancelled:
+            self._abandon(own)
+            notes.is_over = True
+            leave_traces(assignment, link)
+            raise
+        assert call.ending is not None
+        return conclude(call.ending, assignment, link, self._limits)
+
+    async def close(self) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            own.end()
+            own.thread.join(JOIN_SECONDS)  # it is idle: this takes microseconds
+
+    def _abandon(self, own: _OwnThread) -> None:
+        own.end()
+        self._abandoned.append(own)
+        self._own = None
+
+
+class _Notes:
+    """Carries a thread's notes to the loop: the last of those that come faster than it turns."""
+
+    def __init__(self, assignment: Assignment, loop: trio.lowlevel.TrioToken) -> None:
+        self._report, self._loop = assignment.report, loop
+        self._last: Note | None = None
+        self.is_over = False
+
+    def report(self, note: Note) -> None:
+        self._last = note
+        with contextlib.suppress(trio.RunFinishedError):
+            self._loop.run_sync_soon(self._pass_on, idempotent=True)
+
+    def _pass_on(self) -> None:
+        if self._last is not None and not self.is_over:
+            self._report(self._last)
+
+
+def _refused(count: int) -> Outcome:
+    message = (
+        f"its worker has {count} threads that run on though their jobs are over; a thread can't be"
+        ' ended from outside: give the kind isolation = "process", or end its waits in time'
+    )
+    return Outcome("failure", None, "threads_exhausted", message, True)

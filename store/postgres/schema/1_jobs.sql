@@ -81,7 +81,7 @@ create table {schema}.attempts (
 );
 
 -- The phases of jobs that have started, in order. How an unfinished phase is shown (pending, canceled) follows from the
--- state of its job, as in store/phase_states.py.
+-- state of its job, as in store/phases.py.
 create table {schema}.job_phases (
     job_id      bigint not null,
     place       smallint not null,

@@ -37,7 +37,7 @@ from {schema}.job_rows job left join lateral (  -- looked up for each: few jobs 
     where job.state = 'queued' and l.jobs @> job.id limit 1) held on true;
 
 -- The phases of jobs as people see them. How one is shown follows from what is stored of it and the state of its job, as in
--- store/phase_states.py. A job that never started has the phases that the nodes say its kind has.
+-- store/phases.py. A job that never started has the phases that the nodes say its kind has.
 create view {schema}.shown_phases as
 select job.id as job_id, phase.place, phase.name, phase.was_begun, shown.state,
        case shown.state when 'succeeded' then 100 when 'pending' then 0

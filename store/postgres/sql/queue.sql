@@ -86,6 +86,10 @@ select '{tenant}'::text, (seen.due > 0 or seen.parked) and not seen.paused,
                               where expires_at <= clock_timestamp() and not isempty(jobs))
 from ({observe}) seen (due, oldest, paused, parked)
 
+-- tenant_idle_check: `idle_check` of a tenant; no row where that has none
+-- One of these for each tenant, all in one statement.
+select '{tenant}'::text, seen.* from ({idle_check}) seen
+
 -- counts: jobs by state, exact, whether the queue is paused, and halted targets up to 1,000; leased jobs are counted, the others come from the kept counts
 with recursive changes as (
     select coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending, coalesce(sum(queued), 0) as queued,

@@ -1,14 +1,17 @@
 -- Claims: which jobs are due, and taking them.
 
--- due_priorities: the priorities that have due jobs, highest first, each with its earliest due time; one probe a priority
-with recursive walk (priority) as (
+-- part priority_walk: the priorities that have queued jobs, highest first; one probe each
+walk (priority) as (
   select max(priority) from job_rows where state = 'queued' and parked = 0 and behind = 0
   union all
   select (select max(job_rows.priority) from job_rows
           where state = 'queued' and parked = 0 and behind = 0 and job_rows.priority < walk.priority)
   from walk
   where walk.priority is not null
-),
+)
+
+-- due_priorities: the priorities that have due jobs, highest first, each with its earliest due time; one probe a priority
+with recursive {priority_walk},
 heads (priority, run_at) as (
   select
     walk.priority,

@@ -41,13 +41,9 @@ select id, attempt, node, coalesce(:worker, worker), coalesce(started_at, :start
 from job_rows
 where id = :id and claim_token = :token and state in ('assigned', 'running')
 
--- requeue: gives a job back to the queue, its attempt being recorded; only while it is leased under :token
-update job_rows
-set state = 'queued', run_at = coalesce(:run_at, run_at), result = :result,
-  error = coalesce(:error, error), reason = :reason, last_outcome = null,
-  worker = coalesce(:worker, worker), started_at = coalesce(started_at, :started_at),
+-- part end_of_lease: what an attempt leaves whichever way it ends; only while its job is leased under :token
+worker = coalesce(:worker, worker), started_at = coalesce(started_at, :started_at),
   finished_at = :finished_at,
-  forgiven = forgiven + :forgive, max_attempts = max_attempts + :forgive,
   progress = coalesce(:percent, progress),
   progress_note = case when :percent is null then progress_note else :note end,
   log = :log, spent = coalesce(:spent, spent), request = null, requested_at = null,
@@ -55,18 +51,18 @@ set state = 'queued', run_at = coalesce(:run_at, run_at), result = :result,
 where id = :id and claim_token = :token and state in ('assigned', 'running')
 returning run_at
 
+-- requeue: gives a job back to the queue, its attempt being recorded; only while it is leased under :token
+update job_rows
+set state = 'queued', run_at = coalesce(:run_at, run_at), result = :result,
+  error = coalesce(:error, error), reason = :reason, last_outcome = null,
+  forgiven = forgiven + :forgive, max_attempts = max_attempts + :forgive,
+  {end_of_lease}
+
 -- settle: ends a job or pauses it; only while it is leased under :token, which stays for those who ask whether it was written
 update job_rows
 set state = :state, result = :result, error = :error, reason = :reason, last_outcome = :outcome,
-  worker = coalesce(:worker, worker), started_at = coalesce(started_at, :started_at),
-  finished_at = :finished_at,
   forgiven = forgiven + :forgive, max_attempts = max_attempts + :forgive,
-  progress = coalesce(:percent, progress),
-  progress_note = case when :percent is null then progress_note else :note end,
-  log = :log, spent = coalesce(:spent, spent), request = null, requested_at = null,
-  lease_expires_at = null, heartbeat_at = null
-where id = :id and claim_token = :token and state in ('assigned', 'running')
-returning run_at
+  {end_of_lease}
 
 -- settle_plain: ends the jobs in :ended (JSON: id, token, worker, started_at, finished_at, result of each) as succeeded; only those that are leased under their token, which stays
 update job_rows

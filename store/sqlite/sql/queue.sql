@@ -24,14 +24,7 @@ select
 from room
 
 -- next_due: when the next queued job that is not yet due becomes due; one probe a priority
-with recursive walk (priority) as (
-  select max(priority) from job_rows where state = 'queued' and parked = 0 and behind = 0
-  union all
-  select (select max(job_rows.priority) from job_rows
-          where state = 'queued' and parked = 0 and behind = 0 and job_rows.priority < walk.priority)
-  from walk
-  where walk.priority is not null
-)
+with recursive {priority_walk}
 select min((
   select min(job_rows.run_at) from job_rows
   where state = 'queued' and parked = 0 and behind = 0 and job_rows.priority = walk.priority and job_rows.run_at > :now
@@ -40,14 +33,7 @@ from walk
 where walk.priority is not null
 
 -- not_yet_due: how many queued jobs are not yet due, counted up to :count in each priority
-with recursive walk (priority) as (
-  select max(priority) from job_rows where state = 'queued' and parked = 0 and behind = 0
-  union all
-  select (select max(job_rows.priority) from job_rows
-          where state = 'queued' and parked = 0 and behind = 0 and job_rows.priority < walk.priority)
-  from walk
-  where walk.priority is not null
-)
+with recursive {priority_walk}
 select coalesce(sum((
   select count(*) from (
     select 1 from job_rows

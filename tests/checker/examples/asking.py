@@ -7,9 +7,7 @@ from tests.checker.examples.story import NORTH, Story, breaks, ending, legal
 
 @breaks("S15")
 def a_canceled_job_is_claimed(h: Story) -> None:
-    h.make(1)
-    h.control("cancel", 1, "canceled")
-    h.claim(1, "a")
+    h.claim_in_spite_of("cancel", "canceled")
 
 
 @breaks("S15")
@@ -90,8 +88,7 @@ def the_holder_of_the_next_attempt_but_one_hears_of_its_claim_after_the_cancel(h
 def in_the_end_nobody_has_canceled_it(h: Story) -> None:
     h.make(1)
     h.control("cancel", 1, "running", asked=True)
-    h.end()
-    h.row(1, "queued")
+    h.finish("queued")
 
 
 @legal(bounds={"tell": 3})
@@ -105,8 +102,7 @@ def a_job_that_was_to_be_canceled_fails(h: Story) -> None:
     h.handler("begin", 1, "b", 2)
     h.wait(9)
     h.settle(1, "b", **ending("queued", 2))
-    h.end()
-    h.row(1, "queued")
+    h.finish("queued")
 
 
 @legal(bounds={"tell": 3})
@@ -145,5 +141,4 @@ def a_retry_is_turned_into_the_cancel(h: Story) -> None:
     h.take()
     h.control("cancel", 1, "running", asked=True)
     h.do("settle", NORTH, {"state": "canceled"}, job=1, token="a", **ending("queued"))
-    h.end()
-    h.row(1, "canceled")
+    h.finish("canceled")

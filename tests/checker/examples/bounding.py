@@ -73,12 +73,16 @@ def a_retry_comes_too_soon(h: Story) -> None:
     h.claim(1, "b", 2)
 
 
-@breaks("S13")
-def events_tell_of_a_retry_too_soon(h: Story) -> None:
+def is_due_at_20_and_starts_again(h: Story, at: float) -> None:
     h.event("job.enqueued", 1)
     h.event("job.started", 1, attempt=1, node="north")
     h.event("job.retrying", 1, attempt=1, run_at=stamp(20))
-    h.event("job.started", 1, attempt=2, node="north", at=19)
+    h.event("job.started", 1, attempt=2, node="north", at=at)
+
+
+@breaks("S13")
+def events_tell_of_a_retry_too_soon(h: Story) -> None:
+    is_due_at_20_and_starts_again(h, at=19)
 
 
 @legal()
@@ -121,10 +125,7 @@ def a_slow_request_is_delayed_from_its_beginning(h: Story) -> None:
 
 @legal()
 def a_retry_comes_when_it_is_due(h: Story) -> None:
-    h.event("job.enqueued", 1)
-    h.event("job.started", 1, attempt=1, node="north")
-    h.event("job.retrying", 1, attempt=1, run_at=stamp(20))
-    h.event("job.started", 1, attempt=2, node="north", at=20)
+    is_due_at_20_and_starts_again(h, at=20)
 
 
 @legal()
@@ -149,20 +150,21 @@ def claimed_while_the_queue_was_paused(h: Story) -> None:
     h.claim(1, "a")
 
 
-@breaks("S14")
-def events_tell_of_a_claim_by_who_drains(h: Story) -> None:
+def start_one_while_draining(h: Story) -> None:
     h.event("job.enqueued", 1)
     h.event("node.draining", None, node="north")
     h.wait(5)
     h.event("job.started", 1, attempt=1, node="north")
+
+
+@breaks("S14")
+def events_tell_of_a_claim_by_who_drains(h: Story) -> None:
+    start_one_while_draining(h)
 
 
 @breaks("S14")
 def events_tell_of_a_claim_by_who_drains_and_has_stopped(h: Story) -> None:
-    h.event("job.enqueued", 1)
-    h.event("node.draining", None, node="north")
-    h.wait(5)
-    h.event("job.started", 1, attempt=1, node="north")
+    start_one_while_draining(h)
     h.event("node.stopped", None, node="north")
     h.event("node.started", None, node="north")
 

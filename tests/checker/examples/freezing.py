@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.checker.examples.story import NORTH, SOUTH, Story, breaks, ending, legal
+from tests.checker.examples.story import SOUTH, Story, breaks, ending, legal
 
 MARGIN: dict[str, Any] = {"margin_seconds": 2}
 
@@ -19,12 +19,9 @@ def two_effects_after_a_freeze(h: Story) -> None:
 
 @legal(stop_seconds=8, **MARGIN)
 def a_handler_that_takes_its_time_to_stop_while_its_node_stands_still(h: Story) -> None:
-    h.run()
-    h.wait(28)
-    h.note("told", job=1, attempt=1)
+    h.run_until_told()
     h.freeze(20)
-    h.wait(7)
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+    h.stop(after_seconds=7)
 
 
 def stops_after_a_freeze(h: Story, seconds: float) -> None:
@@ -67,13 +64,17 @@ def one_effect_of_a_node_that_has_not_looked_again_since_a_freeze(h: Story) -> N
     h.handler("effect", 1, "a")
 
 
+def goes_on(h: Story, every_seconds: float) -> None:
+    for _ in range(3):
+        h.wait(every_seconds)
+        h.handler("effect", 1, "a")
+
+
 @legal(look_seconds=1, **MARGIN)
 def several_effects_before_the_first_look_after_a_freeze(h: Story) -> None:
     h.run()
     h.freeze(31)
-    for _ in range(3):
-        h.wait(0.3)
-        h.handler("effect", 1, "a")
+    goes_on(h, 0.3)
 
 
 @legal(look_seconds=1, **MARGIN)
@@ -90,9 +91,7 @@ def several_effects_before_the_first_look_after_two_freezes(h: Story) -> None:
 def several_effects_long_after_a_freeze(h: Story) -> None:
     h.run()
     h.freeze(31)
-    for _ in range(3):
-        h.wait(0.6)
-        h.handler("effect", 1, "a")
+    goes_on(h, 0.6)
 
 
 @legal()
@@ -101,7 +100,7 @@ def one_effect_right_after_a_freeze_in_which_the_lease_ran_out(h: Story) -> None
     h.freeze(60)
     h.handler("begin", 1, "b", 2, who=SOUTH)
     h.handler("effect", 1, "a")
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+    h.stop()
 
 
 def has_effects_after_a_freeze(h: Story, every_seconds: float) -> None:
@@ -109,9 +108,7 @@ def has_effects_after_a_freeze(h: Story, every_seconds: float) -> None:
     h.handler("begin", 1, "a")
     h.freeze(60)
     h.handler("begin", 1, "b", 2, who=SOUTH)
-    for _ in range(3):
-        h.wait(every_seconds)
-        h.handler("effect", 1, "a")
+    goes_on(h, every_seconds)
 
 
 @legal(look_seconds=1)
@@ -131,7 +128,7 @@ def a_beginning_that_was_under_way_in_a_freeze(h: Story) -> None:
     h.handler("begin", 1, "b", 2, who=SOUTH)
     h.note("fault", what="thaw", node="north")
     h.handler("begin", 1, "a")
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+    h.stop()
 
 
 @legal()

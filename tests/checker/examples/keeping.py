@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.checker.examples.story import CLIENT, NORTH, Story, breaks, ending, legal
 
 
@@ -9,8 +11,7 @@ from tests.checker.examples.story import CLIENT, NORTH, Story, breaks, ending, l
 def an_acknowledged_job_is_gone(h: Story) -> None:
     h.make(1)
     h.make(2)
-    h.end()
-    h.row(1, "queued")
+    h.finish("queued")
 
 
 @breaks("S1", commits=(True,))
@@ -18,8 +19,7 @@ def an_acknowledged_settlement_was_never_written(h: Story) -> None:
     h.take()
     call = h.call("settle", NORTH, job=1, token="a", **ending())
     h.note("reply", id=call, status="ok")
-    h.end()
-    h.row(1, "running")
+    h.finish("running")
 
 
 @legal()
@@ -29,8 +29,7 @@ def a_job_whose_enqueueing_nobody_heard_of_is_there_or_not(h: Story) -> None:
     h.reply(one, "unknown")
     two = h.call("enqueue", CLIENT, kind="report", payload={"number": 2})
     h.reply(two, "unknown")
-    h.end()
-    h.row(1, "queued")
+    h.finish("queued")
 
 
 @legal()
@@ -82,24 +81,24 @@ def a_failover_loses_more_than_it_says(h: Story) -> None:
     h.make(1)
     h.make(2)
     h.note("fault", what="failover", lost_since=h.body[-1]["seq"] + 1)
+    h.finish("queued")
+
+
+def two_rows_for_one_request(h: Story, **second: Any) -> None:
+    h.make(1)
     h.end()
     h.row(1, "queued")
+    h.row(2, "queued", **second)
 
 
 @breaks("S2")
 def a_job_that_nobody_asked_for(h: Story) -> None:
-    h.make(1)
-    h.end()
-    h.row(1, "queued")
-    h.row(2, "queued")
+    two_rows_for_one_request(h)
 
 
 @breaks("S2")
 def one_request_made_two_jobs(h: Story) -> None:
-    h.make(1)
-    h.end()
-    h.row(1, "queued")
-    h.row(2, "queued", payload={"number": 1})
+    two_rows_for_one_request(h, payload={"number": 1})
 
 
 @breaks("S2")
@@ -128,8 +127,7 @@ def keys_of_a_payload_may_come_in_another_order(h: Story) -> None:
 def a_job_of_a_schedule_was_asked_for_by_nobody(h: Story) -> None:
     h.do("fire", NORTH, {"job": 1}, schedule="nightly", slot="2030-01-01T02:30:00Z")
     h.do("cancel", CLIENT, {"state": "canceled"}, job=1)
-    h.end()
-    h.row(1, "canceled")
+    h.finish("canceled")
 
 
 @breaks("S3")
@@ -174,8 +172,7 @@ def the_request_came_again_and_got_the_same_job(h: Story) -> None:
         payload={"number": 1},
         dedup_key="order-7",
     )
-    h.end()
-    h.row(1, "queued")
+    h.finish("queued")
 
 
 @legal()

@@ -17,23 +17,23 @@ def work(h: Story, jobs: range, pause: float) -> None:
         h.wait(pause)
 
 
-@breaks("L4", bounds={"recovery": 30})
-def it_stays_slow_after_an_outage(h: Story) -> None:
+def work_and_lose_the_store(h: Story) -> None:
     work(h, range(1, 41), 0.5)
     h.note("fault", what="store_away")
     h.wait(20)
     h.note("fault", what="store_back")
     heal(h)
+
+
+@breaks("L4", bounds={"recovery": 30})
+def it_stays_slow_after_an_outage(h: Story) -> None:
+    work_and_lose_the_store(h)
     work(h, range(41, 71), 2)
 
 
 @legal(bounds={"recovery": 30})
 def it_is_slow_for_a_while_after_an_outage(h: Story) -> None:
-    work(h, range(1, 41), 0.5)
-    h.note("fault", what="store_away")
-    h.wait(20)
-    h.note("fault", what="store_back")
-    heal(h)
+    work_and_lose_the_store(h)
     work(h, range(41, 51), 2.9)
     work(h, range(51, 91), 0.5)
 
@@ -50,15 +50,12 @@ def told_while_it_was_frozen(h: Story) -> None:
 
 @breaks("L5", bounds={"drain": 10})
 def a_drain_takes_too_long(h: Story) -> None:
-    h.note("process", what="told", node="north")
-    h.wait(20)
-    h.note("process", what="ended", node="north", children=0)
+    h.drain(seconds=20)
 
 
 @breaks("L5", bounds={"drain": 10})
 def a_child_is_left_behind(h: Story) -> None:
-    h.note("process", what="told", node="north")
-    h.note("process", what="ended", node="north", children=1)
+    h.drain(children=1)
 
 
 @legal(bounds={"drain": 10})
@@ -85,24 +82,23 @@ def the_watchdog_restarts_a_stuck_node(h: Story) -> None:
     h.note("process", what="started", node="north")
 
 
-@breaks("L7", bounds={"poison_wait": 90, "wait": 10})
-def a_poisonous_job_holds_the_others_up(h: Story) -> None:
+def wait_beside_a_poisonous_job(h: Story, seconds: float) -> None:
     h.make(1)
     h.note("fault", what="poison", job=1)
     h.claim(1, "a")
     h.make(2)
-    h.wait(100)
+    h.wait(seconds)
     h.claim(2, "b", node=SOUTH)
+
+
+@breaks("L7", bounds={"poison_wait": 90, "wait": 10})
+def a_poisonous_job_holds_the_others_up(h: Story) -> None:
+    wait_beside_a_poisonous_job(h, 100)
 
 
 @legal(bounds={"poison_wait": 90, "wait": 10})
 def a_poisonous_job_costs_the_others_a_little(h: Story) -> None:
-    h.make(1)
-    h.note("fault", what="poison", job=1)
-    h.claim(1, "a")
-    h.make(2)
-    h.wait(60)
-    h.claim(2, "b", node=SOUTH)
+    wait_beside_a_poisonous_job(h, 60)
 
 
 @breaks("L8", bounds={"wait": 10})

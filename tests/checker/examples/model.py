@@ -6,7 +6,6 @@ same history.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 
 from tests.checker.examples.model_line import (
     END_SECONDS,
@@ -14,7 +13,7 @@ from tests.checker.examples.model_line import (
     Node,
 )
 from tests.checker.examples.model_nodes import Nodes
-from tests.checker.examples.model_store import Store, Told
+from tests.checker.examples.model_store import Told
 from tests.checker.writing import History
 
 
@@ -121,15 +120,3 @@ class Model(Nodes):
         self._faults = False
         self.history.note("fault", what="heal")
         self._client("resume_queue", {}, self._resume_queue)
-
-
-def drawn(
-    seed: int,
-    jobs: int = 60,
-    *,
-    commits: bool = False,
-    brief: bool = False,
-    store: Callable[[History], Store] = Store,
-) -> History:
-    """`brief`: a shorter one, in which nothing is said of what comes in time."""
-    return Model(seed, jobs, commits=commits, brief=brief, store=store).run()

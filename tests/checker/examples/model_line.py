@@ -64,6 +64,8 @@ class Node:
 
 
 class Line:
+    """`brief`: a shorter one, in which nothing is said of what comes in time."""
+
     def __init__(
         self,
         seed: int,

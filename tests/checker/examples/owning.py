@@ -44,12 +44,16 @@ def the_reply_of_a_settlement_was_lost_and_it_had_been_written(h: Story) -> None
     h.settle(1, "b", SOUTH, **ending(attempt=2))
 
 
-@legal()
-def a_claim_whose_reply_was_lost_is_read_back(h: Story) -> None:
+def claim_unheard(h: Story) -> None:
     h.make(1)
     call = h.call("claim", NORTH, token="a", lease_seconds=30)
     h.commit(call, jobs=[{"job": 1, "attempt": 1}])
     h.reply(call, "unknown")
+
+
+@legal()
+def a_claim_whose_reply_was_lost_is_read_back(h: Story) -> None:
+    claim_unheard(h)
     h.do("read_back", NORTH, {"jobs": [{"job": 1, "attempt": 1}]}, token="a")
     h.renew(1, "a")
     h.settle(1, "a")
@@ -57,12 +61,8 @@ def a_claim_whose_reply_was_lost_is_read_back(h: Story) -> None:
 
 @legal()
 def a_claim_that_nobody_heard_of_runs_out(h: Story) -> None:
-    h.make(1)
-    call = h.call("claim", NORTH, token="a", lease_seconds=30)
-    h.commit(call, jobs=[{"job": 1, "attempt": 1}])
-    h.reply(call, "unknown")
-    h.wait(31)
-    h.reap(1, 1)
+    claim_unheard(h)
+    h.lapse()
     h.claim(1, "b", 2, SOUTH)
     h.settle(1, "b", SOUTH, **ending(attempt=2))
 

@@ -193,8 +193,7 @@ def faults_that_never_end(h: Story) -> None:
     h.note("fault", what="store_away")
     h.wait(100)
     h.note("fault", what="store_away")
-    h.end()
-    h.row(1, "running")
+    h.finish("running")
 
 
 @breaks("L2", bounds={"reclaim": 35})

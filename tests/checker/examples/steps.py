@@ -23,8 +23,7 @@ def it_ends_and_is_claimed_again(h: Story) -> None:
 def it_ended_and_the_store_has_it_otherwise(h: Story) -> None:
     h.take()
     h.settle(1, "a", **ending("failed"))
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @breaks("S8")
@@ -51,8 +50,7 @@ def a_cancel_races_a_success(h: Story) -> None:
     h.commit(end)
     h.reply(end)
     h.reply(cancel, state="running", asked=True)
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @legal()
@@ -63,28 +61,28 @@ def a_cancel_that_came_too_late_is_refused(h: Story) -> None:
     cancel = h.call("cancel", CLIENT, job=1)
     h.reply(cancel, "refused")
     h.reply(end)
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
+
+
+def resume_a_failed_job(h: Story) -> int:
+    h.take()
+    h.settle(1, "a", **ending("failed"))
+    return h.call("resume", CLIENT, job=1)
 
 
 @legal()
 def a_failed_job_is_resumed_and_ends_again(h: Story) -> None:
-    h.take()
-    h.settle(1, "a", **ending("failed"))
-    resume = h.call("resume", CLIENT, job=1)
+    resume = resume_a_failed_job(h)
     h.commit(resume, state="queued")
     h.claim(1, "b", 2)
     h.reply(resume, state="queued")
     h.settle(1, "b", **ending(attempt=2))
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @legal()
 def nobody_knows_whether_it_was_resumed_and_it_was(h: Story) -> None:
-    h.take()
-    h.settle(1, "a", **ending("failed"))
-    resume = h.call("resume", CLIENT, job=1)
+    resume = resume_a_failed_job(h)
     h.reply(resume, "unknown")
     h.wait(3)
     h.commit(resume, state="queued")
@@ -98,9 +96,7 @@ def a_held_job_is_claimed(h: Story) -> None:
 
 @breaks("S9")
 def a_paused_job_is_claimed(h: Story) -> None:
-    h.make(1)
-    h.control("pause", 1, "paused")
-    h.claim(1, "a")
+    h.claim_in_spite_of("pause", "paused")
 
 
 @breaks("S9")

@@ -135,8 +135,7 @@ def the_id_of_a_job_with_a_webhook_is_that_of_another_after_a_failover(h: Story)
     h.note("fault", what="failover", lost_since=1)
     h.take()
     h.settle(1, "a")
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @legal(retention={"succeeded": 60})
@@ -204,23 +203,20 @@ def an_event_of_an_enqueueing_is_missing(h: Story) -> None:
 @breaks("S20")
 def events_and_table_differ(h: Story) -> None:
     h.ran(1)
-    h.end()
-    h.row(1, "running")
+    h.finish("running")
 
 
 @breaks("S20")
 def events_know_a_job_that_the_table_has_not(h: Story) -> None:
     h.ran(1)
     h.event("job.enqueued", 2)
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @breaks("S20")
 def the_last_step_of_a_row_and_the_table_differ(h: Story) -> None:
     h.note("edge", job=1, to="queued", **{"from": None})
-    h.end()
-    h.row(1, "running")
+    h.finish("running")
 
 
 @legal()
@@ -246,5 +242,4 @@ def a_canceled_job_with_no_attempt(h: Story) -> None:
     h.control("cancel", 1, "canceled")
     h.event("job.enqueued", 1)
     h.event("job.canceled", 1, reason="canceled on request")
-    h.end()
-    h.row(1, "canceled")
+    h.finish("canceled")

@@ -43,6 +43,13 @@ class Story(History):
     def renew(self, job: int, token: str, node: str = NORTH) -> int:
         return self.do("renew", node, job=job, token=token, lease_seconds=LEASE_SECONDS)
 
+    def run_unrenewed(self, seconds: float) -> None:
+        """Job 1 runs; nobody knows whether its lease was renewed, and it goes on for so long."""
+        self.run()
+        call = self.call("renew", NORTH, job=1, token="a", lease_seconds=LEASE_SECONDS)
+        self.reply(call, "unknown")
+        self.wait(seconds)
+
     def settle(self, job: int, token: str, node: str = NORTH, **end: Any) -> int:
         return self.do("settle", node, job=job, token=token, **(end or ending()))
 
@@ -67,8 +74,36 @@ class Story(History):
     def control(self, op: str, job: int, state: str, *, asked: bool = False) -> int:
         return self.do(op, CLIENT, {"state": state, "asked": asked}, job=job)
 
+    def claim_in_spite_of(self, op: str, state: str) -> None:
+        """Job 1 is asked to do otherwise, and is claimed."""
+        self.make(1)
+        self.control(op, 1, state)
+        self.claim(1, "a")
+
     def handler(self, what: str, job: int, token: str, attempt: int = 1, **more: Any) -> None:
         self.note(what, **{"job": job, "attempt": attempt, "token": token, "who": NORTH, **more})
+
+    def run_until_told(self) -> None:
+        """Job 1 is told to stop shortly before its lease runs out."""
+        self.run()
+        self.wait(28)
+        self.note("told", job=1, attempt=1)
+
+    def succeed(self, token: str = "a", attempt: int = 1) -> None:
+        """Job 1's handler begins and comes to a good end."""
+        self.handler("begin", 1, token, attempt)
+        self.handler("end", 1, token, attempt, outcome="success")
+
+    def stop(self, after_seconds: float = 0) -> None:
+        """Job 1's handler ends, as it was told to."""
+        self.wait(after_seconds)
+        self.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+
+    def drain(self, seconds: float = 0, children: int = 0) -> None:
+        """The node is told to stop, and ends so much later."""
+        self.note("process", what="told", node="north")
+        self.wait(seconds)
+        self.note("process", what="ended", node="north", children=children)
 
     def freeze(self, seconds: float, node: str = "north") -> None:
         """The node stands still for so long."""
@@ -79,6 +114,11 @@ class Story(History):
     def row(self, job: int, state: str, **fields: Any) -> None:
         """The job as the store has it in the end."""
         self.final("job", **{"id": job, "state": state, "payload": {"number": job}, **fields})
+
+    def finish(self, state: str) -> None:
+        """The faults are over; the store has job 1, in this state."""
+        self.end()
+        self.row(1, state)
 
     def ran(self, job: int, last: str = "job.succeeded", **data: Any) -> None:
         """A job's whole life in events."""

@@ -11,10 +11,7 @@ MARGIN: dict[str, Any] = {"margin_seconds": 2}
 
 @breaks("S16", **MARGIN)
 def an_effect_after_the_lease(h: Story) -> None:
-    h.run()
-    call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
-    h.reply(call, "unknown")
-    h.wait(28.5)
+    h.run_unrenewed(28.5)
     h.handler("effect", 1, "a")
 
 
@@ -35,12 +32,9 @@ def two_handlers_of_one_job(h: Story) -> None:
 
 @legal(stop_seconds=8, **MARGIN)
 def a_handler_that_takes_its_time_to_stop_while_the_next_one_runs(h: Story) -> None:
-    h.run()
-    h.wait(28)
-    h.note("told", job=1, attempt=1)
+    h.run_until_told()
     h.move_and_run(3)
-    h.wait(4)
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+    h.stop(after_seconds=4)
 
 
 def succeeds_once_more(h: Story) -> None:
@@ -49,8 +43,7 @@ def succeeds_once_more(h: Story) -> None:
     h.handler("begin", 1, "b", 1, who=SOUTH)
     h.note("end", job=1, attempt=1, who=SOUTH, token="b", outcome="success")
     h.settle(1, "b", SOUTH)
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @legal(commits=(True,))
@@ -84,16 +77,12 @@ def the_clock_of_the_store_ends_a_lease_early(h: Story) -> None:
 def a_handler_that_takes_too_long_to_stop(h: Story) -> None:
     h.handler("begin", 1, "a")
     h.handler("begin", 1, "b", 2, who=SOUTH)
-    h.wait(9)
-    h.note("end", job=1, attempt=1, who=NORTH, token="a", outcome="stopped")
+    h.stop(after_seconds=9)
 
 
 @legal(**MARGIN)
 def a_handler_that_stops_before_the_margin(h: Story) -> None:
-    h.run()
-    call = h.call("renew", NORTH, job=1, token="a", lease_seconds=30)
-    h.reply(call, "unknown")
-    h.wait(27)
+    h.run_unrenewed(27)
     h.handler("told", 1, "a")
     h.handler("end", 1, "a", outcome="canceled")
     h.move(4)
@@ -108,38 +97,29 @@ def a_long_job_with_renewals(h: Story) -> None:
     h.handler("effect", 1, "a")
     h.handler("end", 1, "a", outcome="success")
     h.settle(1, "a")
-    h.end()
-    h.row(1, "succeeded")
+    h.finish("succeeded")
 
 
 @breaks("L9")
 def a_success_is_thrown_away(h: Story) -> None:
-    h.handler("begin", 1, "a")
-    h.handler("end", 1, "a", outcome="success")
-    h.handler("begin", 1, "b", 2)
-    h.handler("end", 1, "b", 2, outcome="success")
-    h.end()
-    h.row(1, "succeeded")
+    h.succeed()
+    h.succeed("b", 2)
+    h.finish("succeeded")
 
 
 @breaks("L9")
 def a_success_counts_as_a_failure(h: Story) -> None:
-    h.handler("begin", 1, "a")
-    h.handler("end", 1, "a", outcome="success")
-    h.end()
-    h.row(1, "failed")
+    h.succeed()
+    h.finish("failed")
 
 
 @legal()
 def a_success_of_a_node_that_was_killed_before_it_was_written(h: Story) -> None:
-    h.handler("begin", 1, "a")
-    h.handler("end", 1, "a", outcome="success")
+    h.succeed()
     h.note("fault", what="kill", node="north")
     h.note("fault", what="heal")
-    h.handler("begin", 1, "b", 2)
-    h.handler("end", 1, "b", 2, outcome="success")
-    h.end()
-    h.row(1, "succeeded")
+    h.succeed("b", 2)
+    h.finish("succeeded")
 
 
 @breaks("M1")

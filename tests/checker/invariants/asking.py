@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.world import CALM_FAULTS
-
-SAYS = "a canceled job does not start, and what was asked of a holder is done"
 
 
 @dataclass(eq=False)
-class Asked(Invariant, name="S15", says=SAYS, needs={"claims", "clients"}):
-    _ever_asked: set[int] = field(default_factory=set[int], init=False)
+class Asked(Invariant, name="S15", needs={"claims", "clients"}):
+    _ever_asked: set[int] = noted(set)
 
     def asked(self, op: Op) -> None:
         if op.name in {"cancel", "pause"}:
@@ -49,20 +47,14 @@ class Asked(Invariant, name="S15", says=SAYS, needs={"claims", "clients"}):
 
 
 @dataclass(eq=False)
-class AskedOfHandlers(Invariant, name="S15", says=SAYS, needs={"clients", "handlers"}):
-    _canceled: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
-    _running: dict[int, int] = field(
-        default_factory=dict[int, int], init=False
-    )  # line of the begin, by job
-    _places: dict[int, str] = field(default_factory=dict[int, str], init=False)  # who runs it
-    _unheard: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
-    _resumed: set[int] = field(default_factory=set[int], init=False)
-    _begun: dict[int, int] = field(
-        default_factory=dict[int, int], init=False
-    )  # the latest attempt, by job
-    _stopping: dict[int, tuple[Op, int]] = field(
-        default_factory=dict[int, tuple[Op, int]], init=False
-    )  # and which attempt had begun by then
+class AskedOfHandlers(Invariant, name="S15", needs={"clients", "handlers"}):
+    _canceled: dict[int, Op] = noted(dict)
+    _running: dict[int, int] = noted(dict)  # line of the begin, by job
+    _places: dict[int, str] = noted(dict)  # who runs it
+    _unheard: dict[int, Op] = noted(dict)
+    _resumed: set[int] = noted(set)
+    _begun: dict[int, int] = noted(dict)  # the latest attempt, by job
+    _stopping: dict[int, tuple[Op, int]] = noted(dict)  # and which attempt had begun by then
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":
@@ -154,8 +146,8 @@ class AskedOfHandlers(Invariant, name="S15", says=SAYS, needs={"clients", "handl
 
 
 @dataclass(eq=False)
-class AskedInTheEnd(Invariant, name="S15", says=SAYS, needs={"clients", "jobs"}):
-    _asked: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
+class AskedInTheEnd(Invariant, name="S15", needs={"clients", "jobs"}):
+    _asked: dict[int, Op] = noted(dict)
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":

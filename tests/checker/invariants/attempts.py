@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Claim, End, Job, Op, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen, data_of
 from tests.checker.world import World
-
-SAYS = "attempts are counted one by one, each is begun once, no more than the budget, and no fewer"
 
 
 def budget_of(world: World, kind: str) -> int | None:
@@ -19,8 +17,8 @@ def budget_of(world: World, kind: str) -> int | None:
 
 
 @dataclass(eq=False)
-class CountedClaims(Invariant, name="S10", says=SAYS, needs={"claims"}):
-    _maybe_forgiven: Counter[int] = field(default_factory=Counter[int], init=False)
+class CountedClaims(Invariant, name="S10", needs={"claims"}):
+    _maybe_forgiven: Counter[int] = noted(Counter)
 
     def asked(self, op: Op) -> None:
         if self._forgives(op):
@@ -68,10 +66,8 @@ class CountedClaims(Invariant, name="S10", says=SAYS, needs={"claims"}):
 
 
 @dataclass(eq=False)
-class CountedSeen(Invariant, name="S10", says=SAYS, needs={"events"}):
-    _suspects: dict[int, tuple[tuple[int, ...], str]] = field(
-        default_factory=dict[int, tuple[tuple[int, ...], str]], init=False
-    )
+class CountedSeen(Invariant, name="S10", needs={"events"}):
+    _suspects: dict[int, tuple[tuple[int, ...], str]] = noted(dict)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.is_claim(record) or seen.in_hand:
@@ -101,10 +97,8 @@ class CountedSeen(Invariant, name="S10", says=SAYS, needs={"events"}):
 
 
 @dataclass(eq=False)
-class BegunOnce(Invariant, name="S10", says=SAYS, needs={"handlers"}):
-    _begun: dict[tuple[int, int, str, str], int] = field(
-        default_factory=dict[tuple[int, int, str, str], int], init=False
-    )
+class BegunOnce(Invariant, name="S10", needs={"handlers"}):
+    _begun: dict[tuple[int, int, str, str], int] = noted(dict)
 
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
@@ -117,12 +111,10 @@ class BegunOnce(Invariant, name="S10", says=SAYS, needs={"handlers"}):
 
 
 @dataclass(eq=False)
-class WholeBudget(Invariant, name="S10", says=SAYS, needs={"claims", "clients", "handlers"}):
+class WholeBudget(Invariant, name="S10", needs={"claims", "clients", "handlers"}):
     """Who asks for another try gets one while there are some left."""
 
-    _wants: dict[str, int] = field(
-        default_factory=dict[str, int], init=False
-    )  # by token: the line that says so
+    _wants: dict[str, int] = noted(dict)  # by token: the line that says so
 
     def stopped(self, line: int, record: Record) -> None:
         if record["outcome"] == "retry" and "token" in record:
@@ -146,15 +138,8 @@ class WholeBudget(Invariant, name="S10", says=SAYS, needs={"claims", "clients", 
 
 
 @dataclass(eq=False)
-class PhasesOnce(
-    Invariant,
-    name="M1",
-    says="a finished phase is not run again",
-    needs={"claims", "handlers"},
-):
-    _finished: dict[tuple[int, str], tuple[Op, int]] = field(
-        default_factory=dict[tuple[int, str], tuple[Op, int]], init=False
-    )
+class PhasesOnce(Invariant, name="M1", needs={"claims", "handlers"}):
+    _finished: dict[tuple[int, str], tuple[Op, int]] = noted(dict)
 
     def wrote(self, op: Op, job: Job, claim: Claim | None) -> None:
         if op.name == "phase":

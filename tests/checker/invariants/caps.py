@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Claim, Job, Record, moment
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen
 
 
-class Caps(
-    Invariant,
-    name="S11",
-    says="no more jobs are in hand than the cap says, expired or not",
-    needs={"claims"},
-    wants=("caps",),
-):
+class Caps(Invariant, name="S11", needs={"claims"}, wants=("caps",)):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         caps: dict[str, int] = self.world.header["caps"]
@@ -45,16 +39,12 @@ class Caps(
 
 
 @dataclass(eq=False)
-class CapsSeen(Invariant, name="S11", says=Caps.says, needs={"events"}, wants=("caps",)):
+class CapsSeen(Invariant, name="S11", needs={"events"}, wants=("caps",)):
     """Events of different jobs may be a little out of order: who is in hand for so long counts."""
 
-    _fresh: deque[tuple[float, int, int]] = field(
-        default_factory=deque[tuple[float, int, int]], init=False
-    )
-    _settled: dict[int, tuple[str, int]] = field(
-        default_factory=dict[int, tuple[str, int]], init=False
-    )
-    _kinds: Counter[str] = field(default_factory=Counter[str], init=False)
+    _fresh: deque[tuple[float, int, int]] = noted(deque)
+    _settled: dict[int, tuple[str, int]] = noted(dict)
+    _kinds: Counter[str] = noted(Counter)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.id:

@@ -6,18 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.checker.facts import Point, Record, moment
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen, data_of
-
-SAYS = "events, counts and table tell the same"
-SAYS_CREW = (
-    "a crew has no more and no fewer workers than it may, and no busy one is dismissed early"
-)
 
 
 @dataclass(eq=False)
-class CountsAndTable(Invariant, name="S20", says=SAYS, needs={"counts", "jobs"}):
-    _table: Counter[str] = field(default_factory=Counter[str], init=False)
+class CountsAndTable(Invariant, name="S20", needs={"counts", "jobs"}):
+    _table: Counter[str] = noted(Counter)
     _counts: tuple[int, dict[str, int]] | None = field(default=None, init=False)
 
     def final_job(self, line: int, record: Record) -> None:
@@ -38,7 +33,7 @@ class CountsAndTable(Invariant, name="S20", says=SAYS, needs={"counts", "jobs"})
 
 
 @dataclass(eq=False)
-class CountsAndEvents(Invariant, name="S20", says=SAYS, needs={"counts", "events"}):
+class CountsAndEvents(Invariant, name="S20", needs={"counts", "events"}):
     _enqueued: int = field(default=0, init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
@@ -54,8 +49,8 @@ class CountsAndEvents(Invariant, name="S20", says=SAYS, needs={"counts", "events
 
 
 @dataclass(eq=False)
-class EventsAndTable(Invariant, name="S20", says=SAYS, needs={"events", "jobs"}):
-    _there: set[int] = field(default_factory=set[int], init=False)
+class EventsAndTable(Invariant, name="S20", needs={"events", "jobs"}):
+    _there: set[int] = noted(set)
     _position: tuple[int, int] = field(default=(0, 0), init=False)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
@@ -82,10 +77,8 @@ class EventsAndTable(Invariant, name="S20", says=SAYS, needs={"events", "jobs"})
 
 
 @dataclass(eq=False)
-class EdgesAndTable(Invariant, name="S20", says=SAYS, needs={"edges", "jobs"}):
-    _states: dict[int, tuple[str, int]] = field(
-        default_factory=dict[int, tuple[str, int]], init=False
-    )
+class EdgesAndTable(Invariant, name="S20", needs={"edges", "jobs"}):
+    _states: dict[int, tuple[str, int]] = noted(dict)
 
     def edge(self, line: int, record: Record) -> None:
         self._states[record["job"]] = (record["to"], line)
@@ -101,11 +94,9 @@ class EdgesAndTable(Invariant, name="S20", says=SAYS, needs={"edges", "jobs"}):
 
 
 @dataclass(eq=False)
-class CrewSize(Invariant, name="S21", says=SAYS_CREW, needs={"crews"}):
-    _short: dict[str, tuple[Point, int]] = field(
-        default_factory=dict[str, tuple[Point, int]], init=False
-    )
-    _leaving: set[str] = field(default_factory=set[str], init=False)
+class CrewSize(Invariant, name="S21", needs={"crews"}):
+    _short: dict[str, tuple[Point, int]] = noted(dict)
+    _leaving: set[str] = noted(set)
 
     def process(self, line: int, record: Record) -> None:
         if record["what"] == "started":
@@ -145,19 +136,13 @@ class CrewSize(Invariant, name="S21", says=SAYS_CREW, needs={"crews"}):
 
 @dataclass(eq=False)
 class NobodyDismissedEarly(
-    Invariant, name="S21", says=SAYS_CREW, needs={"events", "processes"}, wants=("grace_seconds",)
+    Invariant, name="S21", needs={"events", "processes"}, wants=("grace_seconds",)
 ):
-    _draining: dict[str, tuple[float, int]] = field(
-        default_factory=dict[str, tuple[float, int]], init=False
-    )
-    _at_once: set[str] = field(default_factory=set[str], init=False)
-    _early: list[tuple[str, tuple[int, ...], str]] = field(
-        default_factory=list[tuple[str, tuple[int, ...], str]], init=False
-    )
-    _told: dict[str, float] = field(default_factory=dict[str, float], init=False)
-    _patient: set[str] = field(
-        default_factory=set[str], init=False
-    )  # took its time, so what it told it told late
+    _draining: dict[str, tuple[float, int]] = noted(dict)
+    _at_once: set[str] = noted(set)
+    _early: list[tuple[str, tuple[int, ...], str]] = noted(list)
+    _told: dict[str, float] = noted(dict)
+    _patient: set[str] = noted(set)  # took its time, so what it told it told late
 
     def process(self, line: int, record: Record) -> None:
         node, t = record["node"], self.world.now.t

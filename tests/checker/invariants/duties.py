@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Op, Record
-from tests.checker.invariant import Invariant
-
-SAYS = "one node has a duty, works only while it surely has it, and a slot makes one job"
+from tests.checker.invariant import Invariant, noted
 
 
 @dataclass(slots=True, eq=False)
@@ -23,11 +21,9 @@ class Term:
 
 
 @dataclass(eq=False)
-class OneHolder(Invariant, name="S17", says=SAYS, needs={"duties"}):
-    _terms: dict[tuple[str, str], Term] = field(
-        default_factory=dict[tuple[str, str], Term], init=False
-    )
-    _holders: dict[str, Term] = field(default_factory=dict[str, Term], init=False)
+class OneHolder(Invariant, name="S17", needs={"duties"}):
+    _terms: dict[tuple[str, str], Term] = noted(dict)
+    _holders: dict[str, Term] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:
@@ -106,8 +102,8 @@ class OneHolder(Invariant, name="S17", says=SAYS, needs={"duties"}):
 
 
 @dataclass(eq=False)
-class OneJobASlot(Invariant, name="S17", says=SAYS, needs={"schedules"}):
-    _slots: dict[tuple[str, str], Op] = field(default_factory=dict[tuple[str, str], Op], init=False)
+class OneJobASlot(Invariant, name="S17", needs={"schedules"}):
+    _slots: dict[tuple[str, str], Op] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:
@@ -125,11 +121,11 @@ class OneJobASlot(Invariant, name="S17", says=SAYS, needs={"schedules"}):
 
 
 @dataclass(eq=False)
-class CountedSlots(Invariant, name="S17", says=SAYS, needs={"schedules", "schedule_rows"}):
+class CountedSlots(Invariant, name="S17", needs={"schedules", "schedule_rows"}):
     """The store's own count lies between what was surely done and what was asked for."""
 
-    _sure: dict[str, int] = field(default_factory=dict[str, int], init=False)
-    _asked: dict[str, int] = field(default_factory=dict[str, int], init=False)
+    _sure: dict[str, int] = noted(dict)
+    _asked: dict[str, int] = noted(dict)
 
     def asked(self, op: Op) -> None:
         if op.name == "fire":

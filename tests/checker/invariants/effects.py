@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.checker.facts import Claim, Op, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.world import CALM_FAULTS
-
-SAYS = "a handler does nothing after its lease may have run out, but for one step while frozen"
 
 
 @dataclass(eq=False)
 class InsideTheLease(
-    Invariant, name="S16", says=SAYS, needs={"claims", "handlers"}, wants=("margin_seconds",)
+    Invariant, name="S16", needs={"claims", "handlers"}, wants=("margin_seconds",)
 ):
-    _excused: set[tuple[int, int, float]] = field(
-        default_factory=set[tuple[int, int, float]], init=False
-    )
+    _excused: set[tuple[int, int, float]] = noted(set)
 
     def begin(self, line: int, record: Record) -> None:
         self._judge_right(line, record)
@@ -87,14 +83,10 @@ class InsideTheLease(
 
 
 @dataclass(eq=False)
-class OneHandlerAtATime(Invariant, name="S16", says=SAYS, needs={"handlers"}):
-    _latest: dict[int, tuple[int, str, float, int]] = field(
-        default_factory=dict[int, tuple[int, str, float, int]], init=False
-    )
-    _begun: dict[tuple[int, int], tuple[float, float]] = field(
-        default_factory=dict[tuple[int, int], tuple[float, float]], init=False
-    )
-    _excused: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]], init=False)
+class OneHandlerAtATime(Invariant, name="S16", needs={"handlers"}):
+    _latest: dict[int, tuple[int, str, float, int]] = noted(dict)
+    _begun: dict[tuple[int, int], tuple[float, float]] = noted(dict)
+    _excused: set[tuple[int, int]] = noted(set)
 
     def begin(self, line: int, record: Record) -> None:
         self.cases += 1
@@ -154,21 +146,12 @@ class OneHandlerAtATime(Invariant, name="S16", says=SAYS, needs={"handlers"}):
 
 
 @dataclass(eq=False)
-class FinishedWork(
-    Invariant,
-    name="L9",
-    says="work that succeeded is not thrown away, but for 1 in 1,000",
-    needs={"handlers", "jobs"},
-):
-    _done: dict[int, tuple[int, int]] = field(
-        default_factory=dict[int, tuple[int, int]], init=False
-    )  # job: attempt that succeeded, line
-    _claimed: dict[str, float] = field(
-        default_factory=dict[str, float], init=False
-    )  # when those were that have begun, by token
+class FinishedWork(Invariant, name="L9", needs={"handlers", "jobs"}):
+    _done: dict[int, tuple[int, int]] = noted(dict)  # job: attempt that succeeded, line
+    _claimed: dict[str, float] = noted(dict)  # when those were that have begun, by token
     _successes: int = field(default=0, init=False)
-    _wasted: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]], init=False)
-    _asked: set[int] = field(default_factory=set[int], init=False)
+    _wasted: list[tuple[int, int]] = noted(list)
+    _asked: set[int] = noted(set)
 
     def asked(self, op: Op) -> None:
         if op.name in {"cancel", "pause", "clear"}:

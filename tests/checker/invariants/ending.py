@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import BECOMES, Seen
 
 # As docs/states.md has it.
@@ -47,9 +47,7 @@ AFTER = {
 CLAIMS = frozenset({"job.assigned", "job.started"})
 
 
-class OneEnd(
-    Invariant, name="S8", says="a job ends once, and stays as it ended", needs={"claims", "clients"}
-):
+class OneEnd(Invariant, name="S8", needs={"claims", "clients"}):
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         if end.state in ENDED:
             self._end(end.op, end.state, job)
@@ -88,9 +86,7 @@ class OneEnd(
         return last
 
 
-class OneEndSeen(
-    Invariant, name="S8", says="a job ends once, and stays as it ended", needs={"events"}
-):
+class OneEndSeen(Invariant, name="S8", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         state = BECOMES.get(record["type"])
         if state in ENDED:
@@ -103,12 +99,7 @@ class OneEndSeen(
         self.accuse(seen.id, (seen.line, line), story)
 
 
-class LegalSteps(
-    Invariant,
-    name="S9",
-    says="a job goes only from states to states that follow them",
-    needs={"claims", "clients"},
-):
+class LegalSteps(Invariant, name="S9", needs={"claims", "clients"}):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         if job.rest is not None and job.rest[1].hi.seq < claim.op.lo.seq:
@@ -117,12 +108,7 @@ class LegalSteps(
             self.accuse(job.id, (*op.lines, *claim.op.lines), story)
 
 
-class LegalStepsSeen(
-    Invariant,
-    name="S9",
-    says="a job goes only from states to states that follow them",
-    needs={"events"},
-):
+class LegalStepsSeen(Invariant, name="S9", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         allowed = AFTER.get(record["type"])
         if allowed is None:
@@ -141,15 +127,8 @@ class LegalStepsSeen(
 
 
 @dataclass(eq=False)
-class LegalEdges(
-    Invariant,
-    name="S9",
-    says="a job goes only from states to states that follow them",
-    needs={"edges"},
-):
-    _states: dict[int, tuple[str, int]] = field(
-        default_factory=dict[int, tuple[str, int]], init=False
-    )
+class LegalEdges(Invariant, name="S9", needs={"edges"}):
+    _states: dict[int, tuple[str, int]] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover" and record.get("lost_since") is not None:

@@ -7,24 +7,17 @@ from dataclasses import dataclass, field
 
 from tests.checker.facts import ENDED, Job, Op, Record
 from tests.checker.history import digest_of
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen
 
 ENDING = frozenset({"settle", "cancel", "clear", "delete"})
 
 
 @dataclass(eq=False)
-class NoLoss(
-    Invariant,
-    name="S1",
-    says="what was acknowledged is in the store, or was deleted",
-    needs={"clients", "jobs"},
-):
-    _acked: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
-    _there: set[int] = field(default_factory=set[int], init=False)
-    _unsure: set[int | str] = field(
-        default_factory=set[int | str], init=False
-    )  # deletions that may have been carried out
+class NoLoss(Invariant, name="S1", needs={"clients", "jobs"}):
+    _acked: dict[int, Op] = noted(dict)
+    _there: set[int] = noted(set)
+    _unsure: set[int | str] = noted(set)  # deletions that may have been carried out
 
     def asked(self, op: Op) -> None:
         if op.name == "delete" and not self.world.commits:
@@ -66,29 +59,16 @@ class NoLoss(
 
 
 @dataclass(eq=False)
-class NoInvention(
-    Invariant,
-    name="S2",
-    says="every job was asked for, and has the payload that was asked for",
-    needs={"clients", "jobs"},
-):
+class NoInvention(Invariant, name="S2", needs={"clients", "jobs"}):
     """Jobs of schedules were asked for by nobody: there may be as many more as were fired."""
 
-    _asked: Counter[str | None] = field(
-        default_factory=Counter[str | None], init=False
-    )  # by digest; None = the payload was not told
-    _digests: dict[int, tuple[str | None, Op]] = field(
-        default_factory=dict[int, tuple[str | None, Op]], init=False
-    )
-    _known: Counter[str | None] = field(
-        default_factory=Counter[str | None], init=False
-    )  # of jobs that somebody was told of
-    _made: Counter[str | None] = field(
-        default_factory=Counter[str | None], init=False
-    )  # of the others
-    _scheduled: set[int] = field(default_factory=set[int], init=False)
-    _strangers: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]], init=False)
-    _unsure_fires: set[int | str] = field(default_factory=set[int | str], init=False)
+    _asked: Counter[str | None] = noted(Counter)  # by digest; None = the payload was not told
+    _digests: dict[int, tuple[str | None, Op]] = noted(dict)
+    _known: Counter[str | None] = noted(Counter)  # of jobs that somebody was told of
+    _made: Counter[str | None] = noted(Counter)  # of the others
+    _scheduled: set[int] = noted(set)
+    _strangers: list[tuple[int, int]] = noted(list)
+    _unsure_fires: set[int | str] = noted(set)
     _fired: int = field(default=0, init=False)
 
     def asked(self, op: Op) -> None:
@@ -158,20 +138,11 @@ class NoInvention(
 
 
 @dataclass(eq=False)
-class OnceByKey(
-    Invariant,
-    name="S3",
-    says="of jobs with one key there is one, though the request came twice",
-    needs={"clients"},
-):
-    _holders: dict[str, Op] = field(default_factory=dict[str, Op], init=False)
-    _over: set[int] = field(
-        default_factory=set[int], init=False
-    )  # jobs that somebody may have ended
-    _resumed: set[int] = field(default_factory=set[int], init=False)
-    _unfinished: dict[str, tuple[int, int]] = field(
-        default_factory=dict[str, tuple[int, int]], init=False
-    )
+class OnceByKey(Invariant, name="S3", needs={"clients"}):
+    _holders: dict[str, Op] = noted(dict)
+    _over: set[int] = noted(set)  # jobs that somebody may have ended
+    _resumed: set[int] = noted(set)
+    _unfinished: dict[str, tuple[int, int]] = noted(dict)
 
     def __post_init__(self) -> None:
         self._sees_ends = "claims" in self.world.header["records"]

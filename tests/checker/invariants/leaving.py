@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Claim, End, Job, Op, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 
 
 @dataclass(eq=False)
-class UnknownClaims(
-    Invariant,
-    name="M2",
-    says="a claim of which no reply came is asked for by its token, in time",
-    needs={"claims"},
-    wants=("bounds.read_back",),
-):
+class UnknownClaims(Invariant, name="M2", needs={"claims"}, wants=("bounds.read_back",)):
     """A node that asks for something else meanwhile lives, and can ask."""
 
-    _unheard: dict[str, tuple[Op, float]] = field(
-        default_factory=dict[str, tuple[Op, float]], init=False
-    )
+    _unheard: dict[str, tuple[Op, float]] = noted(dict)
 
     def unheard(self, op: Op) -> None:
         if op.name == "claim":
@@ -61,15 +53,10 @@ class UnknownClaims(
 
 
 @dataclass(eq=False)
-class NothingLeft(
-    Invariant,
-    name="M3",
-    says="in calm no lease runs out: who lives renews it, who leaves gives the job back",
-    needs={"claims", "faults", "processes"},
-):
+class NothingLeft(Invariant, name="M3", needs={"claims", "faults", "processes"}):
     """Whoever holds a job in calm can renew, settle, or give back."""
 
-    _told: set[str] = field(default_factory=set[str], init=False)
+    _told: set[str] = noted(set)
 
     def process(self, line: int, record: Record) -> None:
         if record["what"] == "told":

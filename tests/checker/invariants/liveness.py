@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Record, moment
-from tests.checker.invariant import Invariant
-
-SAYS_END = "once it is calm, every due job ends in time"
-SAYS_RECLAIMED = "a job in the hand of a node that died is taken from it in time"
-SAYS_DUTY = "a duty whose holder died is had again in time"
+from tests.checker.invariant import Invariant, noted
 
 
 @dataclass(eq=False)
-class AllEnd(Invariant, name="L1", says=SAYS_END, needs={"jobs", "faults"}, wants=("bounds.end",)):
+class AllEnd(Invariant, name="L1", needs={"jobs", "faults"}, wants=("bounds.end",)):
     _final: tuple[int, Record, float | None] | None = field(default=None, init=False)
-    _jobs: list[tuple[int, Record]] = field(default_factory=list[tuple[int, Record]], init=False)
-    _halted: set[str] = field(default_factory=set[str], init=False)
-    _last_enqueued: dict[int, float] = field(default_factory=dict[int, float], init=False)
+    _jobs: list[tuple[int, Record]] = noted(list)
+    _halted: set[str] = noted(set)
+    _last_enqueued: dict[int, float] = noted(dict)
 
     def made(self, op: Op, job: Job) -> None:
         self._last_enqueued[job.id] = op.hi.t
@@ -69,12 +65,8 @@ class Since(NamedTuple):
 
 
 @dataclass(eq=False)
-class Reclaimed(
-    Invariant, name="L2", says=SAYS_RECLAIMED, needs={"claims", "faults"}, wants=("bounds.reclaim",)
-):
-    _orphans: dict[int, tuple[Claim, Since]] = field(
-        default_factory=dict[int, tuple[Claim, Since]], init=False
-    )
+class Reclaimed(Invariant, name="L2", needs={"claims", "faults"}, wants=("bounds.reclaim",)):
+    _orphans: dict[int, tuple[Claim, Since]] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "failover":
@@ -120,12 +112,10 @@ class Reclaimed(
 
 
 @dataclass(eq=False)
-class DutyHadAgain(
-    Invariant, name="L3", says=SAYS_DUTY, needs={"duties", "faults"}, wants=("bounds.duty",)
-):
-    _holders: dict[str, Op] = field(default_factory=dict[str, Op], init=False)
-    _leased_from: dict[str, float] = field(default_factory=dict[str, float], init=False)
-    _free: dict[str, Since] = field(default_factory=dict[str, Since], init=False)
+class DutyHadAgain(Invariant, name="L3", needs={"duties", "faults"}, wants=("bounds.duty",)):
+    _holders: dict[str, Op] = noted(dict)
+    _leased_from: dict[str, float] = noted(dict)
+    _free: dict[str, Since] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         for duty, op in self._holders.items():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op, Point, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.world import CALM_FAULTS
 
 SHARE = 0.9  # of the rate before an outage
@@ -15,19 +15,13 @@ WINDOW_SECONDS = 10.0
 
 
 @dataclass(eq=False)
-class RateComesBack(
-    Invariant,
-    name="L4",
-    says="after an outage of the store as much is done as before, in time",
-    needs={"claims", "faults"},
-    wants=("bounds.recovery",),
-):
+class RateComesBack(Invariant, name="L4", needs={"claims", "faults"}, wants=("bounds.recovery",)):
     """For a load that is always more than is done, from before the outage to the end."""
 
-    _ends: list[float] = field(default_factory=list[float], init=False)
-    _outages: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]], init=False)
-    _backs: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]], init=False)
-    _other_faults: list[float] = field(default_factory=list[float], init=False)
+    _ends: list[float] = noted(list)
+    _outages: list[tuple[float, int]] = noted(list)
+    _backs: list[tuple[float, int]] = noted(list)
+    _other_faults: list[float] = noted(list)
 
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         if end.state in ENDED:
@@ -70,16 +64,12 @@ class RateComesBack(
 
 @dataclass(eq=False)
 class NobodyWaitsLong(
-    Invariant,
-    name="L8",
-    says="no job that may run waits longer than the bound",
-    needs={"claims", "clients", "faults"},
-    wants=("bounds.wait",),
+    Invariant, name="L8", needs={"claims", "clients", "faults"}, wants=("bounds.wait",)
 ):
     """Of jobs that could have been claimed at once: plain ones, without a target."""
 
-    _waiting: dict[int, Op] = field(default_factory=dict[int, Op], init=False)
-    _poison: set[int] = field(default_factory=set[int], init=False)
+    _waiting: dict[int, Op] = noted(dict)
+    _poison: set[int] = noted(set)
     _poisoned_at: float | None = field(default=None, init=False)
 
     bound_name = "wait"
@@ -128,11 +118,6 @@ class NobodyWaitsLong(
             self.accuse(job_id, (*op.lines, *lines), story)
 
 
-class PoisonIsContained(
-    NobodyWaitsLong,
-    name="L7",
-    says="a job that kills its worker delays the others by no more than the bound",
-    wants=("bounds.poison_wait",),
-):
+class PoisonIsContained(NobodyWaitsLong, name="L7", wants=("bounds.poison_wait",)):
     bound_name = "poison_wait"
     while_poisoned = True

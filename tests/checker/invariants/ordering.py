@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Claim, Job, Op, Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.invariants.targets import priority
 
 
 @dataclass(eq=False)
-class InOrder(
-    Invariant,
-    name="M4",
-    says="a claim takes the first jobs that may run, and hands them out in their order",
-    needs={"claims", "clients"},
-):
+class InOrder(Invariant, name="M4", needs={"claims", "clients"}):
     """Of jobs that could have been claimed at once: plain ones, without a target or a limit. Where
     nobody tells of commits, nobody knows what stood in the queue at a claim.
     """
 
-    _waiting: dict[int, dict[int, Op]] = field(
-        default_factory=dict[int, dict[int, Op]], init=False
-    )  # by priority, in the order of their making
+    _waiting: dict[int, dict[int, Op]] = noted(dict)  # by priority, in the order of their making
 
     def made(self, op: Op, job: Job) -> None:
         odd = op.call.get("delay_seconds") or op.call.get("hold") or op.call.get("target")

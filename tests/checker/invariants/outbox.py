@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import ENDED, Job, Op, Record, moment
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen
 
-SAYS_TOLD = "each end of a job that is to be told has one message, with an id of its own"
-SAYS_KEPT = "only jobs that ended long enough ago, with nothing left to tell, are deleted"
 ENDS = frozenset({"job.succeeded", "job.failed", "job.canceled"})
 TOLD = frozenset({"job.webhook_delivered", "job.webhook_failed"})
 ANSWER_OK = range(200, 300)
 
 
 @dataclass(eq=False)
-class OneMessage(Invariant, name="S18", says=SAYS_TOLD, needs={"jobs", "messages"}):
-    _messages: dict[int, Counter[str]] = field(default_factory=dict[int, Counter[str]], init=False)
-    _ids: dict[str, int] = field(default_factory=dict[str, int], init=False)
-    _ends: dict[int, Counter[str]] = field(default_factory=dict[int, Counter[str]], init=False)
-    _resumed: set[int] = field(default_factory=set[int], init=False)
-    _wanted: set[int] = field(default_factory=set[int], init=False)
-    _final: dict[int, tuple[int, Record]] = field(
-        default_factory=dict[int, tuple[int, Record]], init=False
-    )
+class OneMessage(Invariant, name="S18", needs={"jobs", "messages"}):
+    _messages: dict[int, Counter[str]] = noted(dict)
+    _ids: dict[str, int] = noted(dict)
+    _ends: dict[int, Counter[str]] = noted(dict)
+    _resumed: set[int] = noted(set)
+    _wanted: set[int] = noted(set)
+    _final: dict[int, tuple[int, Record]] = noted(dict)
 
     def asked(self, op: Op) -> None:
         if op.name == "resume":
@@ -83,16 +79,10 @@ def told(counts: Counter[str]) -> str:
 
 
 @dataclass(eq=False)
-class Delivered(Invariant, name="S18", says=SAYS_TOLD, needs={"deliveries", "messages"}):
-    _taken: dict[str, tuple[int, Record]] = field(
-        default_factory=dict[str, tuple[int, Record]], init=False
-    )
-    _types: dict[str, tuple[int, int, str]] = field(
-        default_factory=dict[str, tuple[int, int, str]], init=False
-    )
-    _known: dict[str, tuple[int, str]] = field(
-        default_factory=dict[str, tuple[int, str]], init=False
-    )
+class Delivered(Invariant, name="S18", needs={"deliveries", "messages"}):
+    _taken: dict[str, tuple[int, Record]] = noted(dict)
+    _types: dict[str, tuple[int, int, str]] = noted(dict)
+    _known: dict[str, tuple[int, str]] = noted(dict)
 
     def delivery(self, line: int, record: Record) -> None:
         self.cases += 1
@@ -132,16 +122,8 @@ class Delivered(Invariant, name="S18", says=SAYS_TOLD, needs={"deliveries", "mes
 
 
 @dataclass(eq=False)
-class Kept(
-    Invariant,
-    name="S19",
-    says=SAYS_KEPT,
-    needs={"retention", "claims", "clients"},
-    wants=("retention",),
-):
-    _stopped: dict[tuple[int, int], float] = field(
-        default_factory=dict[tuple[int, int], float], init=False
-    )  # when a handler did, by job and attempt
+class Kept(Invariant, name="S19", needs={"retention", "claims", "clients"}, wants=("retention",)):
+    _stopped: dict[tuple[int, int], float] = noted(dict)  # when a handler did, by job and attempt
 
     def stopped(self, line: int, record: Record) -> None:
         self._stopped[record["job"], record["attempt"]] = self.world.now.t
@@ -178,12 +160,10 @@ class Kept(
 
 
 @dataclass(eq=False)
-class ToldBeforeGone(
-    Invariant, name="S19", says=SAYS_KEPT, needs={"events", "clients"}, wants=("retention",)
-):
+class ToldBeforeGone(Invariant, name="S19", needs={"events", "clients"}, wants=("retention",)):
     """By events: whoever was to be told of the end of a job has been, or never will be."""
 
-    _left: Counter[int] = field(default_factory=Counter[int], init=False)
+    _left: Counter[int] = noted(Counter)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         job = self.world.jobs.get(seen.id)
@@ -200,8 +180,8 @@ class ToldBeforeGone(
 
 
 @dataclass(eq=False)
-class KeptSeen(Invariant, name="S19", says=SAYS_KEPT, needs={"events"}, wants=("retention",)):
-    _gone: dict[int, int] = field(default_factory=dict[int, int], init=False)
+class KeptSeen(Invariant, name="S19", needs={"events"}, wants=("retention",)):
+    _gone: dict[int, int] = noted(dict)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] != "job.deleted":

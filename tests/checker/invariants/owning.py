@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import ENDED, Claim, End, Job, Op
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 
 ENDING = frozenset({"settle", "give_back"})
 
 
-class OneOwner(Invariant, name="S4", says="one worker at a time holds a job", needs={"claims"}):
+class OneOwner(Invariant, name="S4", needs={"claims"}):
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
         holder = job.claim
@@ -26,10 +26,8 @@ class OneOwner(Invariant, name="S4", says="one worker at a time holds a job", ne
 
 
 @dataclass(eq=False)
-class FreshTokens(Invariant, name="S5", says="each claim has a token of its own", needs={"claims"}):
-    _used: dict[str, tuple[int | str, int]] = field(
-        default_factory=dict[str, tuple[int | str, int]], init=False
-    )
+class FreshTokens(Invariant, name="S5", needs={"claims"}):
+    _used: dict[str, tuple[int | str, int]] = noted(dict)
 
     def claimed(self, claim: Claim, job: Job) -> None:
         self.cases += 1
@@ -39,9 +37,7 @@ class FreshTokens(Invariant, name="S5", says="each claim has a token of its own"
             self.accuse(job.id, (line, *claim.op.lines), story)
 
 
-class Fencing(
-    Invariant, name="S6", says="a write is taken only from the holder of the job", needs={"claims"}
-):
+class Fencing(Invariant, name="S6", needs={"claims"}):
     def wrote(self, op: Op, job: Job, claim: Claim | None) -> None:
         self.cases += 1
         if claim is None:
@@ -89,9 +85,7 @@ class Fencing(
         return op.call.get("state") in ENDED and job.last_end is not None
 
 
-class NoEarlySteal(
-    Invariant, name="S7", says="nobody takes a job before its lease has run out", needs={"claims"}
-):
+class NoEarlySteal(Invariant, name="S7", needs={"claims"}):
     def ended(self, claim: Claim | None, end: End, job: Job) -> None:
         if end.how != "reap" or claim is None or claim.undone:
             return

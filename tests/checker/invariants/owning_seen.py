@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Record, moment
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import SETTLES, Seen, data_of, is_lost
 
 
-class OneOwnerSeen(Invariant, name="S4", says="one worker at a time holds a job", needs={"events"}):
+class OneOwnerSeen(Invariant, name="S4", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if not seen.is_claim(record):
             return
@@ -24,15 +24,9 @@ class OneOwnerSeen(Invariant, name="S4", says="one worker at a time holds a job"
 
 
 @dataclass(eq=False)
-class TokensOfHandlers(
-    Invariant, name="S5", says="each claim has a token of its own", needs={"handlers"}
-):
-    _attempts: dict[tuple[int, str], tuple[int, int]] = field(
-        default_factory=dict[tuple[int, str], tuple[int, int]], init=False
-    )
-    _nodes: dict[str, tuple[str, int]] = field(
-        default_factory=dict[str, tuple[str, int]], init=False
-    )
+class TokensOfHandlers(Invariant, name="S5", needs={"handlers"}):
+    _attempts: dict[tuple[int, str], tuple[int, int]] = noted(dict)
+    _nodes: dict[str, tuple[str, int]] = noted(dict)
 
     def begin(self, line: int, record: Record) -> None:
         if "token" not in record:
@@ -52,9 +46,7 @@ class TokensOfHandlers(
             self.accuse(record["job"], (first, line), story)
 
 
-class FencingSeen(
-    Invariant, name="S6", says="a write is taken only from the holder of the job", needs={"events"}
-):
+class FencingSeen(Invariant, name="S6", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if record["type"] not in SETTLES and record["type"] != "job.phase_completed":
             return
@@ -70,13 +62,7 @@ class FencingSeen(
             self.accuse(seen.id, (seen.claim_line, line), story)
 
 
-class NoEarlyStealSeen(
-    Invariant,
-    name="S7",
-    says="nobody takes a job before its lease has run out",
-    needs={"events"},
-    wants=("lease_seconds",),
-):
+class NoEarlyStealSeen(Invariant, name="S7", needs={"events"}, wants=("lease_seconds",)):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         world = self.world
         if not is_lost(record) or world.stepped or world.header.get("embedded"):

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Record
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 
 
 @dataclass(eq=False)
-class DrainEnds(
-    Invariant,
-    name="L5",
-    says="a node that is told to stop ends in time, and leaves no process behind",
-    needs={"processes", "faults"},
-    wants=("bounds.drain",),
-):
-    _told: dict[str, tuple[float, int]] = field(
-        default_factory=dict[str, tuple[float, int]], init=False
-    )
-    _frozen: set[str] = field(
-        default_factory=set[str], init=False
-    )  # they hear only afterwards what they are told
+class DrainEnds(Invariant, name="L5", needs={"processes", "faults"}, wants=("bounds.drain",)):
+    _told: dict[str, tuple[float, int]] = noted(dict)
+    _frozen: set[str] = noted(set)  # they hear only afterwards what they are told
 
     def fault(self, line: int, record: Record) -> None:
         node = str(record.get("node", ""))
@@ -60,15 +50,9 @@ class DrainEnds(
 
 @dataclass(eq=False)
 class StuckIsRestarted(
-    Invariant,
-    name="L6",
-    says="a node that lives and does nothing is restarted in time",
-    needs={"processes", "faults"},
-    wants=("bounds.restart",),
+    Invariant, name="L6", needs={"processes", "faults"}, wants=("bounds.restart",)
 ):
-    _stuck: dict[str, tuple[float, int]] = field(
-        default_factory=dict[str, tuple[float, int]], init=False
-    )
+    _stuck: dict[str, tuple[float, int]] = noted(dict)
 
     def fault(self, line: int, record: Record) -> None:
         if record["what"] == "wedge":

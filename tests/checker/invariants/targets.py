@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.checker.facts import Claim, Job, Op, Record, moment
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen
 
 
 @dataclass(eq=False)
-class Targets(
-    Invariant,
-    name="S12",
-    says="of one target one job is in hand, in order, and none while it is halted",
-    needs={"claims", "clients"},
-):
-    _waiting: dict[str, dict[int, Job]] = field(
-        default_factory=dict[str, dict[int, Job]], init=False
-    )  # plain jobs that were never claimed
+class Targets(Invariant, name="S12", needs={"claims", "clients"}):
+    _waiting: dict[str, dict[int, Job]] = noted(dict)  # plain jobs that were never claimed
 
     def made(self, op: Op, job: Job) -> None:
         target = op.call.get("target")
@@ -113,10 +106,8 @@ def halted_by(job: Job) -> Op | None:
 
 
 @dataclass(eq=False)
-class TargetsSeen(Invariant, name="S12", says=Targets.says, needs={"events"}):
-    _members: dict[str, set[int]] = field(
-        default_factory=dict[str, set[int]], init=False
-    )  # that are in hand or halt
+class TargetsSeen(Invariant, name="S12", needs={"events"}):
+    _members: dict[str, set[int]] = noted(dict)  # that are in hand or halt
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         target = seen.target

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.checker.facts import Claim, Job, Op, Point, Record, moment
-from tests.checker.invariant import Invariant
+from tests.checker.invariant import Invariant, noted
 from tests.checker.seen import Seen, data_of
 
-SAYS_DUE = "no job is claimed before it is due"
-SAYS_STILL = "no claim by a node that drains, nor while the queue is paused"
 
-
-class NotBeforeDue(Invariant, name="S13", says=SAYS_DUE, needs={"claims", "clients"}):
+class NotBeforeDue(Invariant, name="S13", needs={"claims", "clients"}):
     def claimed(self, claim: Claim, job: Job) -> None:
         if job.due is None or job.unsure:
             return
@@ -24,7 +21,7 @@ class NotBeforeDue(Invariant, name="S13", says=SAYS_DUE, needs={"claims", "clien
             self.accuse(job.id, (job.due_line, *claim.op.lines), story)
 
 
-class NotBeforeDueSeen(Invariant, name="S13", says=SAYS_DUE, needs={"events"}):
+class NotBeforeDueSeen(Invariant, name="S13", needs={"events"}):
     def event(self, line: int, record: Record, seen: Seen) -> None:
         if seen.due is None or not seen.is_claim(record) or self.world.stepped:
             return
@@ -36,10 +33,10 @@ class NotBeforeDueSeen(Invariant, name="S13", says=SAYS_DUE, needs={"events"}):
 
 
 @dataclass(eq=False)
-class DelayedSeen(Invariant, name="S13", says=SAYS_DUE, needs={"clients", "events"}):
+class DelayedSeen(Invariant, name="S13", needs={"clients", "events"}):
     """A delay counts from somewhere within the request; the event may be told at its very end."""
 
-    _controlled: set[int] = field(default_factory=set[int], init=False)
+    _controlled: set[int] = noted(set)
 
     def asked(self, op: Op) -> None:
         if op.name in {"pause", "resume"}:
@@ -61,10 +58,8 @@ class DelayedSeen(Invariant, name="S13", says=SAYS_DUE, needs={"clients", "event
 
 
 @dataclass(eq=False)
-class StillWhileDraining(Invariant, name="S14", says=SAYS_STILL, needs={"claims", "processes"}):
-    _draining: dict[str, tuple[Point, int]] = field(
-        default_factory=dict[str, tuple[Point, int]], init=False
-    )
+class StillWhileDraining(Invariant, name="S14", needs={"claims", "processes"}):
+    _draining: dict[str, tuple[Point, int]] = noted(dict)
 
     def process(self, line: int, record: Record) -> None:
         if record["what"] == "draining":
@@ -81,11 +76,9 @@ class StillWhileDraining(Invariant, name="S14", says=SAYS_STILL, needs={"claims"
 
 
 @dataclass(eq=False)
-class StillWhilePaused(Invariant, name="S14", says=SAYS_STILL, needs={"claims", "clients"}):
+class StillWhilePaused(Invariant, name="S14", needs={"claims", "clients"}):
     _paused: Op | None = field(default=None, init=False)
-    _unsure: set[int | str] = field(
-        default_factory=set[int | str], init=False
-    )  # that may be carried out at any time
+    _unsure: set[int | str] = noted(set)  # that may be carried out at any time
     _resumable: int = field(default=-1, init=False)
 
     def asked(self, op: Op) -> None:
@@ -115,18 +108,14 @@ class StillWhilePaused(Invariant, name="S14", says=SAYS_STILL, needs={"claims", 
 
 
 @dataclass(eq=False)
-class StillSeen(Invariant, name="S14", says=SAYS_STILL, needs={"events"}):
+class StillSeen(Invariant, name="S14", needs={"events"}):
     """A node that is started again under its name says so a moment after its first claims, or
     never: then nobody knows which of the two has claimed. One that says that it has stopped has
     not been killed, so what was claimed until then was claimed by it.
     """
 
-    _draining: dict[str, tuple[float, int]] = field(
-        default_factory=dict[str, tuple[float, int]], init=False
-    )
-    _suspected: dict[str, list[tuple[int, int, int]]] = field(
-        default_factory=dict[str, list[tuple[int, int, int]]], init=False
-    )
+    _draining: dict[str, tuple[float, int]] = noted(dict)
+    _suspected: dict[str, list[tuple[int, int, int]]] = noted(dict)
 
     def event(self, line: int, record: Record, seen: Seen) -> None:
         node = str(data_of(record).get("node", ""))

@@ -15,7 +15,7 @@ import attrs
 
 from musterd.config.faults import Unfit
 from musterd.config.webhook_urls import STRICT, UrlPolicy, check_allowed, check_webhook_url
-from musterd.manager.webhooks.sending import Denied, checked_addresses
+from musterd.manager.webhooks.courier import Denied, checked_addresses
 from musterd.workers.runners.http_messages import NotSendable, address_of
 from tests.fuzz.mutating import changed, crossed
 from tests.fuzz.target import Wrong

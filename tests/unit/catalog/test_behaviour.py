@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.catalog.behaviour import JSON, plan
-from musterd.catalog.kinds import Deterministic, HttpCall, Outcome, WorkKind
+from musterd.catalog.kinds import JSON, Deterministic, HttpCall, Outcome, WorkKind, plan
 from musterd.config.settings import Retry
 
 RETRY = Retry(3, "exponential", base_seconds=1, factor=2, max_seconds=300, jitter="full")

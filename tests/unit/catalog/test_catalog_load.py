@@ -6,8 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from musterd.catalog.behaviour import plan
-from musterd.catalog.kinds import Catalog, Deterministic, UnknownKind, WorkKind
+from musterd.catalog.kinds import Catalog, Deterministic, UnknownKind, WorkKind, plan
 from musterd.catalog.load import SHIPPED_FILE, load_catalog
 from musterd.config.faults import ConfigError
 from musterd.config.load import load

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from musterd.catalog.behaviour import plan
 from musterd.catalog.checking import Surroundings, find_broken
 from musterd.catalog.kinds import (
     Catalog,
@@ -16,6 +15,7 @@ from musterd.catalog.kinds import (
     Pipeline,
     Python,
     WorkKind,
+    plan,
 )
 from musterd.catalog.load import load_catalog
 from musterd.config.faults import ConfigError

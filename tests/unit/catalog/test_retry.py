@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.catalog.kinds import RetryPolicy
-from musterd.catalog.retry import delay_seconds
+from musterd.catalog.kinds import RetryPolicy, delay_seconds
 from musterd.config.settings import Backoff, Jitter
 
 BACKOFFS: list[Backoff] = ["exponential", "linear", "fixed"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.checker.examples.broken import BROKEN
-from tests.checker.examples.model import drawn
+from tests.checker.examples.model import Model
 from tests.checker.examples.model_store import Store
 from tests.checker.history import NotAHistory
 from tests.checker.verdict import judge
@@ -35,7 +35,7 @@ FORGERIES_OF_EACH = 2
 @pytest.mark.parametrize(("commits", "hidden"), SEEN)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_that_keeps_the_rules_passes(seed: int, commits: bool, hidden: set[str]) -> None:
-    judgement = judge(without(drawn(seed, commits=commits), hidden).lines())
+    judgement = judge(without(Model(seed, commits=commits).run(), hidden).lines())
     assert [f"{one.invariant}: {one.story}" for one in judgement.violations] == []
     checked = {one.name for one in judgement.verdicts if one.finding == "ok"}
     blind = {"S13", "S15", "S17"} if "duties" in hidden else set[str]()
@@ -55,15 +55,15 @@ def test_a_store_with_a_rule_left_out_is_noticed(
 
 def first_noticed(store: type[Store], told: str, hidden: set[str]) -> int | None:
     for seed in BROKEN_SEEDS:
-        history = drawn(seed, 40, commits=not hidden, brief=True, store=store)
+        history = Model(seed, 40, commits=not hidden, brief=True, store=store).run()
         if told in judge(without(history, hidden).lines()).violated:
             return seed
     return None
 
 
 def test_the_same_seed_gives_the_same_history() -> None:
-    assert drawn(7, commits=True).lines() == drawn(7, commits=True).lines()
-    assert drawn(7).lines() != drawn(8).lines()
+    assert Model(7, commits=True).run().lines() == Model(7, commits=True).run().lines()
+    assert Model(7).run().lines() != Model(8).run().lines()
 
 
 # Each takes the lines of a history and the places at which it may be applied.
@@ -157,7 +157,7 @@ def test_most_forgeries_are_noticed(commits: bool, hidden: set[str]) -> None:
     """
     made, noticed = Counter[str](), Counter[str]()
     for seed in FORGED_SEEDS if commits else range(2):
-        history = without(drawn(seed, 40, commits=commits, brief=True), hidden)
+        history = without(Model(seed, 40, commits=commits, brief=True).run(), hidden)
         whole = [json.loads(line) for line in history.lines()]
         for name, forged in forgeries_of(whole, random.Random(seed)):
             made[name] += 1

@@ -13,7 +13,7 @@ from musterd.config.faults import ConfigError, Fault
 from musterd.console.app import musterd
 from musterd.console.command import read_delay, read_moment
 from musterd.console.output import Exit, complaint_about
-from musterd.manager.node.errors import StartError
+from musterd.manager.node.process import StartError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 
 ROOT = Path(__file__).parents[3]

@@ -5,9 +5,9 @@ import io
 import attrs
 import pytest
 
-from musterd.console.health import crew_bar, status_line
+from musterd.console.bench.report import percentile
+from musterd.console.health import crew_bar, live_status, status_line
 from musterd.console.output import LiveLine
-from musterd.console.verbs.demo_play import percentile
 from tests.support.web_scene import STATUS
 
 
@@ -30,8 +30,9 @@ def test_the_status_line_names_trouble_and_drain() -> None:
 
 
 def test_the_crew_bar_shows_busy_idle_and_not_hired() -> None:
-    assert crew_bar(STATUS) == "■□······"
-    assert crew_bar(attrs.evolve(STATUS, max_count=1000)) == ""
+    assert crew_bar(3, 1, 6) == "■■■□··"
+    assert crew_bar(3, 1, 1000) == ""
+    assert live_status(STATUS).startswith("■□······ 2/8 workers")
 
 
 def test_lines_pass_above_the_live_one(monkeypatch: pytest.MonkeyPatch) -> None:

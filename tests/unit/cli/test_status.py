@@ -13,10 +13,10 @@ from musterd.config.tenants import settings_of
 from musterd.console.health import HealthReport, StoreAnswers, remarks
 from musterd.console.output import Exit
 from musterd.console.verbs.status import LINES_MAX, lines
-from musterd.manager.node.objects import status_object
-from musterd.manager.node.status import TenantStatus
+from musterd.manager.node.status import TenantStatus, status_object
 from musterd.store.duties import DutyRecord
 from musterd.store.overview import Troubles
+from tests.support.page_scene import crew_named
 from tests.support.top_scene import DECISION, HOSTILE, NODE, NOW, WHERE, counts
 from tests.support.web_scene import STATUS
 
@@ -37,10 +37,7 @@ def asked(tenant: str = "default", **values: Any) -> StoreAnswers:
 
 
 def tenant_status(name: str, **values: Any) -> TenantStatus:
-    usual = TenantStatus(
-        name, "running", "sqlite", WHERE, None, 0.0, None, 1, 1, 0, 2, 8, 2, 5, None
-    )
-    return attrs.evolve(usual, **values)
+    return attrs.evolve(crew_named(name), store=WHERE, **values)
 
 
 def node(*names: str, **values: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from musterd.console.top.cells import CLEAR, Painter, cut, fitted, line, plain, span, width
 from musterd.console.top.columns import Filter, read_filter
-from musterd.console.top.drawing import crew_cells, draw, snapshot_lines, snapshot_object, sparkline
+from musterd.console.top.drawing import draw, snapshot_lines, snapshot_object, sparkline
 from musterd.console.top.key_bindings import help_panel
 from musterd.console.top.state import (
     Mode,
@@ -134,9 +134,10 @@ def test_the_trend_is_drawn_to_its_highest() -> None:
     assert sparkline([0, 1, 4, 8], 10) == " ▁▄█"
     assert sparkline([9, 0, 0], 2) == "  "
     assert (sparkline([], 5), sparkline([1], 0)) == ("", "")
-    crew = {"busy": 2, "idle": 1, "retiring": 1, "max_count": 6}
-    assert crew_cells(crew) == "[■■■□··]"
-    assert crew_cells({**crew, "max_count": 1000}) == ""
+
+
+def test_the_crew_is_drawn_before_its_size() -> None:
+    assert any("[■□······] 2 of 8" in plain(one) for one in draw(scene()))
 
 
 def test_only_what_changed_is_written() -> None:

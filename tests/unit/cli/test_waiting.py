@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from musterd.console.verbs.enqueue import wait_for
+from musterd.console.verbs.enqueue import Waited, wait_for
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.leases import ClaimRequest, Settlement
@@ -66,7 +66,8 @@ async def test_it_waits_for_all_and_counts_how_they_ended(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work)
-        waited = await wait_for(engine, ids, quiet=False)
+        waited = Waited(ids, quiet=False)
+        await wait_for(engine, waited)
         assert 6 <= trio.current_time() < 7
     assert (waited.ended, waited.succeeded) == ({"succeeded": 1, "failed": 1}, False)
     assert capsys.readouterr().out == "1 failed, 1 succeeded\n"
@@ -79,7 +80,8 @@ async def test_a_paused_job_moves_no_more_by_itself(
     engine = await opened()
     ids = await engine.jobs.enqueue([NewJob("noop")])
     await end(engine, JobState.PAUSED, AttemptOutcome.PAUSED)
-    waited = await wait_for(engine, ids, quiet=True)
+    waited = Waited(ids, quiet=True)
+    await wait_for(engine, waited)
     assert (waited.ended, waited.succeeded) == ({"paused": 1}, False)
     await engine.close()
 
@@ -90,7 +92,8 @@ async def test_a_store_that_is_away_is_waited_for_and_named_once(
     engine = await opened(failures=3)
     ids = await engine.jobs.enqueue([NewJob("noop")])
     await end(engine, JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
-    waited = await wait_for(engine, ids, quiet=True)
+    waited = Waited(ids, quiet=True)
+    await wait_for(engine, waited)
     assert waited.succeeded
     assert capsys.readouterr().err.count("gone fishing") == 1
     await engine.close()
@@ -102,6 +105,6 @@ async def test_a_job_that_nobody_takes_is_asked_about(
     engine = await opened()
     ids = await engine.jobs.enqueue([NewJob("noop")])
     with trio.move_on_after(20):
-        await wait_for(engine, ids, quiet=False)
+        await wait_for(engine, Waited(ids, quiet=False))
     assert capsys.readouterr().err.count("is a daemon running?") == 1
     await engine.close()

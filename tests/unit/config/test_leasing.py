@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.config.leasing import LeasePlan, lease_plan
 from musterd.config.load import load
+from musterd.config.settings import LeasePlan, lease_plan
 
 
 def plan(*sets: str) -> LeasePlan:

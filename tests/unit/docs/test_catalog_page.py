@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from musterd.catalog.retry import delay_seconds
+from musterd.catalog.kinds import delay_seconds
 from musterd.config.load import load
 from musterd.config.settings import Retry
 from tests.support.pages import bare, page, table

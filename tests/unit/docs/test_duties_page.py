@@ -1,12 +1,11 @@
 """The page on duties names those that there are, with their pace and batches."""
 
-from musterd.manager.duties.duty import BACKOFF_SECONDS_MAX
-from musterd.manager.duties.events import TRIMMED_ROWS
+from musterd.manager.duties.duty import BACKOFF_SECONDS_MAX, DUTIES
 from musterd.manager.duties.leadership import REBALANCE_SECONDS
-from musterd.manager.duties.names import DUTIES
 from musterd.manager.duties.reaping import BATCH
-from musterd.manager.duties.schedules.keeper import LOOK_SECONDS as SCHEDULES_SECONDS
-from musterd.manager.duties.schedules.keeper import SLOTS_A_ROUND
+from musterd.manager.duties.schedules import LOOK_SECONDS as SCHEDULES_SECONDS
+from musterd.manager.duties.schedules import SLOTS_A_ROUND
+from musterd.manager.events.node_events import TRIMMED_ROWS
 from musterd.manager.tenancy.tenant_duties import COUNT_SECONDS, FOLD_SECONDS, RESTING
 from musterd.manager.webhooks.postman import LOOK_SECONDS
 from musterd.store.duties import FOLDED_ROWS

@@ -3,8 +3,8 @@
 from musterd.config.settings import Settings
 from musterd.console.command import SHARED_OPTIONS
 from musterd.console.verbs.events import LIMIT_DEFAULT, events
-from musterd.manager.events.feed.feed import PING_SECONDS, POLL_SECONDS
-from musterd.manager.events.feed.reader import RETRY_MS, STUCK_SECONDS, opening
+from musterd.manager.events.feed import PING_SECONDS, POLL_SECONDS
+from musterd.manager.events.source import RETRY_MS, STUCK_SECONDS, opening
 from musterd.store.event_types import GROUPS, event_type
 from musterd.web.api.routes import OPERATIONS
 from musterd.web.server.serving import CONNECTIONS_MAX
@@ -40,7 +40,7 @@ def test_the_numbers_are_those_of_the_program() -> None:
         f"takes nothing for {STUCK_SECONDS:g} seconds",
         f"at most every {POLL_SECONDS:g} seconds",
         f"`http.max_event_readers` ({settings.http.max_event_readers})",
-        f"beside the {CONNECTIONS_MAX} connections",
+        f"in addition to the {CONNECTIONS_MAX} connections",
         f"`events.keep_hours` ({settings.events.keep_hours:g})",
         opening().decode(),
     ):

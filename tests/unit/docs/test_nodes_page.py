@@ -5,7 +5,6 @@ import re
 import attrs
 
 from musterd.manager.node.fingerprint import DIGITS, WHOLE_TABLES
-from musterd.store.disagreement import warnings
 from musterd.store.nodes import (
     FORGET_SECONDS,
     HEARTBEAT_SECONDS,
@@ -13,6 +12,7 @@ from musterd.store.nodes import (
     LIVE_SECONDS,
     YOUNG_SECONDS,
     node_object,
+    warnings,
 )
 from tests.support.pages import bare, codes, page, table
 from tests.unit.report.test_why_report import NODE

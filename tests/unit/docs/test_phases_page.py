@@ -10,8 +10,7 @@ from musterd.catalog.load import load_catalog
 from musterd.catalog.tables import DoingTable, PhaseTable
 from musterd.config.load import load
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import shown_state
-from musterd.store.phases import PhaseState
+from musterd.store.phases import PhaseState, shown_state
 from musterd.workers.runners.command import environment_of
 from tests.runners.test_command import command
 from tests.support.assignments import given

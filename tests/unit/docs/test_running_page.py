@@ -1,7 +1,7 @@
 """The page on running names every exit code and every trouble of the store."""
 
 from musterd.console.output import Exit
-from musterd.manager.node.objects import TROUBLE_WORDS
+from musterd.manager.node.status import TROUBLE_WORDS
 from tests.support.pages import bare, page, table
 
 PAGE = page("running.md")

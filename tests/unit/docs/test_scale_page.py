@@ -2,16 +2,16 @@
 
 import re
 
-from musterd.manager.duties.names import DUTIES
-from musterd.manager.duties.turns import (
+from musterd.manager.duties.duty import DUTIES
+from musterd.manager.duties.leadership import (
     LOOK_SECONDS_ALL,
     LOOK_SECONDS_MIN,
     LOOKS_A_SECOND,
 )
-from musterd.manager.duties.turns import LOOK_SECONDS_MAX as MOST_SECONDS
+from musterd.manager.duties.leadership import LOOK_SECONDS_MAX as MOST_SECONDS
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import HEARTBEAT_SECONDS
-from musterd.workers.idle_mode import CHECK_SECONDS_MAX
+from musterd.workers.wakeups import CHECK_SECONDS_MAX
 from tests.support.pages import page, table
 from tests.support.stage import settings_with
 

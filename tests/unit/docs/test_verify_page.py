@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from musterd.console.output import Exit
-from musterd.console.verify.cross_job import OVERLAP
-from musterd.console.verify.judge import Judge, verdict_object
+from musterd.console.verify.judge import OVERLAP, Judge, verdict_object
 from musterd.console.verify.rules import KEPT_MAX, Rule
 from tests.support.pages import page
 

@@ -14,8 +14,7 @@ from musterd.config.load import load
 from musterd.config.secrets import signing_key
 from musterd.config.settings import keys
 from musterd.config.webhook_urls import STRICT, address_in, reach_of
-from musterd.manager.webhooks.courier import THROTTLING
-from musterd.manager.webhooks.message import ENDS, signed_headers
+from musterd.manager.webhooks.courier import ENDS, THROTTLING, signed_headers
 from tests.support.pages import page, table
 
 PAGE = page("webhooks.md")

@@ -2,7 +2,7 @@
 
 from musterd.store.reasons import Code
 from musterd.store.why_facts import LINE_BOUND
-from musterd.web.api.schemas import WHY
+from musterd.web.api.openapi import WHY
 from tests.support.pages import bare, codes, page, table
 
 PAGE = page("why.md")

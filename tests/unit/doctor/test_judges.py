@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from musterd.config.cron import Cron
-from musterd.console.doctor import embedded, machine
+from musterd.console.doctor import machine
 from musterd.console.doctor.configuration import (
     judge_leases,
     judge_schedules,
@@ -16,9 +16,7 @@ from musterd.console.doctor.configuration import (
 )
 from musterd.console.doctor.stores import judge_schema
 from musterd.store.engine import SchemaState
-from musterd.store.health import (
-    File,
-)
+from musterd.store.health import File
 from tests.support.findings import said, worst
 from tests.support.schedule_scene import schedules_of
 from tests.support.stage import settings_with
@@ -62,7 +60,7 @@ class TestLeases:
 
 class TestFile:
     def test_a_sound_one(self) -> None:
-        assert worst(embedded.judge_file(FILE)) == "ok"
+        assert worst(machine.judge_file(FILE)) == "ok"
 
     @pytest.mark.parametrize(
         ("changes", "level"),
@@ -74,7 +72,7 @@ class TestFile:
         ],
     )
     def test_what_is_wrong(self, changes: dict[str, Any], level: str) -> None:
-        found = embedded.judge_file(attrs.evolve(FILE, **changes))
+        found = machine.judge_file(attrs.evolve(FILE, **changes))
         assert worst(found) == level
         assert said(found)
 
@@ -84,9 +82,9 @@ class TestFile:
             "23 22 0:40 / /srv/the\\040jobs rw - nfs4 server:/jobs rw",
             "nonsense",
         ]
-        assert embedded.file_system_of("/srv/jobs.db", mounts) == "ext4"
-        assert embedded.file_system_of("/srv/the jobs/musterd.db", mounts) == "nfs4"
-        assert embedded.file_system_of("/x", []) is None
+        assert machine.file_system_of("/srv/jobs.db", mounts) == "ext4"
+        assert machine.file_system_of("/srv/the jobs/musterd.db", mounts) == "nfs4"
+        assert machine.file_system_of("/x", []) is None
 
     @pytest.mark.parametrize(
         ("sort", "level"),
@@ -100,7 +98,7 @@ class TestFile:
         ],
     )
     def test_file_systems(self, sort: str | None, level: str) -> None:
-        assert worst(embedded.judge_file_system("/s/musterd.db", sort)) == level
+        assert worst(machine.judge_file_system("/s/musterd.db", sort)) == level
 
 
 class TestMachine:

@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.events.feed.reader import Frame, chunk, frame_of, ping_frame, snapshot_frame
-from musterd.manager.events.feed.source import PORTION_BYTES, Portions, Ring
+from musterd.manager.events.source import (
+    PORTION_BYTES,
+    Frame,
+    Portions,
+    Ring,
+    chunk,
+    frame_of,
+    ping_frame,
+    snapshot_frame,
+)
 from musterd.store.events import ALL_EVENTS, Event, EventFilter, fits
 from tests.support.event_log import frames_of
 

@@ -151,10 +151,14 @@ async def test_readers_have_places_of_their_own_and_give_them_back() -> None:
 
 
 async def _all_left(web: Web) -> None:
+    await _none_left(web)
+    await trio.sleep(0.2)
+
+
+async def _none_left(web: Web) -> None:
     with trio.fail_after(5):
         while web.feed.readers:  # noqa: ASYNC110 - each leaves in its own time
             await trio.sleep(0.01)
-    await trio.sleep(0.2)
 
 
 async def test_a_reader_that_leaves_leaves_nothing() -> None:
@@ -163,7 +167,7 @@ async def test_a_reader_that_leaves_leaves_nothing() -> None:
             for _ in range(20):
                 one = await reader(web)
                 one.close()
-                await trio.sleep(0.15)
+                await _none_left(web)
 
 
 async def test_the_end_of_the_feed_is_the_proper_end_of_the_stream() -> None:

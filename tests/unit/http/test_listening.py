@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from musterd.config.listen import TcpAddress, UnixAddress
-from musterd.manager.node.errors import StartError
+from musterd.manager.node.process import StartError
 from musterd.web.server.listening import address_text, listener_at
 from tests.support.web_scene import serving
 

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from musterd.config.credentials import BearerToken
 from musterd.store.jobs import NewJob
 from musterd.store.queue import Counts
-from musterd.web.pages.html import Html
+from musterd.web.pages.layout import Html
 from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX, Sample, Samples, trend_of
 from musterd.web.ui import views
 from musterd.web.ui.live import LOOK_SECONDS, Gone, Key, LiveView, LiveViews, Parts
@@ -23,6 +23,7 @@ from tests.support.web_scene import (
     COUNTS,
     EVENT_READERS_MAX,
     STATUS,
+    TENANT,
     StillNode,
     http_deps,
     serving,
@@ -220,17 +221,17 @@ async def test_samples_are_bounded_and_an_idle_store_is_left_alone(
 
     node = StillNode()
     samples = Samples(http_deps(node, store_in_memory(), counts))
-    node.seen = attrs.evolve(STATUS, busy=0, depth=0)
+    node.seen = attrs.evolve(STATUS, tenants=(attrs.evolve(TENANT, busy=0, depth=0),))
     for _ in range(SAMPLES_MAX + 10):
         await samples.take()
         await trio.sleep(SAMPLE_SECONDS)
     trend = samples.trend("default")
     assert len(trend.depth) == SAMPLES_MAX
     assert asked <= (SAMPLES_MAX + 10) * SAMPLE_SECONDS / REST_SECONDS + 2
-    node.seen = attrs.evolve(STATUS, busy=1)
+    node.seen = attrs.evolve(STATUS, tenants=(attrs.evolve(TENANT, busy=1),))
     before = asked
     await samples.take()
     assert asked == before + 1
-    node.seen = attrs.evolve(STATUS, store_trouble="unreachable")
+    node.seen = attrs.evolve(STATUS, tenants=(attrs.evolve(TENANT, store_trouble="unreachable"),))
     await samples.take()
     assert (asked, samples.trend("default").depth[-1]) == (before + 1, None)

@@ -11,10 +11,9 @@ import trio
 
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest
-from musterd.web.api.job_request import FIELDS
-from musterd.web.api.openapi import document
+from musterd.web.api.jobs import FIELDS
+from musterd.web.api.openapi import COMPONENTS, document
 from musterd.web.api.routes import OPERATIONS
-from musterd.web.api.schemas import COMPONENTS
 from tests.support.web_scene import serving
 
 DOCUMENT: dict[str, Any] = document(OPERATIONS, "1.2.3")

@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from musterd.store import bulk
-from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, JobState
 from musterd.web.api.routes import ALL_OPERATIONS, OPERATIONS, UI_OPERATIONS
 from musterd.web.pages.layout import ASSETS, CONTENT_SECURITY_POLICY
 from tests.support.browsing import FORM, Browser
+from tests.support.silent_store import gone, hanging
 from tests.support.web_scene import Web, serving
 
 VIEWS = ("/", "/ui/jobs", "/ui/jobs/1", "/ui/nodes", "/ui/scaling")
@@ -241,16 +241,6 @@ async def test_the_queue_is_paused_and_resumed() -> None:
         assert "The queue is paused" not in (await browser.get("/")).text
 
 
-async def hanging() -> object:
-    await trio.sleep_forever()
-    raise AssertionError
-
-
-async def gone() -> object:
-    await trio.lowlevel.checkpoint()
-    raise StoreUnavailable("connection refused", "unreachable")
-
-
 @pytest.mark.parametrize("how", [hanging, gone])
 async def test_without_a_store_every_page_says_so_in_time(
     monkeypatch: pytest.MonkeyPatch, how: Callable[[], object]
@@ -267,13 +257,18 @@ async def test_without_a_store_every_page_says_so_in_time(
         ):
             monkeypatch.setattr(part, name, absent)
         browser = Browser(web.address)
-        for path, status in zip(VIEWS, (200, 503, 503, 200, 200), strict=True):
+
+        async def look(path: str, status: int) -> None:
             start = trio.current_time()
             answer = await browser.get(path)
             assert answer.status == status, path
             assert trio.current_time() - start < 1.9, path
             said = "the store does not answer"
             assert path == "/ui/scaling" or said in answer.text, path
+
+        async with trio.open_nursery() as nursery:
+            for path, status in zip(VIEWS, (200, 503, 503, 200, 200), strict=True):
+                nursery.start_soon(look, path, status)
 
 
 async def test_a_draining_node_says_so() -> None:

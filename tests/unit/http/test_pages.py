@@ -21,9 +21,8 @@ from musterd.store.bulk import Survey
 from musterd.store.control import Candidate
 from musterd.store.lifecycle import Action, JobState
 from musterd.web.pages import job, jobs, layout, nodes, overview, scaling
-from musterd.web.pages.html import address, el, escaped, join, link
 from musterd.web.pages.jobs import Question, question
-from musterd.web.pages.layout import Frame, View, document
+from musterd.web.pages.layout import Frame, View, address, document, el, escaped, join, link
 from musterd.web.pages.overview import sparkline
 from musterd.web.pages.scaling import LIMITS, reason_words, stretches
 from tests.support.page_scene import (

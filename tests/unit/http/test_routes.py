@@ -94,7 +94,7 @@ async def test_status_without_a_store_has_no_counts() -> None:
 async def test_a_store_that_hangs_holds_up_a_reader_for_a_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("musterd.manager.tenancy.store_cache.LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr("musterd.manager.tenancy.tenant_duties.LIMIT_SECONDS", 0.05)
     async with serving(counts=stuck) as web:
         with trio.fail_after(5):
             assert (await web.get("/status")).json["counts"] is None

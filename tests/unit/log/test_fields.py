@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[3]
 WRITERS = {"event", "event_of_list", "extra"}
 ABOUT_A_JOB = {"job_id", "kind", "attempt"}
 # A message knows its job's id and attempt; to look for the kind would cost a read for each line.
-WITHOUT_KIND = {"manager/webhooks/wiring.py", "manager/webhooks/courier.py"}
+WITHOUT_KIND = {"manager/webhooks/postman.py", "manager/webhooks/courier.py"}
 WRONG_NAMES = {"job", "id", "jobid", "job_kind"}
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.load import load
-from musterd.manager.tenancy.kind_facts import kind_rules
+from musterd.manager.tenancy.starting import kind_rules
 from tests.support.stage import kind
 
 ABSENT = Path("/nonexistent/musterd.toml")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
-from musterd.manager.duties.schedules.checking import schedule_faults
+from musterd.manager.duties.schedules import schedule_faults
 
 FILE = """
 [tenants.small.limits]

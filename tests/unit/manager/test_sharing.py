@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.manager.scaling.sharing import (
+from musterd.manager.scaling.decision import (
     TURN_SECONDS,
     Ask,
     Turns,

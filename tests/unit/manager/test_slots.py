@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.config.cron import Every, Rhythm, read_cron
-from musterd.manager.duties.schedules.slots import (
+from musterd.manager.duties.schedules import (
     MISSED_MAX,
     ON_TIME,
     in_turns,

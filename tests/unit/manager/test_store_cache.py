@@ -2,9 +2,9 @@
 
 import trio
 
-from musterd.manager.tenancy.store_cache import HEALTH_FRESH_SECONDS, LIMIT_SECONDS, StoreCache
-from musterd.store.errors import StoreUnavailable
+from musterd.manager.tenancy.tenant_duties import HEALTH_FRESH_SECONDS, LIMIT_SECONDS, StoreCache
 from musterd.store.health import Signs
+from tests.support.silent_store import gone, hanging
 
 SIGNS = Signs(12.5, 100, 8192)
 
@@ -36,16 +36,8 @@ async def test_a_store_is_asked_seldom(autojump_clock: trio.testing.MockClock) -
 async def test_what_is_not_known_is_told_too(autojump_clock: trio.testing.MockClock) -> None:
     heard: list[Signs | None] = []
 
-    async def slow() -> Signs:
-        await trio.sleep_forever()
-        raise AssertionError
-
-    async def away() -> Signs:
-        await trio.lowlevel.checkpoint()
-        raise StoreUnavailable("away", "unreachable")
-
     started = trio.current_time()
-    await StoreCache(slow, HEALTH_FRESH_SECONDS, heard.append).refresh()
+    await StoreCache(hanging, HEALTH_FRESH_SECONDS, heard.append).refresh()
     assert trio.current_time() - started == LIMIT_SECONDS
-    await StoreCache(away, HEALTH_FRESH_SECONDS, heard.append).refresh()
+    await StoreCache(gone, HEALTH_FRESH_SECONDS, heard.append).refresh()
     assert heard == [None, None]

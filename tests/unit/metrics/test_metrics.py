@@ -13,48 +13,10 @@ from musterd.store.leases import Reaped
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
 from musterd.workers.observer import JobObserver
-from tests.support.metric_samples import make, samples, settled, value
+from tests.support.metric_samples import HISTOGRAMS, PROMISED, make, samples, settled, value
 from tests.support.missing import program
 
-PROMISED: dict[str, set[str]] = {
-    "jobs": {"tenant", "state"},
-    "queue_depth": {"tenant"},
-    "queue_oldest_age_seconds": {"tenant"},
-    "queue_paused": {"tenant"},
-    "targets_halted": {"tenant"},
-    "jobs_enqueued_total": {"tenant"},
-    "jobs_claimed_total": set(),
-    "jobs_finished_total": {"tenant", "kind", "outcome"},
-    "job_retries_total": {"kind"},
-    "job_wait_seconds_count": {"kind"},
-    "job_run_seconds_count": {"kind", "outcome"},
-    "leases_lost_total": set(),
-    "leases_requeued_total": set(),
-    "stale_writes_rejected_total": set(),
-    "workers": {"tenant", "state"},
-    "workers_min": set(),
-    "workers_max": set(),
-    "workers_desired": set(),
-    "workers_desired_raw": set(),
-    "scale_decisions_total": {"direction"},
-    "scale_limited_total": {"reason"},
-    "store_operation_seconds_count": {"operation"},
-    "store_errors_total": {"operation"},
-    "store_connections": {"state"},
-    "store_connections_max": set(),
-    "store_connections_waiting": set(),
-    "duty_leader": {"duty"},
-    "duty_runs_total": {"duty", "result"},
-    "duty_last_success_timestamp_seconds": {"duty"},
-    "webhooks_total": {"result"},
-    "node_draining": set(),
-    "metrics_render_seconds": set(),
-    "loop_lag_seconds": set(),
-    "config_generation": set(),
-    "config_reload_success": set(),
-    "config_last_reload_timestamp_seconds": set(),
-    "build_info": {"version", "python"},
-}
+EXPECTED = {**PROMISED, **{f"{name}_count": labels for name, labels in HISTOGRAMS.items()}}
 
 
 UP = Decision(1.0, "demand", 9, 1, 2, 10, 8, "max", 6, 0, 0)
@@ -87,7 +49,7 @@ def test_it_is_a_listener() -> None:
 
 def test_every_promised_metric_has_its_name_and_labels() -> None:
     found = {name: {key for key, _ in labels} for name, labels in samples(told_everything())}
-    for name, labels in PROMISED.items():
+    for name, labels in EXPECTED.items():
         assert found[f"musterd_{name}"] == labels, name
 
 

@@ -1,6 +1,8 @@
 """Many who ask at once cost one rendering at a time, and nobody gets what is older than that."""
 
 import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
@@ -36,12 +38,19 @@ async def ask(rendering: Rendering, found: list[bytes]) -> None:
     found.append(await rendering.text())
 
 
-async def test_twenty_who_ask_while_one_is_made_share_the_next() -> None:
+@asynccontextmanager
+async def one_under_way() -> AsyncGenerator[tuple[Counted, Rendering, list[bytes], trio.Nursery]]:
+    """Somebody has asked, and waits for the first rendering."""
     render, found = Counted(), list[bytes]()
     rendering = Rendering(render)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask, rendering, found)
         await trio.to_thread.run_sync(render.began.wait, 10)
+        yield render, rendering, found, nursery
+
+
+async def test_twenty_who_ask_while_one_is_made_share_the_next() -> None:
+    async with one_under_way() as (render, rendering, found, nursery):
         for _ in range(20):
             nursery.start_soon(ask, rendering, found)
         await wait_all_tasks_blocked()
@@ -69,11 +78,7 @@ async def test_what_failed_for_one_is_tried_again_by_the_next() -> None:
 
 
 async def test_the_loop_turns_meanwhile_and_who_leaves_while_waiting_is_no_harm() -> None:
-    render, found = Counted(), list[bytes]()
-    rendering = Rendering(render)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, rendering, found)
-        await trio.to_thread.run_sync(render.began.wait, 10)
+    async with one_under_way() as (render, rendering, found, _):
         with trio.move_on_after(0.01) as scope:
             await rendering.text()
         assert scope.cancelled_caught

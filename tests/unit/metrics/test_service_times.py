@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from musterd.manager.scaling.service_times import RUNS_MAX, ServiceTimes
+from musterd.manager.node.heartbeat import RUNS_MAX, ServiceTimes
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import AttemptOutcome
 from tests.support.metric_samples import settled
@@ -15,13 +15,13 @@ def ran(seconds: float, outcome: AttemptOutcome = AttemptOutcome.SUCCEEDED) -> S
 
 
 def test_a_kind_that_never_ran_has_no_times() -> None:
-    assert ServiceTimes().standing("a", None, 3).runs == 0
+    assert ServiceTimes().known("a", None, 3).runs == 0
 
 
 def test_few_runs_are_averaged() -> None:
     times = ServiceTimes()
     times.note([ran(1), ran(2), ran(6)])
-    seen = times.standing("a", "why", 3)
+    seen = times.known("a", "why", 3)
     assert (seen.broken, seen.max_running, seen.runs) == ("why", 3, 3)
     assert seen.mean_seconds == pytest.approx(3)
     assert seen.deviation_seconds == pytest.approx(2.16, abs=0.01)
@@ -31,7 +31,7 @@ def test_recent_runs_count_more_than_old_ones() -> None:
     times = ServiceTimes()
     times.note([ran(1)] * 5_000)
     times.note([ran(10)] * 100)
-    seen = times.standing("a", None, None)
+    seen = times.known("a", None, None)
     assert seen.mean_seconds == pytest.approx(10, abs=0.1)
     assert seen.runs == RUNS_MAX
 
@@ -39,7 +39,7 @@ def test_recent_runs_count_more_than_old_ones() -> None:
 def test_the_spread_is_that_of_the_runs() -> None:
     rng, times = Random(3), ServiceTimes()
     times.note([ran(rng.gauss(10, 2)) for _ in range(5_000)])
-    seen = times.standing("a", None, None)
+    seen = times.known("a", None, None)
     assert seen.mean_seconds == pytest.approx(10, abs=1)
     assert seen.deviation_seconds == pytest.approx(2, abs=1)
 
@@ -47,5 +47,5 @@ def test_the_spread_is_that_of_the_runs() -> None:
 def test_what_was_given_back_says_nothing_and_a_failure_does() -> None:
     times = ServiceTimes()
     times.note([ran(0, AttemptOutcome.RELEASED), ran(4, AttemptOutcome.FAILED)])
-    seen = times.standing("a", None, None)
+    seen = times.known("a", None, None)
     assert (seen.runs, seen.mean_seconds, seen.deviation_seconds) == (1, 4, 0)

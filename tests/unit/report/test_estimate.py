@@ -13,20 +13,20 @@ from musterd.store.estimate import (
     free_workers,
     service,
 )
-from musterd.store.nodes import Kinds, KindStanding, NodeRecord
+from musterd.store.nodes import Kinds, KnownKind, NodeRecord
 from musterd.store.why_facts import Leased, Line, WhyFacts
 from tests.unit.report.test_why_report import NODE, SEEN
 
 
-def node(workers: int, most: int, **kinds: KindStanding) -> NodeRecord:
+def node(workers: int, most: int, **kinds: KnownKind) -> NodeRecord:
     return attrs.evolve(
         NODE, idle=0, busy=workers, default_count=workers, max_count=most,
         kinds=Kinds(kinds),
     )  # fmt: skip
 
 
-def known(seconds: float, deviation: float = 0.0, runs: int = 1000) -> KindStanding:
-    return KindStanding(None, None, runs, seconds, deviation)
+def known(seconds: float, deviation: float = 0.0, runs: int = 1000) -> KnownKind:
+    return KnownKind(None, None, runs, seconds, deviation)
 
 
 def seen(nodes: list[NodeRecord], before: dict[str, int], leased: list[Leased]) -> WhyFacts:

@@ -9,8 +9,7 @@ import pytest
 
 from musterd.console.output import progress_bar
 from musterd.console.verbs.events import event_line
-from musterd.store.event_report import event_words
-from musterd.store.event_types import EVENTS, event_type
+from musterd.store.event_types import EVENTS, event_type, event_words
 from musterd.store.events import Event
 
 AT = datetime(2030, 1, 1, 9, 0, 0, 123999, tzinfo=UTC)

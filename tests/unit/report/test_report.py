@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.report import error_line, job_object, max_attempts, report_text
-from musterd.store.shown import time_text
+from musterd.store.words import time_text
 from tests.support.records import CREATED_AT as T0
 from tests.support.records import job_record
 

@@ -10,12 +10,11 @@ import pytest
 
 from musterd.store.estimate import Estimate
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import Kinds, KindStanding, NodeRecord, node_object
+from musterd.store.nodes import Kinds, KnownKind, NodeRecord, node_object
 from musterd.store.reasons import Code
-from musterd.store.why import why
+from musterd.store.why import band_text, why, why_object, why_text
 from musterd.store.why_facts import JobFacts, Leased, Line, TargetJob, WhyFacts
-from musterd.store.why_report import band_text, why_object, why_text
-from musterd.web.api.schemas import REASON, WHY
+from musterd.web.api.openapi import REASON, WHY
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NASTY = "a\x1b[31m\nb"
@@ -29,7 +28,7 @@ JOB = JobFacts(
 NODE = NodeRecord(
     id=uuid4(), name="north", version="1", started_at=NOW, heartbeat_at=NOW, phase="running",
     idle=0, busy=2, retiring=0, default_count=2, max_count=2, silent_seconds=1.0,
-    kinds=Kinds({"report": KindStanding(None, None, 100, 10.0, 0.0)}),
+    kinds=Kinds({"report": KnownKind(None, None, 100, 10.0, 0.0)}),
 )  # fmt: skip
 SEEN = WhyFacts(
     job=JOB, now=NOW, paused_at=None, paused_by=None, in_target=(), behind_before=0,
@@ -80,8 +79,8 @@ ALL = [
     seen(kind=NASTY),
     seen(nodes=()),
     seen(nodes=(attrs.evolve(NODE, phase="draining", name=NASTY),)),
-    seen(nodes=(attrs.evolve(NODE, kinds=Kinds({"report": KindStanding(NASTY)})),)),
-    seen(nodes=(attrs.evolve(NODE, kinds=Kinds({"report": KindStanding(None, 2)})),)),
+    seen(nodes=(attrs.evolve(NODE, kinds=Kinds({"report": KnownKind(NASTY)})),)),
+    seen(nodes=(attrs.evolve(NODE, kinds=Kinds({"report": KnownKind(None, 2)})),)),
     seen(nodes=(attrs.evolve(NODE, kinds=Kinds({}, max_running=2), idle=3, max_count=5),)),
     seen(target=NASTY, behind_before=10_000),
     seen(target=NASTY, in_target=(TargetJob(3, JobState.FAILED, NOW, NOW, NASTY, True),)),

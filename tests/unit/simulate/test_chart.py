@@ -49,4 +49,4 @@ def test_a_quantile_is_a_value_that_was_there() -> None:
         4,
     ]
     waits = waits_of(list(map(float, range(1, 101))))
-    assert (waits.p50, waits.p95, waits.p99, waits.most) == (50, 95, 99, 100)
+    assert (waits.p50, waits.p95, waits.p99, waits.max) == (50, 95, 99, 100)

@@ -6,8 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from musterd.store.disagreement import GROUPS_MAX, NAMES_MAX, warnings
-from musterd.store.nodes import LIVE_SECONDS, NodeRecord
+from musterd.store.nodes import GROUPS_MAX, LIVE_SECONDS, NAMES_MAX, NodeRecord, warnings
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"

@@ -9,10 +9,9 @@ import pytest
 import trio
 
 from musterd.store.lifecycle import JobState
-from musterd.store.migrations import shipped
 from musterd.store.overview import OverviewFilter
 from musterd.store.postgres.migrating import fill
-from musterd.store.sqlfiles import load_statements
+from musterd.store.sqlfiles import load_statements, shipped
 from musterd.store.sqlite.overview import sorts
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
 

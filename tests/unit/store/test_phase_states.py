@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.store.lifecycle import JobState
-from musterd.store.phase_states import current, made_whole, overall, rounded, share_percent
-from musterd.store.phases import PhaseRecord, PhaseState
+from musterd.store.phases import PhaseRecord, PhaseState, made_whole, rounded, share_percent
+from musterd.store.report import current, overall
 from tests.support.records import job_record
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

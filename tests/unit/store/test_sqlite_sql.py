@@ -12,12 +12,11 @@ import pytest
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreMisconfigured, StoreUnavailable
 from musterd.store.leases import ReapRule
 from musterd.store.lifecycle import JobState
-from musterd.store.migrations import Migration, current_schema, found_in, shipped
-from musterd.store.sqlfiles import load_statements
+from musterd.store.sqlfiles import Migration, current_schema, found_in, load_statements, shipped
 from musterd.store.sqlite import rows
+from musterd.store.sqlite.database import PACKAGE, statements
 from musterd.store.sqlite.errors import sort_error, sort_file_error
 from musterd.store.sqlite.leases import judge
-from musterd.store.sqlite.migrating import PACKAGE, statements
 from musterd.store.sqlite.retention import TO_DELETE, TO_MARK
 
 SQL = load_statements(PACKAGE)

@@ -1,5 +1,7 @@
 """Bells that wake, and pauses that grow."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from random import Random
 
 import trio
@@ -8,13 +10,20 @@ from trio.testing import MockClock
 from musterd.store.waiting import Backoff, Bell
 
 
-async def test_a_ring_is_heard_by_the_one_that_waits_and_by_the_next(
-    autojump_clock: MockClock,
-) -> None:
+@asynccontextmanager
+async def somebody_waits() -> AsyncGenerator[Bell]:
+    """Until it rings."""
     bell = Bell()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(bell.wait)
         await trio.sleep(1)
+        yield bell
+
+
+async def test_a_ring_is_heard_by_the_one_that_waits_and_by_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    async with somebody_waits() as bell:
         bell.ring()
         bell.ring()
     assert bell.is_rung
@@ -28,10 +37,7 @@ async def test_a_ring_is_heard_by_the_one_that_waits_and_by_the_next(
 
 
 async def test_to_clear_a_silent_bell_leaves_those_who_wait(autojump_clock: MockClock) -> None:
-    bell = Bell()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(bell.wait)
-        await trio.sleep(1)
+    async with somebody_waits() as bell:
         bell.clear()
         bell.ring()
 

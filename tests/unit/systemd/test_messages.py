@@ -5,8 +5,8 @@ from typing import Any
 import attrs
 import pytest
 
-from musterd.manager.node.status import NodeStatus, TenantStatus
-from musterd.manager.systemd.messages import (
+from musterd.manager.node.status import NodeStatus, StoreAndCrew, TenantStatus
+from musterd.manager.systemd import (
     TEXT_LENGTH_MAX,
     DaemonView,
     Liveness,
@@ -16,13 +16,11 @@ from musterd.manager.systemd.messages import (
     why_unwell,
 )
 
-TENANT = TenantStatus(
-    "default", "running", "sqlite", "sqlite:///m.db", None, 0.0, None,
-    2, 4, 0, 2, 8, 41, 7, None,
-)  # fmt: skip
+SEEN = StoreAndCrew("running", "sqlite", "sqlite:///m.db", None, 0.0, None, 2, 4, 0, 2, 8, 41, 7)
+TENANT = TenantStatus(**attrs.asdict(SEEN), name="default", retention_trouble=None)
 NODE = NodeStatus(
-    "north", "1", "running", 60.0, "sqlite", "sqlite:///m.db", None, 0.0, None,
-    2, 4, 0, 2, 8, 41, 7, None, None, (), (TENANT,),
+    **attrs.asdict(SEEN), node="north", version="1", up_seconds=60.0, drain_seconds_left=None,
+    last_decision=None, tenants=(TENANT,),
 )  # fmt: skip
 STARTING = attrs.evolve(NODE, phase="starting", idle=0, busy=0, depth=None, tenants=())
 DRAINING = attrs.evolve(NODE, phase="draining", drain_seconds_left=251.7, busy=3)

@@ -12,7 +12,7 @@ from musterd.console.log_reading import events_of
 from musterd.console.verify.judge import Judge
 from musterd.console.verify.rules import Rule
 from tests.checker.examples import broken
-from tests.checker.examples.model import drawn
+from tests.checker.examples.model import Model
 from tests.checker.examples.model_store import Store
 
 SEEDS = range(12)
@@ -25,7 +25,7 @@ def faults_of(judge: Judge) -> list[str]:
 
 
 def judged_history(seed: int, store: type[Store] = Store) -> Judge:
-    history = drawn(seed, commits=True, store=store)
+    history = Model(seed, commits=True, store=store).run()
     judge = Judge()
     judge.take(events_of(history.lines(), None))
     return judge
@@ -56,7 +56,7 @@ def test_the_histories_put_most_rules_to_the_test() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_where_a_log_is_cut_off_nobody_is_accused(seed: int) -> None:
-    lines = [one for one in drawn(seed, commits=True).lines() if '"event"' in one]
+    lines = [one for one in Model(seed, commits=True).run().lines() if '"event"' in one]
     events = list(events_of(lines, None))
     rng = random.Random(seed)
     for _ in range(5):

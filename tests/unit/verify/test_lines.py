@@ -9,7 +9,7 @@ import pytest
 
 from musterd.console.log_reading import InvalidLog, events_of
 from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
-from musterd.store.event_report import event_object
+from musterd.store.event_types import event_object
 from tests.unit.verify.telling_logs import judged, log
 
 GOOD: dict[str, Any] = {"id": 1, "at": "2030-01-01T09:00:00Z", "type": "job.enqueued", "job_id": 7}

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from musterd.config.webhook_urls import ANY_URL, UrlPolicy
-from musterd.manager.webhooks.sending import (
+from musterd.manager.webhooks.courier import (
     ANSWER_BYTES_MAX,
     Denied,
     Sender,

@@ -12,7 +12,7 @@ from musterd.config.faults import ConfigError, Unfit
 from musterd.config.load import load
 from musterd.config.secrets import signing_key
 from musterd.config.settings import Settings
-from musterd.manager.webhooks.message import signed_headers
+from musterd.manager.webhooks.courier import signed_headers
 from tests.support.receiver_checks import is_genuine
 
 ABSENT = Path("/nonexistent/musterd.toml")

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from musterd.manager.webhooks.message import Shown, as_it_ended, body_of, event_of
+from musterd.manager.webhooks.courier import Shown, as_it_ended, body_of, event_of
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from tests.support.records import job_record

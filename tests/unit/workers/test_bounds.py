@@ -7,7 +7,7 @@ import math
 import pytest
 import trio
 
-from musterd.workers.bounds import Bounds
+from musterd.workers.toolbox import Bounds
 
 
 async def test_attempts_that_nobody_cancels_share_a_scope() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import attrs
@@ -68,21 +69,29 @@ class Small:
         return [visit for visit in self.store.visits if visit]
 
 
-@pytest.fixture
-async def small() -> AsyncGenerator[Small]:
-    heard = Heard()
-    desk = make_desk(heard, limits__claim_ahead_ms=0)
+@asynccontextmanager
+async def serving(
+    desk: Desk, jobs: int
+) -> AsyncGenerator[tuple[SqliteEngine, Watched, ExchangeLoop]]:
     engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
     await engine.open()
     await engine.migrate()
-    await engine.jobs.enqueue([NewJob("k")])
+    await engine.jobs.enqueue([NewJob("k")] * jobs)
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
         loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
         nursery.start_soon(loop.run)
-        yield Small(desk, store, engine, heard, loop)
+        yield engine, store, loop
         nursery.cancel_scope.cancel()
     await engine.close()
+
+
+@pytest.fixture
+async def small() -> AsyncGenerator[Small]:
+    heard = Heard()
+    desk = make_desk(heard, limits__claim_ahead_ms=0)
+    async with serving(desk, jobs=1) as (engine, store, loop):
+        yield Small(desk, store, engine, heard, loop)
 
 
 async def test_two_ends_of_one_job_do_not_go_together(
@@ -151,24 +160,15 @@ async def busy() -> AsyncGenerator[Busy]:
         limits__claim_batch=BATCH,
         limits__claim_ahead_ms=1_000,
     )
-    engine = SqliteEngine(":memory:", trio.current_time, busy_timeout_seconds=1.0)
-    await engine.open()
-    await engine.migrate()
-    await engine.jobs.enqueue([NewJob("k")] * 50)
     be_brisk(desk)
-    async with trio.open_nursery() as nursery:
-        store = Watched(engine, nursery)
-        loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
-        seat = desk.open_seat(1)
-        nursery.start_soon(loop.run)
+    seat = desk.open_seat(1)
+    async with serving(desk, jobs=50) as (_, store, loop):
         await trio.sleep(1)
         store.visits.clear()
         store.faults["settle"].append(Fault("slow_reply", 10.0))
         yield Busy(desk, seat, store, heard)
         loop.close()
         await loop.finished.wait()
-        nursery.cancel_scope.cancel()
-    await engine.close()
 
 
 async def test_a_second_visit_leaves_with_a_whole_batch(

@@ -7,7 +7,7 @@ import pytest
 
 from musterd.config.settings import Retry
 from musterd.store.leases import Claim, Settlement, Verdict
-from musterd.store.lifecycle import LEASED, AttemptOutcome, JobState, may_follow
+from musterd.store.lifecycle import LEASED, TRANSITIONS, AttemptOutcome, JobState
 from musterd.workers.outcome import (
     Outcome,
     attempts_allowed,
@@ -108,7 +108,7 @@ def test_every_verdict_may_follow_a_claim() -> None:
         interrupted("pause"),
         interrupted("requeue"),
     ]
-    assert all(may_follow(state, verdict.state) for state in LEASED for verdict in verdicts)
+    assert all((state, verdict.state) in TRANSITIONS for state in LEASED for verdict in verdicts)
 
 
 @pytest.mark.parametrize("message", ["", "x" * 500, "é" * 500, "\U0001f984" * 500, "a\0b" * 99])

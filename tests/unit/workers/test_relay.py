@@ -60,20 +60,26 @@ async def crew(
         nursery.cancel_scope.cancel()
 
 
-async def test_work_is_asked_for_one_worker_and_for_nobody_while_some_lies_ready(
-    mock_clock: MockClock,
-) -> None:
+@pytest.fixture
+def brisk(mock_clock: MockClock) -> Desk:
+    """A desk whose jobs take hardly any time."""
     del mock_clock
     desk = make_desk()
     be_brisk(desk)
-    async with crew(desk, 10, waits=lambda _: True):
-        lay_ready(desk, 1)
+    return desk
+
+
+async def test_work_is_asked_for_one_worker_and_for_nobody_while_some_lies_ready(
+    brisk: Desk,
+) -> None:
+    async with crew(brisk, 10, waits=lambda _: True):
+        lay_ready(brisk, 1)
         await wait_all_tasks_blocked()
-        request = asked(desk)
+        request = asked(brisk)
         assert request is not None
         assert (request.workers, request.batch) == ((2,), 500)
-        lay_ready(desk, 20)
-        again = asked(desk)
+        lay_ready(brisk, 20)
+        again = asked(brisk)
         assert again is not None
         assert again.workers == ()
 
@@ -99,48 +105,36 @@ async def test_else_work_is_asked_for_all_who_are_idle(
 
 
 async def test_jobs_that_never_wait_are_done_in_order_by_one_after_the_other(
-    mock_clock: MockClock,
+    brisk: Desk,
 ) -> None:
-    del mock_clock
-    desk = make_desk()
-    be_brisk(desk)
-    async with crew(desk, 10) as begun:
-        lay_ready(desk, 5 * JOBS_A_TURN)
+    async with crew(brisk, 10) as begun:
+        lay_ready(brisk, 5 * JOBS_A_TURN)
         await wait_all_tasks_blocked()
     assert [job for _, job in begun] == list(range(5 * JOBS_A_TURN))
     turns = [begun[first][0] for first in range(0, len(begun), JOBS_A_TURN)]
     assert turns == [1, 2, 3, 4, 5]
 
 
-async def test_whoever_has_to_wait_keeps_nobody_from_working(mock_clock: MockClock) -> None:
-    del mock_clock
-    desk = make_desk()
-    be_brisk(desk)
-    async with crew(desk, 10, waits=lambda job: job % 3 == 0) as begun:
-        lay_ready(desk, 28)
+async def test_whoever_has_to_wait_keeps_nobody_from_working(brisk: Desk) -> None:
+    async with crew(brisk, 10, waits=lambda job: job % 3 == 0) as begun:
+        lay_ready(brisk, 28)
         await wait_all_tasks_blocked()
     assert [job for _, job in begun] == list(range(28))
     assert len({worker for worker, job in begun if job % 3 == 0}) == 10
 
 
-async def test_one_that_was_called_and_leaves_calls_the_next(mock_clock: MockClock) -> None:
-    del mock_clock
-    desk = make_desk()
-    be_brisk(desk)
-    async with crew(desk, 3) as begun:
-        lay_ready(desk, 5)
-        seat = desk.seats[1]
+async def test_one_that_was_called_and_leaves_calls_the_next(brisk: Desk) -> None:
+    async with crew(brisk, 3) as begun:
+        lay_ready(brisk, 5)
+        seat = brisk.seats[1]
         seat.retire()
         await wait_all_tasks_blocked()
     assert {worker for worker, _ in begun} == {2}
     assert len(begun) == 5
 
 
-async def test_a_crew_of_one_goes_on_by_itself(mock_clock: MockClock) -> None:
-    del mock_clock
-    desk = make_desk()
-    be_brisk(desk)
-    async with crew(desk, 1) as begun:
-        lay_ready(desk, 3 * JOBS_A_TURN)
+async def test_a_crew_of_one_goes_on_by_itself(brisk: Desk) -> None:
+    async with crew(brisk, 1) as begun:
+        lay_ready(brisk, 3 * JOBS_A_TURN)
         await wait_all_tasks_blocked()
     assert len(begun) == 3 * JOBS_A_TURN

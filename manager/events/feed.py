@@ -6,8 +6,16 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from musterd.manager.events.feed.reader import Reader, ping_frame
-from musterd.manager.events.feed.source import Entrance, Forgotten, Portions, SetBack, Source, Start
+from musterd.manager.events.source import (
+    Entrance,
+    Forgotten,
+    Portions,
+    Reader,
+    SetBack,
+    Source,
+    Start,
+    ping_frame,
+)
 from musterd.store.errors import StoreError
 from musterd.store.events import EventLog
 from musterd.store.queue import Counts

@@ -1,17 +1,18 @@
-"""`musterd db`: the store's schema."""
+"""`musterd db` and `musterd queue`: a store's schema, and halting all of its claims."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import getpass
+import os
+import socket
 
 import click
 
 from musterd.console.command import CommandLine, Verbs
-from musterd.console.opening import in_bare_store
-from musterd.console.output import Exit, print_json, say
-
-if TYPE_CHECKING:
-    from musterd.store.engine import Engine, SchemaState
+from musterd.console.opening import in_store
+from musterd.console.output import Exit, say
+from musterd.store.engine import Engine, SchemaState
+from musterd.store.queue import Counts
 
 
 @click.group(cls=Verbs)
@@ -27,14 +28,13 @@ def migrate(cli: CommandLine) -> None:
     async def work(engine: Engine) -> tuple[str, list[str], SchemaState]:
         return engine.where, await engine.migrate(), await engine.schema()
 
-    where, applied, state = in_bare_store(cli.settings(), work)
-    if cli.json:
-        print_json({"store": where, "applied": applied, "version": state.found})
-        return
-    for name in applied:
-        say(f"applied {name}")
+    where, applied, state = in_store(cli.settings(), work, bare=True)
     said = "is now" if applied else "was already"
-    say(f"{where}: the schema {said} at version {state.found}")
+    cli.answer(
+        {"store": where, "applied": applied, "version": state.found},
+        *(f"applied {name}" for name in applied),
+        f"{where}: the schema {said} at version {state.found}",
+    )
 
 
 @db.command("status")
@@ -46,13 +46,10 @@ def db_status(context: click.Context) -> None:
     async def work(engine: Engine) -> tuple[str, SchemaState]:
         return engine.where, await engine.schema()
 
-    where, state = in_bare_store(cli.settings(), work)
+    where, state = in_store(cli.settings(), work, bare=True)
     current = state.found == state.wanted
-    if cli.json:
-        found = {"version": state.found, "wanted": state.wanted, "current": current}
-        print_json({"store": where, **found})
-    else:
-        say(f"{where}: {_words(state)}")
+    found = {"version": state.found, "wanted": state.wanted, "current": current}
+    cli.answer({"store": where, **found}, f"{where}: {_words(state)}")
     context.exit(Exit.DONE if current else Exit.CONFIGURATION)
 
 
@@ -61,8 +58,6 @@ def db_status(context: click.Context) -> None:
 @click.pass_obj
 def roles(cli: CommandLine, apply: bool) -> None:
     """Print SQL that creates roles for enqueueing, reading and running a daemon (PostgreSQL)."""
-    import os
-
     from musterd.config.store_url import resolve_store_url
 
     settings = cli.settings()
@@ -79,10 +74,7 @@ def roles(cli: CommandLine, apply: bool) -> None:
         return
     apply_roles(url, schema)
     names = sorted(role_names(schema).values())
-    if cli.json:
-        print_json({"roles": names})
-    else:
-        say(f"roles {', '.join(names)} exist and have their rights")
+    cli.answer({"roles": names}, f"roles {', '.join(names)} exist and have their rights")
 
 
 def _words(state: SchemaState) -> str:
@@ -93,3 +85,44 @@ def _words(state: SchemaState) -> str:
     if state.found > state.wanted:
         return f"the schema (version {state.found}) is newer than this musterd ({state.wanted})"
     return f"version {state.found} of {state.wanted}: run `musterd db migrate`"
+
+
+@click.group(cls=Verbs)
+def queue() -> None:
+    """Pause and resume the whole queue."""
+
+
+@queue.command()
+@click.pass_obj
+def pause(cli: CommandLine) -> None:
+    """Pause the queue: no further job is taken; running ones continue."""
+    by = whoami()
+
+    async def work(engine: Engine) -> tuple[bool, Counts]:
+        return await engine.queue.pause(by), await engine.queue.counts()
+
+    changed, counts = in_store(cli.settings(), work, creates=True)
+    cli.answer(
+        {"paused": True, "changed": changed, "paused_by": counts.paused_by},
+        "queue paused: no further job is taken until `musterd queue resume`"
+        if changed
+        else f"the queue was paused already, by {counts.paused_by or 'somebody'}",
+    )
+
+
+@queue.command()
+@click.pass_obj
+def resume(cli: CommandLine) -> None:
+    """Resume the queue."""
+    changed = in_store(cli.settings(), lambda engine: engine.queue.resume(), creates=True)
+    said = "queue resumed" if changed else "the queue was not paused"
+    cli.answer({"paused": False, "changed": changed}, said)
+
+
+def whoami() -> str:
+    """The name under which this command pauses the queue."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # the user id has no entry; Pythons differ in what they raise
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
