@@ -135,35 +135,45 @@ begin
     if arrived.number > 0 then
         held := arrived.held;
         stretch := least(64, greatest(1, arrived.number / 16));
-        if held = 0 and arrived.targets = 0 and arrived.kind = arrived.last_kind and arrived.priority = arrived.highest
-            and arrived.run_at = arrived.latest and arrived.last_id - arrived.first_id + 1 = arrived.number then
-            insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
-            select arrived.priority, arrived.run_at, first_id, least(arrived.last_id, first_id + stretch - 1), arrived.kind
-            from generate_series(arrived.first_id, arrived.last_id, stretch) as part (first_id);
-        else
-            insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
-            select priority, run_at, min(id), max(id), kind, target
-            from (select priority, run_at, kind, target, id, case when target is not null then id end as alone,
-                         id - row_number() over (partition by priority, run_at, kind, target order by id) as island
-                  from new_rows where state = 'queued') neighbour
-            group by priority, run_at, kind, target, alone, island, id / stretch order by min(id);
-        end if;
-        insert into {schema}.count_changes (enqueued, pending, queued) values (arrived.number, held, arrived.number - held);
         if arrived.number = 1 then
+            with one as materialized (select id, run_at, priority, state, kind, target from new_rows),
+            placed as (
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+                select priority, run_at, id, id, kind, target from one where state = 'queued'
+            ),
+            counted as (
+                insert into {schema}.count_changes (enqueued, pending, queued) values (1, held, 1 - held)
+            )
             insert into {schema}.event_drafts (type, job_ids, kinds, targets, common)
             select 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
                    case held when 1 then pending end
-            from new_rows;
-        elsif arrived.kind = arrived.last_kind and held in (0, arrived.number) then  -- as large batches are
-            insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
-            select 'job.enqueued', count(*), array_agg(id), array[arrived.kind],
-                   case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end
-            from new_rows group by id / 1000 order by min(id);
+            from one;
         else
-            insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
-            select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
-                   case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
-            from new_rows group by id / 1000, state order by min(id);
+            insert into {schema}.count_changes (enqueued, pending, queued) values (arrived.number, held, arrived.number - held);
+            if held = 0 and arrived.targets = 0 and arrived.kind = arrived.last_kind and arrived.priority = arrived.highest
+                and arrived.run_at = arrived.latest and arrived.last_id - arrived.first_id + 1 = arrived.number then
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+                select arrived.priority, arrived.run_at, first_id, least(arrived.last_id, first_id + stretch - 1), arrived.kind
+                from generate_series(arrived.first_id, arrived.last_id, stretch) as part (first_id);
+            else
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+                select priority, run_at, min(id), max(id), kind, target
+                from (select priority, run_at, kind, target, id, case when target is not null then id end as alone,
+                             id - row_number() over (partition by priority, run_at, kind, target order by id) as island
+                      from new_rows where state = 'queued') neighbour
+                group by priority, run_at, kind, target, alone, island, id / stretch order by min(id);
+            end if;
+            if arrived.kind = arrived.last_kind and held in (0, arrived.number) then  -- as large batches are
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                select 'job.enqueued', count(*), array_agg(id), array[arrived.kind],
+                       case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end
+                from new_rows group by id / 1000 order by min(id);
+            else
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
+                       case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
+                from new_rows group by id / 1000, state order by min(id);
+            end if;
         end if;
         -- One hint at a time is enough: a transaction that finds another one about to hint leaves it to that one,
         -- so that concurrent commits do not queue up behind each other's notifications.
