@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from musterd.config.settings import Settings
 from musterd.console.doctor.finding import Finding, fail, ok, warn
+from musterd.store.events import Fault
 from musterd.store.health import Holder, Missing, PoolMode, Replication, Server, Table
 from musterd.store.words import count_text, cut, duration_text, one_line
 
@@ -237,6 +238,18 @@ def _table_faults(tables: Sequence[Table], schema: str) -> Iterator[Finding]:
             wanted_values = ", ".join(f"{key} = {value}" for key, value in others.items())
             advice = f"alter table {where} set ({wanted_values})"
             yield warn("autovacuum", f"{table.name}: {said}", wanted_values, advice)
+
+
+def judge_places(faults: Sequence[Fault]) -> list[Finding]:
+    name = "places"
+    if not faults:
+        return [ok(name, "each job stands where it should")]
+    shown = "; ".join(f"job {one.job_id} {one.story}" for one in faults[:SHOWN])
+    more = f"; and {count_text(len(faults) - SHOWN)} more" if len(faults) > SHOWN else ""
+    advice = (
+        "were rows changed by hand? `musterd verify` tells all; a job that stands nowhere waits"
+    )
+    return [fail(name, f"{shown}{more}", "one place for each job", advice)]
 
 
 def judge_tables(tables: Sequence[Table]) -> list[Finding]:

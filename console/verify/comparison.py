@@ -45,6 +45,7 @@ class Comparison:
         """After the log was followed once."""
         await self._compare_rows()
         await self._compare_counts()
+        await self._look_at_places()
 
     async def _compare_rows(self) -> None:
         known = self._judge.lives.ids()
@@ -93,6 +94,15 @@ class Comparison:
                 findings.add(Rule.COUNTS, None, (), story)
         if self._judge.lives.is_whole:
             self._compare_totals(tally)
+
+    async def _look_at_places(self) -> None:
+        found, findings = await self._engine.audit.faults(), self._judge.findings
+        if found is None:
+            findings.unchecked[Rule.PLACES] = "here a job has no place but its row"
+            return
+        findings.cases[Rule.PLACES] += 1
+        for fault in found:
+            findings.add(Rule.PLACES, fault.job_id, (), f"job {fault.job_id} {fault.story}")
 
     def _compare_totals(self, tally: Tally) -> None:
         logged = self._after(tally.drafts)

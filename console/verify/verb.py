@@ -70,5 +70,5 @@ def _verify_file(source: TextIO, judge: Judge, tenant: str | None, since: Since 
     judge.start_behind(since or 0)
     for batch in batches_of(source, tenant):
         judge.take(one for one in batch if one.id > (since or 0))
-    for rule in (Rule.TABLE, Rule.COUNTS):
+    for rule in (Rule.TABLE, Rule.COUNTS, Rule.PLACES):
         judge.findings.unchecked[rule] = NEEDS_STORE

@@ -79,3 +79,6 @@ select head.last, coalesce(waiting.drafts, '[]'),
                           'succeeded', c.succeeded + d.succeeded, 'failed', c.failed + d.failed, 'canceled', c.canceled + d.canceled),
        coalesce(counted.by_state, '{}'), (c.enqueued + d.enqueued)::bigint
 from {schema}.event_head head, {schema}.job_counts c, changes d, counted, waiting
+
+-- faults: the first jobs that stand in no place, or in two
+select job_id, fault from {schema}.check() limit %(most)s
