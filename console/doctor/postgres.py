@@ -168,7 +168,7 @@ TABLE_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "autovacuum_vacuum_insert_scale_factor": "0.2",
         "autovacuum_analyze_scale_factor": "0.05",
         "autovacuum_analyze_threshold": "5000",
-        "fillfactor": "45",
+        "fillfactor": "36",
     },
     "ready": {
         "autovacuum_vacuum_scale_factor": "0.02",

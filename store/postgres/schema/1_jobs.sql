@@ -56,7 +56,7 @@ create table {schema}.job_rows (
 -- The fill factor leaves room for the version of the end beside that of the beginning: one page to lock and to log, and no
 -- index to write. Vacuum counts rows, not shares, and never pauses.
 alter table {schema}.job_rows set (
-    fillfactor = 45,
+    fillfactor = 36,
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 5000);
