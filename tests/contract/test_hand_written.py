@@ -305,7 +305,10 @@ async def test_whoever_changes_a_job_waits_for_the_claim_that_has_it(rig: Postgr
 async def test_a_success_writes_one_version_of_the_row_and_no_index(rig: PostgresRig) -> None:
     """Of each index that named a column that a success changes, it would have to write an entry."""
     made = 2_000
-    rig.raw(f"insert into jobs (kind, payload) select 'a', '{{"n": 1}}' from generate_series(1, {made})")
+    payload = '{"n": 1}'
+    rig.raw(
+        f"insert into jobs (kind, payload) select 'a', '{payload}' from generate_series(1, {made})"
+    )
     for _ in range(made // 200):
         claims = await take(rig.engine, workers=9, ahead=191)
         await settle(rig.engine, *[ending(claim, result='{"a": 1}') for claim in claims])
