@@ -38,7 +38,8 @@ with made as (
 insert into ready select priority, run_at, id, id, 'gone' from made;
 delete from ready;
 set session_replication_role = origin;
-insert into job_rows (kind, priority) select 'next', 1 from generate_series(1, 50) n
+insert into job_rows (kind, priority, run_at)
+select 'next', 1, clock_timestamp() + n * interval '1 microsecond' from generate_series(1, 50) n
 """
 
 
