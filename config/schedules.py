@@ -179,19 +179,9 @@ def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:
     rhythm: Rhythm = Every(table.every_seconds)
     if "cron" in given:
         rhythm = read_cron(table.cron, read_zone(table.timezone))
-    return Schedule(
-        name=name,
-        kind=table.kind,
-        payload=table.payload,
-        rhythm=rhythm,
-        target=table.target or None,
-        priority=table.priority,
-        missed=table.missed,
-        overlap=table.overlap,
-        tenant=table.tenant,
-        enabled=table.enabled,
-        source=source,
-    )
+    same = attrs.fields_dict(Schedule).keys() & attrs.fields_dict(ScheduleTable).keys()
+    written = {key: getattr(table, key) for key in same} | {"target": table.target or None}
+    return Schedule(**written, name=name, rhythm=rhythm, source=source)
 
 
 def of_tenant(schedules: Mapping[str, Schedule], tenant: str) -> Mapping[str, Schedule]:

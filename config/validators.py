@@ -20,10 +20,8 @@ POSTGRESQL_SCHEMES = ("postgresql", "postgres")
 STORE_SCHEMES = ("sqlite", *POSTGRESQL_SCHEMES)
 
 _SHAPES = {"sqlite": "sqlite:///path", "postgresql": "postgresql://user@host/database"}
-_TOKEN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,50}")
 _SESSION = re.compile(r"[?&]target_session_attrs=([^&]*)")
 _STANDBYS = ("standby", "read-only", "prefer-standby")
-_SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 # When a running node goes by a new value: for what it does from now on, with its next claim, for
 # jobs that start from now on, or only after a restart.
@@ -118,11 +116,28 @@ def _check_session(rest: str) -> None:
         raise Unfit("target_session_attrs=read-write", hint)
 
 
-@partial(Check, "`a-z`, `0-9`, `_`; a letter first")
-def schema_name(name: str) -> None:
-    """The name can be a PostgreSQL schema without quotes."""
-    if not _SCHEMA.fullmatch(name):
-        raise Unfit("a lower-case letter, then up to 62 of a-z, 0-9 and _")
+def text_like(pattern: str, allowed: str, wanted: str) -> Check:
+    """The whole text matches a pattern."""
+
+    def run(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise Unfit(wanted)
+
+    return Check(allowed, run)
+
+
+# What can be a PostgreSQL schema without quotes.
+schema_name = text_like(
+    "[a-z][a-z0-9_]{0,62}",
+    "`a-z`, `0-9`, `_`; a letter first",
+    "a lower-case letter, then up to 62 of a-z, 0-9 and _",
+)
+# What identifies a token in refusals and in the log.
+token_name = text_like(
+    "[A-Za-z0-9_.-]{1,50}",
+    "1 to 50 letters, digits, `_`, `.`, `-`",
+    "1 to 50 letters, digits, _, . and -",
+)
 
 
 @partial(Check, "path or credential")
@@ -143,13 +158,6 @@ def named_file(name: str) -> None:
     if not name:
         raise Unfit("a path")
     file_name.run(name)
-
-
-@partial(Check, "1 to 50 letters, digits, `_`, `.`, `-`")
-def token_name(name: str) -> None:
-    """The name identifies a token in refusals and in the log."""
-    if not _TOKEN_NAME.fullmatch(name):
-        raise Unfit("1 to 50 letters, digits, _, . and -")
 
 
 @partial(Check, "URL")

@@ -190,13 +190,17 @@ class Complaint(click.ClickException):
             click.echo(f"  {self.advice}", file=file, err=file is None)
 
 
+def innermost(error: BaseException) -> BaseException:
+    """The single error inside nested groups; a group of several stays a group."""
+    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
+    return innermost(inner[0]) if len(inner) == 1 else error
+
+
 def complaint_about(error: BaseException) -> Complaint | None:
     """What to say about an error that a user can fix; None = a fault of the program."""
     from musterd.manager.node.process import StartError
 
-    single = error
-    while len(inner := cast("tuple[BaseException, ...]", getattr(single, "exceptions", ()))) == 1:
-        single = inner[0]
+    single = innermost(error)
     match single:
         case Complaint():
             return single

@@ -10,15 +10,19 @@ import secrets
 import signal
 import socket
 import time
+from collections.abc import Callable, Collection, Generator
 from functools import partial
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import attrs
 import trio
 
 from musterd import __version__
+from musterd.catalog.kinds import Catalog
+from musterd.config.changes import Changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.schedules import of_tenant
+from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
@@ -26,20 +30,12 @@ from musterd.manager.metrics.instrumented import InstrumentedEngine
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.reload.reloader import publish_bounds
+from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.store.opening import Stores
 from musterd.store.payload import PayloadLimits
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess
 from musterd.workers.idleness import IdleState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator
-    from types import FrameType
-
-    from musterd.catalog.kinds import Catalog
-    from musterd.config.changes import Changes
-    from musterd.config.settings import Settings
-    from musterd.manager.systemd import ServiceManager
 
 
 @attrs.frozen

@@ -1,6 +1,4 @@
-"""The crew: the nursery of this node's workers. Hire, take back, retire, dismiss; nothing else
-changes it.
-"""
+"""The crew: the nursery of a node's workers. Only hire, take back, retire, dismiss change it."""
 
 from __future__ import annotations
 
@@ -87,9 +85,7 @@ class Crew:
         return Change(0, 0, len(leaving))
 
     def retire_beyond(self, count: int) -> int:
-        """For a bound that was lowered: the surplus leaves, the idle first, then the newest as each
-        finishes its job.
-        """
+        """For a lowered bound: idle workers leave first, then the newest after their jobs."""
         surplus = self.head.size - count
         staying = [seat for seat in self._newest_first() if not seat.retiring]
         staying.sort(key=lambda seat: not seat.is_idle)

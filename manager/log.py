@@ -156,9 +156,7 @@ class _Window:
 
 @define
 class RepeatFilter:
-    """Holds back a phrase that comes too often; the next line that passes says how many were held
-    back.
-    """
+    """Holds back a phrase that comes too often; the next line that passes has their number."""
 
     monotonic: Callable[[], float]
     _windows: dict[tuple[str, int, str], _Window] = field(

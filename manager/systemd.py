@@ -179,9 +179,7 @@ MICROSECONDS = 1_000_000
 
 @attrs.define(eq=False)
 class Notifier:
-    """Owned by the daemon. Without a service manager it does nothing. All methods but `run` are
-    synchronous and return at once.
-    """
+    """Owned by the daemon; does nothing without a service manager. Only `run` waits."""
 
     manager: ServiceManager | None
     status: Callable[[], NodeStatus]
@@ -260,7 +258,7 @@ class Notifier:
         was_sent = manager.send(lines)
         if not was_sent and not self._is_deaf:
             fields = {"address": manager.address, "message": "tried again every second"}
-            event(self.log, logging.WARNING, "systemd does not hear us", **fields)
+            event(self.log, logging.WARNING, "systemd cannot be reached", **fields)
         self._is_deaf = not was_sent
         return was_sent
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
@@ -147,12 +146,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _record(self, job_id: int) -> JobRecord:

@@ -87,9 +87,7 @@ def may(token: BearerToken, scope: HttpScope) -> bool:
 
 @define(eq=False)
 class Keys:
-    """All bearer tokens. With none, everyone who can reach the daemon may do everything. A reload
-    replaces them.
-    """
+    """All bearer tokens; a reload replaces them. With none, every caller may do everything."""
 
     tokens: Sequence[BearerToken] = ()
 

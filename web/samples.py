@@ -73,7 +73,7 @@ class Samples:
                 return await tenant.snapshot()
             except Exception:
                 # A picture of the past is not worth the web side's life.
-                self._deps.log.exception("no sample could be taken")
+                self._deps.log.exception("cannot sample the queue")
         return None
 
     def _rests(self, crew: TenantStatus, last: Decision | None, now_local: float) -> bool:
@@ -150,9 +150,7 @@ def sample_of(
 
 
 def trend_of(samples: Sequence[Sample]) -> Trend:
-    """Jobs that were enqueued and are no longer open have finished: deleting old ones does not
-    count.
-    """
+    """What was enqueued and is no longer open has finished: deleting old jobs does not count."""
     rates = [_rates(_before(samples, place), one) for place, one in enumerate(samples)]
     return Trend(
         [one.depth for one in samples],

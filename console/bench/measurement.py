@@ -7,14 +7,13 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
 
 import attrs
 import trio
 from attrs import evolve
 
 from musterd import __version__
-from musterd.catalog.kinds import Behaviour, Catalog, Deterministic, Python, WorkKind
+from musterd.catalog.kinds import Catalog, Deterministic, Python, WorkKind
 from musterd.config.load import SHIPPED_FILE, load
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.settings import Retry, Settings, Tenant, TenantPlace, TenantWorkers
@@ -26,7 +25,6 @@ from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.process import collect_seldom
 from musterd.store.client import Client
-from musterd.store.engine import Engine
 from musterd.store.errors import NoSuchJob, StoreError
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import ENDED
@@ -77,7 +75,7 @@ class Measurement:
         place = self.found.place
         assert place is not None, "it has been made"
         settings = bench_settings(self.own, place, self.order.workers)
-        await visit(settings, _do_nothing, creates=True)
+        await visit(settings, lambda engine: engine.schema(), creates=True)  # which makes it
         client = Client(place.url, schema=place.schema, pool_size=1, answer_seconds=ANSWER_SECONDS)
         try:
             with trio.move_on_at(deadline) as filling:
@@ -137,7 +135,11 @@ class Measurement:
     async def _pick_up(self, marks: TimingMetrics, client: Client) -> None:
         found = self.found
         found.stage = "picking up"
-        enqueue = partial(_enqueue_one, client, self.clock)
+
+        def enqueue() -> tuple[int, float]:
+            """The job's id, and when its commit was known."""
+            return client.enqueue(REPORTS_BEGIN), self.clock()
+
         for _ in range(self.order.pick_ups):
             await trio.sleep(GAP_SECONDS)
             before = marks.ended
@@ -152,16 +154,6 @@ class Measurement:
             await remove()
         except StoreError as error:
             self.found.not_removed = str(error)
-
-
-def _enqueue_one(client: Client, clock: Callable[[], float]) -> tuple[int, float]:
-    """The job's id, and when its commit was known."""
-    return client.enqueue(REPORTS_BEGIN), clock()
-
-
-async def _do_nothing(_engine: Engine) -> None:
-    """The schema is made by then, and that is all."""
-    await trio.lowlevel.checkpoint()
 
 
 QUIET = ("http.listen=", "log.level=error", "shutdown.grace_period_seconds=3")
@@ -206,21 +198,9 @@ async def report_begin(job: JobContext) -> None:  # noqa: ASYNC124 - a task kind
 def bench_catalog(retry: Retry) -> Catalog:
     """Both kinds. Neither ever fails: `retry` is not asked."""
     handler = Python(__name__, report_begin.__name__, "task", ())
-    return Catalog([_work_kind(NOTHING, Deterministic(0, 0, "success", 0), retry),
-        _work_kind(REPORTS_BEGIN, handler, retry)])  # fmt: skip
-
-
-def _work_kind(name: str, behaviour: Behaviour, retry: Retry) -> WorkKind:
-    return WorkKind(
-        name=name,
-        behaviour=behaviour,
-        retryable=False,
-        retry=retry,
-        time_limit_seconds=None,
-        priority=0,
-        on_lease_lost="requeue",
-        source="musterd bench",
-    )
+    nothing = Deterministic(0, 0, "success", 0)
+    kind = WorkKind(NOTHING, nothing, False, retry, None, 0, "requeue", "musterd bench")
+    return Catalog([kind, evolve(kind, name=REPORTS_BEGIN, behaviour=handler)])
 
 
 class TimingMetrics(Metrics):

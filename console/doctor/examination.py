@@ -66,7 +66,8 @@ async def examine_all(setup: Setup, seconds: float = CHECK_SECONDS) -> list[Find
         found += await examine(stores.open_checks(found_stores, setup), seconds)
     finally:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
-            await stores.close_all(found_stores)
+            for one in found_stores:
+                await one.engine.close()
     own = [one for one in found if not one.tenant]
     theirs = [one for store in found_stores for one in found if one.tenant == store.tenant]
     return [*own, *theirs]

@@ -12,19 +12,12 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.settings import Settings
 
 Level = Literal["ok", "warn", "fail"]
-NAMES = (
-    *("leases", "secrets", "permissions", "kinds", "hooks", "schedules"),
-    *("systemd", "open files", "disk"),
-    *("store", "schema", "server", "durability", "pooler", "session", "clock", "horizon"),
-    *("replication", "connections", "rights", "autovacuum", "dead rows", "places"),
-    *("nodes", "file", "file system"),
-)
 Stop = Literal["unavailable", "misconfigured"]  # why nothing more can be asked of a store
 
 
 @attrs.frozen
 class Finding:
-    """The result of a check, one of `NAMES`. `wanted` and `advice` are empty if all is well."""
+    """The result of a check. `wanted` and `advice` are empty if all is well."""
 
     name: str
     level: Level

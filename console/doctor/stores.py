@@ -13,7 +13,7 @@ import trio
 from musterd.config.settings import Settings
 from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
-from musterd.console.doctor import machine, postgres
+from musterd.console.doctor import judges, postgres
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
 from musterd.console.output import WHICH_STORE
 from musterd.store.engine import Engine, SchemaState
@@ -64,13 +64,8 @@ def stores_of(setup: Setup) -> list[Store]:
     return found
 
 
-async def close_all(stores: Sequence[Store]) -> None:
-    for one in stores:
-        await one.engine.close()
-
-
 def opening_checks(stores: Sequence[Store]) -> list[Check]:
-    return [_check(one, "store", partial(_check_open, one)) for one in stores]
+    return [Check("store", GROUP, partial(_check_open, one), one.tenant) for one in stores]
 
 
 def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
@@ -79,12 +74,9 @@ def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
     for one in stores:
         if one.is_open:
             checks = _file_checks if one.engine.name == "sqlite" else _server_checks
-            found += [_check(one, name, look) for name, look in checks(one, setup).items()]
+            looks = checks(one, setup).items()
+            found += [Check(name, GROUP, look, one.tenant) for name, look in looks]
     return found
-
-
-def _check(one: Store, name: str, look: Look) -> Check:
-    return Check(name, GROUP, look, one.tenant)
 
 
 async def _check_open(one: Store) -> list[Finding]:
@@ -121,11 +113,11 @@ def _file_checks(one: Store, setup: Setup) -> dict[str, Look]:
 
     async def file() -> Iterable[Finding]:
         found = await one.engine.health.file(setup.monotonic, FILE_SECONDS)
-        return [] if found is None else machine.judge_file(found)
+        return [] if found is None else judges.judge_file(found)
 
     async def file_system() -> Iterable[Finding]:
         lines = (await trio.Path(setup.mounts).read_text("utf-8")).splitlines()
-        return machine.judge_file_system(path, machine.file_system_of(path, lines))
+        return judges.judge_file_system(path, judges.file_system_of(path, lines))
 
     looks: dict[str, Look] = {"file": file, "file system": file_system}
     if one.has_schema:

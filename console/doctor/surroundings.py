@@ -1,4 +1,4 @@
-"""The checks that need no store: the configuration, its files, this machine."""
+"""The checks that need no store: the configuration, its files, this judges."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ from musterd.config.credentials import find_credential, resolve_http_tokens, res
 from musterd.config.settings import keys
 from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
-from musterd.console.doctor import machine
-from musterd.console.doctor.configuration import (
-    judge_hooks,
-    judge_kinds,
-    judge_leases,
-    judge_schedules,
-    judge_signing,
-    judge_zones,
-)
+from musterd.console.doctor import judges
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
 
 T = TypeVar("T")
@@ -40,11 +32,11 @@ def checks(setup: Setup) -> list[Check]:
     """All of them, in the order of the report."""
     settings = setup.settings
     return [
-        Check("leases", CONFIGURATION, _in_thread(lambda: judge_leases(settings))),
+        Check("leases", CONFIGURATION, _in_thread(lambda: judges.judge_leases(settings))),
         Check("secrets", CONFIGURATION, _in_thread(lambda: _secrets(setup))),
         Check("permissions", CONFIGURATION, _in_thread(lambda: _permissions(setup))),
-        Check("kinds", CONFIGURATION, _in_thread(lambda: judge_kinds(setup.kinds()))),
-        Check("hooks", CONFIGURATION, _in_thread(lambda: judge_hooks(setup.hooks()))),
+        Check("kinds", CONFIGURATION, _in_thread(lambda: judges.judge_kinds(setup.kinds()))),
+        Check("hooks", CONFIGURATION, _in_thread(lambda: judges.judge_hooks(setup.hooks()))),
         Check("schedules", CONFIGURATION, _in_thread(lambda: _schedules(setup))),
         Check("systemd", MACHINE, lambda: _systemd(setup)),
         Check("open files", MACHINE, _in_thread(lambda: _open_files(setup))),
@@ -65,19 +57,19 @@ def _secrets(setup: Setup) -> list[Finding]:
     tokens = resolve_http_tokens(settings, environ)
     signing = resolve_signing_keys(settings, environ)
     said = f"readable: {len(tokens)} tokens, {len(signing)} keys that sign webhooks"
-    return [*judge_signing(settings, bool(signing))] or [ok("secrets", said)]
+    return [*judges.judge_signing(settings, bool(signing))] or [ok("secrets", said)]
 
 
 def _schedules(setup: Setup) -> list[Finding]:
-    found = judge_schedules(setup.settings.schedules, setup.wall_clock())
-    return [*judge_zones(len(available_timezones())), *found]
+    found = judges.judge_schedules(setup.settings.schedules, setup.wall_clock())
+    return [*judges.judge_zones(len(available_timezones())), *found]
 
 
 def _permissions(setup: Setup) -> list[Finding]:
-    return machine.judge_permissions(list(_given_files(setup)))
+    return judges.judge_permissions(list(_given_files(setup)))
 
 
-def _given_files(setup: Setup) -> Iterator[machine.GivenFile]:
+def _given_files(setup: Setup) -> Iterator[judges.GivenFile]:
     for key, path in _secret_paths(setup):
         yield from _given(path, key, True)
     secret = set(_files_with_secrets(setup))
@@ -89,12 +81,12 @@ def _given_files(setup: Setup) -> Iterator[machine.GivenFile]:
         yield from _given(path, "catalog", False)
 
 
-def _given(path: Path, key: str, is_secret: bool) -> Iterator[machine.GivenFile]:
+def _given(path: Path, key: str, is_secret: bool) -> Iterator[judges.GivenFile]:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
         return  # reported by another check
-    yield machine.GivenFile(str(path), key, mode, is_secret)
+    yield judges.GivenFile(str(path), key, mode, is_secret)
 
 
 def _secret_paths(setup: Setup) -> Iterator[tuple[str, Path]]:
@@ -135,27 +127,27 @@ async def _systemd(setup: Setup) -> Iterable[Finding]:
     if not setup.has_systemd:
         await trio.lowlevel.checkpoint()
         return [ok("systemd", "does not run here")]
-    names = ",".join(machine.PROPERTIES)
+    names = ",".join(judges.PROPERTIES)
     done = await setup.run(["systemctl", "show", setup.unit, f"--property={names}"])
     if done.code != 0:
         said, advice = f"systemctl show ended with {done.code}", "check that you may query systemd"
         return [warn("systemd", said, "the unit's properties", advice)]
-    shown = machine.properties(done.out)
-    return machine.judge_unit(setup.unit, shown, setup.settings) + _units_files(setup, shown)
+    shown = judges.properties(done.out)
+    return judges.judge_unit(setup.unit, shown, setup.settings) + _units_files(setup, shown)
 
 
 def _units_files(setup: Setup, shown: Mapping[str, str]) -> list[Finding]:
     limit = shown.get("LimitNOFILESoft", "")
     if shown.get("LoadState") != "loaded" or not limit.isdigit():
         return []
-    judged = machine.judge_open_files(int(limit), setup.settings, setup.unit)
+    judged = judges.judge_open_files(int(limit), setup.settings, setup.unit)
     return [attrs.evolve(one, name="systemd") for one in judged if one.level != "ok"]
 
 
 def _open_files(setup: Setup) -> list[Finding]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = soft if soft != resource.RLIM_INFINITY else 2**31
-    return machine.judge_open_files(limit, setup.settings, "a process started from here")
+    return judges.judge_open_files(limit, setup.settings, "a process started from here")
 
 
 def _disks(setup: Setup) -> list[Finding]:
@@ -170,8 +162,8 @@ def _disk(path: Path, what: str) -> list[Finding]:
     if there is None:
         return [fail("disk", f"{path} ({what}) does not exist", "a folder", "create it")]
     usage, files = shutil.disk_usage(there), os.statvfs(there)
-    disk = machine.Disk(str(there), what, usage.free, usage.total, files.f_favail, files.f_files)
-    return machine.judge_disk(disk)
+    disk = judges.Disk(str(there), what, usage.free, usage.total, files.f_favail, files.f_files)
+    return judges.judge_disk(disk)
 
 
 def _places(setup: Setup) -> Iterator[tuple[Path, str]]:

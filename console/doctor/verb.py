@@ -86,9 +86,9 @@ def _verdict(found: Sequence[Finding]) -> str:
     warnings = sum(one.level == "warn" for one in found)
     if not fails and not warnings:
         return f"all is well ({plural(len(found), 'finding')})"
-    counts = [plural(fails, "failure")] if fails else []
-    counts += [plural(warnings, "warning")] if warnings else []
-    return f"{', '.join(counts)}, {len(found) - fails - warnings} ok"
+    ill = ((fails, "failure"), (warnings, "warning"))
+    counts = ", ".join(plural(count, what) for count, what in ill if count)
+    return f"{counts}, {len(found) - fails - warnings} ok"
 
 
 def _object(one: Finding) -> dict[str, object]:

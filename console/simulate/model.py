@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from musterd.console.simulate.trace import NONE, Trace
-from musterd.manager.scaling.decision import Memory, ScalingPolicy, Seen, decide
+from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 
 STRETCHES = 240  # of the trace's span, for the queue's curve
 STRETCH_SECONDS_MIN = 0.001
@@ -31,7 +31,7 @@ class ModelSettings:
         return min(self.policy.default_count, self.policy.bound)
 
 
-@attrs.frozen
+@attrs.define
 class Run:
     """The outcome of a trace. `sizes`: the times at which the crew changed, and its size from then
     on.
@@ -41,14 +41,14 @@ class Run:
     sizes: Sequence[tuple[float, int]]
     queue_peaks: Sequence[int]  # the longest queue of each stretch
     stretch_seconds: float
-    longest_queue: int
-    most_busy: int
-    hired: int
-    retired: int
-    turns: int  # times that growing was followed by shrinking, or the other way round
-    worker_seconds: float
-    ended_seconds: float
-    decisions: int  # ticks that were worked out; all others could have changed nothing
+    longest_queue: int = 0
+    most_busy: int = 0
+    hired: int = 0
+    retired: int = 0
+    turns: int = 0  # times that growing was followed by shrinking, or the other way round
+    worker_seconds: float = 0.0
+    ended_seconds: float = 0.0
+    decisions: int = 0  # ticks that were worked out; all others could have changed nothing
 
 
 def simulate(trace: Trace, settings: ModelSettings) -> Run:
@@ -70,9 +70,8 @@ class _Scaler:
         self._memory = Memory()
         self._tick = 0  # the last one worked out
         self._sizes: list[tuple[float, int]] = []
-        self._hired = self._retired = self._turns = self._decisions = 0
+        self._run = Run(on.waits, self._sizes, on.peaks.peaks, on.peaks.stretch_seconds)
         self._grew: bool | None = None  # the last change
-        self._worker_seconds = 0.0
         self._is_calm = False  # the last decision was to leave the crew as it is
         self._seen = self._look()
 
@@ -97,23 +96,13 @@ class _Scaler:
         self._decide(tick)
 
     def run(self) -> Run:
-        on = self._simulated
-        ended = max(on.trace.span_seconds, on.now, self._time(self._tick))
+        run, on = self._run, self._simulated
+        run.ended_seconds = max(on.trace.span_seconds, on.now, self._time(self._tick))
         since, size = self._sizes[-1]
-        return Run(
-            waits=on.waits,
-            sizes=tuple(self._sizes),
-            queue_peaks=on.peaks.peaks,
-            stretch_seconds=on.peaks.stretch_seconds,
-            longest_queue=on.longest_queue,
-            most_busy=on.most_busy,
-            hired=self._hired,
-            retired=self._retired,
-            turns=self._turns,
-            worker_seconds=self._worker_seconds + size * (ended - since),
-            ended_seconds=ended,
-            decisions=self._decisions,
-        )
+        run.worker_seconds += size * (run.ended_seconds - since)
+        run.longest_queue, run.most_busy = on.longest_queue, on.most_busy
+        run.sizes = tuple(self._sizes)
+        return run
 
     def _time(self, tick: int) -> float:
         return tick * self._settings.interval_seconds
@@ -160,7 +149,8 @@ class _Scaler:
 
     def _decide(self, tick: int) -> None:
         on, now = self._simulated, self._time(tick)
-        self._tick, self._decisions = tick, self._decisions + 1
+        self._tick = tick
+        self._run.decisions += 1
         plan, self._memory = decide(self._look(), self._memory, self._settings.policy, now)
         self._is_calm = plan.desired == on.size
         if not self._is_calm:
@@ -168,22 +158,22 @@ class _Scaler:
             on.resize(plan.desired, now)
             self._note(before, now)
 
-    def _look(self) -> Seen:
+    def _look(self) -> Situation:
         on, most = self._simulated, self._settings.policy.max_running
         due = min(len(on.queue), 2 * self._settings.policy.max_count + 1)
         room = None if most is None else max(0, most - on.busy)
-        return Seen(due, on.busy, on.size, room=room)
+        return Situation(due, on.busy, on.size, room=room)
 
     def _note(self, before: int, now: float) -> None:
-        change = self._simulated.size - before
+        run, change = self._run, self._simulated.size - before
         if not change:
             return
-        self._hired += max(0, change)
-        self._retired += max(0, -change)
-        self._turns += self._grew is not None and self._grew != (change > 0)
+        run.hired += max(0, change)
+        run.retired += max(0, -change)
+        run.turns += self._grew is not None and self._grew != (change > 0)
         self._grew = change > 0
         since, size = self._sizes[-1]
-        self._worker_seconds += size * (now - since)
+        run.worker_seconds += size * (now - since)
         self._sizes.append((now, self._simulated.size))
 
 

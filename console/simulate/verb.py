@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -21,7 +22,7 @@ from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, 
 from musterd.console.simulate.tuning import tune as search
 from musterd.console.verbs.events import Since, position_since, read_since
 from musterd.store.engine import Engine
-from musterd.store.events import Event, EventFilter
+from musterd.store.events import EventFilter
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -56,12 +57,7 @@ def trace_options(verb: F) -> F:
 )
 @click.pass_obj
 def simulate(
-    cli: CommandLine,
-    /,
-    source: TextIO | None,
-    since: Since | None,
-    proposed: tuple[str, ...],
-    against: Path | None,
+    cli: CommandLine, /, proposed: tuple[str, ...], against: Path | None, **where: Any
 ) -> None:
     """Show how past jobs would have fared with other settings.
 
@@ -75,7 +71,7 @@ def simulate(
         models.append(model_settings(cli.proposing(against, proposed).settings()))
     if len(models) > 1 and models[0] == models[1]:
         complain("musterd: the proposal changes nothing that the model knows")
-    trace = read_trace(cli, settings, source, since)
+    trace = read_trace(cli, settings, **where)
     found = Comparison(trace, models, [run_trace(trace, one) for one in models])
     cli.show([comparison_object(found, settings.tenant)], lambda: comparison_lines(found))
 
@@ -105,14 +101,7 @@ WAIT_SECONDS_MAX = 86_400.0
     help="The share of the jobs that must not wait longer.",
 )
 @click.pass_obj
-def tune(
-    cli: CommandLine,
-    /,
-    source: TextIO | None,
-    since: Since | None,
-    wait_seconds: float,
-    quantile: float,
-) -> None:
+def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any) -> None:
     """Recommend default_count and max_count for past jobs.
 
     Simulates the jobs of the log with different counts, as `musterd simulate` does, and recommends
@@ -121,7 +110,7 @@ def tune(
     """
     settings = cli.settings()
     model = model_settings(settings)
-    trace = read_trace(cli, settings, source, since)
+    trace = read_trace(cli, settings, **where)
     with live_line(terminal=sys.stderr) as line:
 
         def progress(count: int) -> None:
@@ -182,12 +171,9 @@ def _from_file(
     if isinstance(since, float):
         raise click.UsageError("with a file, --since takes a position or a time only")
     for batch in batches_of(source, tenant):
-        reader.take(one for one in batch if _is_newer(one, since))
+        if isinstance(since, datetime):
+            reader.take(one for one in batch if one.at >= since)
+        else:
+            reader.take(one for one in batch if one.id > (since or 0))
         if reader.is_full:
             return
-
-
-def _is_newer(event: Event, since: Since | None) -> bool:
-    if since is None:
-        return True
-    return event.id > since if isinstance(since, int | float) else event.at >= since

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import attrs
 
 from musterd.console.health import crew_bar, due_text, judge, states_text, tenant_on_node
 from musterd.console.output import Exit
 from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
-from musterd.console.top.columns import COLUMNS, FILTER_HELP, GAP, Column, shown_columns
-from musterd.console.top.state import NodeAnswer, Panel, Size, State, layout, resized
+from musterd.console.top.state import (
+    COLUMNS,
+    FILTER_HELP,
+    GAP,
+    Column,
+    NodeAnswer,
+    Panel,
+    Size,
+    State,
+    layout,
+    resized,
+    shown_columns,
+)
 from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object
@@ -131,11 +144,10 @@ def header(state: State) -> list[Line]:
     count = layout(state.size).header
     if count == 0:
         return []
-    verdict, queue, crew = _verdict_line(state), _queue_line(state), _crew_line(state)
-    lines = [_title_line(state), verdict, queue, crew, _nodes_line(state), _trend_line(state)]
-    if count < len(lines):
-        lines = [verdict, queue, crew][:count]
-    return [line(spans, state.size.columns) for spans in lines]
+    lines = [_verdict_line(state), _queue_line(state), _crew_line(state)]
+    if count > len(lines):
+        lines = [_title_line(state), *lines, _nodes_line(state), _trend_line(state)]
+    return [line(spans, state.size.columns) for spans in lines[:count]]
 
 
 def verdict(state: State) -> tuple[Exit, str]:
@@ -259,23 +271,19 @@ def snapshot_object(state: State) -> dict[str, object]:
     }
 
 
+BRIEF = (
+    *("id", "kind", "state", "target", "priority", "attempt", "created_at", "run_at"),
+    *("started_at", "finished_at", "node", "worker", "request", "progress"),
+)
+
+
 def job_brief(job: OverviewJob) -> dict[str, object]:
     """A job in short, by the names of the job object."""
+    values = {name: getattr(job, name) for name in BRIEF}
+    times = {name: time_text(at) for name, at in values.items() if isinstance(at, datetime)}
     return {
-        "id": job.id,
-        "kind": job.kind,
-        "state": job.state.value,
-        "target": job.target,
-        "priority": job.priority,
-        "attempt": job.attempt,
-        "created_at": time_text(job.created_at),
-        "run_at": time_text(job.run_at),
-        "started_at": time_text(job.started_at),
-        "finished_at": time_text(job.finished_at),
-        "node": job.node,
-        "worker": job.worker,
-        "request": job.request,
-        "progress": job.progress,
+        **values,
+        **times,
         "waits_for_kind": job.parked,
         "waits_for_target": job.behind,
         "remark": one_line(job.remark),

@@ -14,14 +14,14 @@ from musterd.config.settings import Settings
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.health import decision_of
 from musterd.console.opening import reached
-from musterd.console.output import Complaint
+from musterd.console.output import Complaint, innermost
 from musterd.console.top.cells import Painter
-from musterd.console.top.columns import Filter
 from musterd.console.top.drawing import draw
 from musterd.console.top.key_bindings import press
 from musterd.console.top.state import (
     ActOnJob,
     Command,
+    Filter,
     NodeAnswer,
     OpenPanel,
     Panel,
@@ -204,9 +204,8 @@ class Driver:
                 await self._hurry.wait(self._deps.interval_seconds)
 
     def _away(self, error: BaseException) -> None:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        self._show(attrs.evolve(self.state, trouble=one_line(str(error))))
+        single = innermost(error)
+        self._show(attrs.evolve(self.state, trouble=one_line(str(single))))
 
     async def _ask_node(self, settings: Settings) -> None:
         while True:

@@ -7,8 +7,9 @@ from typing import Literal
 
 import attrs
 
-from musterd.console.top.columns import COLUMNS, FILTER_HELP, read_filter
 from musterd.console.top.state import (
+    COLUMNS,
+    FILTER_HELP,
     ActOnJob,
     Command,
     OpenPanel,
@@ -19,6 +20,7 @@ from musterd.console.top.state import (
     SwitchQueue,
     SwitchTenant,
     layout,
+    read_filter,
     settled,
 )
 from musterd.store.lifecycle import Action

@@ -1,19 +1,200 @@
-"""What is shown, and what is under way: values. Pure."""
+"""What is shown, and what is under way: values; and the table of jobs, which match the filter, in
+which order and in which columns. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import attrs
 
-from musterd.console.top.columns import Filter, matches, sorted_jobs
+from musterd.config.faults import did_you_mean
+from musterd.console.top.cells import width
 from musterd.manager.node.status import Decision
-from musterd.store.lifecycle import ENDED, Action
+from musterd.store.lifecycle import ENDED, LEASED, Action, JobState
 from musterd.store.nodes import NodeRecord
-from musterd.store.overview import OverviewJob
+from musterd.store.overview import SHOWN_FIRST, OverviewFilter, OverviewJob
 from musterd.store.queue import Counts
+from musterd.store.words import duration_text, one_line
+
+Cell = Callable[[OverviewJob, datetime], str]
+Key = Callable[[OverviewJob, datetime], Any]  # its values are of one type
+GAP = 1
+
+
+@attrs.frozen
+class Column:
+    """`rank`: the lower, the longer it stays where the terminal is narrow."""
+
+    head: str
+    cell: Cell
+    key: Key
+    rank: int
+    widest: int
+    right: bool = False
+
+
+def age_seconds(job: OverviewJob, now: datetime) -> float:
+    """How long the job has run, waited, or been finished; negative: due in this time."""
+    since = job.run_at if job.state is JobState.QUEUED else None
+    if job.state in LEASED:
+        since = job.started_at
+    elif job.state in ENDED:
+        since = job.finished_at
+    return (now - (since or job.created_at)).total_seconds()
+
+
+def sorted_jobs(
+    jobs: Sequence[OverviewJob], column: int, *, reverse: bool, now: datetime
+) -> list[OverviewJob]:
+    """By that column; -1: as the store returned them, running jobs first, then in claim order. The
+    sort is stable.
+    """
+    if column < 0:
+        return list(reversed(jobs) if reverse else jobs)
+    return sorted(jobs, key=lambda job: COLUMNS[column].key(job, now), reverse=reverse)
+
+
+def shown_columns(
+    jobs: Sequence[OverviewJob], now: datetime, cells: int, marked: int = -1
+) -> list[tuple[Column, int]]:
+    """The columns that fit, with their widths; the last one gets the rest. The head of the marked
+    column has room for its mark.
+    """
+    widths = {one.head: _width(one, jobs, now) for one in COLUMNS}
+    if marked >= 0:
+        head = COLUMNS[marked].head
+        widths[head] = max(widths[head], len(head) + 1)
+    kept: list[Column] = []
+    left = cells
+    for column in sorted(COLUMNS, key=lambda one: one.rank):
+        need = min(widths[column.head], column.widest) + (GAP if kept else 0)
+        if kept and need > left:
+            break
+        kept.append(column)
+        left -= need
+    found = [(one, min(widths[one.head], one.widest, cells)) for one in COLUMNS if one in kept]
+    last, room = found[-1]
+    if not last.right:
+        found[-1] = (last, room + max(0, left))
+    return found
+
+
+def _width(column: Column, jobs: Sequence[OverviewJob], now: datetime) -> int:
+    cells = (width(one_line(column.cell(job, now))) for job in jobs)
+    return max(len(column.head), *cells) if jobs else len(column.head)
+
+
+def _age(job: OverviewJob, now: datetime) -> str:
+    seconds = age_seconds(job, now)
+    return f"in {duration_text(-seconds)}" if seconds < 0 else duration_text(seconds)
+
+
+def _tries(job: OverviewJob, _now: datetime) -> str:
+    return str(job.attempt) if job.max_attempts is None else f"{job.attempt}/{job.max_attempts}"
+
+
+def _state(job: OverviewJob, _now: datetime) -> str:
+    if job.request is not None:
+        return f"{job.request}ing" if job.request == "cancel" else "pausing"
+    if job.state is JobState.QUEUED and (job.parked or job.behind):
+        return "at limit" if job.parked else "behind"
+    return job.state.value
+
+
+def _progress(job: OverviewJob, _now: datetime) -> str:
+    return "" if job.progress is None else f"{int(job.progress)} %"
+
+
+def _where(job: OverviewJob, _now: datetime) -> str:
+    if job.state not in LEASED or job.node is None:
+        return ""
+    return job.node if job.worker is None else f"{job.worker}@{job.node}"
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("ID", lambda job, _: str(job.id), lambda job, _: job.id, 0, 12, right=True),
+    Column("KIND", lambda job, _: job.kind, lambda job, _: job.kind, 2, 24),
+    Column("TARGET", lambda job, _: job.target or "", lambda job, _: job.target or "", 6, 16),
+    Column("STATE", _state, _state, 1, 9),
+    Column("TIME", _age, age_seconds, 3, 11, right=True),
+    Column("TRY", _tries, lambda job, _: job.attempt, 5, 6, right=True),
+    Column("DONE", _progress, lambda job, _: -1.0 if job.progress is None else job.progress, 4, 5,
+        right=True),
+    Column("WORKER", _where, _where, 7, 26),
+    Column("", lambda job, _: job.remark, lambda job, _: job.remark, 8, 12),
+)  # fmt: skip
+
+
+JOBS_SHOWN = 200  # jobs of each sort that are shown
+JOBS_SCANNED = 2_000  # scanned for one kind or target
+FILTER_KEYS = ("state", "kind", "target")
+FILTER_HELP = "state=failed,paused kind=NAME target=NAME, and any text"
+
+
+@attrs.frozen
+class Filter:
+    """Empty and None match everything. All `words` must be in the shown text of a job."""
+
+    text: str = ""
+    states: tuple[JobState, ...] = ()
+    kind: str | None = None
+    target: str | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> OverviewFilter:
+        """The part of the filter that the store applies."""
+        narrow = self.kind is not None or self.target is not None
+        states = self.states or SHOWN_FIRST
+        return OverviewFilter(
+            states, self.kind, self.target, JOBS_SHOWN, JOBS_SCANNED if narrow else JOBS_SHOWN
+        )
+
+
+def read_filter(text: str) -> Filter:
+    """Reads `state=failed kind=report error`. Raises ValueError, which says what is wrong."""
+    found = Filter(" ".join(text.split()))
+    for part in text.split():
+        key, equals, value = part.partition("=")
+        if not equals:
+            found = attrs.evolve(found, words=(*found.words, part.casefold()))
+        elif key == "state":
+            found = attrs.evolve(found, states=(*found.states, *_read_states(value)))
+        elif key not in FILTER_KEYS:
+            raise ValueError(f"{key}= is unknown, wanted {FILTER_HELP}")
+        elif not value:
+            raise ValueError(f"{key}= needs a value")
+        elif key == "kind":
+            found = attrs.evolve(found, kind=value)
+        else:
+            found = attrs.evolve(found, target=value)
+    return found
+
+
+def matches(which: Filter, job: OverviewJob) -> bool:
+    """The store has sifted by what it knows; an older answer of it may be on the screen still."""
+    if which.states and job.state not in which.states:
+        return False
+    if which.kind not in (None, job.kind) or which.target not in (None, job.target):
+        return False
+    if not which.words:
+        return True
+    parts = (str(job.id), job.kind, job.state.value, job.target, job.node, job.remark)
+    text = "\n".join(part for part in parts if part).casefold()
+    return all(word in text for word in which.words)
+
+
+def _read_states(value: str) -> list[JobState]:
+    names = [state.value for state in JobState]
+    for name in value.split(","):
+        if name not in names:
+            hint = did_you_mean(name, names) or f"wanted {', '.join(names)}"
+            raise ValueError(f"there is no state {name!r}: {hint}")
+    return [JobState(name) for name in value.split(",")]
+
 
 SAMPLES_MAX = 120
 RATE_SECONDS = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,9 +14,8 @@ from musterd.config.faults import ConfigError
 from musterd.console.command import CommandLine, Verb, option_reader
 from musterd.console.opening import engine_for, reached
 from musterd.console.top.cells import Painter
-from musterd.console.top.columns import Filter, read_filter
 from musterd.console.top.drawing import snapshot_lines, snapshot_object
-from musterd.console.top.state import Size, State, resized, with_store
+from musterd.console.top.state import Filter, Size, State, read_filter, resized, with_store
 from musterd.console.verbs.store import whoami
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
     cli: CommandLine = context.obj
     settings = cli.load().settings
     own = cli.of_tenant(settings)
-    catalog = _catalog(cli, settings)
+    catalog = None
+    with suppress(ConfigError):  # a catalog with faults is the daemon's matter
+        catalog = cli.catalog(settings)
     where, listens = engine_for(own).where, bool(settings.http.listen)
     state = State(own.tenant, tuple(settings.tenants), where, Size(80, 24), listens, filter=which)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -61,14 +63,6 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
         cli.show([snapshot_object(state)], lambda: snapshot_lines(state))
     else:
         _watch(settings, state, interval, catalog, colour=context.color is not False)
-
-
-def _catalog(cli: CommandLine, settings: Settings) -> Catalog | None:
-    """Only for the budgets of attempts: a catalog with faults is the daemon's matter."""
-    try:
-        return cli.catalog(settings)
-    except ConfigError:
-        return None
 
 
 def _one_look(settings: Settings, state: State) -> State:

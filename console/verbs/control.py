@@ -110,10 +110,13 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
 
     codes: list[Exit] = []
     for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
+        became = f"{TEXTS[action].done} (it was {done.state_before})"
+        if done.requested:
+            became = f"is {done.state_after}: its worker has been asked to {action} it"
         if cli.json:
             print_json(_result_object(job_id, done))
         elif done.allowed:
-            say(_success(job_id, action, done))
+            say(f"job {job_id} {became}")
         if not done.allowed:
             complain(f"musterd: {control_refusal(job_id, action, done.state_before)}")
             codes.append(Exit.WRONG_STATE if done.found else Exit.UNKNOWN)
@@ -129,12 +132,6 @@ def _result_object(job_id: int, done: ControlResult) -> dict[str, object]:
         "state_before": done.state_before,
         "state": done.state_after,
     }
-
-
-def _success(job_id: int, action: str, done: ControlResult) -> str:
-    if done.requested:
-        return f"job {job_id} is {done.state_after}: its worker has been asked to {action} it"
-    return f"job {job_id} {TEXTS[action].done} (it was {done.state_before})"
 
 
 cancel, pause, resume, release, clear = (_verb(action) for action in TEXTS)
@@ -188,7 +185,10 @@ def read_selection(request: BulkRequest) -> Selection:
         for part in _NEXT_KEY.split(text):
             key, equals, value = part.partition("=")
             if key not in values or not equals or not value:
-                raise click.UsageError(_bad_part(part, key, equals))
+                wanted = f"found {part!r}, wanted {', '.join(f'{one}=…' for one in KEYS)}"
+                no_value = f"--where {part}: found no value"
+                is_known = equals and key in KEYS
+                raise click.UsageError(no_value if is_known else f"--where: {wanted}")
             values[key].append(value)
     allowed = states_for(Action(request.action))
     for text in values["state"]:
@@ -202,12 +202,6 @@ def read_selection(request: BulkRequest) -> Selection:
         priorities=tuple(_priority(text) for text in values["priority"]),
         older_seconds=request.older_seconds,
     )
-
-
-def _bad_part(part: str, key: str, equals: str) -> str:
-    if equals and key in KEYS:
-        return f"--where {part}: found no value"
-    return f"--where: found {part!r}, wanted {', '.join(f'{one}=…' for one in KEYS)}"
 
 
 def _priority(text: str) -> int:

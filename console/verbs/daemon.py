@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -49,7 +49,10 @@ def reload(cli: CommandLine, wait: bool) -> None:
         said = f"{found['node']} has not finished within {RELOAD_SECONDS:g} s"
         raise Complaint(Exit.UNAVAILABLE, said, "it continues; its log will have the result")
     if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
-        _refuse(status, found)
+        detail = str(found.get("detail", f"HTTP {status}"))
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY and "faults" in found:
+            raise Complaint(Exit.CONFIGURATION, f"{detail}:", "\n  ".join(found["faults"]))
+        raise Complaint(Exit.UNAVAILABLE, f"no reload: {detail}", SIGNAL)
     if status == HTTPStatus.ACCEPTED:
         cli.answer(found, f"{found['node']} is reloading; its log will have the result")
     else:
@@ -64,13 +67,6 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
         return cli.of_node(cli.load().settings), None
     except UnsoundSettings as unsound:
         return cli.of_node(unsound.best), unsound
-
-
-def _refuse(status: int, found: dict[str, Any]) -> NoReturn:
-    detail = str(found.get("detail", f"HTTP {status}"))
-    if status == HTTPStatus.UNPROCESSABLE_ENTITY and "faults" in found:
-        raise Complaint(Exit.CONFIGURATION, f"{detail}:", "\n  ".join(found["faults"]))
-    raise Complaint(Exit.UNAVAILABLE, f"no reload: {detail}", SIGNAL)
 
 
 def _change_lines(found: dict[str, Any]) -> list[str]:

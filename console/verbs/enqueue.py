@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from musterd.config.faults import Unfit
 from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
+from musterd.config.webhook_urls import check_allowed
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
 from musterd.console.opening import in_store
@@ -138,9 +140,6 @@ def _checked_payload(source: str, settings: Settings) -> str:
 
 
 def _check_webhook(url: str | None, settings: Settings) -> None:
-    from musterd.config.faults import Unfit
-    from musterd.config.webhook_urls import check_allowed
-
     if url is not None:
         try:
             check_allowed(url, settings.webhooks.policy)

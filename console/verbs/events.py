@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
-import attrs
 import click
 
 from musterd.console import log_reading
@@ -22,7 +22,7 @@ from musterd.console.opening import in_store
 from musterd.console.output import StoreAwayNotice, coloured, print_json, say
 from musterd.store.engine import Engine
 from musterd.store.event_types import event_object, event_type, event_words
-from musterd.store.events import Event, EventFilter
+from musterd.store.events import Event, EventFilter, EventLog
 from musterd.store.words import moment_of, one_line, time_text
 
 LIMIT_DEFAULT = 50
@@ -43,25 +43,6 @@ def _since_of(text: str) -> Since:
 
 
 read_since = option_reader(_since_of)
-
-
-@attrs.frozen
-class EventQuery:
-    """The events that a person asks for, and how to show them."""
-
-    which: EventFilter
-    since: Since | None
-    limit: int | None
-    follow: bool
-    as_json: bool
-    tenant: str
-
-    @property
-    def most(self) -> int | None:
-        """How many past events at most; None = all."""
-        if self.limit is not None or self.since is not None:
-            return self.limit
-        return LIMIT_FOLLOWING if self.follow else LIMIT_DEFAULT
 
 
 @click.command(cls=Verb)
@@ -87,46 +68,50 @@ class EventQuery:
     help=f"At most this many, the newest; {LIMIT_DEFAULT} unless --since is given.",
 )
 @click.pass_obj
-def events(cli: CommandLine, /, follow: bool, **options: Any) -> None:
+def events(
+    cli: CommandLine, /, follow: bool, since: Since | None, limit: int | None, **which: Any
+) -> None:
     """Show events, newest last."""
-    kind, target = options["kind"], options["target"]
-    which = EventFilter(options["job_id"], frozenset(options["types"]), kind, target)
+    which["types"] = frozenset(which["types"])
+    wanted = EventFilter(**which)
     settings = cli.settings()
-    since, limit = options["since"], options["limit"]
-    query = EventQuery(which, since, limit, follow, cli.json, settings.tenant)
+    show = partial(show_events, tenant=settings.tenant, as_json=cli.json)
+    most = limit
+    if limit is None and since is None:
+        most = LIMIT_FOLLOWING if follow else LIMIT_DEFAULT
+
+    async def work(engine: Engine) -> None:
+        log, count = engine.events, 0
+        newest = await log_reading.order_all(log)
+        start = await position_since(engine, since, newest)
+        async for found in _past(log, wanted, most, start, newest):
+            show(found)
+            count += len(found)
+        if follow:
+            away = StoreAwayNotice()
+            async for page in log_reading.events_to_come(log, wanted, newest, away.say):
+                away.is_back()
+                show(page.events)
+        elif not (count or cli.json):
+            say("no such events")
+
     try:
-        in_store(settings, lambda engine: _show(engine, query))
+        in_store(settings, work)
     except KeyboardInterrupt:
         if not follow:  # which is how following ends
             raise
 
 
-async def _show(engine: Engine, query: EventQuery) -> None:
-    newest = await log_reading.order_all(engine.events)
-    await _show_past(engine, query, newest)
-    if not query.follow:
+async def _past(
+    log: EventLog, which: EventFilter, most: int | None, start: int, newest: int
+) -> AsyncGenerator[Sequence[Event]]:
+    """At most so many, the newest; None = all."""
+    if most is not None:
+        found = await log_reading.newest_events(log, which, most, newest)
+        yield [one for one in found if one.id > start]
         return
-    away = StoreAwayNotice()
-    news = log_reading.events_to_come(engine.events, query.which, newest, away.say)
-    async for page in news:
-        away.is_back()
-        show_events(page.events, query.tenant, as_json=query.as_json)
-
-
-async def _show_past(engine: Engine, query: EventQuery, newest: int) -> None:
-    start = await position_since(engine, query.since, newest)
-    count = 0
-    if query.most is not None:
-        found = await log_reading.newest_events(engine.events, query.which, query.most, newest)
-        found = [one for one in found if one.id > start]
-        show_events(found, query.tenant, as_json=query.as_json)
-        count = len(found)
-    else:
-        async for page in log_reading.pages_between(engine.events, query.which, start, newest):
-            show_events(page, query.tenant, as_json=query.as_json)
-            count += len(page)
-    if not (count or query.follow or query.as_json):
-        say("no such events")
+    async for page in log_reading.pages_between(log, which, start, newest):
+        yield page
 
 
 async def position_since(engine: Engine, since: Since | None, newest: int) -> int:

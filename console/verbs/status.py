@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -21,7 +21,6 @@ from musterd.console.health import (
 from musterd.console.output import Exit
 from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import NodeRecord
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
 
 LINES_MAX = 23  # and the prompt: one screen
@@ -61,8 +60,17 @@ def lines(report: HealthReport) -> list[str]:
         named = first.settings.tenant != DEFAULT_TENANT
         crew = report.on_node(first) if named else report.node["node"]
         found += _node_lines(report, crew or report.node["node"])
-    found += _nodes_line(first.nodes)
-    found += [f"  {remark}" for remark in _bounded(_remarks(report))]
+    live = [node for node in first.nodes if node.is_live]
+    if len(live) > 1:
+        leaving = sum(node.phase == "draining" for node in live)
+        workers, busy = plural(sum(node.crew for node in live), "worker"), sum(n.busy for n in live)
+        said = f", {leaving} draining" if leaving else ""
+        found.append(f"  nodes   {len(live)}{said}: {workers}, {busy} busy")
+    all_remarks = _remarks(report)
+    if len(all_remarks) > REMARKS_MAX:
+        left = len(all_remarks) - REMARKS_MAX + 1
+        all_remarks[REMARKS_MAX - 1 :] = [f"and {left} more: --json has all of them"]
+    found += [f"  {remark}" for remark in all_remarks]
     if len(report.stores) > 1:
         found += ["", *(f"  {line}" for line in _table(report, LINES_MAX - len(found) - 1))]
     return found
@@ -82,30 +90,19 @@ def _remarks(report: HealthReport) -> list[str]:
     return [*found, *(f"WARNING {said}" for said in report.warnings)]
 
 
-def _bounded(found: Sequence[str]) -> list[str]:
-    if len(found) <= REMARKS_MAX:
-        return list(found)
-    left = len(found) - REMARKS_MAX + 1
-    return [*found[: REMARKS_MAX - 1], f"and {left} more: --json has all of them"]
-
-
 def _table(report: HealthReport, rows_max: int) -> list[str]:
     """One line per tenant; if there is no room for all, those in trouble, then the fullest."""
     heads = ("tenant", "due", "oldest", "queued", "running", "failed", "crew", "")
     shown = list(report.stores)
     left: list[str] = []
     if len(shown) + 1 > rows_max:
-        shown = sorted(shown, key=lambda store: (report.is_well(store), -_due(store)))
+        shown.sort(key=lambda one: (report.is_well(one), -(one.counts.due if one.counts else 0)))
         kept = max(1, rows_max - 2)
         more = plural(len(shown) - kept, "more tenant")
         left = [f"and {more}: `musterd status --tenant NAME`, or --json for all"]
         shown = shown[:kept]
     rows = [_row(store, report.on_node(store)) for store in shown]
     return [*table(heads, rows, right=frozenset({1, 2, 3, 4, 5, 6})), *left]
-
-
-def _due(store: StoreAnswers) -> int:
-    return 0 if store.counts is None else store.counts.due
 
 
 def _row(store: StoreAnswers, on_node: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -150,16 +147,6 @@ def _generation(report: HealthReport) -> str:
     name = report.node["node"]["node"]
     (generation,) = [one.config_generation for one in report.first.nodes if one.name == name] or [0]
     return f", configuration {generation}" if generation and generation > 1 else ""
-
-
-def _nodes_line(nodes: Sequence[NodeRecord]) -> list[str]:
-    live = [node for node in nodes if node.is_live]
-    if len(live) <= 1:
-        return []
-    crew, busy = sum(node.crew for node in live), sum(node.busy for node in live)
-    leaving = sum(node.phase == "draining" for node in live)
-    said = f", {leaving} draining" if leaving else ""
-    return [f"  nodes   {len(live)}{said}: {plural(crew, 'worker')}, {busy} busy"]
 
 
 def _object(report: HealthReport) -> dict[str, object]:

@@ -185,14 +185,9 @@ class Lives:
                 life.is_known = True
         elif life.target is not None and step is Change.CHANGED:
             self._targets.changed(event, life.target, life, job_id)
-        if life.state in RESTS:
-            self._rest(life, job_id)
-        elif self._resting:
+        if life.state not in RESTS:
             self._resting.pop(job_id, None)
-
-    def _rest(self, life: Life, job_id: int) -> None:
-        number = packed(life)
-        if number is not None:
+        elif (number := packed(life)) is not None:
             self._resting[job_id] = number
             del self._living[job_id]
 

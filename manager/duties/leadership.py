@@ -57,11 +57,6 @@ def to_take(
     return sorted(overdue + rng.sample(fresh, min(room, len(fresh))))
 
 
-def to_give_up(held: Sequence[str], share: int, rng: random.Random) -> list[str]:
-    """What a node gives up that has more than its share."""
-    return rng.sample(sorted(held), max(0, len(held) - share))
-
-
 RELEASE_SECONDS = 1.0
 RETRY_SECONDS = 2.0  # after the store was away
 START_SECONDS = 0.2  # so long at most, for nodes that start together to have heard of each other
@@ -230,7 +225,7 @@ class Leadership:
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
         now = trio.current_time()
         share = fair_share(duties, news.live_nodes)
-        surplus = to_give_up(tuple(self._held), share, self.rng)
+        surplus = self.rng.sample(sorted(self._held), max(0, len(self._held) - share))
         if not surplus or now - self._gave_up_local < REBALANCE_SECONDS:
             return
         self._gave_up_local = now

@@ -42,9 +42,7 @@ Which = Literal["stale_seconds", "delete_seconds"]
 
 @attrs.define(eq=False)
 class Retiring:
-    """Owned by its tenant. `look` is the duty; `trouble` says why nothing is deleted, or is None.
-    `catalog` is that of the moment.
-    """
+    """Owned by its tenant. `look` is the duty; `trouble`: why nothing is deleted."""
 
     store: Retention
     settings: LiveSettings  # of the tenant
@@ -143,9 +141,9 @@ class Retiring:
             return
         fields = {"tenant": self.tenant, "archive": self.settings.now.retention.archive}
         if trouble is None:
-            event(self.log, logging.INFO, "archive is written again", **fields)
+            event(self.log, logging.INFO, "archive can be written again", **fields)
             return
-        what = "archive cannot be written, no job is deleted"
+        what = "archive cannot be written; no jobs are deleted"
         event(self.log, logging.ERROR, what, **fields, message=trouble)
 
 

@@ -1,5 +1,4 @@
-"""The duty of schedules: which slots are due, and seeing to each when its time has come, on the
-store's clock."""
+"""The duty of schedules: which slots are due, and handling each on time by the store's clock."""
 
 from __future__ import annotations
 
@@ -325,7 +324,7 @@ def schedule_object(schedule: Schedule, record: ScheduleRecord) -> dict[str, obj
         "skipped": record.skipped,
         "missed_slots": record.missed,
         "next": [time_text(slot) for slot in slots],
-        "seconds_until_next": _seconds_until(slots, record.now),
+        "seconds_until_next": round((slots[0] - record.now).total_seconds(), 3) if slots else None,
     }
 
 
@@ -334,10 +333,6 @@ def _rhythm(schedule: Schedule) -> dict[str, object]:
     if isinstance(rhythm, Every):
         return {"cron": None, "timezone": None, "every_seconds": plain_number(rhythm.seconds)}
     return {"cron": rhythm.text, "timezone": rhythm.zone.key, "every_seconds": None}
-
-
-def _seconds_until(slots: list[datetime], now: datetime) -> float | None:
-    return round((slots[0] - now).total_seconds(), 3) if slots else None
 
 
 def schedule_faults(

@@ -87,9 +87,7 @@ class Feed:
             task_status.started()
 
     async def close(self) -> None:
-        """Tells what has happened until now, as far as that can be done in time; then all streams
-        end.
-        """
+        """Sends what has happened until now, as far as time allows; then all streams end."""
         self._is_closing = True
         with trio.move_on_after(CLOSE_SECONDS):
             while self.readers and not await self._look():  # noqa: ASYNC110 - the store is away

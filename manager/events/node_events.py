@@ -55,9 +55,7 @@ class NodeEvents:
             self.event_writer.announce("scale.decided", **decision_object(decision))
 
     async def finish(self) -> None:
-        """The crew has gone: tells so, and lets those who follow go when they have read it. Takes a
-        few seconds at most.
-        """
+        """The crew has gone: records that and lets readers catch up, for a few seconds at most."""
         self.node_is("stopped")
         await self.event_writer.finish()
         await self.feed.close()
@@ -79,7 +77,7 @@ class EventWriter:
     events: EventLog
     log: Log
     node: str
-    on_told: Callable[[], None]
+    on_written: Callable[[], None]
     _waiting: deque[NewEvent] = attrs.field(factory=deque[NewEvent], init=False)
     _dropped: int = attrs.field(default=0, init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
@@ -117,9 +115,7 @@ class EventWriter:
         self._log_dropped()
 
     async def _write(self) -> bool:
-        """Writes a batch; gives False if the store is away. One whose reply was lost is written
-        again.
-        """
+        """Writes a batch; False = the store is away. One whose reply was lost is written again."""
         async with self._turn:
             batch = list(self._waiting)[:BATCH]
             if not batch:
@@ -131,13 +127,13 @@ class EventWriter:
             for one in batch:
                 if self._waiting and self._waiting[0] is one:
                     self._waiting.popleft()
-        self.on_told()
+        self.on_written()
         self._log_dropped()
         return True
 
     def _log_dropped(self) -> None:
         if self._dropped:
-            event(self.log, logging.WARNING, "events of the node given up", count=self._dropped)
+            event(self.log, logging.WARNING, "node events dropped", count=self._dropped)
             self._dropped = 0
 
 

@@ -1,6 +1,4 @@
-"""Reports what becomes of a tenant's jobs and duties: to the metrics for counting, to the log and
-the event log for people.
-"""
+"""Reports what becomes of a tenant's jobs and duties to metrics, log and event log."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ class JobReporter:
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
         self._metrics.lease_lost(job_id, kind, attempt)
         fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
-        event(self._log, logging.WARNING, "lease lost, job stopped here", **fields)
+        event(self._log, logging.WARNING, "lease lost; job stopped here", **fields)
 
     def request_ignored(self, ignored: Ignored) -> None:
         fields = {"job_id": ignored.job_id, "kind": ignored.kind, "attempt": ignored.attempt}
@@ -71,14 +69,9 @@ class JobReporter:
         self._metrics.reaped(reaped, self._tenant)
         self._news()
         for one in reaped:
-            fields: dict[str, object] = {
-                "job_id": one.id,
-                "kind": one.kind,
-                "attempt": one.attempt,
-                "node": one.node,
-            }
-            fields |= {"state": str(one.state)}
-            event(self._log, logging.WARNING, "lease ran out", **fields)
+            fields: dict[str, object] = {"job_id": one.id, "kind": one.kind, "attempt": one.attempt}
+            fields |= {"node": one.node, "state": str(one.state)}
+            event(self._log, logging.WARNING, "lease expired", **fields)
 
     def _log_attempt(self, level: int, phrase: str, settlement: Settlement) -> None:
         event(
@@ -104,7 +97,7 @@ class DutyReporter:
             self.event_writer.announce("duty.acquired", duty=duty)
 
     def released(self, duties: Sequence[str], why: str) -> None:
-        self._log_duties("duties given up", duties, reason=why)
+        self._log_duties("duties released", duties, reason=why)
         for duty in duties:
             self.metrics.released(duty)
             self.lost(duty)

@@ -84,9 +84,7 @@ class Reader:
     ending: Ending | None = None
 
     def can_take(self) -> bool:
-        """Sends on what is left, and gives whether there is room for more. Ends a reader that has
-        gone, or does not read.
-        """
+        """Sends what is left; True = there is room for more. Ends a gone or stuck reader."""
         if self.wire.flush():
             return self.ending is None
         if self.wire.is_broken:
@@ -267,9 +265,7 @@ class Page:
 
 @attrs.define(eq=False)
 class Source:
-    """`ring` holds what the log has behind the place where it began. The calls raise `StoreError`,
-    and can then be made again.
-    """
+    """`ring` holds the log from where it began. Calls may raise `StoreError`, then be repeated."""
 
     tenant: str
     log: EventLog
@@ -377,9 +373,7 @@ class Entrance:
     )
 
     async def start_of(self, last_id: int | None) -> Start:
-        """Where somebody begins who has got all up to `last_id`; None = who comes for the first
-        time.
-        """
+        """Where a reader begins that has all up to `last_id`; None = it is new."""
         if last_id is None:
             return await self._snapshot_now()
         if self.source.was_lost(last_id):

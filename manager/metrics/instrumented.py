@@ -1,6 +1,4 @@
-"""The store, instrumented: every call is timed and counted, and trouble with the store is kept for
-status and log.
-"""
+"""The store, instrumented: calls are timed and counted, trouble is kept for status and log."""
 
 from __future__ import annotations
 
@@ -103,6 +101,6 @@ class InstrumentedEngine(WrappedEngine):
         if operation not in self._failing and not is_calm:
             return
         fields = {"trouble": self.trouble, "seconds": round(self.trouble_seconds(), 1)}
-        event(self._log, logging.INFO, "store is well again", **fields, **self._named)
+        event(self._log, logging.INFO, "store recovered", **fields, **self._named)
         self._failing.clear()
         self.trouble = self.trouble_since_local = self.last_message = None

@@ -95,58 +95,35 @@ class JobCounters(Collector):
     def collect(self) -> Iterable[CounterMetricFamily | HistogramMetricFamily]:
         # Copied first: this runs in a thread, while the loop goes on counting.
         kinds = list(self.kinds.items())
-        return (
-            self._claimed(kinds),
-            self._finished(kinds),
-            self._retries(kinds),
-            self._waited(kinds),
-            self._ran(kinds),
+        claimed = sum(sum(tally.waited.counts) for _, tally in kinds)
+        yield CounterMetricFamily(
+            "musterd_jobs_claimed", "Jobs claimed by this node.", value=claimed
         )
-
-    def _claimed(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
-        total = sum(sum(tally.waited.counts) for _, tally in kinds)
-        return CounterMetricFamily(
-            "musterd_jobs_claimed", "Jobs claimed by this node.", value=total
-        )
-
-    def _finished(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
-        family = CounterMetricFamily(
+        finished = CounterMetricFamily(
             "musterd_jobs_finished",
             "Jobs ended by this node.",
             labels=["tenant", "kind", "outcome"],
         )
-        for kind, tally in kinds:
-            finished = dict(tally.finished)
-            # All outcomes of a kind begin together, so that its first failure is a rise from 0.
-            for tenant in dict.fromkeys(tenant for tenant, _ in finished):
-                for state in OUTCOMES:
-                    family.add_metric([tenant, kind, state.value], finished.get((tenant, state), 0))
-        return family
-
-    def _retries(self, kinds: list[tuple[str, KindCounters]]) -> CounterMetricFamily:
-        family = CounterMetricFamily(
+        retries = CounterMetricFamily(
             "musterd_job_retries", "Attempts that ended in a retry.", labels=["kind"]
         )
-        for kind, tally in kinds:
-            family.add_metric([kind], tally.retries)
-        return family
-
-    def _waited(self, kinds: list[tuple[str, KindCounters]]) -> HistogramMetricFamily:
-        family = HistogramMetricFamily(
+        waited = HistogramMetricFamily(
             "musterd_job_wait_seconds", "From a job's due time to its claim.", labels=["kind"]
         )
-        for kind, tally in kinds:
-            family.add_metric([kind], tally.waited.buckets(), tally.waited.total)
-        return family
-
-    def _ran(self, kinds: list[tuple[str, KindCounters]]) -> HistogramMetricFamily:
-        family = HistogramMetricFamily(
+        ran = HistogramMetricFamily(
             "musterd_job_run_seconds", "How long an attempt ran.", labels=["kind", "outcome"]
         )
         for kind, tally in kinds:
+            ended = dict(tally.finished)
+            # All outcomes of a kind begin together, so that its first failure is a rise from 0.
+            for tenant in dict.fromkeys(tenant for tenant, _ in ended):
+                for state in OUTCOMES:
+                    finished.add_metric([tenant, kind, state.value], ended.get((tenant, state), 0))
+            retries.add_metric([kind], tally.retries)
+            waited.add_metric([kind], tally.waited.buckets(), tally.waited.total)
             for outcome, spread in list(tally.ran.items()):
-                family.add_metric([kind, outcome.value], spread.buckets(), spread.total)
-        return family
+                ran.add_metric([kind, outcome.value], spread.buckets(), spread.total)
+        yield from (finished, retries, waited, ran)
 
 
 RESULTS = ("ok", "error")
@@ -256,9 +233,7 @@ class ConnectionCollector(Collector):
 
 
 class StoreHealthMetrics(Collector):
-    """The last health figures of each tenant whose `metrics` duty this node has. An unknown figure
-    has no series.
-    """
+    """Health figures of tenants whose `metrics` duty this node has. Unknown ones have no series."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._health: dict[str, Signs] = {}
@@ -287,9 +262,7 @@ class StoreHealthMetrics(Collector):
 def _gauges_of(
     known: Iterable[tuple[str, T]], *rows: tuple[str, str, Callable[[T], float | None]]
 ) -> Iterable[GaugeMetricFamily]:
-    """Gauges with a series for each tenant whose value is known. `rows`: name, help, how to read
-    it.
-    """
+    """Gauges with a series for each tenant that has a value. `rows`: name, help, how to read it."""
     for name, help_text, read in rows:
         family = GaugeMetricFamily(f"musterd_{name}", help_text, labels=["tenant"])
         for tenant, figures in known:

@@ -103,9 +103,7 @@ class Metrics:
         self._stale_writes.inc(count)
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        """Not counted here: the node that reaps the lease counts it, so that each loss counts
-        once.
-        """
+        """Not counted here but by the node that reaps the lease, so that each loss counts once."""
 
     def request_ignored(self, ignored: Ignored) -> None:
         """Not counted: the status tells of it as long as it lasts."""
@@ -190,9 +188,7 @@ class Metrics:
         self._webhooks.labels(result=result).inc()
 
     def loop_lag(self, seconds: float) -> None:
-        """Keeps the largest of the last looks, so that a scrape sees a hiccup that came between
-        two of them.
-        """
+        """Keeps the largest of the last looks, so that no scrape misses a hiccup."""
         self._lags.append(seconds)
         self._loop_lag.set(max(self._lags))
 
@@ -206,9 +202,7 @@ class Metrics:
         self._draining.set(1)
 
     def render(self) -> bytes:
-        """Gives the text format. Takes its time with many series: call it in a thread, and one at
-        a time (see `rendering`).
-        """
+        """The text format. Slow with many series: one at a time, in a thread (`Rendering`)."""
         began = time.perf_counter()
         text = generate_latest(self.registry)
         self._render_seconds.set(time.perf_counter() - began)

@@ -41,9 +41,7 @@ IGNORED_MAX = 20  # shown in the status
 
 
 class Daemon:
-    """`run` serves until `stop` was called and the crews have drained. `status` may be asked at any
-    time.
-    """
+    """`run` serves until `stop` was called and the crews have drained."""
 
     def __init__(self, plan: DaemonDeps) -> None:
         self._plan = plan
@@ -71,9 +69,7 @@ class Daemon:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """The first call drains: no more claims, running jobs may finish. The second dismisses the
-        crews at once.
-        """
+        """The first call drains: running jobs may finish. The second dismisses the crews."""
         (self._hurry if self._stop_requested else self._drain).set()
         self._stop_requested = True
 
@@ -124,9 +120,7 @@ class Daemon:
         whole.cancel()
 
     async def _start(self) -> None:
-        """Returns when the default tenant is served and each other one's store has been tried; or
-        when told to stop before that.
-        """
+        """Returns when the default tenant is ready and all stores were tried, or on a stop."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
             await self._tenancies[DEFAULT_TENANT].ready.wait()
@@ -230,17 +224,13 @@ class Daemon:
         tenants = [tenancy.status() for tenancy in self._tenancies.values()]
         first = tenants[0]
         depths = [tenant.depth for tenant in tenants if tenant.depth is not None]
+        ignored = [one for each in self._tenancies.values() for one in each.ignored()]
         left = None if self._drain_until is None else self._drain_until - trio.current_time()
         return NodeStatus(
-            node=plan.node,
-            version=__version__,
-            phase=self._phase,
+            node=plan.node, version=__version__, phase=self._phase,
             up_seconds=trio.current_time() - self._started_local,
-            engine=first.engine,
-            store=first.store,
-            store_trouble=first.store_trouble,
-            store_trouble_seconds=first.store_trouble_seconds,
-            store_message=first.store_message,
+            engine=first.engine, store=first.store, store_trouble=first.store_trouble,
+            store_trouble_seconds=first.store_trouble_seconds, store_message=first.store_message,
             idle=sum(tenant.idle for tenant in tenants),
             busy=sum(tenant.busy for tenant in tenants),
             retiring=sum(tenant.retiring for tenant in tenants),
@@ -248,15 +238,10 @@ class Daemon:
             max_count=self._tenant_limits.overall if len(tenants) > 1 else first.max_count,
             depth=sum(depths) if depths else None,
             settled_total=sum(tenant.settled_total for tenant in tenants),
-            drain_seconds_left=left,
-            last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
-            ignored=[one for each in self._tenancies.values() for one in each.ignored()][
-                :IGNORED_MAX
-            ],
-            generation=self._reloader.generation,
-            reload_faults=self._reloader.faults,
-            tenants=tuple(tenants),
-        )
+            drain_seconds_left=left, last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
+            ignored=ignored[:IGNORED_MAX], generation=self._reloader.generation,
+            reload_faults=self._reloader.faults, tenants=tuple(tenants),
+        )  # fmt: skip
 
     @property
     def tenancies(self) -> Mapping[str, Tenancy]:
@@ -310,4 +295,4 @@ def _log_abandoned(tenancy: Tenancy, log: logging.Logger) -> None:
     for held in tenancy.held():
         claim = held.claim
         fields = {"job_id": claim.id, "kind": claim.kind, "attempt": claim.attempt}
-        event(log_of_tenant, logging.ERROR, "job abandoned, its lease runs out", **fields)
+        event(log_of_tenant, logging.ERROR, "job abandoned; its lease will expire", **fields)

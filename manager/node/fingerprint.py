@@ -17,14 +17,14 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.retention import IN_TABLE
 from musterd.config.schedules import as_written
 from musterd.config.secrets import mask_headers, mask_url
-from musterd.config.settings import Settings, Webhooks
+from musterd.config.settings import Settings
 
 DIGITS = 12
 WHOLE_TABLES = ("retry", "limits", "leases", "duties", "events", "retention")
 
 # Of kinds and tables, by the names of their keys.
 _LEFT_OUT = frozenset({"source", "broken", "search_path", "cwd", "secret", "secret_file"})
-_TOLD_AS: Mapping[str, Callable[[Any], object]] = {
+_SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
     "url": mask_url,
     "webhook": lambda url: url and mask_url(url),
     "on_stale": mask_url,
@@ -44,6 +44,9 @@ def fingerprint(settings: Settings, catalog: Catalog) -> str:
 
 
 def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
+    webhooks = settings.webhooks
+    # Where the secret comes from may differ, not whether there is one.
+    is_signed = bool(webhooks.secret or webhooks.secret_file)
     return {
         **{table: _plain(getattr(settings, table)) for table in WHOLE_TABLES},
         "kinds": _plain(catalog),
@@ -53,13 +56,8 @@ def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
             name: {"schema": tenant.place.schema, "limits": _plain(tenant.limits)}
             for name, tenant in settings.tenants.items()
         },
-        "webhooks": {"signed": _is_signed(settings.webhooks), "table": _plain(settings.webhooks)},
+        "webhooks": {"signed": is_signed, "table": _plain(webhooks)},
     }
-
-
-def _is_signed(webhooks: Webhooks) -> bool:
-    """Where the secret comes from may differ, not whether there is one."""
-    return bool(webhooks.secret or webhooks.secret_file)
 
 
 def _plain(value: object) -> object:
@@ -85,7 +83,9 @@ def _keys(table: attrs.AttrsInstance) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, key in attrs.fields_dict(type(table)).items():
         if name not in _LEFT_OUT:
-            told_as: Callable[[Any], object] | None = key.metadata.get("mask") or _TOLD_AS.get(name)
+            shown_as: Callable[[Any], object] | None = key.metadata.get("mask") or _SHOWN_AS.get(
+                name
+            )
             value: object = getattr(table, name)
-            found[name] = _plain(told_as(value) if told_as is not None else value)
+            found[name] = _plain(shown_as(value) if shown_as is not None else value)
     return found

@@ -1,5 +1,4 @@
-"""A node's sign of life in the store: that it is there, how large its crew is, what it can run and
-how long that takes."""
+"""A node's sign of life in the store: its crew, its kinds, and how long their jobs take."""
 
 from __future__ import annotations
 
@@ -130,20 +129,13 @@ class Heartbeat:
         deps, seen = self.deps, self.status()
         configured, is_resting = deps.configured(), self.idleness.is_scanned
         return Beat(
-            id=deps.node_id,
-            name=deps.node,
-            version=__version__,
+            id=deps.node_id, name=deps.node, version=__version__, phase=seen.phase,
             up_seconds=trio.current_time() - self._started_local,
-            phase=seen.phase,
-            idle=seen.idle,
-            busy=seen.busy,
-            retiring=seen.retiring,
-            default_count=seen.default_count,
-            max_count=seen.max_count,
+            idle=seen.idle, busy=seen.busy, retiring=seen.retiring,
+            default_count=seen.default_count, max_count=seen.max_count,
             pause_seconds=RESTING_SECONDS if is_resting and not seen.busy else HEARTBEAT_SECONDS,
-            config_generation=configured.generation,
-            config_hash=configured.hash,
-        )
+            config_generation=configured.generation, config_hash=configured.hash,
+        )  # fmt: skip
 
 
 def _gist(beat: Beat) -> tuple[object, ...]:

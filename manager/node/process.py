@@ -61,12 +61,12 @@ def collect_seldom() -> None:
     gc.set_threshold(YOUNG_MAX, YOUNG_LOOKS, YOUNG_LOOKS)
 
 
-async def measure_loop_lag(tell: Callable[[float], None]) -> None:
-    """Tells, for ever, how much later than asked for a sleep ended."""
+async def measure_loop_lag(record: Callable[[float], None]) -> None:
+    """Records, forever, how much later than asked for a sleep ended."""
     while True:
         wanted = next_beat(LOOK_SECONDS)
         await trio.sleep_until(wanted)
-        tell(trio.current_time() - wanted)
+        record(trio.current_time() - wanted)
 
 
 def boottime() -> float:

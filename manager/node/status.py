@@ -30,9 +30,7 @@ class WorkerView:
 
 @attrs.frozen
 class Decision:
-    """One tick of the supervisor, whole: what was seen, what was wished, what held it back, what
-    came of it.
-    """
+    """One tick of the supervisor: what it saw and wished, what limited it, what it did."""
 
     at: float  # seconds since the epoch, for people
     policy: str
@@ -160,10 +158,6 @@ def node_object(node: NodeStatus) -> dict[str, object]:
     whole["ignored"] = [one._asdict() for one in node.ignored]
     whole["tenants"] = [{"name": one.name, **attrs.asdict(one)} for one in node.tenants]
     return whole
-
-
-def worker_object(worker: WorkerView) -> dict[str, object]:
-    return attrs.asdict(worker)
 
 
 def decision_object(decision: Decision) -> dict[str, object]:

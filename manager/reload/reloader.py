@@ -214,7 +214,7 @@ class Reloader:
         """It claims no more, and is gone when its jobs have ended."""
         tenancy = self.tenancies[name]
         busy = tenancy.status().busy
-        event(self.plan.log, logging.INFO, "tenant leaves", tenant=name, busy=busy)
+        event(self.plan.log, logging.INFO, "tenant leaving", tenant=name, busy=busy)
         tenancy.drain()
         if self._homes is not None:
             self._homes.start_soon(self._forget, name, tenancy)

@@ -12,7 +12,7 @@ import attrs
 from musterd.store.queue import SpareCapacity
 
 WHOLE = 1 << 64
-STRIDE = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart
+GOLDEN = 0x9E3779B97F4A7C15  # of the golden ratio: lots that lie side by side fall far apart
 
 Bound = Literal["min", "max", "shared", "max_running"]
 Limit = Literal[Bound, "up_cooldown", "down_cooldown", "stabilization", "busy", "no_observation"]
@@ -34,9 +34,7 @@ class ScalingPolicy:
 
     @property
     def bound(self) -> int:
-        """The largest crew that may be, for whichever reason. More workers than jobs that may run
-        would have nothing to do, ever.
-        """
+        """The largest crew that may be. Workers beyond the jobs that may run are useless."""
         bounds = (self.max_count, self.allowance, self.max_running)
         return min(one for one in bounds if one is not None)
 
@@ -65,7 +63,7 @@ def others_of(room: SpareCapacity, lot: int, *, all_busy: bool) -> Others:
 
 
 @attrs.frozen
-class Seen:
+class Situation:
     """`due` is None where the observation failed. `size` is the crew without those that are
     leaving. `overdue`: jobs have been due for so long that somebody cannot have taken his share.
     `room`: how many more jobs may run on all nodes together; None = any number.
@@ -81,9 +79,7 @@ class Seen:
 
 @attrs.frozen
 class Memory:
-    """What one tick leaves to the next: when the crew last changed, and the wishes of the
-    stabilization window.
-    """
+    """What one tick leaves to the next: when the crew last changed, and the recent wishes."""
 
     grew_at: float = float("-inf")
     shrank_at: float = float("-inf")
@@ -99,12 +95,12 @@ class Plan:
     limited_by: Limit | None
 
 
-def share(seen: Seen, policy: ScalingPolicy) -> int | None:
+def share(seen: Situation, policy: ScalingPolicy) -> int | None:
     """What falls to this node of the jobs that are due; None = nothing was seen."""
     return None if seen.due is None else _part_of(seen.due, seen, policy)
 
 
-def raw_wish(seen: Seen, policy: ScalingPolicy) -> int | None:
+def raw_wish(seen: Situation, policy: ScalingPolicy) -> int | None:
     """The crew wished for, whatever the limits; None = nothing was seen."""
     part = share(seen, policy)
     if part is None:
@@ -112,14 +108,14 @@ def raw_wish(seen: Seen, policy: ScalingPolicy) -> int | None:
     return part + (seen.busy if policy.policy == "demand" else 0)
 
 
-def useful_size(seen: Seen, policy: ScalingPolicy) -> int | None:
+def useful_size(seen: Situation, policy: ScalingPolicy) -> int | None:
     """The largest crew that has something to do while no more jobs may run: its busy workers, and
     its part of what room there is. None = there is room for any number.
     """
     return None if seen.room is None else seen.busy + _part_of(seen.room, seen, policy)
 
 
-def useful_wish(seen: Seen, policy: ScalingPolicy) -> int:
+def useful_wish(seen: Situation, policy: ScalingPolicy) -> int:
     """The crew wished for as far as it would have something to do: what is asked of the node, where
     tenants share its workers. Without an observation the crew as it is.
     """
@@ -141,19 +137,19 @@ def share_of(due: int, free: int, others: Others, *, overdue: bool = False) -> i
     if overdue:
         return -(-due * free // whole)
     # All nodes side by side on one line; a job falls to whoever stands where it comes down.
-    start = (others.lot * STRIDE % WHOLE) * whole // WHOLE
+    start = (others.lot * GOLDEN % WHOLE) * whole // WHOLE
     return (due * (others.before + free) + start) // whole - (due * others.before + start) // whole
 
 
-def _part_of(number: int, seen: Seen, policy: ScalingPolicy) -> int:
+def _part_of(number: int, seen: Situation, policy: ScalingPolicy) -> int:
     free = max(0, policy.max_count - seen.busy)
     return share_of(number, free, seen.others, overdue=seen.overdue)
 
 
-def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tuple[Plan, Memory]:
-    """Grows at once (but for its cooldown), shrinks slowly: to the highest wish of the window, and
-    only by idle workers.
-    """
+def decide(
+    seen: Situation, memory: Memory, policy: ScalingPolicy, now: float
+) -> tuple[Plan, Memory]:
+    """Grows at once but for its cooldown; shrinks by idle workers, to the window's highest wish."""
     raw = raw_wish(seen, policy)
     if raw is None:
         return _hold(seen, policy), memory
@@ -172,7 +168,7 @@ def decide(seen: Seen, memory: Memory, policy: ScalingPolicy, now: float) -> tup
     return Plan(raw, desired, limit), memory
 
 
-def _hold(seen: Seen, policy: ScalingPolicy) -> Plan:
+def _hold(seen: Situation, policy: ScalingPolicy) -> Plan:
     """Without an observation the crew stays as it is, within its bounds."""
     desired, clamp = _clamp(seen.size, policy)
     return Plan(None, desired, clamp or "no_observation")
@@ -198,7 +194,12 @@ def _bound_name(policy: ScalingPolicy) -> Bound:
 
 
 def _shrink(
-    wish: int, clamp: Limit | None, seen: Seen, memory: Memory, policy: ScalingPolicy, now: float
+    wish: int,
+    clamp: Limit | None,
+    seen: Situation,
+    memory: Memory,
+    policy: ScalingPolicy,
+    now: float,
 ) -> tuple[int, Limit | None]:
     highest = max(size for _, size in memory.wishes)
     over = seen.size > policy.bound  # the bound was lowered: no window holds a crew above it
@@ -212,9 +213,7 @@ def _shrink(
 def _window(
     wishes: tuple[tuple[float, int], ...], latest: tuple[float, int], oldest: float
 ) -> tuple[tuple[float, int], ...]:
-    """The wishes since `oldest` that could still be the highest: each is lower than those before
-    it.
-    """
+    """The wishes since `oldest` that could still be the highest: each is lower than the last."""
     kept = [one for one in wishes if one[0] > oldest and one[1] > latest[1]]
     return (*kept, latest)
 
@@ -252,9 +251,7 @@ def entitled(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> dict
 
 
 def allowances(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> dict[str, int]:
-    """How large each crew may be: what it is entitled to, and idle workers beyond that as long as
-    nobody else is entitled to them.
-    """
+    """How large each crew may be: its share, and idle workers that nobody else may have."""
     found = entitled(asks, overall, turn)
     spare = overall - sum(found.values())
     for name, ask in asks.items():

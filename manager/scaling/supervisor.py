@@ -21,7 +21,7 @@ from musterd.manager.scaling.decision import (
     Memory,
     Plan,
     ScalingPolicy,
-    Seen,
+    Situation,
     Turns,
     allowances,
     ceiling,
@@ -157,7 +157,7 @@ class Supervisor:
         head = self.crew.head
         busy = head.busy + self.desk.ready_count
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
-        seen = Seen(found.due, busy, head.size, others, found.overdue, found.room)
+        seen = Situation(found.due, busy, head.size, others, found.overdue, found.room)
         self.wish = useful_wish(seen, self.policy)
         policy = self._policy_with_allowance()
         # Sharing may have let idle workers of this very crew go.
@@ -169,7 +169,7 @@ class Supervisor:
         self._report_crew()
         return decision
 
-    def _apply(self, seen: Seen, plan: Plan, bound: int) -> Decision:
+    def _apply(self, seen: Situation, plan: Plan, bound: int) -> Decision:
         change = self.crew.resize(plan.desired)
         retired = change.retired
         limited_by: str | None = plan.limited_by
@@ -178,21 +178,12 @@ class Supervisor:
         elif self.crew.head.size > plan.desired:
             limited_by = "busy"
         decision = Decision(
-            at=self.wall_clock(),
-            policy=self.policy.policy,
-            due=seen.due,
-            busy=seen.busy,
-            size_before=seen.size,
-            raw_wish=plan.raw_wish,
-            desired=plan.desired,
-            limited_by=limited_by,
-            hired=change.hired,
-            taken_back=change.taken_back,
-            retired=retired,
-            share=share(seen, self.policy),
+            at=self.wall_clock(), policy=self.policy.policy, due=seen.due, busy=seen.busy,
+            size_before=seen.size, raw_wish=plan.raw_wish, desired=plan.desired,
+            limited_by=limited_by, hired=change.hired, taken_back=change.taken_back,
+            retired=retired, share=share(seen, self.policy), room=seen.room,
             others_free=None if seen.due is None else seen.others.free,
-            room=seen.room,
-        )
+        )  # fmt: skip
         if change.hired or change.taken_back or retired:
             fields = attrs.asdict(decision) | {"size": self.crew.head.size}
             del fields["at"]
@@ -205,9 +196,7 @@ class Supervisor:
 
 @attrs.frozen
 class Observation:
-    """`due` None = the store did not say. `overdue`: jobs are due that somebody should have taken
-    by now.
-    """
+    """`due` None = unknown. `overdue`: jobs are due that somebody should have taken by now."""
 
     due: int | None
     others: SpareCapacity = NO_SPARE  # what the other nodes have
@@ -258,9 +247,7 @@ class QueueObserver:
         return await self.engine.queue.observe(bound, self.me, most)
 
     def _seen(self, room: SpareCapacity) -> SpareCapacity:
-        """Where the store was away nobody could give a sign of life: for a moment the others are
-        believed to be as they were.
-        """
+        """After the store was away, the others are believed to be as they were for a moment."""
         now = trio.current_time()
         if self._is_blind:
             self._is_blind, self._reunion_until_local = False, now + REUNION_SECONDS

@@ -1,6 +1,4 @@
-"""One tenant on a node: its parts, in the order in which they need each other, and its life, from
-opening the store to closing it.
-"""
+"""One tenant on a node: its parts, in the order of their needs, and its life from start to end."""
 
 from __future__ import annotations
 
@@ -82,10 +80,6 @@ class Tenancy:
         self.duties = TenantDuties(
             deps, self.idleness, self._desk, self.node_events, self._reporter, self._mail.postman
         )
-
-    @property
-    def is_default(self) -> bool:
-        return self.name == DEFAULT_TENANT
 
     @property
     def settled_total(self) -> int:
@@ -182,7 +176,7 @@ class Tenancy:
             self.phase = "running"
             self.node_events.node_is("started")
             self._supervisor.start()
-            if not self.is_default:
+            if self.name != DEFAULT_TENANT:
                 event_of_list(self._deps.log, logging.INFO, "tenant ready")
             self.ready.set()
             async with trio.open_nursery() as supervising:
@@ -233,22 +227,14 @@ class Tenancy:
         engine, head, last = self.engine, self._crew.head, self.last_decision
         workers = self.settings.now.workers
         return TenantStatus(
-            name=self.name,
-            phase=self.phase,
-            engine=engine.name,
-            store=engine.where,
-            store_trouble=engine.trouble,
-            store_trouble_seconds=engine.trouble_seconds(),
-            store_message=engine.last_message,
-            idle=head.idle,
-            busy=head.busy,
-            retiring=head.retiring,
-            default_count=workers.default_count,
-            max_count=workers.max_count,
-            depth=None if last is None else last.due,
+            name=self.name, phase=self.phase, engine=engine.name, store=engine.where,
+            store_trouble=engine.trouble, store_trouble_seconds=engine.trouble_seconds(),
+            store_message=engine.last_message, idle=head.idle, busy=head.busy,
+            retiring=head.retiring, default_count=workers.default_count,
+            max_count=workers.max_count, depth=None if last is None else last.due,
             settled_total=self._reporter.settled_total,
             retention_trouble=self.duties.retention_trouble,
-        )
+        )  # fmt: skip
 
     def held(self) -> Collection[Held]:
         """The jobs in this tenant's hands."""

@@ -359,9 +359,7 @@ def try_again(
     status: int | None = None,
     wished_seconds: float | None = None,
 ) -> Delivery:
-    """The next try comes when the receiver wishes, else after a pause that grows; none comes after
-    `give_up_after_hours`.
-    """
+    """The next try: as the receiver wishes, else after a growing pause; none once given up."""
     pause = _pause_seconds(message, webhooks)
     if wished_seconds is not None:
         pause = max(wished_seconds, min(1.0, webhooks.retry_max_seconds))

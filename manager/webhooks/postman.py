@@ -91,9 +91,7 @@ class Postman:
         return delivered
 
     def close(self) -> None:
-        """Takes what the last jobs have left behind, then nothing more; `finished` is set when no
-        try is under way.
-        """
+        """Takes what the last jobs left, then no more; sets `finished` when no try is under way."""
         self._closing = True
         self._look_local = -math.inf
         self._bell.ring()
@@ -200,9 +198,7 @@ class Postman:
         self._bell.ring()
 
     async def _write(self) -> None:
-        """Writes what has been tried. What the store does not take has been somebody else's since:
-        its time was over.
-        """
+        """Writes the tries. What the store refuses took too long, and is another node's by now."""
         tried = list(self._tried)
         if not tried:
             return
@@ -215,9 +211,7 @@ class Postman:
                 self.on_written(delivery, message)
 
     def _remember(self, delivery: Delivery) -> None:
-        """Who has tried tries again. Beyond the bound, and where this node dies, it is left to the
-        duty.
-        """
+        """Whoever tried tries again. Beyond the bound, or if this node dies, the duty does."""
         if delivery.retry_seconds is not None and len(self._own_due) < REMEMBERED_MAX:
             heapq.heappush(self._own_due, trio.current_time() + delivery.retry_seconds)
 
@@ -230,7 +224,7 @@ class Postman:
         if not self._troubled:
             self._troubled = True
             fields = {"message": str(error)}
-            event(self.log, logging.ERROR, "webhooks wait for their secret", **fields)
+            event(self.log, logging.ERROR, "webhooks wait: their secret cannot be read", **fields)
 
 
 @attrs.frozen
@@ -293,14 +287,13 @@ def _delivery_reporter(deps: TenancyDeps) -> Callable[[Delivery, Message], None]
             "attempt": message.attempt,
             "tries": message.tries,
         }
-        if delivery.delivered:
-            deps.metrics.webhook("delivered")
-            event(deps.log, logging.DEBUG, "webhook delivered", **fields)
-        elif delivery.retry_seconds is None:
-            deps.metrics.webhook("failed")
-            event(deps.log, logging.WARNING, "webhook failed", error=delivery.error, **fields)
-        else:
-            deps.metrics.webhook("retried")
-            event(deps.log, logging.DEBUG, "webhook retried", error=delivery.error, **fields)
+        result, level = "delivered", logging.DEBUG
+        if not delivery.delivered:
+            fields["error"] = delivery.error
+            result = "retried"
+            if delivery.retry_seconds is None:
+                result, level = "failed", logging.WARNING
+        deps.metrics.webhook(result)
+        event(deps.log, level, f"webhook {result}", **fields)
 
     return report

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import attrs
+
 from musterd.store.duties import DutyNews, DutyRecord, DutyReport, Holder
 from musterd.store.jobs import NewJob
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
@@ -30,14 +32,8 @@ def look(database: Database, duties: Sequence[str]) -> DutyNews:
 
 def take(database: Database, duties: Sequence[str], holder: Holder) -> frozenset[str]:
     with database.writing("taking duties") as now:
-        params = {
-            "tenant": holder.tenant,
-            "node": holder.node,
-            "node_id": holder.node_id.bytes,
-            "term": holder.term.bytes,
-            "now": now,
-            "expires_at": now + rows.microseconds(holder.lease_seconds),
-        }
+        params = attrs.asdict(holder) | {"node_id": holder.node_id.bytes, "term": holder.term.bytes}
+        params |= {"now": now, "expires_at": now + rows.microseconds(holder.lease_seconds)}
         return frozenset(
             duty
             for duty in duties
@@ -77,22 +73,14 @@ def _duty_record(row: rows.Row, now: int) -> DutyRecord:
     duty, node, node_id, term, acquired_at, heartbeat_at, expires_at, last_run_at = row[:8]
     runs, items, errors, last_error, hand_overs = row[8:]
     is_held = term is not None and expires_at > now
+    node, node_id = (node, UUID(bytes=node_id)) if is_held else (None, None)
+    since = left = None
+    if term is not None:
+        since, left = (now - acquired_at) / rows.SECOND, (expires_at - now) / rows.SECOND
     return DutyRecord(
-        duty,
-        node if is_held else None,
-        UUID(bytes=node_id) if is_held else None,
-        rows.moment(acquired_at),
-        rows.moment(heartbeat_at),
-        (now - acquired_at) / rows.SECOND if term is not None else None,
-        (expires_at - now) / rows.SECOND if term is not None else None,
-        rows.moment(last_run_at),
-        runs,
-        items,
-        errors,
-        last_error,
-        hand_overs,
-        rows.moment_at(now),
-    )
+        duty, node, node_id, rows.moment(acquired_at), rows.moment(heartbeat_at), since, left,
+        rows.moment(last_run_at), runs, items, errors, last_error, hand_overs, rows.moment_at(now),
+    )  # fmt: skip
 
 
 def know(database: Database, names: Sequence[str]) -> list[ScheduleRecord]:

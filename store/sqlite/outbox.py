@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import attrs
+
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord, WebhookRecord
 from musterd.store.sqlite import rows
 from musterd.store.sqlite.database import Database, Part, called
@@ -48,13 +50,8 @@ def next_due_seconds(database: Database) -> float | None:
 
 
 def messages(database: Database, which: MessageFilter) -> list[MessageRecord]:
-    params = {
-        "before": rows.ID_MAX if which.before_id is None else min(which.before_id, rows.ID_MAX),
-        "job_id": which.job_id,
-        "state": which.state,
-        "url": which.url,
-        "count": which.limit,
-    }
+    before = rows.ID_MAX if which.before_id is None else min(which.before_id, rows.ID_MAX)
+    params = {**attrs.asdict(which), "before": before, "count": which.limit}
     with database.reading("listing messages"):
         found = database.rows("webhooks", params)
     return [_record(row) for row in found]
@@ -88,15 +85,9 @@ def _state_after(one: Delivery) -> str:
 
 def _settlement(one: Delivery, state: str, now: int) -> rows.Params:
     waits = state == "waiting" and one.retry_seconds is not None
-    return {
-        "id": one.id,
-        "token": one.token.bytes,
-        "state": state,
-        "due_at": now + rows.microseconds(one.retry_seconds or 0) if waits else None,
-        "ended_at": None if waits else now,
-        "status": one.status,
-        "error": one.error,
-    }
+    due_at = now + rows.microseconds(one.retry_seconds or 0) if waits else None
+    own = {"token": one.token.bytes, "state": state, "due_at": due_at}
+    return {**one._asdict(), **own, "ended_at": None if waits else now}
 
 
 def _close(events: JobEvents, url: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from musterd.store.lifecycle import JobState
 from musterd.store.overview import (
     COUNTED_MAX,
@@ -43,14 +45,7 @@ def sorts(which: OverviewFilter) -> Iterator[tuple[str, str, str]]:
 
 
 def jobs(database: Database, which: OverviewFilter) -> OverviewView:
-    params = {
-        "kind": which.kind,
-        "target": which.target,
-        "bound": which.bound,
-        "span": which.span,
-        "note": NOTE_LENGTH_MAX,
-        "text": TEXT_LENGTH_MAX,
-    }
+    params = {**attrs.asdict(which), "note": NOTE_LENGTH_MAX, "text": TEXT_LENGTH_MAX}
     with database.reading("listing jobs for a screen") as now:
         found = [
             _job(row)

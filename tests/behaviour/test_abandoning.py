@@ -43,7 +43,7 @@ async def stubborn(stage: Stage, seconds: float) -> int:
 
 
 def abandoned_jobs(node: Node) -> list[object]:
-    return [told["job_id"] for told in node.events.named("job abandoned, its lease runs out")]
+    return [told["job_id"] for told in node.events.named("job abandoned; its lease will expire")]
 
 
 async def test_work_that_goes_on_is_left_behind_when_its_time_is_over(users: Stage) -> None:

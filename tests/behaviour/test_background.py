@@ -55,7 +55,7 @@ async def test_a_node_that_drains_gives_up_what_it_has(stage: Stage) -> None:
     mine = held(north)
     await north.stop()
     assert north.metric("duty_leader", duty=mine[0]) == 0
-    assert [fields["reason"] for fields in north.events.named("duties given up")][-1:] == [
+    assert [fields["reason"] for fields in north.events.named("duties released")][-1:] == [
         "the node drains"
     ]
     await until(lambda: held(south) == ALWAYS, 3)

@@ -64,7 +64,7 @@ async def test_only_idle_workers_leave(stage: Stage) -> None:
     await until(lambda: node.size == 4)
     assert sorted(stage.running_now()) == [5, 6, 7, 8]
     assert [one.state for one in node.workers] == ["busy"] * 4
-    assert not node.events.named("lease lost, job stopped here")
+    assert not node.events.named("lease lost; job stopped here")
     assert [one.attempt for one in await stage.jobs()] == [1] * 8
 
 

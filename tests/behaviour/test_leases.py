@@ -27,7 +27,7 @@ async def test_a_lease_survives_two_renewals_that_fail(stage: Stage) -> None:
         stage.store.faults["renew"] += [Fault("request_lost"), Fault("reply_lost")]
     await stage.all_ended()
     assert (await stage.job(job_id)).attempt == 1
-    assert not node.events.named("lease lost, job stopped here")
+    assert not node.events.named("lease lost; job stopped here")
 
 
 async def test_a_job_whose_lease_cannot_be_renewed_is_stopped_in_time_and_runs_elsewhere(
@@ -39,7 +39,7 @@ async def test_a_job_whose_lease_cannot_be_renewed_is_stopped_in_time_and_runs_e
     stage.store.broken.add("renew")
     stopped_after = await until(lambda: not stage.running_now())
     assert 4.0 <= stopped_after <= 4.8  # the lease, less its margin
-    assert len(north.events.named("lease lost, job stopped here")) == 1
+    assert len(north.events.named("lease lost; job stopped here")) == 1
     assert settlements_of(stage.store.history, job_id) == []
     assert await stage.state(job_id) is JobState.RUNNING  # as far as the store knows
     north.daemon.stop()
@@ -58,14 +58,14 @@ async def test_renewals_that_hang_end_trust_as_those_that_fail(stage: Stage) -> 
     stage.store.faults["renew"] += [Fault("slow_request", 600)] * 20
     await trio.sleep(4.8)
     assert not stage.running_now()
-    assert len(node.events.named("lease lost, job stopped here")) == 1
+    assert len(node.events.named("lease lost; job stopped here")) == 1
 
 
 async def test_a_claim_whose_reply_comes_after_its_lease_is_not_begun(stage: Stage) -> None:
     job_id = await stage.put_one("noop")
     stage.store.faults["claim"].append(Fault("slow_reply", 5))
     node = await stage.start("north", workers__lease_timeout_seconds=5)
-    await until(lambda: node.events.named("lease lost, job stopped here"))
+    await until(lambda: node.events.named("lease lost; job stopped here"))
     assert settlements_of(stage.store.history, job_id) == []
     await stage.all_ended()
     assert (await stage.job(job_id)).attempt == 2
@@ -92,7 +92,7 @@ async def test_a_job_that_another_node_has_reaped_is_cancelled_at_the_next_renew
     stage.raw(f"update job_rows set claim_token = zeroblob(16) where id = {job_id}")
     stage.store.history.clear()  # what was done by hand is no fault of the product
     assert await until(lambda: not stage.running_now()) <= 2.01
-    assert len(node.events.named("lease lost, job stopped here")) == 1
+    assert len(node.events.named("lease lost; job stopped here")) == 1
     await trio.sleep(5)
     assert not stage.store.history
     await until(lambda: node.daemon.status().idle == 2)
@@ -122,7 +122,7 @@ async def test_after_a_suspend_all_leases_are_distrusted_at_once(stage: Stage) -
     stage.store.broken.add("renew")
     node.machine_sleeps(3600)
     assert await until(lambda: not stage.running_now()) <= 1.01
-    assert len(node.events.named("lease lost, job stopped here")) == 2
+    assert len(node.events.named("lease lost; job stopped here")) == 2
 
 
 async def test_a_job_of_a_dead_node_is_taken_over_within_its_lease_and_two_seconds(

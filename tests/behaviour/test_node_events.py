@@ -124,7 +124,7 @@ async def test_what_is_told_while_the_store_is_away_is_bounded_and_counted(stage
     await trio.sleep(60)
     kept = [one.data["worker"] for one in await told(stage, "worker")][2:]
     assert kept == list(range(5, WAITING_MAX + 5))
-    assert node.events.named("events of the node given up") == [{"count": 5}]
+    assert node.events.named("node events dropped") == [{"count": 5}]
 
 
 async def test_a_drain_without_a_store_does_not_wait_for_it(stage: Stage) -> None:

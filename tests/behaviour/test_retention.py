@@ -166,13 +166,13 @@ async def test_what_cannot_be_written_down_stays_and_is_told_once(
     await stage.all_ended()
     await trio.sleep(200 * STEP)
     assert len(left(stage)) == 2
-    (line,) = node.events.named("archive cannot be written, no job is deleted")
+    (line,) = node.events.named("archive cannot be written; no jobs are deleted")
     assert "No such file" in line["message"]
     assert "No such file" in str(node.tenancy().status().retention_trouble)
     folder.mkdir()
     await trio.sleep(3 * STEP)
     assert left(stage) == []
-    assert node.events.named("archive is written again")
+    assert node.events.named("archive can be written again")
     assert node.tenancy().status().retention_trouble is None
 
 

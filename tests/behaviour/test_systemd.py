@@ -154,7 +154,7 @@ async def test_nobody_who_listens_is_no_harm(stage: Stage, tmp_path: Path) -> No
     await stage.put("report", 4)
     await stage.all_ended()
     await trio.sleep(60)
-    assert len(node.events.named("systemd does not hear us")) == 1
+    assert len(node.events.named("systemd cannot be reached")) == 1
     await node.stop()
 
 

@@ -103,7 +103,7 @@ def test_a_node_that_is_cut_off_stops_in_time_and_comes_back(
             settled = ended(session)
             assert {attempt for attempt, _ in settled.values()} == {2}
             two[0].mend()
-            cut_off.wait_for_line("store is well again")
+            cut_off.wait_for_line("store recovered")
             cut_off.wait_for_line("lease lost|settlements refused")
         # The other one has left: this is the one that comes back.
         session.execute("select musterd.enqueue('second') from generate_series(1, 3)")

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 import trio
 
-from musterd.console.verify.comparison import Comparison
 from musterd.console.verify.judge import Judge
 from musterd.console.verify.rules import Rule
+from musterd.console.verify.verb import Comparison
 from musterd.store.engine import Engine
 from musterd.store.events import ROWS_AT_ONCE
 from musterd.store.jobs import NewJob

@@ -45,7 +45,7 @@ def test_it_ends_in_time_and_another_one_has_the_job(machine: Home, kinds: Path)
         daemon.send(signal.SIGTERM)
         assert daemon.end() == 0
         assert time.monotonic() - began < 20
-        assert daemon.wait_for_line(r'event="job abandoned, its lease runs out"')
+        assert daemon.wait_for_line(r'event="job abandoned; its lease will expire"')
     with machine.daemon(*own) as daemon:
         eventually(lambda: machine.job(job_id)["attempt"] == 2)
         daemon.process.kill()

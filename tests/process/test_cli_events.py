@@ -8,10 +8,12 @@ import re
 import signal
 import subprocess
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from musterd import NoSuchJob
 from tests.support.command import COMMAND, VERB_SECONDS, Daemon, Home, eventually
 
 HANDLER = """
@@ -23,11 +25,11 @@ def copies(job):
         time.sleep(1.2)
 """
 KINDS = """
-[kinds.copies]
-python = "copying:copies"
 [kinds.bad]
 outcome = "fail"
 duration_ms = 50
+[kinds.copies]
+python = "copying:copies"
 """
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  (\S+) +job 1 +copies(?:  (.*))?")
 
@@ -155,29 +157,40 @@ def test_a_job_is_followed_to_its_end(at_work: tuple[Home, Daemon]) -> None:
     assert home.call("job", "99", "--follow").code == 3
 
 
+def exists(home: Home, job_id: int) -> bool:
+    try:
+        return bool(home.job(job_id))
+    except NoSuchJob:
+        return False
+
+
 def test_progress_moves_in_a_bar_on_a_terminal(at_work: tuple[Home, Daemon]) -> None:
+    """Of who waits for the job, and of who follows it meanwhile."""
     home, _ = at_work
-    code, written = on_terminal(home, "enqueue", "copies", "--wait", *catalog_of(home))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(on_terminal, home, "enqueue", "copies", "--wait", *catalog_of(home))
+        eventually(lambda: exists(home, 1))
+        code, written = on_terminal(home, "job", "1", "--follow")
+    assert code == 0
+    assert "job 1 running  ████████████████░░░░ 80 %  80 of 100 files" in written
+    assert "job.succeeded" in written.rpartition(" %")[2]
+    assert "running" not in written.rpartition("\x1b[K")[2]
+    code, written = waiting.result()
     assert code == 0
     bar = "job 1 running  ████████░░░░░░░░░░░░ 40 %  40 of 100 files"
     assert f"\r\x1b[K{bar}" in written
     assert "job 1 succeeded after" in written.rpartition("\x1b[K")[2]
-    home.call("enqueue", "copies", *catalog_of(home))
-    code, written = on_terminal(home, "job", "2", "--follow")
-    assert code == 0
-    assert "job 2 running  ████████████████░░░░ 80 %  80 of 100 files" in written
-    assert "job.succeeded" in written.rpartition(" %")[2]
-    assert "running" not in written.rpartition("\x1b[K")[2]
 
 
 def test_progress_is_told_in_lines_elsewhere_and_not_with_json(
     at_work: tuple[Home, Daemon],
 ) -> None:
     home, _ = at_work
-    done = home.call("enqueue", "copies", "--wait", *catalog_of(home))
-    assert "job 1 40 %, 40 of 100 files\n" in done.out
-    quiet = home.call("enqueue", "copies", "--wait", "--json", *catalog_of(home))
-    assert len(quiet.lines) == 1
+    wait = ("enqueue", "copies", "--wait", *catalog_of(home))
+    with ThreadPoolExecutor(2) as pool:
+        told, quiet = pool.submit(home.call, *wait), pool.submit(home.call, *wait, "--json")
+    assert re.search(r"^job \d 40 %, 40 of 100 files$", told.result().out, re.MULTILINE)
+    assert len(quiet.result().lines) == 1
 
 
 def test_a_node_tells_of_itself(at_work: tuple[Home, Daemon]) -> None:

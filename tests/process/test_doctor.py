@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from musterd.console.doctor.finding import NAMES
 from tests.support import pgbouncer
 from tests.support.command import Done, Home, eventually
+from tests.support.findings import NAMES
 from tests.support.http_client import ask
 from tests.support.postgres_server import PostgresServer
 

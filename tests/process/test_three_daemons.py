@@ -100,7 +100,7 @@ def test_duties_are_spread_and_one_node_exports_the_queue(cluster: Cluster) -> N
 def test_a_draining_nodes_duties_are_anothers_within_a_second(cluster: Cluster) -> None:
     leaving = cluster.of("schedules")
     leaving.send(signal.SIGTERM)
-    leaving.wait_for_line("duties given up")
+    leaving.wait_for_line("duties released")
     given_up = time.monotonic()
     eventually(lambda: cluster.all_are_held_by_others_than(leaving), 5)
     assert time.monotonic() - given_up < 3  # a second, on a machine that has nothing else to do
@@ -126,7 +126,7 @@ def test_a_frozen_node_steps_down_when_it_wakes_up(cluster: Cluster) -> None:
     frozen.send(signal.SIGSTOP)
     eventually(lambda: cluster.all_are_held_by_others_than(frozen), 20)
     frozen.send(signal.SIGCONT)
-    frozen.wait_for_line("duties given up")
+    frozen.wait_for_line("duties released")
     time.sleep(2)
     cluster.each_slot_has_one_job()
     assert set(cluster.holders()) == set(DUTIES)

@@ -6,6 +6,14 @@ from collections.abc import Sequence
 
 from musterd.console.doctor.finding import Finding
 
+# Every check, in the order of the report.
+NAMES = (
+    *("leases", "secrets", "permissions", "kinds", "hooks", "schedules"),
+    *("systemd", "open files", "disk"),
+    *("store", "schema", "server", "durability", "pooler", "session", "clock", "horizon"),
+    *("replication", "connections", "rights", "autovacuum", "dead rows", "places"),
+    *("nodes", "file", "file system"),
+)
 LEVELS = ("ok", "warn", "fail")
 
 

@@ -63,7 +63,7 @@ NOT_YET = frozenset(
     re.findall(
         r"\w+",
         """
-    MOST_TELLING STRIDE Seen _TOLD_AS on_told tell told told_as
+    MOST_TELLING told
     """,
     )
 )

@@ -198,9 +198,7 @@ def no_such_job(job_id: int) -> RequestRefused:
 
 
 async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
-    """The jobs of one page, and whether more follow. Reads in parts, so that large jobs use no more
-    memory than a page may have.
-    """
+    """The jobs of one page, and whether more follow. Read in parts, to bound the memory."""
     page: list[JobRecord] = []
     size, wanted = 0, min(READ_JOBS, limit + 1)
     while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+import attrs
 import trio
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
@@ -14,7 +15,6 @@ from musterd.manager.node.status import (
     queue_object,
     status_object,
     verdict,
-    worker_object,
 )
 from musterd.manager.reload.outcome import (
     ReloadOutcome,
@@ -68,7 +68,7 @@ async def status(call: Call) -> Response:
 
 async def workers(call: Call) -> Response:
     await trio.lowlevel.checkpoint()
-    return json_answer({"workers": [worker_object(one) for one in call.tenant.workers()]})
+    return json_answer({"workers": [attrs.asdict(one) for one in call.tenant.workers()]})
 
 
 async def scaling(call: Call) -> Response:

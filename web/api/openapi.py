@@ -117,11 +117,8 @@ def _shown(option: JobOption) -> Schema:
 
 
 def _given(option: JobOption) -> Schema:
-    notes = [option.help]
-    if option.excludes:
-        notes.append(f"Excludes {option.excludes}.")
-    if option.needs:
-        notes.append(f"Needs {option.needs}.")
+    rules = (("Excludes", option.excludes), ("Needs", option.needs))
+    notes = [option.help, *(f"{word} {other}." for word, other in rules if other)]
     return {**maybe(option.type.schema), "description": " ".join(notes)}
 
 

@@ -175,17 +175,14 @@ def _phase_table(phases: Sequence[PhaseRecord]) -> Html:
             ui.number(phase.attempts),
             ui.moment(phase.started_at),
             span(phase.started_at, phase.finished_at),
-            _brief(phase.result) if phase.state is PhaseState.SUCCEEDED else None,
+            el("code", cut(phase.result, 120))
+            if phase.result is not None and phase.state is PhaseState.SUCCEEDED else None,
         )
         for phase in phases[:PHASES_SHOWN]
     ]  # fmt: skip
     heads = ("phase", "state", "progress", "attempts", "started (UTC)", "ran", "result")
     more = ui.left_out(len(rows), len(phases), "phase")
     return ui.card("Phases", ui.table("Phases of this job", heads, rows, more))
-
-
-def _brief(text: str | None) -> Html | None:
-    return None if text is None else el("code", cut(text, 120))
 
 
 def _attempt_table(attempts: Sequence[AttemptRecord]) -> Html:

@@ -35,9 +35,7 @@ EMPTY = Html("")
 
 
 def el(tag: str, /, *content: Content, **attributes: Value) -> Html:
-    """An element. `class_="x"` is `class`, `aria_label` is `aria-label`; True stands alone, None
-    and False are left out.
-    """
+    """An element. `class_` is `class`, `a_b` is `a-b`; True stands alone, None and False go."""
     start = f"<{tag}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
     return Html(start if tag in VOID else f"{start}{_written(content)}</{tag}>")
 

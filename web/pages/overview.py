@@ -37,7 +37,13 @@ class OverviewData:
     tenants: Sequence[TenantStatus] = ()
 
 
-TILES = ("depth", "oldest", "arriving", "leaving", "crew")
+TILES = {
+    "depth": "Waiting now",
+    "oldest": "Longest wait",
+    "arriving": "Jobs in",
+    "leaving": "Jobs out",
+    "crew": "Workers",
+}
 PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
 
 
@@ -46,11 +52,11 @@ def overview(frame: Frame, data: OverviewData) -> View:
     tiles = [
         el(
             "section",
-            el("h2", _TITLES[name]),
+            el("h2", title),
             ui.regions(parts, f"{name}-now", f"{name}-trend"),
             class_=f"tile {name}",
         )
-        for name in TILES
+        for name, title in TILES.items()
     ]
     content = (
         el("h1", "Overview"),
@@ -68,15 +74,6 @@ def overview(frame: Frame, data: OverviewData) -> View:
         ui.card("Tenants", ui.regions(parts, "tenants-list")) if len(data.tenants) > 1 else None,
     )
     return View("overview", "Overview", content, live=frame.at("/ui/live", view="overview"))
-
-
-_TITLES = {
-    "depth": "Waiting now",
-    "oldest": "Longest wait",
-    "arriving": "Jobs in",
-    "leaving": "Jobs out",
-    "crew": "Workers",
-}
 
 
 def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
@@ -270,11 +267,8 @@ def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:
 def _sized(last: Decision | None) -> str:
     if last is None:
         return reason_words(last)
-    return f"{plural(last.desired, 'worker')} wanted. {_capital(reason_words(last))}."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    reason = reason_words(last)
+    return f"{plural(last.desired, 'worker')} wanted. {reason[:1].upper()}{reason[1:]}."
 
 
 def _clock(at: float) -> Html:

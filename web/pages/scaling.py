@@ -101,7 +101,8 @@ def reason_words(decision: Decision | None) -> str:
         return "no decision has been made yet"
     if decision.due is None:
         return LIMITS["no_observation"]
-    return _sentence(_observed(decision), limit_words(decision.limited_by))
+    parts = (_observed(decision), limit_words(decision.limited_by))
+    return "; ".join(part for part in parts if part)
 
 
 def act_words(decision: Decision) -> str:
@@ -124,9 +125,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(decisions: Iterable[Decision]) -> Sequence[Stretch]:
-    """The journal, newest first; consecutive decisions that changed nothing for the same reason are
-    one line.
-    """
+    """The journal, newest first; decisions in a row without effect, for one reason, are one."""
     found: list[Stretch] = []
     for one in decisions:
         if found and _is_same(found[-1].last, one):
@@ -158,7 +157,3 @@ def _observed(decision: Decision) -> str:
     words += f", {count_text(decision.busy)} running"
     wanted = decision.raw_wish
     return words if wanted is None else f"{words}: {plural(wanted, 'worker')} wanted"
-
-
-def _sentence(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)

@@ -179,9 +179,7 @@ def problem(
     status: int, detail: str = "", headers: Mapping[str, str] | None = None,
     faults: Sequence[str] = (),
 ) -> Response:  # fmt: skip
-    """An error answer: its kind, in `detail` what helps, in `faults` each fault if there may be
-    several.
-    """
+    """An error answer. `detail` says what helps; `faults` lists each fault of several."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     more = {"detail": detail, "faults": list(faults)}
     body |= {name: value for name, value in more.items() if value}

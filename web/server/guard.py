@@ -127,9 +127,7 @@ class Guard:
 
 
 def _path_of(scope: Scope) -> str:
-    """The path as sent, still percent-encoded: a target's name may hold a slash. A trailing slash
-    is removed.
-    """
+    """The path still percent-encoded (a target may hold a slash), without a trailing slash."""
     path: str = scope["raw_path"].decode("ascii")
     return path.removesuffix("/") or "/"
 

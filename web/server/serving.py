@@ -1,6 +1,4 @@
-"""Serving: each connection in a task of its own, bounded in number, in time and in what it may
-send.
-"""
+"""Serving: one task per connection, bounded in number, in time and in what it may send."""
 
 from __future__ import annotations
 

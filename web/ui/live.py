@@ -39,9 +39,7 @@ class Key:
 
 @attrs.define(eq=False)
 class LiveView:
-    """One view as of its last look. `make` returns None if the store does not answer; it raises
-    `Gone`.
-    """
+    """One view as of its last look. `make` raises `Gone`; None = the store does not answer."""
 
     make: Make
     spacing_seconds: Callable[[], float]
@@ -111,9 +109,7 @@ class LiveViews:
     async def follow(
         self, key: Key, make: Make, may_look: Callable[[], bool], write: Write
     ) -> None:
-        """Writes what changes in a view, until its reader may no longer look, or there is nothing
-        left to show.
-        """
+        """Writes the changes of a view until its reader may no longer look, or the view is gone."""
         view = self.enter(key, make)
         try:
             version, sent_local = 0, trio.current_time()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import attrs
@@ -56,16 +55,10 @@ class ProcessGroup:
         """
         # Not trio's open_process: it starts children on threads that end when idle.
         self._popen = subprocess.Popen(
-            list(start.argv),
-            env=start.environment,
-            stdin=start.stdin,
-            stdout=start.stdout,
-            stderr=start.stderr,
-            pass_fds=start.pass_fds,
-            cwd=start.cwd,
-            umask=start.umask,
+            list(start.argv), env=start.environment, cwd=start.cwd, umask=start.umask,
+            stdin=start.stdin, stdout=start.stdout, stderr=start.stderr, pass_fds=start.pass_fds,
             start_new_session=True,
-        )
+        )  # fmt: skip
         self.pid = self._popen.pid
         self.grace_seconds = start.grace_seconds
 
@@ -136,12 +129,7 @@ class ProcessGroup:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         longest_seconds = self.grace_seconds + 2 * KILL_SECONDS_MAX
         with trio.CancelScope(shield=True, deadline=trio.current_time() + longest_seconds):
             await self.stop()

@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.console.top.cells import CLEAR, Painter, cut, fitted, line, plain, span, width
-from musterd.console.top.columns import Filter, read_filter
 from musterd.console.top.drawing import draw, snapshot_lines, snapshot_object, sparkline
 from musterd.console.top.key_bindings import help_panel
 from musterd.console.top.state import (
+    Filter,
     Mode,
     NodeAnswer,
     Question,
     Size,
     State,
+    read_filter,
     settled,
     switched,
     with_store,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.console.top.columns import COLUMNS
 from musterd.console.top.key_bindings import ACTIONS, COMMANDS, HELP, MOVES, press
 from musterd.console.top.state import (
+    COLUMNS,
     ActOnJob,
     Command,
     Mode,

@@ -2,10 +2,10 @@
 
 from musterd.console.doctor import postgres
 from musterd.console.doctor.examination import CHECK_SECONDS
-from musterd.console.doctor.finding import NAMES
 from musterd.console.doctor.stores import FILE_SECONDS, PLACES_SECONDS
 from musterd.console.output import Exit
 from musterd.store.words import count_text
+from tests.support.findings import NAMES
 from tests.support.pages import bare, page, prose, table
 
 PAGE = page("doctor.md")

@@ -1,8 +1,7 @@
 """The page on `musterd top` tells every key and the numbers of the program."""
 
-from musterd.console.top.columns import JOBS_SCANNED, JOBS_SHOWN
 from musterd.console.top.key_bindings import HELP
-from musterd.console.top.state import RATE_SECONDS, SAMPLES_MAX
+from musterd.console.top.state import JOBS_SCANNED, JOBS_SHOWN, RATE_SECONDS, SAMPLES_MAX
 from tests.support.pages import bare, page, table
 
 PAGE = page("top.md")

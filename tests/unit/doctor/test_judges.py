@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from musterd.config.cron import Cron
-from musterd.console.doctor import machine
-from musterd.console.doctor.configuration import (
+from musterd.console.doctor import judges
+from musterd.console.doctor.judges import (
     judge_leases,
     judge_schedules,
     judge_signing,
@@ -60,7 +60,7 @@ class TestLeases:
 
 class TestFile:
     def test_a_sound_one(self) -> None:
-        assert worst(machine.judge_file(FILE)) == "ok"
+        assert worst(judges.judge_file(FILE)) == "ok"
 
     @pytest.mark.parametrize(
         ("changes", "level"),
@@ -72,7 +72,7 @@ class TestFile:
         ],
     )
     def test_what_is_wrong(self, changes: dict[str, Any], level: str) -> None:
-        found = machine.judge_file(attrs.evolve(FILE, **changes))
+        found = judges.judge_file(attrs.evolve(FILE, **changes))
         assert worst(found) == level
         assert said(found)
 
@@ -82,9 +82,9 @@ class TestFile:
             "23 22 0:40 / /srv/the\\040jobs rw - nfs4 server:/jobs rw",
             "nonsense",
         ]
-        assert machine.file_system_of("/srv/jobs.db", mounts) == "ext4"
-        assert machine.file_system_of("/srv/the jobs/musterd.db", mounts) == "nfs4"
-        assert machine.file_system_of("/x", []) is None
+        assert judges.file_system_of("/srv/jobs.db", mounts) == "ext4"
+        assert judges.file_system_of("/srv/the jobs/musterd.db", mounts) == "nfs4"
+        assert judges.file_system_of("/x", []) is None
 
     @pytest.mark.parametrize(
         ("sort", "level"),
@@ -98,7 +98,7 @@ class TestFile:
         ],
     )
     def test_file_systems(self, sort: str | None, level: str) -> None:
-        assert worst(machine.judge_file_system("/s/musterd.db", sort)) == level
+        assert worst(judges.judge_file_system("/s/musterd.db", sort)) == level
 
 
 class TestMachine:
@@ -107,35 +107,35 @@ class TestMachine:
         [(10**7, 10**11, "fail"), (10**9, 10**11, "warn"), (10**9, 10**10, "ok")],
     )
     def test_disks(self, free: int, whole: int, level: str) -> None:
-        disk = machine.Disk("/s", "the embedded store", free, whole, 10**6, 10**7)
-        assert worst(machine.judge_disk(disk)) == level
+        disk = judges.Disk("/s", "the embedded store", free, whole, 10**6, 10**7)
+        assert worst(judges.judge_disk(disk)) == level
 
     def test_a_disk_without_room_for_files(self) -> None:
-        disk = machine.Disk("/s", "the embedded store", 10**12, 10**13, 5, 10**7)
-        assert "inodes" in said(machine.judge_disk(disk))
+        disk = judges.Disk("/s", "the embedded store", 10**12, 10**13, 5, 10**7)
+        assert "inodes" in said(judges.judge_disk(disk))
 
     def test_open_files(self) -> None:
         settings = settings_with()
-        assert worst(machine.judge_open_files(1024, settings, "it")) == "ok"
-        assert worst(machine.judge_open_files(256, settings, "it")) == "warn"
+        assert worst(judges.judge_open_files(1024, settings, "it")) == "ok"
+        assert worst(judges.judge_open_files(256, settings, "it")) == "warn"
 
     def test_permissions(self) -> None:
-        given = machine.GivenFile("/etc/musterd/token", "http.token_file", 0o600, True)
-        assert worst(machine.judge_permissions([given])) == "ok"
+        given = judges.GivenFile("/etc/musterd/token", "http.token_file", 0o600, True)
+        assert worst(judges.judge_permissions([given])) == "ok"
         assert "everyone can read" in said(
-            machine.judge_permissions([attrs.evolve(given, mode=0o644)])
+            judges.judge_permissions([attrs.evolve(given, mode=0o644)])
         )
         open_to_all = attrs.evolve(given, mode=0o622, is_secret=False)
-        assert "writable by everyone" in said(machine.judge_permissions([open_to_all]))
+        assert "writable by everyone" in said(judges.judge_permissions([open_to_all]))
 
 
 class TestSystemd:
     def test_a_unit_that_fits(self) -> None:
-        assert worst(machine.judge_unit("musterd.service", UNIT, settings_with())) == "ok"
+        assert worst(judges.judge_unit("musterd.service", UNIT, settings_with())) == "ok"
 
     def test_no_unit_is_no_fault(self) -> None:
-        shown = machine.properties("LoadState=not-found\nType=simple\n")
-        assert worst(machine.judge_unit("musterd.service", shown, settings_with())) == "ok"
+        shown = judges.properties("LoadState=not-found\nType=simple\n")
+        assert worst(judges.judge_unit("musterd.service", shown, settings_with())) == "ok"
 
     @pytest.mark.parametrize(
         ("changes", "level", "named"),
@@ -151,23 +151,23 @@ class TestSystemd:
         ],
     )
     def test_drift_is_named(self, changes: dict[str, str], level: str, named: str) -> None:
-        found = machine.judge_unit("musterd.service", {**UNIT, **changes}, settings_with())
+        found = judges.judge_unit("musterd.service", {**UNIT, **changes}, settings_with())
         assert worst(found) == level
         assert named in said(found)
 
     def test_the_grace_period_bounds_the_stop(self) -> None:
         settings = settings_with(shutdown__grace_period_seconds=900)
-        needed = f"a drain may take {machine.ending_seconds(settings) + 5:g} s"
-        assert needed in said(machine.judge_unit("x", UNIT, settings))
+        needed = f"a drain may take {judges.ending_seconds(settings) + 5:g} s"
+        assert needed in said(judges.judge_unit("x", UNIT, settings))
         forever = {**UNIT, "TimeoutStopUSec": "infinity"}
-        assert worst(machine.judge_unit("x", forever, settings)) == "ok"
+        assert worst(judges.judge_unit("x", forever, settings)) == "ok"
 
     @pytest.mark.parametrize(
         ("text", "seconds"),
         [("5min 30s", 330.0), ("1h 2ms", 3600.002), ("0", 0.0), ("infinity", None), ("", None)],
     )
     def test_spans(self, text: str, seconds: float | None) -> None:
-        assert machine.span_seconds(text) == seconds
+        assert judges.span_seconds(text) == seconds
 
 
 def test_schemas() -> None:

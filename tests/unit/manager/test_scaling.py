@@ -13,7 +13,7 @@ from musterd.manager.scaling.decision import (
     Plan,
     Policy,
     ScalingPolicy,
-    Seen,
+    Situation,
     decide,
     raw_wish,
 )
@@ -40,12 +40,12 @@ policies = st.builds(
     st.sampled_from([0.0, 5.0]),
     st.sampled_from([0.0, 10.0]),
 )
-found = st.builds(Seen, st.none() | counts, counts, st.integers(0, 20))
+found = st.builds(Situation, st.none() | counts, counts, st.integers(0, 20))
 walks = st.lists(st.tuples(st.none() | counts, counts), min_size=1, max_size=40)
 
 
 def wish_of(due: int, busy: int, size: int, policy: ScalingPolicy = POLICY) -> Plan:
-    return decide(Seen(due, busy, size), FRESH, policy, NOW)[0]
+    return decide(Situation(due, busy, size), FRESH, policy, NOW)[0]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_depth_policy_is_its_formula_to_the_letter(depth: int, busy: int, si
 
 
 @given(seen=found, policy=policies)
-def test_no_decision_leaves_the_bounds(seen: Seen, policy: ScalingPolicy) -> None:
+def test_no_decision_leaves_the_bounds(seen: Situation, policy: ScalingPolicy) -> None:
     memory = Memory(grew_at=NOW - 1, shrank_at=NOW - 1, wishes=((NOW - 2, 9), (NOW - 1, 4)))
     plan, _ = decide(seen, memory, policy, NOW)
     assert policy.default_count <= plan.desired <= policy.max_count
@@ -89,8 +89,8 @@ def test_more_due_jobs_never_mean_fewer_workers(
     due: int, more: int, busy: int, size: int, policy: ScalingPolicy
 ) -> None:
     memory = Memory(grew_at=NOW - 1, shrank_at=NOW - 1, wishes=((NOW - 2, 9), (NOW - 1, 4)))
-    little, _ = decide(Seen(due, busy, size), memory, policy, NOW)
-    much, _ = decide(Seen(due + more, busy, size), memory, policy, NOW)
+    little, _ = decide(Situation(due, busy, size), memory, policy, NOW)
+    much, _ = decide(Situation(due + more, busy, size), memory, policy, NOW)
     assert much.desired >= little.desired
 
 
@@ -102,7 +102,7 @@ def test_a_crew_never_shrinks_below_the_highest_wish_of_the_window(
     wishes: list[tuple[float, int]] = []
     for step, (due, busy) in enumerate(walk):
         now = NOW + step
-        plan, memory = decide(Seen(due, busy, size), memory, policy, now)
+        plan, memory = decide(Situation(due, busy, size), memory, policy, now)
         if plan.raw_wish is not None:
             wishes.append((now, plan.raw_wish))
         recent = [wish for at, wish in wishes if at > now - policy.stabilization_seconds]
@@ -120,7 +120,7 @@ def test_between_two_changes_in_one_direction_lies_its_cooldown(
     shrank: list[float] = []
     for step, (due, busy) in enumerate(walk):
         now = NOW + step
-        plan, memory = decide(Seen(due, busy, size), memory, policy, now)
+        plan, memory = decide(Situation(due, busy, size), memory, policy, now)
         if plan.desired != size:
             (grew if plan.desired > size else shrank).append(now)
         size = plan.desired
@@ -131,9 +131,9 @@ def test_between_two_changes_in_one_direction_lies_its_cooldown(
         assert all(b - a >= cooldown for a, b in pairwise(moments))
 
 
-@given(seen=st.builds(Seen, counts, counts, counts), policy=policies)
+@given(seen=st.builds(Situation, counts, counts, counts), policy=policies)
 def test_a_steady_load_changes_the_crew_in_one_direction_only(
-    seen: Seen, policy: ScalingPolicy
+    seen: Situation, policy: ScalingPolicy
 ) -> None:
     size, memory, sizes = seen.size, FRESH, [seen.size]
     for step in range(40):
@@ -149,7 +149,7 @@ def test_without_an_observation_the_crew_stays_within_its_bounds(
     size: int, busy: int, policy: ScalingPolicy
 ) -> None:
     memory = Memory(wishes=((NOW - 1, 5),))
-    plan, after = decide(Seen(None, busy, size), memory, policy, NOW)
+    plan, after = decide(Situation(None, busy, size), memory, policy, NOW)
     assert after == memory
     assert plan.raw_wish is None
     assert plan.desired == min(max(size, policy.default_count), policy.max_count)
@@ -157,25 +157,25 @@ def test_without_an_observation_the_crew_stays_within_its_bounds(
 
 def test_growth_waits_for_its_cooldown() -> None:
     policy = attrs.evolve(POLICY, up_cooldown_seconds=3)
-    plan, memory = decide(Seen(1, 2, 2), FRESH, policy, NOW)
+    plan, memory = decide(Situation(1, 2, 2), FRESH, policy, NOW)
     assert plan == Plan(3, 3, None)
     for seconds, wanted in ((1, Plan(6, 3, "up_cooldown")), (3, Plan(6, 6, None))):
-        assert decide(Seen(3, 3, 3), memory, policy, NOW + seconds)[0] == wanted
+        assert decide(Situation(3, 3, 3), memory, policy, NOW + seconds)[0] == wanted
 
 
 def test_the_floor_is_not_subject_to_a_cooldown() -> None:
     policy = attrs.evolve(POLICY, up_cooldown_seconds=3)
     memory = Memory(grew_at=NOW)
-    assert decide(Seen(9, 0, 1), memory, policy, NOW + 1)[0] == Plan(9, 2, "up_cooldown")
+    assert decide(Situation(9, 0, 1), memory, policy, NOW + 1)[0] == Plan(9, 2, "up_cooldown")
 
 
 def test_shrinking_waits_for_the_window_then_for_its_cooldown() -> None:
     size, memory = 8, FRESH
-    _, memory = decide(Seen(0, 8, 8), memory, POLICY, NOW)
-    _, memory = decide(Seen(0, 5, 8), memory, POLICY, NOW + 1)
+    _, memory = decide(Situation(0, 8, 8), memory, POLICY, NOW)
+    _, memory = decide(Situation(0, 5, 8), memory, POLICY, NOW + 1)
     found: list[tuple[int, int, str | None]] = []
     for second in range(2, 17):
-        plan, memory = decide(Seen(0, 0, size), memory, POLICY, NOW + second)
+        plan, memory = decide(Situation(0, 0, size), memory, POLICY, NOW + second)
         if plan.desired != size or not found or plan.limited_by != found[-1][2]:
             found.append((second, plan.desired, plan.limited_by))
         size = plan.desired
@@ -189,22 +189,22 @@ def test_shrinking_waits_for_the_window_then_for_its_cooldown() -> None:
 
 def test_a_bound_that_was_lowered_counts_at_once() -> None:
     memory = Memory(shrank_at=NOW - 1, wishes=((NOW - 1, 8),))
-    plan, _ = decide(Seen(50, 8, 8), memory, attrs.evolve(POLICY, max_count=3), NOW)
+    plan, _ = decide(Situation(50, 8, 8), memory, attrs.evolve(POLICY, max_count=3), NOW)
     assert plan == Plan(58, 3, "max")
 
 
 def test_the_memory_stays_small() -> None:
     memory = FRESH
     for step in range(1000):
-        _, memory = decide(Seen(step % 7, 0, 5), memory, POLICY, NOW + step / 10)
+        _, memory = decide(Situation(step % 7, 0, 5), memory, POLICY, NOW + step / 10)
     assert len(memory.wishes) <= 8
 
 
 def test_only_the_share_of_what_is_due_is_wished_for() -> None:
     others = Others(free=6, before=0)
-    assert raw_wish(Seen(7, 2, 2), POLICY) == 9
-    assert raw_wish(Seen(6, 2, 2, others), POLICY) == 2 + 3
-    assert raw_wish(Seen(7, 2, 2, others, overdue=True), POLICY) == 2 + 4
-    assert raw_wish(Seen(7, 8, 8, others), POLICY) == 8
-    assert raw_wish(Seen(6, 2, 2, others), attrs.evolve(POLICY, policy="depth")) == 3
-    assert raw_wish(Seen(None, 2, 2, others), POLICY) is None
+    assert raw_wish(Situation(7, 2, 2), POLICY) == 9
+    assert raw_wish(Situation(6, 2, 2, others), POLICY) == 2 + 3
+    assert raw_wish(Situation(7, 2, 2, others, overdue=True), POLICY) == 2 + 4
+    assert raw_wish(Situation(7, 8, 8, others), POLICY) == 8
+    assert raw_wish(Situation(6, 2, 2, others), attrs.evolve(POLICY, policy="depth")) == 3
+    assert raw_wish(Situation(None, 2, 2, others), POLICY) is None

@@ -10,7 +10,7 @@ from musterd.manager.scaling.decision import (
     Others,
     Plan,
     ScalingPolicy,
-    Seen,
+    Situation,
     decide,
     raw_wish,
     useful_size,
@@ -22,7 +22,7 @@ from tests.unit.manager.test_scaling import NOW, counts, policies
 FRESH = Memory()
 
 
-def plan_of(seen: Seen, policy: ScalingPolicy = POLICY) -> Plan:
+def plan_of(seen: Situation, policy: ScalingPolicy = POLICY) -> Plan:
     return decide(seen, FRESH, policy, NOW)[0]
 
 
@@ -54,11 +54,11 @@ def bounded(most: int | None, allowance: int | None = None) -> ScalingPolicy:
 def test_the_crew_is_no_larger_than_could_run(
     most: int | None, due: int, busy: int, size: int, room: int | None, plan: Plan
 ) -> None:
-    assert plan_of(Seen(due, busy, size, room=room), bounded(most)) == plan
+    assert plan_of(Situation(due, busy, size, room=room), bounded(most)) == plan
 
 
 seens = st.builds(
-    Seen,
+    Situation,
     counts,
     counts,
     st.integers(0, 20),
@@ -70,7 +70,7 @@ seens = st.builds(
 
 @given(seen=seens, policy=policies, most=st.none() | st.integers(1, 30))
 def test_max_running_is_told_if_and_only_if_it_bound(
-    seen: Seen, policy: ScalingPolicy, most: int | None
+    seen: Situation, policy: ScalingPolicy, most: int | None
 ) -> None:
     policy = attrs.evolve(
         policy, max_running=most, up_cooldown_seconds=0, down_cooldown_seconds=0,
@@ -92,7 +92,7 @@ def test_nodes_together_grow_by_the_room_there_is(room: int, nodes: list[tuple[i
     free = [max(0, most - busy) for most, busy in nodes]
     grown = 0
     for place, ((most, busy), own) in enumerate(zip(nodes, free, strict=True)):
-        seen = Seen(1000, busy, busy, Others(sum(free) - own, sum(free[:place])), room=room)
+        seen = Situation(1000, busy, busy, Others(sum(free) - own, sum(free[:place])), room=room)
         useful = useful_size(seen, attrs.evolve(POLICY, max_count=most))
         assert useful is not None
         grown += min(useful - busy, own)
@@ -101,19 +101,19 @@ def test_nodes_together_grow_by_the_room_there_is(room: int, nodes: list[tuple[i
 
 def test_a_bound_that_was_lowered_counts_at_once() -> None:
     memory = Memory(shrank_at=NOW - 1, wishes=((NOW - 1, 8),))
-    plan, _ = decide(Seen(50, 8, 8, room=0), memory, bounded(3), NOW)
+    plan, _ = decide(Situation(50, 8, 8, room=0), memory, bounded(3), NOW)
     assert plan == Plan(58, 3, "max_running")
 
 
 def test_without_an_observation_the_crew_stays_within_what_may_run() -> None:
-    assert plan_of(Seen(None, 4, 6), bounded(5)) == Plan(None, 5, "max_running")
-    assert plan_of(Seen(None, 4, 6), bounded(7)) == Plan(None, 6, "no_observation")
+    assert plan_of(Situation(None, 4, 6), bounded(5)) == Plan(None, 5, "max_running")
+    assert plan_of(Situation(None, 4, 6), bounded(7)) == Plan(None, 6, "no_observation")
 
 
 def test_beside_other_tenants_nothing_is_asked_for_that_could_not_run() -> None:
-    seen = Seen(100, 2, 2, room=3)
+    seen = Situation(100, 2, 2, room=3)
     assert (raw_wish(seen, bounded(20)), useful_wish(seen, bounded(20))) == (102, 5)
-    assert useful_wish(Seen(None, 2, 4), bounded(20)) == 4
+    assert useful_wish(Situation(None, 2, 4), bounded(20)) == 4
     # What the others leave is then what was asked for: they are not blamed.
     assert plan_of(seen, bounded(20, allowance=5)).limited_by == "max_running"
     assert plan_of(seen, bounded(20, allowance=4)).limited_by == "shared"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from musterd.console.simulate.model import ModelSettings, SimulatedQueue, simulate
 from musterd.console.simulate.trace import NONE, Trace
-from musterd.manager.scaling.decision import Memory, Seen, decide
+from musterd.manager.scaling.decision import Memory, Situation, decide
 from tests.support.scale import scaled
 from tests.support.traces import rules, trace_of
 
@@ -133,7 +133,7 @@ def every_tick(trace: Trace, rules: ModelSettings) -> tuple[list[float], list[tu
         on.advance(now)
         due = min(len(on.queue), 2 * rules.policy.max_count + 1)
         most = rules.policy.max_running
-        seen = Seen(due, on.busy, on.size, room=None if most is None else most - on.busy)
+        seen = Situation(due, on.busy, on.size, room=None if most is None else most - on.busy)
         plan, memory = decide(seen, memory, rules.policy, now)
         on.resize(plan.desired, now)
         if on.size != sizes[-1][1]:

@@ -211,7 +211,7 @@ async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: Post
         if public or "search_path=pg_catalog, pg_temp" not in config
     ]
     assert offenders == []
-    # These triggers count and place what others insert or change, in tables that they may not touch.
+    # These triggers count and place what others write, in tables that they may not touch.
     triggers = {
         "note_new_jobs", "keep_place", "leave_place", "leave_all_places", "refuse_request",
     }  # fmt: skip

@@ -1,5 +1,8 @@
-"""Whether this machine suits a daemon: its disks, files and permissions, its systemd unit, the file
-of an embedded store. Pure.
+"""Whether the configured times, kinds, hooks, schedules and secrets can work well, and whether this
+machine suits a daemon: its disks, files and permissions, its systemd unit, the file of an embedded
+store. Pure.
+
+The configuration refuses what cannot work at all; these findings are about what works badly.
 """
 
 from __future__ import annotations
@@ -7,13 +10,145 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 import attrs
 
-from musterd.config.settings import Settings
+from musterd.catalog.kinds import Catalog
+from musterd.config.schedules import Schedule
+from musterd.config.settings import Settings, lease_plan
 from musterd.console.doctor.finding import Finding, fail, ok, warn
 from musterd.store.health import File
-from musterd.store.words import count_text, plural
+from musterd.store.words import count_text, cut, one_line, plural
+
+NAME = "leases"
+SPARE_RENEWALS = 4  # below this a short hiccup of the store costs leases
+
+
+def judge_leases(settings: Settings) -> list[Finding]:
+    plan = lease_plan(settings)
+    said = (
+        f"a lease of {plan.lease_seconds:g} s, renewed every {plan.heartbeat_seconds:g} s,"
+        f" trusted until {plan.margin_seconds:g} s before its end"
+    )
+    found = [*_of_lease(settings), *_of_database(settings), *_of_looks(settings)]
+    return found or [ok(NAME, said)]
+
+
+def _of_lease(settings: Settings) -> Iterator[Finding]:
+    plan = lease_plan(settings)
+    trusted = plan.lease_seconds - plan.margin_seconds
+    renewals = trusted / plan.heartbeat_seconds
+    if renewals < SPARE_RENEWALS:
+        said = f"a lease of {plan.lease_seconds:g} s has room for {renewals:.1f} renewals"
+        advice = "raise workers.lease_timeout_seconds, or lower leases.heartbeat_seconds"
+        yield warn(NAME, said, f"room for {SPARE_RENEWALS}", advice)
+    if plan.request_timeout_seconds >= plan.heartbeat_seconds:
+        due = f"the next one is due after {plan.heartbeat_seconds:g} s"
+        said = f"a renewal may take {plan.request_timeout_seconds:g} s, {due}"
+        advice = "set it to 0, which means three quarters of the heartbeat"
+        yield warn(NAME, said, "a shorter leases.request_timeout_seconds", advice)
+
+
+def _of_database(settings: Settings) -> Iterator[Finding]:
+    plan, store = lease_plan(settings), settings.store
+    for name in ("statement_timeout_seconds", "idle_transaction_timeout_seconds"):
+        seconds = getattr(store, name)
+        if seconds >= plan.lease_seconds - plan.margin_seconds:
+            said = f"store.{name} = {seconds:g} is not shorter than a lease is trusted"
+            wanted = f"less than {plan.lease_seconds - plan.margin_seconds:g} s"
+            advice = f"lower store.{name}: a longer statement ends with its lease anyway"
+            yield warn(NAME, said, wanted, advice)
+    if store.lock_timeout_seconds >= store.statement_timeout_seconds:
+        limit = f"store.statement_timeout_seconds = {store.statement_timeout_seconds:g}"
+        said = f"store.lock_timeout_seconds = {store.lock_timeout_seconds:g} is not below {limit}"
+        wanted = "lock waits that end before the statement does"
+        yield warn(NAME, said, wanted, "lower store.lock_timeout_seconds")
+    if store.reconnect_max_seconds >= plan.lease_seconds / 3:
+        key = f"store.reconnect_max_seconds = {store.reconnect_max_seconds:g}"
+        advice = "lower it: after a short outage leases would expire before anyone reconnects"
+        wanted = f"less than {plan.lease_seconds / 3:g} s"
+        yield warn(NAME, f"{key} is a third of a lease or more", wanted, advice)
+
+
+def _of_looks(settings: Settings) -> Iterator[Finding]:
+    plan, workers = lease_plan(settings), settings.workers
+    for name in ("poll_interval_ms", "scale_interval_ms"):
+        ms = getattr(workers, name)
+        if ms / 1000 >= plan.lease_seconds / 3:
+            said = f"workers.{name} = {ms} is a third of a lease or more"
+            advice = f"lower workers.{name}, or raise workers.lease_timeout_seconds"
+            yield warn(NAME, said, f"less than {plan.lease_seconds / 3 * 1000:.0f}", advice)
+    duties = settings.duties
+    if duties.mode == "leader" and duties.lease_seconds > 2 * plan.lease_seconds:
+        why = "after a node dies, nobody looks for lost leases for this long"
+        said = f"duties.lease_seconds = {duties.lease_seconds:g}: {why}"
+        wanted = f"at most {2 * plan.lease_seconds:g} s, two leases of a job"
+        yield warn(NAME, said, wanted, "lower duties.lease_seconds")
+    if duties.mode == "everyone":
+        said = 'duties.mode = "everyone": all nodes do all background work'
+        yield warn(NAME, said, '"leader"', "remove it: it is meant for development")
+
+
+WIDTH = 200
+ZONES = 300  # the world has more than that
+
+
+def judge_kinds(catalog: Catalog) -> list[Finding]:
+    found = [
+        warn(
+            "kinds",
+            f"kind {name} cannot run here: {cut(one_line(kind.broken), WIDTH)}",
+            "everything that it names, on this machine",
+            f"fix {kind.source}, then `musterd kinds --check`; its jobs wait until then",
+        )
+        for name, kind in catalog.items()
+        if kind.broken is not None
+    ]
+    return found or [ok("kinds", f"{plural(len(catalog), 'kind')}, all of which can run here")]
+
+
+def judge_hooks(broken: Mapping[str, str]) -> list[Finding]:
+    advice = "fix it: calls to it wait until then"
+    found = [
+        warn("hooks", f"{key}: {cut(one_line(why), WIDTH)}", "a function that exists", advice)
+        for key, why in broken.items()
+    ]
+    return found or [ok("hooks", "none is broken")]
+
+
+def judge_zones(known: int) -> list[Finding]:
+    """`known`: how many time zones this machine knows."""
+    if known >= ZONES:
+        return []
+    said, advice = f"this machine knows {known} time zones", "install tzdata"
+    return [warn("schedules", said, "all time zones", advice)]
+
+
+def judge_schedules(schedules: Mapping[str, Schedule], now: float) -> list[Finding]:
+    """`now`: seconds since the epoch."""
+    moment = datetime.fromtimestamp(now, UTC)
+    found = [
+        fail(
+            "schedules",
+            f"schedule {name} never fires: no slot within fifty years",
+            "a date that occurs",
+            f"fix its cron in {schedule.source}",
+        )
+        for name, schedule in schedules.items()
+        if schedule.enabled and schedule.rhythm.next_after(moment) is None
+    ]
+    off = sum(not schedule.enabled for schedule in schedules.values())
+    said = plural(len(schedules), "schedule") + (f", {off} of them disabled" if off else "")
+    return found or [ok("schedules", said)]
+
+
+def judge_signing(settings: Settings, signs: bool) -> list[Finding]:
+    if not settings.webhooks.url or signs:
+        return []
+    advice = "set webhooks.secret_file"
+    return [warn("secrets", "webhooks are sent unsigned", "a signing secret", advice)]
+
 
 MIB = 1024**2
 FREE_BYTES_MIN, FREE_BYTES_FEW = 100 * MIB, 2048 * MIB
