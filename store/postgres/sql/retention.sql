@@ -6,7 +6,8 @@
 -- and is not met again in this walk. Returns how many were marked, and where the next batch begins, unless that was all.
 with recursive {walked_endings},
 marked as (
-    update {schema}.job_rows job set stale_at = now.at from looked, now where job.id = looked.picked_id
+    update {schema}.job_rows job set stale_at = now.at from now
+    where job.id = any (array(select picked_id from looked where picked_id is not null))
     returning job.id, job.state, job.kind, job.target, job.attempt
 ),
 gone_on as (
