@@ -12,8 +12,8 @@ from musterd.store.lifecycle import JobState
 from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from musterd.store.why_facts import LINE_BOUND
-from tests.contract.asking import ask, codes, first, put_one
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids, put, settle, take, take_one
+from tests.contract.asking import ask, codes, first
+from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids, put, settle, take
 from tests.contract.target_tools import put_target, take_all
 from tests.support.beats import live_node
 
