@@ -9,6 +9,7 @@ from uuid import UUID
 import attrs
 
 from musterd.store.leases import (
+    NO_SUCCESSES,
     Claim,
     ClaimRequest,
     Exchange,
@@ -18,11 +19,12 @@ from musterd.store.leases import (
     ReapRequest,
     Renewal,
     Settlement,
+    Successes,
 )
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import ages, numbers, texts, tokens, words
 from musterd.store.postgres.claiming import claims
-from musterd.store.postgres.exchange import Arrays, Exchanger, settled_key_params
+from musterd.store.postgres.exchange import Arrays, Ends, Exchanger, settled_key_params
 from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.pool import Pool
 from musterd.store.postgres.sets import given_params
@@ -42,9 +44,14 @@ class PostgresLeases:
     for_renewals: Pool
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
-        return await self.exchanger.exchange(settlements, claim, now_local)
+        return await self.exchanger.exchange(Ends(settlements, successes), claim, now_local)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self.statements.run("claims_under", {"token": token}, self.for_exchanges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from musterd.store.postgres.arrays import words
+from musterd.store.postgres.arrays import numbers, texts, words
 
 
 def given_params(jobs: Iterable[tuple[int, UUID]]) -> dict[str, str]:
@@ -21,6 +21,33 @@ def given_params(jobs: Iterable[tuple[int, UUID]]) -> dict[str, str]:
     return {
         "tokens": words(tokens),
         "sets": "{" + ",".join(f'"{multirange(by_token[token])}"' for token in tokens) + "}",
+    }
+
+
+def ended_params(jobs: Iterable[tuple[int, UUID, str | None]]) -> dict[str, str]:
+    """The jobs under each token and target, and the place of each one's token; where there is one
+    token that is not said.
+    """
+    places: dict[UUID, int] = {}
+    sets: dict[tuple[int, str | None], list[int]] = {}
+    which: list[int] = []
+    place, latest = 0, None
+    for job_id, token, target in jobs:
+        if token is not latest:  # the hash of one is dear
+            place, latest = places.setdefault(token, len(places) + 1), token
+        key = place, target
+        if key in sets:
+            sets[key].append(job_id)
+        else:
+            sets[key] = [job_id]
+        which.append(place)
+    tokens = [str(token) for token in places]
+    return {
+        "tokens": words(tokens),
+        "which": numbers(which) if len(tokens) > 1 else "{}",
+        "set_tokens": words(tokens[place - 1] for place, _ in sets),
+        "set_targets": texts(target or "" for _, target in sets),
+        "sets": "{" + ",".join(f'"{multirange(ids)}"' for ids in sets.values()) + "}",
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from musterd.store.leases import (
+    NO_SUCCESSES,
     Claim,
     ClaimRequest,
     Exchange,
@@ -17,6 +18,7 @@ from musterd.store.leases import (
     ReapRule,
     Renewal,
     Settlement,
+    Successes,
 )
 from musterd.store.lifecycle import (
     CANCELED_ON_REQUEST,
@@ -288,9 +290,15 @@ class SqliteLeases(Part):
     reap = called(reap)
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
-        done, leaves_work = await self.call(exchange, settlements, claim, now_local)
+        ended = [*settlements, *successes.settlements()]
+        done, leaves_work = await self.call(exchange, ended, claim, now_local)
         if leaves_work:
             self._hints.ring()
         return done

@@ -81,7 +81,7 @@ create table {schema}.leases (
 -- A few rows, rewritten every few seconds and soon gone.
 alter table {schema}.leases set (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
-create index leases_of_token on {schema}.leases (token);
+create index leases_of_token on {schema}.leases (token, target);
 create index leases_of_kind on {schema}.leases (kind);
 -- The law: whatever claims do, no two jobs of a target are leased at once.
 create unique index leases_one_a_target on {schema}.leases (target) where target <> '';

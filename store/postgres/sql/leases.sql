@@ -8,21 +8,28 @@ given as materialized (
     select token, jobs from unnest(%(tokens)s::uuid[], %(sets)s::int8multirange[]) as given (token, jobs)
 )
 
--- part taken: takes the jobs in `given` out of the leases of their tokens: `mine` are the leases, `members` the jobs that stood there, `begun` those that are known to have started
+-- part ended_sets: the jobs that are to end, in sets: one for each token and target
+given as materialized (
+    select token, target, jobs
+    from unnest(%(set_tokens)s::uuid[], %(set_targets)s::text[], %(sets)s::int8multirange[]) as given (token, target, jobs)
+)
+
+-- part taken: takes the jobs in `given` out of their leases; `stood` is what stood there, by the place of its token, and `begun` those of them that are known to have started
 mine as materialized (
-    select lease.id, lease.token, lease.kind, lease.node, lease.target, lease.jobs * given.jobs as done, lease.jobs - given.jobs as rest,
+    select lease.id, lease.token, lease.kind, lease.node, lease.jobs * given.jobs as done, lease.jobs - given.jobs as rest,
            lease.started, lease.workers, lease.started_at
-    from given join {schema}.leases lease on lease.token = given.token and lease.jobs && given.jobs
+    from given join {schema}.leases lease
+        on lease.token = given.token and lease.target = given.target and lease.jobs && given.jobs
     order by lease.target, lease.token, lease.id for update of lease
 ),
 gone as (delete from {schema}.leases lease using mine where lease.id = mine.id and isempty(mine.rest)),
 less as (update {schema}.leases lease set jobs = mine.rest from mine where lease.id = mine.id and not isempty(mine.rest)),
-members as materialized (
-    select mine.token, mine.kind, mine.node, generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as id
-    from mine cross join lateral unnest(mine.done) as stretch (ids)
+stood as materialized (
+    select array_position(%(tokens)s::uuid[], mine.token) as nth, mine.token, min(mine.node) as node, range_agg(stretch.ids) as done
+    from mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.token
 ),
 begun as materialized (
-    select start.id, start.worker, start.at
+    select array_agg(start.id) as ids, array_agg(start.worker) as workers, array_agg(start.at) as moments
     from mine cross join lateral unnest(mine.started, mine.workers, mine.started_at) as start (id, worker, at)
     where mine.done @> start.id
 )
@@ -91,8 +98,7 @@ from (select array_agg(job.id) as ids, array_agg(job.request) as requests
       from {schema}.job_rows job join mine on mine.kept @> job.id where job.request is not null) asked
 
 -- note_progress: writes progress and what was spent, each fenced by its claim token; returns the ids that took it
--- A note that was overtaken by the end of its phase changes nothing. Whatever ends an attempt counts it, so a row that was
--- waited for, and has another count than before, is no longer this attempt's.
+-- A note that was overtaken by the end of its phase changes nothing.
 with noted as (
     update {schema}.job_rows job
     set progress = coalesce(note.percent, case when job.progress_of = job.attempt + 1 then job.progress end),
@@ -100,12 +106,14 @@ with noted as (
                              when job.progress_of = job.attempt + 1 then job.progress_note end,
         progress_of = job.attempt + 1,
         spent = coalesce(note.spent::jsonb, job.spent)
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(percents)s::float4[], %(notes)s::text[], %(spents)s::text[],
-                %(phases)s::text[], %(phase_percents)s::float4[])
-         as note (id, token, percent, words, spent, phase, phase_percent)
-    join {schema}.leases lease on lease.token = note.token and lease.jobs @> note.id
-    join {schema}.job_rows seen on seen.id = note.id
-    where job.id = note.id and job.attempt = seen.attempt
+    from (
+        select note.* from unnest(
+            %(ids)s::bigint[], %(tokens)s::uuid[], %(percents)s::float4[], %(notes)s::text[], %(spents)s::text[],
+            %(phases)s::text[], %(phase_percents)s::float4[])
+            as note (id, token, percent, words, spent, phase, phase_percent)
+        join {schema}.leases lease on lease.token = note.token and lease.jobs @> note.id
+        order by lease.target, lease.token, lease.id for key share of lease) note
+    where job.id = note.id
       and (note.phase is null or note.percent >= coalesce(case when job.progress_of = job.attempt + 1 then job.progress end, 0))
     returning job.id, job.kind, job.target, note.percent, note.words, note.phase, note.phase_percent
 ),
@@ -123,33 +131,35 @@ drafted as (
 select id from noted
 
 -- lock_leases: locks leases in the order in which every statement does, before several statements that settle jobs of them
+with {ended_sets}
 select count(*) from (
-    select lease.id from unnest(%(tokens)s::uuid[], %(sets)s::int8multirange[]) as given (token, jobs)
-    join {schema}.leases lease on lease.token = given.token and lease.jobs && given.jobs
+    select lease.id from given join {schema}.leases lease
+        on lease.token = given.token and lease.target = given.target and lease.jobs && given.jobs
     order by lease.target, lease.token, lease.id for update of lease) locked
 
 -- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing because their lease was lost, and those that a request canceled or paused
 -- A job that would go on, but has a request to cancel or pause it, ends or pauses instead: no request is ever lost.
 -- What happened is summed up once; the rest of the statement skips whatever the sums say did not happen.
 with now as materialized (select clock_timestamp() as at),
-{given},
+{ended_sets},
 {taken},
 ended as materialized (  -- shorter arrays are padded with nulls, which stand for a plain success
-    select ended.id, members.token, members.node, members.kind, coalesce(begun.worker, ended.worker) as worker,
+    select ended.id, stood.token, stood.node, coalesce(begun.workers[known.place], ended.worker) as worker,
            coalesce(ended.state, 'succeeded') as state, coalesce(ended.outcome, 'succeeded') as outcome,
-           coalesce(begun.at, (select at from now) - make_interval(secs => ended.started_age)) as started_at,
+           coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
            (select at from now) - make_interval(secs => ended.ended_age) as finished_at,
-           ended.started_age is not null and begun.id is null as late_start,
+           ended.started_age is not null and known.place is null as late_start,
            ended.delay_seconds, ended.result, ended.error, ended.reason, coalesce(ended.forgive, false) as forgive, ended.log, ended.spent,
            ended.percent, ended.note, ended.phase, ended.phase_percent, coalesce(ended.state in ('queued', 'paused'), false) as goes_on
     from unnest(
-        %(ids)s::bigint[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
+        %(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
         %(started_ages)s::float8[], %(ended_ages)s::float8[], %(delays)s::float8[], %(results)s::text[],
         %(errors)s::text[], %(reasons)s::text[], %(forgive)s::bool[], %(logs)s::text[], %(spents)s::text[],
         %(percents)s::float4[], %(notes)s::text[], %(phases)s::text[], %(phase_percents)s::float4[])
-    as ended (id, worker, state, outcome, started_age, ended_age, delay_seconds, result, error, reason, forgive, log, spent,
+    as ended (id, which, worker, state, outcome, started_age, ended_age, delay_seconds, result, error, reason, forgive, log, spent,
               percent, note, phase, phase_percent)
-    join members on members.id = ended.id left join begun on begun.id = ended.id
+    join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
+    cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
     order by ended.id
 ),
 settled as (
@@ -242,8 +252,64 @@ select case when (select all_of_them from sums) = cardinality(%(ids)s::bigint[])
        array(select id from settled where (select turned from sums) > 0 and goes_on and state <> wished and state = 'paused')
 where (  -- after the drafts, because a message that fails at once drafts an event too
     select count({schema}.make_end_message(id, kind, 'job.' || state, attempt, webhook)) from settled
-    where state in ('succeeded', 'failed', 'canceled') and (select count(*) from drafted) > 0
+    where (state in ('failed', 'canceled') or state = 'succeeded' and webhook is null) and (select count(*) from drafted) > 0
       and (select own_webhooks > 0 or exists (select from {schema}.kind_rules rule where rule.webhook is not null) from sums)) >= 0
+
+-- settle_successes: as settle, for attempts of which nothing else is to be said; returns the ids that changed nothing
+-- Of attempts and kinds one value stands for all.
+-- Rows say nothing back, which would cost as much again as half of the statement: what stood in the leases is what succeeds,
+-- and their lock orders what is drafted here behind all else that their holder had drafted.
+with now as materialized (select clock_timestamp() as at),
+{ended_sets},
+{taken},
+stands as materialized (
+    select ended.id, stood.token, stood.node, coalesce(ended.kind, (%(kinds)s::text[])[1]) as kind, ended.target,
+           coalesce(ended.attempt, (%(attempts)s::int[])[1]) as attempt, coalesce(begun.workers[known.place], ended.worker) as worker,
+           coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
+           (select at from now) - make_interval(secs => ended.ended_age) as finished_at, known.place is null as late_start
+    from unnest(%(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(started_ages)s::float8[], %(ended_ages)s::float8[],
+                %(attempts)s::int[], %(kinds)s::text[], %(targets)s::text[])
+         as ended (id, which, worker, started_age, ended_age, attempt, kind, target)
+    join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
+    cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
+),
+succeeded as (
+    update {schema}.job_rows job
+    set state = 'succeeded', attempt = job.attempt + 1, claim_token = stands.token, node = stands.node, worker = stands.worker,
+        started_at = stands.started_at, finished_at = stands.finished_at, last_outcome = 'succeeded',
+        result = null, error = null, reason = null, log = null, request = null, requested_at = null,
+        progress = case when job.progress_of = job.attempt + 1 then job.progress end,
+        progress_note = case when job.progress_of = job.attempt + 1 then job.progress_note end,
+        progress_of = job.attempt + 1
+    from stands where job.id = stands.id
+),
+endings as (
+    insert into {schema}.endings (state, kind, at, jobs)
+    select 'succeeded', mine.kind, now.at, range_agg(stretch.ids)
+    from now, mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.kind, now.at
+),
+counted as (
+    insert into {schema}.count_changes (succeeded) select count(*) from stands having count(*) > 0
+),
+drafted as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
+    select 'job.started', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
+           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, array_agg(worker),
+           jsonb_build_object('node', node)
+    from stands where late_start group by node, kind
+  union all
+    select 'job.succeeded', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
+           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, null, null
+    from stands group by kind
+    returning 1
+)
+select case when (select count(*) from stands) = cardinality(%(ids)s::bigint[]) then '{}'::bigint[]
+            else array(select unnest(%(ids)s::bigint[]) except select id from stands) end
+where (  -- as in settle; those with a URL of their own are told by their row's trigger
+    select count({schema}.make_end_message(stands.id, stands.kind, 'job.succeeded', stands.attempt, null))
+    from stands join {schema}.job_rows job using (id)
+    where (select count(*) from drafted) > 0 and job.webhook is null
+      and exists (select from {schema}.kind_rules rule where rule.webhook is not null)) >= 0
 
 -- settled_already: which of these rejected settlements had been written before, with their reply lost
 select ended.id

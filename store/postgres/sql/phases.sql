@@ -78,11 +78,13 @@ from held left join known on known.job_id = held.id and known.is_finished
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
     select job.id, job.attempt + 1 as attempt, job.kind, job.target, step.finished, step.result, step.next, step.spent
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(finished)s::text[], %(results)s::text[], %(nexts)s::text[], %(spents)s::text[])
-         as step (id, token, finished, result, next, spent)
-    join {schema}.leases lease on lease.token = step.token and lease.jobs @> step.id
-    join {schema}.job_rows seen on seen.id = step.id
-    join {schema}.job_rows job on job.id = step.id and job.attempt = seen.attempt
+    from (
+        select step.* from unnest(
+            %(ids)s::bigint[], %(tokens)s::uuid[], %(finished)s::text[], %(results)s::text[], %(nexts)s::text[], %(spents)s::text[])
+            as step (id, token, finished, result, next, spent)
+        join {schema}.leases lease on lease.token = step.token and lease.jobs @> step.id
+        order by lease.target, lease.token, lease.id for key share of lease) step
+    join {schema}.job_rows job on job.id = step.id
     order by job.id for no key update of job
 ),
 named as materialized (
