@@ -6,6 +6,8 @@ The values on the hot path are named tuples: they are cheap to make.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -118,6 +120,16 @@ class Successes(NamedTuple):
 
     def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
         return zip(self.ids, self.tokens, self.targets, strict=True)
+
+    def run_seconds(self) -> Mapping[str, list[float]]:
+        """How long they ran, by kind."""
+        run_seconds: dict[str, list[float]] = {}
+        spans = [
+            end - start for start, end in zip(self.started_local, self.ended_local, strict=True)
+        ]
+        for kind, alike in groupby(zip(self.kinds, spans, strict=True), key=itemgetter(0)):
+            run_seconds.setdefault(kind, []).extend(span for _, span in alike)
+        return run_seconds
 
     def settlements(self) -> list[Settlement]:
         state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED

@@ -64,13 +64,13 @@ end $$;
 
 -- A success with a URL of its own. Its statement asks nothing back of the rows, because that costs every success, and this
 -- trigger only those that have a URL.
-create function {schema}.tell_own_success() returns trigger
+create function {schema}.message_own_success() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform {schema}.make_end_message(new.id, new.kind, 'job.succeeded', new.attempt, new.webhook);
     return null;
 end $$;
 
-create trigger job_rows_tell_own_success after update of state on {schema}.job_rows for each row
+create trigger job_rows_message_own_success after update of state on {schema}.job_rows for each row
     when (new.webhook is not null and new.state = 'succeeded' and old.state <> 'succeeded')
-    execute function {schema}.tell_own_success();
+    execute function {schema}.message_own_success();

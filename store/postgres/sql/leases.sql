@@ -305,7 +305,7 @@ drafted as (
 )
 select case when (select count(*) from stands) = cardinality(%(ids)s::bigint[]) then '{}'::bigint[]
             else array(select unnest(%(ids)s::bigint[]) except select id from stands) end
-where (  -- as in settle; those with a URL of their own are told by their row's trigger
+where (  -- as in settle; those with a URL of their own have a trigger
     select count({schema}.make_end_message(stands.id, stands.kind, 'job.succeeded', stands.attempt, null))
     from stands join {schema}.job_rows job using (id)
     where (select count(*) from drafted) > 0 and job.webhook is null
