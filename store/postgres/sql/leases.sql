@@ -67,7 +67,8 @@ drafted as (
 )
 
 -- renew: extends the leases that still stand, unless `lease_seconds` is null, and marks the jobs that have started; returns the jobs, and those whose holder is asked for something, with what it is
--- A lease of which not all jobs are given is split: the others run out when they would have.
+-- A lease of which not all jobs are given is split: the others run out when they would have. Those given stay in its row,
+-- because a statement that waits for it sees no row that is made meanwhile.
 with now as materialized (select clock_timestamp() as at),
 {given},
 {attended},
