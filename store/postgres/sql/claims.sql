@@ -130,7 +130,7 @@ with recursive now as materialized ({now}),
 fitting as materialized (select * from met where nth < coalesce((select first_place from stopped), 1000000)),
 {bounded},
 cut as materialized (
-    select *, case when fits < size then 'parked' end as room, first_id + fits - 1 as stays_to from bounded
+    select *, case when fits < size then 'parked' end as room, {stays_to} from bounded
 ),
 {set_aside},
 {claimed}
@@ -207,6 +207,11 @@ bounded as materialized (
 -- part leased_of_cap: how many jobs of the kind of `cap` are in hand
 (select coalesce(sum(upper(part) - lower(part)), 0)::int
  from {schema}.leases lease cross join lateral unnest(lease.jobs) part where lease.kind = cap.kind)
+
+-- part stays_to: up to which job a stretch in `bounded` stays claimable
+-- One of which nothing is claimed is not cut: what stays of it would stand where it stands, and no order holds between what
+-- the parts of a statement take away and what they put there.
+case when upto < first_id and fits > 0 then last_id else first_id + fits - 1 end as stays_to
 
 -- part set_aside: puts the jobs of stretches in `cut` beyond `stays_to` into the room where they wait
 set_aside as (

@@ -117,7 +117,7 @@ ours as materialized (  -- targets of which this claim says who holds them
 ),
 cut as materialized (
     select place_in_table, priority, run_at, first_id, last_id, kind, target, nth,
-           case when fits < size then 'parked' end as room, upto, first_id + fits - 1 as stays_to
+           case when fits < size then 'parked' end as room, upto, {stays_to}
     from bounded where target is null or target in (select target from ours)
   union all
     select place_in_table, priority, run_at, first_id, last_id, kind, target, nth, 'behind', first_id - 1, first_id - 1
