@@ -180,7 +180,8 @@ def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:
     if "cron" in given:
         rhythm = read_cron(table.cron, read_zone(table.timezone))
     same = attrs.fields_dict(Schedule).keys() & attrs.fields_dict(ScheduleTable).keys()
-    written = {key: getattr(table, key) for key in same} | {"target": table.target or None}
+    written: dict[str, Any] = {key: getattr(table, key) for key in same}
+    written["target"] = table.target or None
     return Schedule(**written, name=name, rhythm=rhythm, source=source)
 
 

@@ -1,6 +1,7 @@
 """console: the command line, and the wiring of a node.
 
-One verb, one function; a verb imports what it needs when it runs, so that --help is quick.
+One verb, one function; the module of a verb is loaded when it is asked for, so that --help is
+quick.
 """
 
 from musterd.console.app import main

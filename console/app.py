@@ -8,54 +8,61 @@ from importlib import import_module
 from typing import Any, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from musterd import __version__
 from musterd.console.command import CommandLine, Verbs
 
-# In the order in which people meet them: each verb, and the module that has it.
-SECTIONS: Mapping[str, Mapping[str, str]] = {
+# In the order in which people meet them: each verb, the module that has it, and what its own help
+# begins with, so that a list of verbs loads none of them.
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Jobs": {
-        "enqueue": "verbs.enqueue",
-        "jobs": "verbs.jobs",
-        "job": "verbs.jobs",
-        "why": "verbs.jobs",
-        "events": "verbs.events",
-        "cancel": "verbs.control",
-        "pause": "verbs.control",
-        "resume": "verbs.control",
-        "release": "verbs.control",
-        "clear": "verbs.control",
-        "webhooks": "verbs.webhooks",
+        "enqueue": ("verbs.enqueue", "Enqueue a job of KIND."),
+        "jobs": ("verbs.jobs", "List jobs, newest first."),
+        "job": ("verbs.jobs", "Show one job: timings, attempts, result."),
+        "why": ("verbs.jobs", "Explain why a job does not run, and what to do about it."),
+        "events": ("verbs.events", "Show events, newest last."),
+        "cancel": ("verbs.control",
+            "Cancel jobs: waiting ones at once, running ones as soon as their worker is told."),
+        "pause": ("verbs.control", "Pause jobs until they are resumed."),
+        "resume": ("verbs.control",
+            "Queue paused or failed jobs again, with a fresh budget of attempts."),
+        "release": ("verbs.control", "Queue jobs that were enqueued with --hold."),
+        "clear": ("verbs.control", "Mark failed jobs as dealt with; paused ones are canceled."),
+        "webhooks": ("verbs.webhooks", "List webhook messages, newest first; or send some again."),
     },
     "Operating": {
-        "run": "verbs.run",
-        "status": "verbs.status",
-        "top": "top.verb",
-        "doctor": "doctor.verb",
-        "verify": "verify.verb",
-        "nodes": "verbs.nodes",
-        "duties": "verbs.nodes",
-        "scaling": "verbs.daemon",
-        "simulate": "simulate.verb",
-        "tune": "simulate.verb",
-        "queue": "verbs.store",
-        "schedules": "verbs.schedules",
-        "reload": "verbs.daemon",
-        "drain": "verbs.daemon",
+        "run": ("verbs.run", "Run the daemon, in the foreground."),
+        "status": ("verbs.status", "Report whether all is well."),
+        "top": ("top.verb", "Watch and control queue, crew and jobs on one screen."),
+        "doctor": ("doctor.verb",
+            "Check configuration, machine and store; say what is wrong and what to do."),
+        "verify": ("verify.verb",
+            "Check that the log of events, the jobs and the counts are consistent."),
+        "nodes": ("verbs.nodes",
+            "List the running daemons, and those that died within the last hour."),
+        "duties": ("verbs.nodes",
+            "Show which node has each duty, since when, and with what results."),
+        "scaling": ("verbs.daemon", "Show why the crew has its size."),
+        "simulate": ("simulate.verb", "Show how past jobs would have fared with other settings."),
+        "tune": ("simulate.verb", "Recommend default_count and max_count for past jobs."),
+        "queue": ("verbs.store", "Pause and resume the whole queue."),
+        "schedules": ("verbs.schedules",
+            "Show all schedules with their last and next slots; or control one."),
+        "reload": ("verbs.daemon", "Reload the daemon's configuration and catalog."),
+        "drain": ("verbs.daemon", "Drain the daemon: it finishes its jobs and ends."),
     },
     "Setting up": {
-        "demo": "verbs.demo",
-        "bench": "bench.verb",
-        "kinds": "verbs.kinds",
-        "config": "verbs.config",
-        "db": "verbs.store",
-        "completion": "verbs.program",
-        "version": "verbs.program",
+        "demo": ("verbs.demo", "Watch a crew at work for a few seconds."),
+        "bench": ("bench.verb", "Measure how fast this machine is with this store."),
+        "kinds": ("verbs.kinds", "List the kinds of work."),
+        "config": ("verbs.config", "Show and check the configuration."),
+        "db": ("verbs.store", "Manage the store's schema."),
+        "completion": ("verbs.program", "Print the completion script for a shell."),
+        "version": ("verbs.program", "Print the version."),
     },
-}
-HOMES = {verb: home for verbs in SECTIONS.values() for verb, home in verbs.items()}
-
-SHORT_HELP_MAX = 100
+}  # fmt: skip
+VERBS = {verb: its for verbs in SECTIONS.values() for verb, its in verbs.items()}
 
 
 class _Commands(Mapping[str, click.Command]):
@@ -64,14 +71,14 @@ class _Commands(Mapping[str, click.Command]):
     """
 
     def __getitem__(self, name: str) -> click.Command:
-        verb: click.Command = getattr(import_module(f"musterd.console.{HOMES[name]}"), name)
+        verb: click.Command = getattr(import_module(f"musterd.console.{VERBS[name][0]}"), name)
         return verb
 
     def __iter__(self) -> Iterator[str]:
-        return iter(HOMES)
+        return iter(VERBS)
 
     def __len__(self) -> int:
-        return len(HOMES)
+        return len(VERBS)
 
 
 class Musterd(Verbs):
@@ -79,11 +86,13 @@ class Musterd(Verbs):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, verbs in SECTIONS.items():
-            short = (
-                (verb, self.commands[verb].get_short_help_str(SHORT_HELP_MAX)) for verb in verbs
-            )
             with formatter.section(name):
-                formatter.write_dl(list(short))
+                formatter.write_dl([(verb, words) for verb, (_, words) in verbs.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        offers = [CompletionItem(verb, help=words) for verb, (_, words) in VERBS.items()]
+        options = super(click.Group, self).shell_complete(ctx, incomplete)
+        return [one for one in offers if one.value.startswith(incomplete)] + options
 
 
 @click.group(

@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
-from musterd.console.opening import in_store
-from musterd.store.control import states_for
-from musterd.store.engine import Engine
-from musterd.store.lifecycle import Action
-from musterd.store.overview import OverviewFilter, OverviewJob
-
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.console.command import CommandLine
+    from musterd.store.engine import Engine
+    from musterd.store.overview import OverviewJob
 
 SECONDS_MAX = 0.4  # for reading the store; after that the shell gets nothing
 JOBS_MAX = 50
@@ -75,6 +71,9 @@ def complete_settings(_cli: CommandLine, _context: click.Context) -> Iterable[Of
 @_completer
 def complete_jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
     """Those that the verb can do something about."""
+    from musterd.store.control import states_for
+    from musterd.store.lifecycle import Action
+
     verb = context.command.name
     states = states_for(Action(verb)) if verb in list(Action) else ()
     found = [job for job in _listed(cli) if not states or job.state in states]
@@ -87,6 +86,8 @@ def complete_targets(cli: CommandLine, _context: click.Context) -> Iterable[Offe
 
 
 def _listed(cli: CommandLine) -> tuple[OverviewJob, ...]:
+    from musterd.console.opening import in_store
+
     settings = cli.settings()
     if not _is_there(settings):
         return ()
@@ -109,6 +110,8 @@ def _is_there(settings: Settings) -> bool:
 
 
 async def _look(engine: Engine) -> tuple[OverviewJob, ...]:
+    from musterd.store.overview import OverviewFilter
+
     schema = await engine.schema()
     if schema.found != schema.wanted:
         return ()

@@ -6,11 +6,11 @@ import http.client
 import json
 import os
 import socket
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from musterd.config.settings import Settings
-
+from musterd.config.credentials import resolve_http_token
+from musterd.config.listen import UnixAddress, listen_address
+from musterd.config.settings import Settings
 
 ASK_SECONDS = 1.0
 USABLE = (http.client.OK, http.client.ACCEPTED)
@@ -43,8 +43,6 @@ def request(
     """Status and JSON object of the daemon's answer, which may be an error other than 401. Raises
     `DaemonSilent`.
     """
-    from musterd.config.credentials import resolve_http_token
-
     token = resolve_http_token(settings, os.environ)
     headers = {"Accept": "application/json"}
     if token:
@@ -76,8 +74,6 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _connection(listen: str, within_seconds: float) -> http.client.HTTPConnection:
-    from musterd.config.listen import UnixAddress, listen_address
-
     address = listen_address(listen)
     if address is None:
         raise DaemonSilent("no daemon can be asked: [http] listen is off")

@@ -10,10 +10,13 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import trio
 
+from musterd.config.settings import Settings
+from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.opening import each_in_order, reached
@@ -23,14 +26,10 @@ from musterd.store.duties import DutyRecord
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord, warnings
+from musterd.store.opening import Stores
 from musterd.store.overview import Troubles
 from musterd.store.queue import Counts
 from musterd.store.words import count_text, cut, duration_text, one_line, plural
-
-if TYPE_CHECKING:
-    from musterd.config.settings import Settings
-    from musterd.store.opening import Stores
-
 
 BAR_CELLS_MAX = 40
 STORES_AT_ONCE = 8
@@ -97,10 +96,6 @@ class HealthReport:
 
 def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
     """Asks these tenants' stores, and the daemon. Raises what makes the first store useless."""
-    import trio
-
-    from musterd.store.opening import Stores
-
     stores, alone = Stores(time.time, random.Random()), len(tenants) == 1
     asks = [partial(_ask_store, stores, one, alone=alone) for one in tenants]
     answers = trio.run(each_in_order, asks, STORES_AT_ONCE)
@@ -116,8 +111,6 @@ async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> Stor
     """An error ends the verb if this is the only store, else it is reported for this one. Nothing
     that is asked grows with the queue.
     """
-    from musterd.config.store_url import resolve_store_url
-
     engine = stores.engine(resolve_store_url(settings, os.environ), settings)
     try:
         async with reached(engine):

@@ -10,14 +10,12 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING
 
+from musterd.catalog.checking import Surroundings, broken_hooks, find_broken, surroundings_of
+from musterd.catalog.kinds import Catalog, Deterministic
+from musterd.config.settings import Settings
 from musterd.manager.log import event, event_of_list
-
-if TYPE_CHECKING:
-    from musterd.catalog.checking import Surroundings
-    from musterd.catalog.kinds import Catalog
-    from musterd.config.settings import Settings
+from musterd.workers.toolbox import make_tools
 
 
 def check_kinds(catalog: Catalog, settings: Settings) -> Catalog:
@@ -25,22 +23,15 @@ def check_kinds(catalog: Catalog, settings: Settings) -> Catalog:
 
     Blocks while the modules of Python kinds are imported.
     """
-    from musterd.catalog.checking import find_broken
-
     return find_broken(catalog, _surroundings(settings))
 
 
 def broken_hooks_of(settings: Settings) -> Mapping[str, str]:
     """What is wrong with the functions that settings name, by key. Blocks like `check_kinds`."""
-    from musterd.catalog.checking import broken_hooks
-
     return broken_hooks(settings, _surroundings(settings))
 
 
 def _surroundings(settings: Settings) -> Surroundings:
-    from musterd.catalog.checking import surroundings_of
-    from musterd.workers.toolbox import make_tools
-
     tools = make_tools(settings, time.monotonic, os.environ)
     return surroundings_of(settings, os.environ, tools.environment)
 
@@ -56,8 +47,6 @@ def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logg
 
     A TERM or INT meanwhile ends the process with 0: nothing has begun yet.
     """
-    from musterd.catalog.kinds import Deterministic
-
     with _ended_by_signals():
         log_broken_hooks(settings, log)
         parts = [part for kind in catalog.values() for part in kind.parts]

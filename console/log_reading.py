@@ -7,17 +7,14 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+from typing import Any, TextIO, TypeVar, cast
 
 import click
+import trio
 
 from musterd.console.output import Complaint, Exit
 from musterd.store.errors import StoreUnavailable
-from musterd.store.events import Event
-
-if TYPE_CHECKING:
-    from musterd.store.events import EventFilter, EventLog, EventPage
-
+from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, EventPage
 
 F = TypeVar("F", bound=Callable[..., Any])
 EVENTS_AT_ONCE = 5_000  # in a batch from a file
@@ -29,8 +26,6 @@ AWAY_SECONDS = 1.0
 
 async def order_all(log: EventLog) -> int:
     """Orders all drafts written so far; returns the newest position."""
-    from musterd.store.events import ORDERED_AT_ONCE
-
     newest = await log.order()
     grown = ORDERED_AT_ONCE
     while grown >= ORDERED_AT_ONCE:
@@ -89,8 +84,6 @@ async def events_to_come(
     """The events after a position, then new ones as they happen, forever; an empty page now and
     then. Waits for a store that is away.
     """
-    import trio
-
     while True:
         pause = LOOK_SECONDS
         try:

@@ -6,13 +6,15 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+import trio
+
+from musterd.config.settings import Settings
+from musterd.config.store_url import resolve_store_url
 from musterd.console.output import Complaint, Exit
 from musterd.store.engine import Engine
-
-if TYPE_CHECKING:
-    from musterd.config.settings import Settings
+from musterd.store.opening import make_engine
 
 T = TypeVar("T")
 Work = Callable[[Engine], Awaitable[T]]
@@ -21,9 +23,6 @@ CLOSE_SECONDS = 5.0
 
 def engine_for(settings: Settings) -> Engine:
     """Makes the engine of the configured store; opens nothing."""
-    from musterd.config.store_url import resolve_store_url
-    from musterd.store.opening import make_engine
-
     return make_engine(resolve_store_url(settings, os.environ), settings, time.time)
 
 
@@ -33,8 +32,6 @@ def in_store(settings: Settings, work: Work[T], *, creates: bool = False, bare: 
     `creates`: a PostgreSQL that has no schema yet gets one, if `store.migrate` allows it. `bare`:
     whatever schema it has.
     """
-    import trio
-
     return trio.run(lambda: visit(settings, work, creates=creates, bare=bare))
 
 
@@ -54,8 +51,6 @@ async def reached(
     """The engine while it is open, known to have the right schema unless it is `bare`. Raises
     `StoreUnavailable`, `StoreMisconfigured` or a complaint.
     """
-    import trio
-
     try:
         await engine.open()
         if not bare:
@@ -68,8 +63,6 @@ async def reached(
 
 async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
     """What they return, in their order; so many run at the same time."""
-    import trio
-
     found: dict[int, T] = {}
     limit = trio.CapacityLimiter(at_once)
 

@@ -14,10 +14,7 @@ import click
 
 from musterd.config.faults import ConfigError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
-from musterd.store.jobs import JobRecord
-from musterd.store.phases import PhaseState
-from musterd.store.report import overall
-from musterd.store.words import cut, one_line, table
+from musterd.store.words import cut, table
 
 T = TypeVar("T")
 
@@ -220,28 +217,3 @@ def complaint_about(error: BaseException) -> Complaint | None:
             return Complaint(Exit.USAGE, str(single))
         case _:
             return None
-
-
-CELLS = 20
-
-
-def progress_bar(percent: int) -> str:
-    """`████████░░░░░░░░░░░░ 42 %`; full at 100 only."""
-    full = max(0, min(CELLS, percent * CELLS // 100))
-    return f"{'█' * full}{'░' * (CELLS - full)} {percent} %"
-
-
-def progress_words(record: JobRecord) -> str:
-    """The phase that a job is in, and its note, if there is one."""
-    running = (one.name for one in record.phases if one.state is PhaseState.RUNNING)
-    parts = (next(running, ""), record.progress_note or "")
-    return ": ".join(one_line(part) for part in parts if part)
-
-
-def running_line(record: JobRecord) -> str:
-    """`job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
-    again = f", attempt {record.attempt}" if record.attempt > 1 else ""
-    head = f"job {record.id} {record.state.value}{again}"
-    if not record.phases and record.progress is None:
-        return f"{head} …"
-    return "  ".join(filter(None, (head, progress_bar(overall(record)), progress_words(record))))

@@ -6,11 +6,12 @@ import platform
 import secrets
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
+import trio
 
 from musterd import __version__
+from musterd.console.bench.measurement import Measurement, core_count
 from musterd.console.bench.report import (
     Findings,
     Machine,
@@ -24,9 +25,6 @@ from musterd.console.command import CommandLine, F, Verb, delay_of, option_reade
 from musterd.console.output import Complaint, Exit, LiveLine, complain, live_line
 from musterd.manager.log import set_up_log
 from musterd.store.scratch import scratch_name
-
-if TYPE_CHECKING:
-    from musterd.console.bench.measurement import Measurement
 
 JOBS_MAX, WORKERS_MAX, PICK_UPS_MAX = 1_000_000, 1_000, 10_000
 WITHIN_SECONDS_MIN, WITHIN_SECONDS_MAX = 1.0, 3_600.0
@@ -72,10 +70,6 @@ def bench(
     Works in a temporary schema of the configured database, or in a temporary folder beside the
     configured file: no queue is touched. The jobs do nothing. Exits 1 if it was cut short.
     """
-    import trio
-
-    from musterd.console.bench.measurement import Measurement, core_count
-
     own = cli.settings()
     crew = workers or min(own.workers.max_count, WORKERS_MAX)
     order, found = Plan(jobs, crew, pick_ups, within_seconds), Findings()
@@ -101,8 +95,6 @@ def bench(
 
 
 async def _perform(course: Measurement, live: LiveLine) -> None:
-    import trio
-
     def text() -> str:
         return progress_text(course.order, course.found)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 import click
+import trio
 
 from musterd.console.command import CommandLine, Verb
+from musterd.console.doctor.examination import examine_all, run_program
+from musterd.console.doctor.finding import Finding, Setup
+from musterd.console.kind_checks import broken_hooks_of, check_kinds
 from musterd.console.output import Exit
 from musterd.store.words import one_line, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from musterd.console.doctor.finding import Finding, Setup
-
 
 MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 COLOURS = {"warn": "yellow", "fail": "red"}
@@ -32,10 +33,6 @@ def doctor(context: click.Context, unit: str) -> None:
     Exits 0 if nothing fails (warnings are no failure), 1 if something does, 69 if a store cannot
     be reached.
     """
-    import trio
-
-    from musterd.console.doctor.examination import examine_all
-
     cli: CommandLine = context.obj
     found = trio.run(examine_all, _setup(cli, unit))
     cli.show(
@@ -46,14 +43,6 @@ def doctor(context: click.Context, unit: str) -> None:
 
 
 def _setup(cli: CommandLine, unit: str) -> Setup:
-    import os
-    import time
-    from pathlib import Path
-
-    from musterd.console.doctor.examination import run_program
-    from musterd.console.doctor.finding import Setup
-    from musterd.console.kind_checks import broken_hooks_of, check_kinds
-
     loaded, catalog = cli.load_all()
     cli.of_tenant(loaded.settings)  # complains of a tenant that is not there
     settings = loaded.settings

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
+from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
 from musterd.console.log_reading import batches_of, order_all, pages_between, source_option
@@ -21,11 +22,9 @@ from musterd.console.simulate.trace import Trace, TraceReader
 from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, advice_object
 from musterd.console.simulate.tuning import tune as search
 from musterd.console.verbs.events import Since, position_since, read_since
+from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.engine import Engine
 from musterd.store.events import EventFilter
-
-if TYPE_CHECKING:
-    from musterd.config.settings import Settings
 
 
 def trace_options(verb: F) -> F:
@@ -125,8 +124,6 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
 
 def model_settings(settings: Settings) -> ModelSettings:
     """The settings for the model, made by the daemon's own function."""
-    from musterd.manager.scaling.supervisor import policy_of
-
     return ModelSettings(policy_of(settings), settings.workers.scale_interval_ms / 1000)
 
 

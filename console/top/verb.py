@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import attrs
 import click
+import trio
 
+from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError
+from musterd.config.settings import Settings
+from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb, option_reader
 from musterd.console.opening import engine_for, reached
+from musterd.console.top import driver
 from musterd.console.top.cells import Painter
 from musterd.console.top.drawing import snapshot_lines, snapshot_object
+from musterd.console.top.driver import Driver, DriverDeps, read_daemon
 from musterd.console.top.state import Filter, Size, State, read_filter, resized, with_store
+from musterd.console.top.terminal import Terminal
 from musterd.console.verbs.store import whoami
-
-if TYPE_CHECKING:
-    from musterd.catalog.kinds import Catalog
-    from musterd.config.settings import Settings
 
 INTERVAL_MIN, INTERVAL_MAX = 0.1, 3600.0
 
@@ -67,9 +69,6 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
 
 def _one_look(settings: Settings, state: State) -> State:
     """Raises where the store is away, or misconfigured."""
-    import trio
-
-    from musterd.console.top import driver
 
     async def look() -> State:
         async with reached(engine_for(settings)) as engine:
@@ -82,12 +81,6 @@ def _one_look(settings: Settings, state: State) -> State:
 def _watch(
     settings: Settings, state: State, interval: float, catalog: Catalog | None, *, colour: bool
 ) -> None:
-    import trio
-
-    from musterd.config.tenants import settings_of
-    from musterd.console.top.driver import Driver, DriverDeps, read_daemon
-    from musterd.console.top.terminal import Terminal
-
     terminal = Terminal()
     deps = DriverDeps(
         interval_seconds=interval,

@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from musterd.catalog.differences import check_takeover, kind_changes
+from musterd.catalog.kinds import Catalog
+from musterd.config.changes import Changes, changes
+from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.secrets import MASK
+from musterd.config.settings import Settings
+from musterd.config.show import as_text, as_tree
 from musterd.config.toml_text import toml_text
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.kind_checks import broken_hooks_of, check_kinds
 from musterd.console.opening import engine_for
 from musterd.console.output import complain, print_json, say
+from musterd.manager.node.fingerprint import fingerprint
+from musterd.manager.reload.outcome import difference_object
 from musterd.store.words import cut, one_line, table
-
-if TYPE_CHECKING:
-    from musterd.catalog.kinds import Catalog
-    from musterd.config.changes import Changes
-    from musterd.config.settings import Settings
 
 
 @click.group(cls=Verbs)
@@ -35,8 +38,6 @@ def config() -> None:
 @click.pass_obj
 def show(cli: CommandLine, origin: bool) -> None:
     """Print the effective configuration as TOML, secrets masked."""
-    from musterd.config.show import as_text, as_tree
-
     loaded = cli.load()
     if cli.json:
         print_json(as_tree(loaded, origin))
@@ -69,10 +70,6 @@ def diff(cli: CommandLine, file: Path) -> None:
     FILE replaces --config FILE or /etc/musterd/musterd.toml; the layers above it stay. Exits 78 if
     a reload would refuse it, else 0, even if something is different.
     """
-    from musterd.catalog.differences import check_takeover, kind_changes
-    from musterd.config.changes import changes
-    from musterd.manager.reload.outcome import difference_object
-
     present, kinds = cli.load_all()
     wanted, new_kinds = cli.proposing(file).load_all()
     found, named = changes(present.settings, wanted.settings), kind_changes(kinds, new_kinds)
@@ -98,8 +95,6 @@ def _check_secrets(found: Changes, wanted: Settings) -> None:
     """Raises ConfigError where those that are to be others cannot be read. What stays as it is may
     be for the daemon alone to read, as systemd's credentials are.
     """
-    from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
-
     changed = {one.key for one in found.keys}
     if changed & {"webhooks.secret", "webhooks.secret_file"}:
         resolve_signing_keys(wanted, os.environ)
@@ -109,8 +104,6 @@ def _check_secrets(found: Changes, wanted: Settings) -> None:
 
 def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -> Catalog:
     """These kinds, with what keeps them from running here."""
-    from musterd.catalog.kinds import Catalog
-
     some = Catalog([catalog[name] for name in names if name in catalog])
     return check_kinds(some, settings) if some else some
 
@@ -119,8 +112,6 @@ def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict
     """The daemon of this machine and store, if one answers, and whether its configuration is that
     of the files. What may differ between machines is not compared.
     """
-    from musterd.manager.node.fingerprint import fingerprint
-
     own = cli.of_node(present)
     try:
         seen = ask_daemon(own, "/status")["node"]

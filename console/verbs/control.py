@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import click
+import trio
 
+from musterd.config.settings import Settings
+from musterd.console.app import VERBS
 from musterd.console.command import CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
 from musterd.console.opening import in_store
@@ -23,41 +27,31 @@ from musterd.console.output import (
     say,
     say_lines,
 )
+from musterd.store import bulk
+from musterd.store.bulk import Survey, Tally
 from musterd.store.control import ControlResult, Selection, states_for
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import control_refusal
 from musterd.store.words import count_text, one_line, plural
 
-if TYPE_CHECKING:
-    from musterd.config.settings import Settings
-    from musterd.store.bulk import Survey, Tally
-
 
 class _Text(NamedTuple):
-    help: str
     done: str  # what became of one job
     past: str  # what was done to many
 
 
 TEXTS = {
-    "cancel": _Text(
-        "Cancel jobs: waiting ones at once, running ones as soon as their worker is told.",
-        *("canceled", "canceled"),
-    ),
-    "pause": _Text("Pause jobs until they are resumed.", "paused", "paused"),
-    "resume": _Text(
-        "Queue paused or failed jobs again, with a fresh budget of attempts.", "queued", "resumed"
-    ),
-    "release": _Text("Queue jobs that were enqueued with --hold.", "queued", "released"),
-    "clear": _Text(
-        "Mark failed jobs as dealt with; paused ones are canceled.", "cleared", "cleared"
-    ),
+    "cancel": _Text("canceled", "canceled"),
+    "pause": _Text("paused", "paused"),
+    "resume": _Text("queued", "resumed"),
+    "release": _Text("queued", "released"),
+    "clear": _Text("cleared", "cleared"),
 }
 
 
 def _verb(action: str) -> click.Command:
-    @click.command(action, cls=Verb, help=TEXTS[action].help)
+    @click.command(action, cls=Verb, help=VERBS[action][1])
     @click.argument(
         "job_ids",
         metavar="[ID]...",
@@ -161,8 +155,6 @@ class BulkRequest:
 
 def act_on_all(settings: Settings, request: BulkRequest) -> Exit:
     """Shows what matches, asks, then acts; returns the exit code."""
-    from musterd.store import bulk
-
     which = read_selection(request)
 
     async def look(engine: Engine) -> tuple[Selection, Survey]:
@@ -224,11 +216,6 @@ def _confirm(request: BulkRequest, found: Survey) -> None:
 
 def _act_on_all(settings: Settings, request: BulkRequest, which: Selection, found: Survey) -> Tally:
     """Ctrl-C ends it after the current batch, so that it can report how many are done."""
-    import signal
-
-    import trio
-
-    from musterd.store import bulk
 
     async def work(engine: Engine, live: LiveLine) -> Tally:
         stop = trio.Event()
@@ -267,8 +254,6 @@ def _report_bulk(request: BulkRequest, found: Survey, tally: Tally | None) -> Ex
 
 
 def _bulk_object(request: BulkRequest, found: Survey, tally: Tally | None) -> dict[str, object]:
-    from musterd.store.bulk import Tally
-
     tally = tally or Tally()
     return {
         "action": request.action,

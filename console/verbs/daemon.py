@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from musterd.config.faults import ConfigError
+from musterd.config.load import UnsoundSettings
+from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
 from musterd.console.opening import engine_for
 from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
-
-if TYPE_CHECKING:
-    from musterd.config.faults import ConfigError
-    from musterd.config.settings import Settings
-
+from musterd.console.verbs.config import difference_lines
 
 RELOAD_SECONDS = 65.0  # longer than the daemon lets anybody wait
 START_SECONDS = 5.0
@@ -61,8 +60,6 @@ def reload(cli: CommandLine, wait: bool) -> None:
 
 def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
     """The settings that lead to the daemon, and their faults: the daemon itself judges them."""
-    from musterd.config.load import UnsoundSettings
-
     try:
         return cli.of_node(cli.load().settings), None
     except UnsoundSettings as unsound:
@@ -70,8 +67,6 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
 
 
 def _change_lines(found: dict[str, Any]) -> list[str]:
-    from musterd.console.verbs.config import difference_lines
-
     done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
     said = f"{found['node']}: {done}; generation {found['generation']}"
     return [said, *difference_lines(found)]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import trio
 
+from musterd.catalog.kinds import Catalog, Pipeline, UnknownKind, WorkKind
 from musterd.config.faults import Unfit
 from musterd.config.job_options import BY_NAME, FLAG, MOMENT, OPTIONS, SECONDS, JobOption
+from musterd.config.settings import Settings
 from musterd.config.webhook_urls import check_allowed
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
@@ -23,10 +26,10 @@ from musterd.console.output import (
     coloured,
     complain,
     print_json,
-    progress_words,
-    running_line,
     say,
 )
+from musterd.console.verbs.jobs import progress_words, running_line
+from musterd.manager.tenancy.starting import kind_rules
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord, NewJob
@@ -35,10 +38,6 @@ from musterd.store.new_job import new_job
 from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.report import error_line, job_object, overall
 from musterd.store.words import count_text, duration_text, plural
-
-if TYPE_CHECKING:
-    from musterd.catalog.kinds import Catalog, WorkKind
-    from musterd.config.settings import Settings
 
 BATCH = 1000
 COUNT_MAX = 10_000_000
@@ -121,8 +120,6 @@ def enqueue(
 
 def kind_named(catalog: Catalog, name: str) -> WorkKind:
     """The kind of that name. Complains if there is none."""
-    from musterd.catalog.kinds import UnknownKind
-
     try:
         return catalog.known(name)
     except UnknownKind as error:
@@ -169,11 +166,7 @@ async def _store_phases(
     engine: Engine, kind: WorkKind, catalog: Catalog, settings: Settings
 ) -> None:
     """Stores the kind's phases, so that a job shows them before any node has seen its kind."""
-    from musterd.catalog.kinds import Pipeline
-
     if isinstance(kind.behaviour, Pipeline):
-        from musterd.manager.tenancy.starting import kind_rules
-
         await engine.nodes.declare_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 
 
@@ -240,8 +233,6 @@ class Waited:
         return all(state == "succeeded" for state in self.ended)
 
     def looked(self, record: JobRecord) -> None:
-        import trio
-
         now, ended, count = trio.current_time(), sum(self.ended.values()), len(self.ids)
         self._first_look = now if self._first_look is None else self._first_look
         self._line.show(f"{ended}/{count} ended" if count > 1 else running_line(record))
@@ -283,8 +274,6 @@ async def wait_for(engine: Engine, waited: Waited) -> None:
 
 
 async def _end_of(engine: Engine, job_id: int, waited: Waited) -> JobRecord | None:
-    import trio
-
     pause_seconds = LOOK_SECONDS_MIN
     while True:
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import click
 
+from musterd.catalog.kinds import Catalog
 from musterd.console.command import CommandLine, Verb, kind_and_target_options
 from musterd.console.completers import complete_jobs
 from musterd.console.log_reading import events_to_come, order_all, position_at
@@ -20,7 +20,6 @@ from musterd.console.output import (
     coloured,
     coloured_table,
     print_json,
-    running_line,
     say,
 )
 from musterd.console.verbs.events import show_events
@@ -29,13 +28,11 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.events import EventFilter
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import ENDED, LEASED, JobState
-from musterd.store.report import error_line, job_object, max_attempts, report_text
+from musterd.store.phases import PhaseState
+from musterd.store.report import error_line, job_object, max_attempts, overall, report_text
 from musterd.store.why import why as conclude
 from musterd.store.why import why_object, why_text
 from musterd.store.words import cut, duration_text, one_line
-
-if TYPE_CHECKING:
-    from musterd.catalog.kinds import Catalog
 
 LIMIT_MAX = 100_000
 
@@ -182,3 +179,28 @@ async def _read_again(engine: Engine, before: JobRecord, away: StoreAwayNotice) 
     except StoreUnavailable as error:
         away.say(str(error))
         return before
+
+
+CELLS = 20
+
+
+def progress_bar(percent: int) -> str:
+    """`████████░░░░░░░░░░░░ 42 %`; full at 100 only."""
+    full = max(0, min(CELLS, percent * CELLS // 100))
+    return f"{'█' * full}{'░' * (CELLS - full)} {percent} %"
+
+
+def progress_words(record: JobRecord) -> str:
+    """The phase that a job is in, and its note, if there is one."""
+    running = (one.name for one in record.phases if one.state is PhaseState.RUNNING)
+    parts = (next(running, ""), record.progress_note or "")
+    return ": ".join(one_line(part) for part in parts if part)
+
+
+def running_line(record: JobRecord) -> str:
+    """`job 7 running  ████░░ 20 %  download: 3 of 15 files`."""
+    again = f", attempt {record.attempt}" if record.attempt > 1 else ""
+    head = f"job {record.id} {record.state.value}{again}"
+    if not record.phases and record.progress is None:
+        return f"{head} …"
+    return "  ".join(filter(None, (head, progress_bar(overall(record)), progress_words(record))))

@@ -5,20 +5,27 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import attrs
 import click
 
+from musterd.catalog.kinds import (
+    Behaviour,
+    Command,
+    Deterministic,
+    HttpCall,
+    Phase,
+    Pipeline,
+    Python,
+    WorkKind,
+)
+from musterd.catalog.load import SHIPPED_FILE
 from musterd.config.secrets import mask_headers, mask_url
 from musterd.console.command import CommandLine, Verb
 from musterd.console.kind_checks import check_kinds
 from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
 from musterd.store.words import cut, duration_text, one_line
-
-if TYPE_CHECKING:
-    from musterd.catalog.kinds import Behaviour, Deterministic, Phase, WorkKind
-
 
 BEHAVIOUR_WIDTH = 60
 URL_KEYS = frozenset({"url", "webhook"})
@@ -44,8 +51,6 @@ def kinds(cli: CommandLine, check: bool) -> None:
 
 
 def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
-    from musterd.catalog.kinds import Pipeline
-
     whole = cast(dict[str, object], _plain(attrs.asdict(kind, recurse=False)))
     del whole["phase"]
     if not checked:
@@ -82,8 +87,6 @@ def _plain(value: object) -> object:
 
 
 def _place(kind: WorkKind) -> str:
-    from musterd.catalog.load import SHIPPED_FILE
-
     return "shipped" if kind.source.startswith(f"{SHIPPED_FILE}:") else kind.source
 
 
@@ -92,8 +95,6 @@ def _behaviour(kind: WorkKind) -> str:
 
 
 def _does(behaviour: Behaviour) -> str:
-    from musterd.catalog.kinds import Command, HttpCall, Pipeline, Python
-
     match behaviour:
         case Python():
             return f"python {behaviour.module}:{behaviour.function} ({behaviour.isolation})"
@@ -116,8 +117,6 @@ def _pretends(does: Deterministic) -> str:
 
 
 def _retry(kind: WorkKind) -> str:
-    from musterd.catalog.kinds import Deterministic
-
     is_real = not all(isinstance(part.behaviour, Deterministic) for part in kind.parts)
     is_retryable = all(part.retryable for part in kind.parts)
     if not kind.retry.max_retries or not (any(p.retryable for p in kind.parts) or is_real):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sqlite3
 
 import click
 
@@ -30,8 +31,6 @@ def completion(context: click.Context, /, shell: str) -> None:
 @click.pass_obj
 def version(cli: CommandLine) -> None:
     """Print the version."""
-    import sqlite3
-
     found = {
         "musterd": __version__,
         "python": platform.python_version(),

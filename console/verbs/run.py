@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import logging
 import os
 import shutil
@@ -11,23 +12,24 @@ import time
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TextIO, cast
 
 import click
+import trio
 
+from musterd.catalog.kinds import Catalog
+from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.listen import listen_address
+from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb
 from musterd.console.kind_checks import check_kinds, check_kinds_at_start, log_broken_hooks
 from musterd.console.output import LiveLine, say
+from musterd.console.wiring import Node, early_and_late_signals, http_deps, make_node
 from musterd.manager.log import event, set_up_log
-
-if TYPE_CHECKING:
-    import trio
-
-    from musterd.catalog.kinds import Catalog
-    from musterd.config.settings import Settings
-    from musterd.console.wiring import Node
-    from musterd.manager.systemd import ServiceManager
+from musterd.manager.node.process import collect_seldom
+from musterd.manager.systemd import ServiceManager, take_service_manager
+from musterd.web.samples import Samples
+from musterd.web.server.listening import address_text, listener_at
 
 REDRAW_SECONDS = 0.25
 ANSWER_SECONDS = 0.1
@@ -41,12 +43,6 @@ def run(cli: CommandLine) -> None:
     TERM or INT (Ctrl-C) drains it: running jobs finish, no further one is taken. A second signal
     gives the running jobs back at once. HUP reloads configuration and catalog.
     """
-    import faulthandler
-
-    import trio
-
-    from musterd.manager.systemd import take_service_manager
-
     if cli.tenant is not None:
         raise click.UsageError("a daemon serves all tenants: omit --tenant")
     service_manager = take_service_manager(os.environ, os.getpid())  # before there are children
@@ -65,8 +61,6 @@ def run(cli: CommandLine) -> None:
 
 def _reread(cli: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
     """Reads everything again, as at the start. Blocks; raises ConfigError."""
-    from musterd.config.credentials import resolve_signing_keys
-
     loaded, catalog = cli.load_all()
     resolve_signing_keys(loaded.settings, os.environ)
     log_broken_hooks(loaded.settings, log)
@@ -80,12 +74,6 @@ async def _run(
     live: LiveLine,
     service_manager: ServiceManager | None,
 ) -> None:
-    import trio
-
-    from musterd.console.wiring import early_and_late_signals, make_node
-    from musterd.manager.node.process import collect_seldom
-    from musterd.web.server.listening import address_text
-
     settings, catalog = start
     node = make_node(settings, catalog, log, None, lambda: _reread(cli, log), service_manager)
     with early_and_late_signals(node.daemon.stop), _listening(settings, node) as listener:
@@ -107,9 +95,6 @@ async def _run(
 @contextlib.contextmanager
 def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
     """The listener of the web side; None = it is off. Callers wait until it serves."""
-    from musterd.config.credentials import resolve_http_tokens
-    from musterd.web.server.listening import listener_at
-
     address = listen_address(settings.http.listen)
     if address is None:
         yield None  # and its libraries are never loaded
@@ -125,11 +110,6 @@ async def _serve(
     """Serves requests. The first connection loads the libraries, in a thread: a daemon that nobody
     calls never has them in memory.
     """
-    import trio
-
-    from musterd.console.wiring import http_deps
-    from musterd.web.samples import Samples
-
     deps, address = http_deps(settings, node, log), listen_address(settings.http.listen)
     assert address is not None, "somebody listens"
     samples = Samples(deps)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from musterd.config.faults import did_you_mean
+from musterd.config.schedules import Schedule, of_tenant
+from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb, Verbs
 from musterd.console.completers import complete_schedules
 from musterd.console.opening import in_store
 from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
+from musterd.console.verbs.enqueue import kind_named
+from musterd.manager.duties.schedules import firing_of, payload_limits, schedule_object
 from musterd.store.engine import Engine
 from musterd.store.payload import check_payload
 from musterd.store.schedules import Wish
 from musterd.store.words import count_text, duration_text, one_line
-
-if TYPE_CHECKING:
-    from musterd.config.schedules import Schedule
-    from musterd.config.settings import Settings
 
 
 @click.group(cls=Verbs, invoke_without_command=True)
@@ -28,8 +28,6 @@ def schedules(context: click.Context) -> None:
     """Show all schedules with their last and next slots; or control one."""
     if context.invoked_subcommand is not None:
         return
-    from musterd.manager.duties.schedules import schedule_object
-
     cli: CommandLine = context.obj
     settings = cli.settings()
     own = _own(settings)
@@ -44,9 +42,6 @@ def schedules(context: click.Context) -> None:
 @click.pass_obj
 def run_now(cli: CommandLine, name: str) -> None:
     """Enqueue a job of a schedule now, in addition to its slots."""
-    from musterd.console.verbs.enqueue import kind_named
-    from musterd.manager.duties.schedules import firing_of, payload_limits
-
     settings = cli.settings()
     schedule = _named(settings, name)
     catalog = cli.catalog(settings)
@@ -88,8 +83,6 @@ def _control(cli: CommandLine, action: Wish, name: str) -> None:
 
 
 def _own(settings: Settings) -> Mapping[str, Schedule]:
-    from musterd.config.schedules import of_tenant
-
     return of_tenant(settings.schedules, settings.tenant)
 
 

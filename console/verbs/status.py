@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from musterd.config.tenant_names import DEFAULT_TENANT
+from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb
 from musterd.console.health import (
     HealthReport,
@@ -35,8 +36,6 @@ def status(context: click.Context) -> None:
 
     Shows queue, crew and store, for all tenants unless one is named; exits 0 if all is well.
     """
-    from musterd.config.tenants import settings_of
-
     cli: CommandLine = context.obj
     settings = cli.load().settings
     own = cli.of_tenant(settings)

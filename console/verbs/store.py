@@ -8,10 +8,12 @@ import socket
 
 import click
 
+from musterd.config.store_url import resolve_store_url
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
 from musterd.console.output import Exit, say
 from musterd.store.engine import Engine, SchemaState
+from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
 from musterd.store.queue import Counts
 
 
@@ -58,16 +60,12 @@ def db_status(context: click.Context) -> None:
 @click.pass_obj
 def roles(cli: CommandLine, apply: bool) -> None:
     """Print SQL that creates roles for enqueueing, reading and running a daemon (PostgreSQL)."""
-    from musterd.config.store_url import resolve_store_url
-
     settings = cli.settings()
     url = resolve_store_url(settings, os.environ)
     if url.startswith("sqlite:"):
         raise click.UsageError(
             "an embedded store has no roles: access to its file is access to the store"
         )
-    from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
-
     schema = settings.store.schema
     if not apply:
         say(roles_sql(schema).rstrip())

@@ -152,7 +152,8 @@ def status_object(node: NodeStatus, counts: Counts | None) -> dict[str, object]:
 
 
 def node_object(node: NodeStatus) -> dict[str, object]:
-    whole = {"node": node.node, "version": node.version, **attrs.asdict(node, recurse=False)}
+    whole: dict[str, object] = {"node": node.node, "version": node.version}
+    whole |= attrs.asdict(node, recurse=False)
     last = node.last_decision
     whole["last_decision"] = None if last is None else decision_object(last)
     whole["ignored"] = [one._asdict() for one in node.ignored]

@@ -10,7 +10,7 @@ import tomli
 from click.testing import CliRunner, Result
 
 from musterd.config.faults import ConfigError, Fault
-from musterd.console.app import musterd
+from musterd.console.app import VERBS, musterd
 from musterd.console.command import read_delay, read_moment
 from musterd.console.output import Exit, complaint_about
 from musterd.manager.node.process import StartError
@@ -23,6 +23,12 @@ OPTION = click.Option(["--in"])
 
 def call(*arguments: str) -> Result:
     return CliRunner().invoke(musterd, arguments)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_says_what_their_own_help_begins_with(verb: str) -> None:
+    _, words = VERBS[verb]
+    assert musterd.commands[verb].get_short_help_str(limit=200) == words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from musterd.console.output import progress_bar
 from musterd.console.verbs.events import event_line
+from musterd.console.verbs.jobs import progress_bar
 from musterd.store.event_types import EVENTS, event_type, event_words
 from musterd.store.events import Event
 

@@ -95,7 +95,7 @@ async def serving(
     async with trio.open_nursery() as nursery:
         store = Watched(engine, nursery)
         loop = ExchangeLoop(desk, store, trio.current_time, random.Random(1), lambda: None)
-        nursery.start_soon(loop.run)
+        nursery.start_soon(loop.run)  # noqa: ASYNC113
         yield engine, store, loop
         nursery.cancel_scope.cancel()
     await engine.close()
