@@ -48,10 +48,14 @@ async def while_it_waits(
         async with trio.open_nursery() as nursery:
             yield session
             nursery.start_soon(make)
-            with trio.fail_after(PATIENCE_SECONDS):
-                while rig.raw(WAITS) == [(0,)]:  # noqa: ASYNC110 - nobody rings
-                    await trio.sleep(0.005)
+            await until_one_waits(rig)
             session.commit()
+
+
+async def until_one_waits(rig: PostgresRig) -> None:
+    with trio.fail_after(PATIENCE_SECONDS):
+        while rig.raw(WAITS) == [(0,)]:  # noqa: ASYNC110 - nobody rings
+            await trio.sleep(0.005)
 
 
 def renewing(*claims: Claim) -> Statement:
