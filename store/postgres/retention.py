@@ -28,6 +28,11 @@ Send = Callable[[TrioConnection, str, Params], Awaitable[psycopg.AsyncCursor[Row
 Whole = Callable[[Sequence[Row], Run], Awaitable[list[JobRecord]]]
 
 
+# Jobs that ended within one hundredth of what they are kept for, and within a minute, go together.
+CLOSE_SHARE = 0.01
+CLOSE_SECONDS_MAX = 60.0
+
+
 @attrs.frozen
 class PostgresRetention:
     """See `store.retention` for what each method promises. `whole` makes records of jobs' rows."""
@@ -39,6 +44,8 @@ class PostgresRetention:
     timeout_seconds: float
 
     async def mark(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        if after is None:
+            await self.run("gather_endings", _closeness(task))
         ((done, *further),) = await self.run("mark_stale", _walk(task, after, stale=False))
         return BatchResult(done, _place(further))
 
@@ -99,6 +106,13 @@ def _walk(task: RetentionTask, after: JobPosition | None, *, stale: bool) -> Par
         "batch": task.batch,
         "hook": task.hook,
     }
+
+
+def _closeness(task: RetentionTask) -> Params:
+    """What counts as one moment, of jobs that are kept for so long."""
+    shortest = task.ages.shortest or 0.0
+    close_seconds = min(CLOSE_SECONDS_MAX, max(shortest * CLOSE_SHARE, 0.001))
+    return {"stale": False, "after_state": "", "after_kind": "", "close_seconds": close_seconds}
 
 
 def _place(found: Sequence[Any]) -> JobPosition | None:

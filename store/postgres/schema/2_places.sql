@@ -83,6 +83,8 @@ alter table {schema}.leases set (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 create index leases_of_token on {schema}.leases (token, target);
 create index leases_of_kind on {schema}.leases (kind);
+-- Whose hands a job is in: without it, each look at a queued job reads all leases. Renewals leave it as it is.
+create index leases_of_jobs on {schema}.leases using gist (jobs);
 -- The law: whatever claims do, no two jobs of a target are leased at once.
 create unique index leases_one_a_target on {schema}.leases (target) where target <> '';
 

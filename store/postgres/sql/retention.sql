@@ -1,6 +1,39 @@
 -- Jobs that ended go stale, and are deleted. Both walk along the endings, in the order of endings_order. What an ending names
 -- is only where to look: the job itself says whether it is still the one that ended so.
 
+-- gather_endings: puts small endings of the last hour that are so close in time together, up to 500 jobs in one; else jobs that end one by one had a row and its index entries each, for as long as they are kept
+-- Their jobs count as ended when the last of them did. Skips endings that are locked. Returns how many it put together.
+with recursive {ending_groups},
+small as materialized (
+    select id, state, kind, moment, (sum(number) over (partition by state, kind, moment order by at, id) - 1)::bigint / 500 as portion
+    from (
+        select found.*, floor(extract(epoch from found.at) / %(close_seconds)s::float8) as moment
+        from groups cross join lateral (
+            select ending.id, ending.state, ending.kind, ending.at,
+                   (select sum(upper(part) - lower(part))::bigint from unnest(ending.jobs) part) as number
+            from {schema}.endings ending
+            where ending.stale = %(stale)s and ending.state = groups.state and ending.kind = groups.kind
+              and ending.at > clock_timestamp() - interval '1 hour'
+            order by ending.at, ending.id limit 5000) found
+        where found.number <= 250) near
+),
+taken as materialized (
+    select ending.id, ending.at, ending.jobs, small.state, small.kind, small.moment, small.portion
+    from small join {schema}.endings ending on ending.id = small.id for update of ending skip locked
+),
+together as materialized (
+    select *, count(*) over (partition by state, kind, moment, portion) as number from taken
+),
+gathered as (
+    insert into {schema}.endings (state, kind, stale, at, jobs)
+    select state, kind, %(stale)s, max(at), range_agg(stretch.ids) from together cross join lateral unnest(jobs) as stretch (ids)
+    where number > 1 group by state, kind, moment, portion
+),
+gone as (
+    delete from {schema}.endings ending using together where ending.id = together.id and together.number > 1 returning 1
+)
+select count(*) from gone
+
 -- mark_stale: marks the next jobs that are old enough, at most `batch`, and drafts events; skips endings and jobs that are locked
 -- Marked jobs go on in stale endings. A job that is passed by (locked, or with an undelivered message) stays in its ending,
 -- and is not met again in this walk. Returns how many were marked, and where the next batch begins, unless that was all.
@@ -41,16 +74,7 @@ now as materialized (select clock_timestamp() as at),
 ages as materialized (  -- a kind without an age of its own has the one without a kind
     select state, kind, seconds from unnest(%(states)s::text[], %(kinds)s::text[], %(ages)s::float8[]) as age (state, kind, seconds)
 ),
-groups (state, kind) as (
-    (select ending.state, ending.kind from {schema}.endings ending
-     where ending.stale = %(stale)s and (ending.state, ending.kind) >= (%(after_state)s::text, %(after_kind)s::text)
-     order by ending.state, ending.kind limit 1)
-    union all
-    select further.state, further.kind from groups cross join lateral (
-        select ending.state, ending.kind from {schema}.endings ending
-        where ending.stale = %(stale)s and (ending.state, ending.kind) > (groups.state, groups.kind)
-        order by ending.state, ending.kind limit 1) further
-),
+{ending_groups},
 scanned as materialized (
     select due.* from groups
     cross join lateral (
@@ -114,6 +138,18 @@ cut as (
     insert into {schema}.endings (state, kind, stale, at, jobs)
     select state, kind, %(stale)s, at, range_agg(int8range(id, id, '[]')) from members where nth > %(batch)s
     group by ending_id, state, kind, at
+)
+
+-- part ending_groups: the states and kinds that have endings, from one to the next
+groups (state, kind) as (
+    (select ending.state, ending.kind from {schema}.endings ending
+     where ending.stale = %(stale)s and (ending.state, ending.kind) >= (%(after_state)s::text, %(after_kind)s::text)
+     order by ending.state, ending.kind limit 1)
+    union all
+    select further.state, further.kind from groups cross join lateral (
+        select ending.state, ending.kind from {schema}.endings ending
+        where ending.stale = %(stale)s and (ending.state, ending.kind) > (groups.state, groups.kind)
+        order by ending.state, ending.kind limit 1) further
 )
 
 -- part ended_so: whether the job is as its ending says
