@@ -3,6 +3,7 @@ else is to be said.
 """
 
 import json
+from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 import pytest
@@ -38,6 +39,11 @@ async def succeed(rig: Rig, *claims: Claim, request: ClaimRequest | None = None)
         [one.target for one in claims],
     )
     return await rig.engine.leases.exchange([], request, LOCAL, successes)
+
+
+async def settle_others(rig: Rig, *claims: Claim) -> Exchange:
+    """The same, with a result."""
+    return await settle(rig.engine, *(ending(one, result="1") for one in claims))
 
 
 async def told(rig: Rig, job_id: int) -> list[Event]:
@@ -81,20 +87,23 @@ async def test_each_is_told_once_that_it_started_and_that_it_succeeded(rig: Rig)
         assert (events[-1].kind, events[-1].data) == (claim.kind, {"attempt": 1})
 
 
-async def test_only_what_stands_in_a_lease_of_its_token_changes(rig: Rig) -> None:
+@pytest.mark.parametrize("end", [succeed, settle_others])
+async def test_only_what_stands_in_a_lease_of_its_token_changes(
+    rig: Rig, end: Callable[..., Awaitable[Exchange]]
+) -> None:
     await put(rig.engine, *[0] * 5)
     ended, stranger, good, given_back, left = await take(rig.engine, workers=3, ahead=2)
-    await succeed(rig, ended)
+    await end(rig, ended)
     await settle(rig.engine, ending(given_back, JobState.QUEUED, AttemptOutcome.RELEASED))
     again = await take_one(rig.engine)
     wrong = [ended, stranger._replace(token=uuid4()), given_back, good._replace(id=999_999)]
-    visit = await succeed(rig, *wrong, good)
+    visit = await end(rig, *wrong, good)
     assert visit.rejected == {ended.id, stranger.id, given_back.id, 999_999}
     states = [await state_of(rig.engine, one.id) for one in (ended, stranger, good, again, left)]
     assert [state.value for state in states] == [
         "succeeded", "running", "succeeded", "running", "assigned",
     ]  # fmt: skip
-    assert (await succeed(rig, again, left, stranger)).rejected == frozenset()
+    assert (await end(rig, again, left, stranger)).rejected == frozenset()
 
 
 async def test_claims_of_several_calls_and_nodes_end_together(rig: Rig) -> None:
