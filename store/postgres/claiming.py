@@ -17,7 +17,6 @@ from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import first_line
 from musterd.store.postgres.marks import (
-    DRAINS_FROM,
     FROM_THE_FIRST,
     WALKED_MAX,
     Findings,
@@ -184,7 +183,7 @@ def claim_params(
     return {
         "stops": texts(stops),
         **start_params(start),
-        "walked_max": WALKED_MAX if request.batch < DRAINS_FROM else -1,
+        "walked_max": WALKED_MAX,
         "batch": request.batch,
         "stretches": request.batch if stretches is None else stretches,
         "workers": numbers(request.workers),

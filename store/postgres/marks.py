@@ -15,7 +15,7 @@ from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.statements import Params, Row
 
 WALKED_MAX = 4_000  # entries that a claim may walk for nothing, about a millisecond; more is long
-DRAINS_FROM = 100  # a claim of so many jobs is a drain, and always says where the first ones were
+DRAINS_FROM = 100  # a claim of so many jobs is a drain: it keeps marks where the way is short too
 # A full walk begins at the first entry. While the way is long it is made once in so many seconds,
 # or after twenty times what the last one cost if that is more, but at least once in the maximum.
 ALL_SECONDS = 0.5
