@@ -139,6 +139,16 @@ class Tally(NamedTuple):
     enqueued: int  # how many were ever made, as is kept count of
 
 
+class Fault(NamedTuple):
+    """A job that does not stand where it should: it may never be claimed, or twice."""
+
+    job_id: int
+    story: str
+
+
+FAULTS_MAX = 1_000  # are told
+
+
 class Audit(Protocol):
     """Errors as for `Engine`."""
 
@@ -148,4 +158,10 @@ class Audit(Protocol):
 
     async def tally(self) -> Tally:
         """Counts the rows of the whole table."""
+        ...
+
+    async def faults(self, seconds: float | None = None) -> Sequence[Fault] | None:
+        """Jobs that stand in no place, or in two; reads all jobs, for so many seconds at most.
+        None = here a job has no place but its row.
+        """
         ...

@@ -5,7 +5,9 @@ The values on the hot path are named tuples: they are cheap to make.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -102,6 +104,48 @@ class Settlement(NamedTuple):
         return 0.0 if started is None else self.ended_local - started
 
 
+class Successes(NamedTuple):
+    """Attempts of which nothing else is to be said than that they succeeded, field by field. Most
+    are such, and lists of their fields cost a fraction of an object for each.
+    """
+
+    ids: Sequence[int] = ()
+    tokens: Sequence[UUID] = ()
+    attempts: Sequence[int] = ()
+    workers: Sequence[int] = ()
+    started_local: Sequence[float] = ()
+    ended_local: Sequence[float] = ()
+    kinds: Sequence[str] = ()
+    targets: Sequence[str | None] = ()
+
+    def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
+        return zip(self.ids, self.tokens, self.targets, strict=True)
+
+    def run_seconds(self) -> Mapping[str, list[float]]:
+        """How long they ran, by kind."""
+        run_seconds: dict[str, list[float]] = {}
+        spans = [
+            end - start for start, end in zip(self.started_local, self.ended_local, strict=True)
+        ]
+        for kind, alike in groupby(zip(self.kinds, spans, strict=True), key=itemgetter(0)):
+            run_seconds.setdefault(kind, []).extend(span for _, span in alike)
+        return run_seconds
+
+    def settlements(self) -> list[Settlement]:
+        state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
+        return [
+            Settlement(*its, state, outcome, target=target, kind=kind)
+            for its, kind, target in zip(self._attempts(), self.kinds, self.targets, strict=True)
+        ]
+
+    def _attempts(self) -> Iterable[tuple[int, UUID, int, int, float, float]]:
+        of_job = self.ids, self.tokens, self.attempts, self.workers
+        return zip(*of_job, self.started_local, self.ended_local, strict=True)
+
+
+NO_SUCCESSES = Successes()
+
+
 class Hold(NamedTuple):
     """A claim that its node wants to keep: what a renewal needs to know of it."""
 
@@ -176,9 +220,15 @@ class Leases(Protocol):
     """Takes jobs and keeps, ends and reaps their leases. Errors as for `Engine`."""
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
         """Settles and claims in one transaction and one round trip, `EXCHANGES_AT_ONCE` at most.
+        What is said of settlements goes for `successes` too.
         A settlement changes its row only while the row is leased under the settlement's token; the
         others come back as `rejected`. No job is settled twice in one call. A settlement to
         `queued` puts the attempt into the history. One to `queued` or `paused` of a job that is
@@ -203,8 +253,13 @@ class Leases(Protocol):
         """Which of these rejected settlements had in truth been written (the reply was lost)."""
         ...
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        """Extends the leases that still stand, and marks what has started as `running`."""
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
+        """Extends the leases that still stand, and marks what has started as `running`.
+
+        Without `lease_seconds` it extends nothing. Cheapest for all that was claimed at once.
+        """
         ...
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:

@@ -4,7 +4,8 @@ renewals fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from itertools import groupby
 from uuid import UUID
 
 import attrs
@@ -65,7 +66,8 @@ class LeaseKeeper:
             await self._bell.wait()
             self._bell.clear()
             asked, self._asked = self._asked, set()
-            await self._renew([held for held in map(self.desk.held.get, asked) if held is not None])
+            here = [held for held in map(self.desk.held.get, asked) if held is not None]
+            await self._renew(here, extend=False)
 
     async def _beat(self) -> None:
         while True:
@@ -98,7 +100,8 @@ class LeaseKeeper:
                     and held.started_local is not None
                     and held.started_local <= started_before
                     and not (held.settling or held.lost)
-                ]
+                ],
+                extend=False,
             )
             self.desk.give_back_stale(2 * START_SECONDS)
 
@@ -123,30 +126,50 @@ class LeaseKeeper:
                 self.observer.request_ignored(ignored)
             self._reported.add(held.claim.token)
 
-    async def _renew(self, holds: list[Held]) -> None:
-        for first in range(0, len(holds), HOLDS_MAX):
-            await self._renew_batch(holds[first : first + HOLDS_MAX])
+    async def _renew(self, holds: list[Held], *, extend: bool = True) -> None:
+        """Without `extend` it says what has started, and hears what is asked: for some jobs of a
+        claim, whose lease would otherwise be split.
+        """
+        for some in _batches(holds):
+            await self._renew_batch(some, extend=extend)
 
-    async def _renew_batch(self, holds: list[Held]) -> None:
+    async def _renew_batch(self, holds: list[Held], *, extend: bool = True) -> None:
         sent_boottime = self.boottime()
         started = [held.started_local is not None for held in holds]
-        if self.unrenewed_since_local is None:
+        if extend and self.unrenewed_since_local is None:
             self.unrenewed_since_local = trio.current_time()
+        lease_seconds = self.plan.lease_seconds if extend else None
         try:
             with trio.fail_after(self.plan.request_timeout_seconds):
                 renewal = await self.engine.leases.renew(
-                    [held.hold() for held in holds], self.plan.lease_seconds, trio.current_time()
+                    [held.hold() for held in holds], lease_seconds, trio.current_time()
                 )
         except (StoreError, trio.TooSlowError):
             return  # the watch ends what it must
-        self.unrenewed_since_local = None
+        if extend:
+            self.unrenewed_since_local = None
         trusted_until = sent_boottime + self.plan.lease_seconds - self.plan.margin_seconds
         for held, was_started in zip(holds, started, strict=True):
             if held.claim.id in renewal.kept:
-                held.renewed(trusted_until, start_written=was_started)
+                held.renewed(
+                    trusted_until if extend else held.trusted_until, start_written=was_started
+                )
             elif self.desk.held.get(held.claim.id) is held:
                 self.desk.lose(held)
         for held in holds:
             request = renewal.requests.get(held.claim.id)
             if request is not None and self.desk.held.get(held.claim.id) is held:
                 self.desk.obey(held, request)
+
+
+def _batches(holds: list[Held]) -> Iterator[list[Held]]:
+    """Those of one claim together: the store keeps one lease for them."""
+    batch: list[Held] = []
+    for _, of_claim in groupby(holds, key=lambda held: held.claim.token):
+        more = list(of_claim)
+        if batch and len(batch) + len(more) > HOLDS_MAX:
+            yield batch
+            batch = []
+        batch += more
+    if batch:
+        yield batch

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from musterd.store.leases import Reaped, Settlement
+from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import Request
 
 
@@ -30,6 +30,10 @@ class JobObserver(Protocol):
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         """The store has these ends, as they stand here."""
+        ...
+
+    def succeeded(self, successes: Successes) -> None:
+        """The same, of plain successes."""
         ...
 
     def stale_writes(self, count: int) -> None:

@@ -90,7 +90,7 @@ class Outcome(NamedTuple):
     spent: str | None = None  # JSON text: what it has spent of its budgets
 
 
-_SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)  # a plain success
 
 
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
@@ -104,7 +104,7 @@ def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) 
 def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:
     if outcome.ended == "success":
         result = outcome.result
-        return _SUCCEEDED if result is None else Verdict(*_SUCCEEDED[:3], result)
+        return SUCCEEDED if result is None else SUCCEEDED._replace(result=result)
     if outcome.ended == "cancel":
         return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
     if outcome.ended == "pause":

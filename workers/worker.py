@@ -15,7 +15,7 @@ from musterd.config.settings import LiveSettings
 from musterd.store.leases import Verdict
 from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.claiming.desk import Desk, Seat
-from musterd.workers.claiming.held import Held
+from musterd.workers.claiming.held import UNREAD, Held
 from musterd.workers.outcome import (
     Assignment,
     Outcome,
@@ -114,7 +114,8 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
     """Runs the claim. None = its lease was lost on the way: nothing may be written for it."""
     claim = held.claim
     try:
-        payload = cast(JSON, decode_payload(claim.payload))
+        known = held.payload
+        payload = cast(JSON, decode_payload(claim.payload) if known is UNREAD else known)
         outcome = None
         if isinstance(kind.behaviour, Deterministic):
             outcome = deterministic.at_once(kind, payload, claim)

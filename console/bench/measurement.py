@@ -26,7 +26,10 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.process import collect_seldom
 from musterd.store.client import Client
 from musterd.store.errors import NoSuchJob, StoreError
-from musterd.store.leases import Settlement
+from musterd.store.leases import (
+    Settlement,
+    Successes,
+)
 from musterd.store.lifecycle import ENDED
 from musterd.store.opening import make_scratch
 from musterd.store.scratch import Scratch
@@ -224,7 +227,14 @@ class TimingMetrics(Metrics):
 
     def settled(self, settlements: Sequence[Settlement], tenant: str = DEFAULT_TENANT) -> None:
         super().settled(settlements, tenant)
-        self.ended += sum(one.state in ENDED for one in settlements)
+        self._note_ends(sum(one.state in ENDED for one in settlements))
+
+    def succeeded(self, successes: Successes, tenant: str = DEFAULT_TENANT) -> None:
+        super().succeeded(successes, tenant)
+        self._note_ends(len(successes.ids))
+
+    def _note_ends(self, count: int) -> None:
+        self.ended += count
         self.last_end_local = self._clock()
         self._more.set()
         self._more = trio.Event()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from musterd.config.settings import Settings
 from musterd.console.doctor.finding import Finding, fail, ok, warn
+from musterd.store.events import Fault
 from musterd.store.health import Holder, Missing, PoolMode, Replication, Server, Table
 from musterd.store.words import count_text, cut, duration_text, one_line
 
@@ -167,7 +168,28 @@ TABLE_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "autovacuum_vacuum_insert_scale_factor": "0.2",
         "autovacuum_analyze_scale_factor": "0.05",
         "autovacuum_analyze_threshold": "5000",
-        "fillfactor": "60",
+        "fillfactor": "36",
+    },
+    "ready": {
+        "autovacuum_vacuum_scale_factor": "0.02",
+        "autovacuum_vacuum_threshold": "5000",
+        "autovacuum_vacuum_cost_delay": "0",
+        "autovacuum_vacuum_insert_scale_factor": "0.2",
+        "autovacuum_analyze_scale_factor": "0.05",
+        "autovacuum_analyze_threshold": "5000",
+    },
+    "waiting": {
+        "autovacuum_vacuum_scale_factor": "0.02",
+        "autovacuum_vacuum_threshold": "5000",
+        "autovacuum_vacuum_cost_delay": "0",
+        "autovacuum_analyze_scale_factor": "0.05",
+        "autovacuum_analyze_threshold": "5000",
+    },
+    "leases": {
+        "fillfactor": "50",
+        "autovacuum_vacuum_scale_factor": "0",
+        "autovacuum_vacuum_threshold": "1000",
+        "autovacuum_vacuum_cost_delay": "0",
     },
     "count_changes": {
         "autovacuum_vacuum_scale_factor": "0",
@@ -216,6 +238,18 @@ def _table_faults(tables: Sequence[Table], schema: str) -> Iterator[Finding]:
             wanted_values = ", ".join(f"{key} = {value}" for key, value in others.items())
             advice = f"alter table {where} set ({wanted_values})"
             yield warn("autovacuum", f"{table.name}: {said}", wanted_values, advice)
+
+
+def judge_places(faults: Sequence[Fault]) -> list[Finding]:
+    name = "places"
+    if not faults:
+        return [ok(name, "each job stands where it should")]
+    shown = "; ".join(f"job {one.job_id} {one.story}" for one in faults[:SHOWN])
+    more = f"; and {count_text(len(faults) - SHOWN)} more" if len(faults) > SHOWN else ""
+    advice = (
+        "were rows changed by hand? `musterd verify` tells all; a job that stands nowhere waits"
+    )
+    return [fail(name, f"{shown}{more}", "one place for each job", advice)]
 
 
 def judge_tables(tables: Sequence[Table]) -> list[Finding]:

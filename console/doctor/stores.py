@@ -28,6 +28,7 @@ from musterd.store.words import cut, duration_text, one_line, plural
 T = TypeVar("T")
 GROUP = "store"
 FILE_SECONDS = 5.0  # for the check of an embedded file
+PLACES_SECONDS = 5.0  # for that of where all jobs stand
 
 Look = Callable[[], Awaitable[Iterable[Finding]]]
 
@@ -143,6 +144,7 @@ def _server_checks(one: Store, setup: Setup) -> dict[str, Look]:
         looks |= {
             "rights": lambda: _check_rights(one),
             "autovacuum": lambda: _check_tables(one),
+            "places": lambda: _check_places(one),
             "nodes": lambda: _judged(one.engine.nodes.all, judge_nodes),
         }
     return looks
@@ -199,6 +201,17 @@ async def _check_tables(one: Store) -> Iterable[Finding]:
     server, ours = await _server(one), await one.engine.health.tables()
     judged = postgres.judge_autovacuum(server, ours, one.settings.store.schema)
     return [*judged, *postgres.judge_tables(ours)]
+
+
+async def _check_places(one: Store) -> Iterable[Finding]:
+    try:
+        found = await one.engine.audit.faults(PLACES_SECONDS)
+    except StoreUnavailable as error:
+        if error.trouble != "timeout":
+            raise
+        said = f"more jobs than can be looked at in {PLACES_SECONDS:g} s: `musterd verify` does"
+        return [ok("places", said)]
+    return postgres.judge_places(found or ())
 
 
 WIDTH = 200

@@ -28,8 +28,8 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import NodeStatus
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Settlement
-from musterd.store.lifecycle import ENDED, AttemptOutcome
+from musterd.store.leases import Settlement, Successes
+from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.words import count_text, duration_text, plural
 
 DEMO_SECONDS_MAX = 20.0
@@ -101,6 +101,10 @@ class DemoMetrics(Metrics):
             self.retries += settlement.outcome is AttemptOutcome.RETRYING
             if settlement.state in ENDED:
                 self.outcomes[settlement.state.value] += 1
+
+    def succeeded(self, successes: Successes, tenant: str = DEFAULT_TENANT) -> None:
+        super().succeeded(successes, tenant)
+        self.outcomes[JobState.SUCCEEDED.value] += len(successes.ids)
 
 
 class Demo:

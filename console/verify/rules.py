@@ -94,6 +94,11 @@ class Rule(StrEnum):
         "the counts match the table and the log",
         f"{_BY_HAND} The counts feed `musterd status`, metrics and scaling",
     )
+    PLACES = (
+        "places",
+        "each job stands where it should, and in one place alone",
+        f"{_BY_HAND} A job that stands nowhere is never claimed; {_REPORT}",
+    )
 
 
 KEPT_MAX = 100  # violations per rule that are listed; the rest are counted

@@ -57,6 +57,7 @@ class Comparison:
             after = await self._compare_page(after, known)
         self._judge.lives.unwatch()
         await self._compare_counts()
+        await self._look_at_places()
 
     async def _compare_page(self, after: int, known: Sequence[int]) -> int | None:
         """Returns how far it came; None = there are no more. Each row is compared with all that its
@@ -100,6 +101,15 @@ class Comparison:
             counted = tally.counted.get(state, 0)
             if count != counted:
                 findings.add(Rule.COUNTS, None, (), f"{story}, the table has {counted:,}")
+
+    async def _look_at_places(self) -> None:
+        found, findings = await self._engine.audit.faults(), self._judge.findings
+        if found is None:
+            findings.unchecked[Rule.PLACES] = "here a job has no place but its row"
+            return
+        findings.cases[Rule.PLACES] += 1
+        for fault in found:
+            findings.add(Rule.PLACES, fault.job_id, (), f"job {fault.job_id} {fault.story}")
 
     def _after(self, drafts: Sequence[Draft]) -> Mapping[JobState, int]:
         """How many jobs are in which state once this has been put in order."""
@@ -179,5 +189,5 @@ def _verify_file(source: TextIO, judge: Judge, tenant: str | None, since: Since 
     judge.start_behind(since or 0)
     for batch in batches_of(source, tenant):
         judge.take(one for one in batch if one.id > (since or 0))
-    for rule in (Rule.TABLE, Rule.COUNTS):
+    for rule in (Rule.TABLE, Rule.COUNTS, Rule.PLACES):
         judge.findings.unchecked[rule] = NEEDS_STORE

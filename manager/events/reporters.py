@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Sequence,
+)
 
 import attrs
 
@@ -12,40 +16,57 @@ from musterd.manager.log import event
 from musterd.manager.metrics.instruments import DutyMetrics
 from musterd.manager.node.heartbeat import ServiceTimes
 from musterd.manager.tenancy.deps import TenancyDeps
-from musterd.store.leases import Reaped, Settlement
-from musterd.store.lifecycle import JobState
+from musterd.store.leases import (
+    Reaped,
+    Settlement,
+    Successes,
+)
+from musterd.store.lifecycle import (
+    ENDED,
+    JobState,
+)
 from musterd.store.report import error_line
 from musterd.workers.observer import Ignored
 
 
 class JobReporter:
     """The `JobObserver` of a tenant's desk. `news` is called when something has been written, and
-    `on_settled` with the ends of attempts.
+    `on_ended` with the kinds of jobs that have ended.
     """
 
     def __init__(
         self,
         deps: TenancyDeps,
         news: Callable[[], None],
-        on_settled: Callable[[Sequence[Settlement]], None],
+        on_ended: Callable[[Collection[str]], None],
     ) -> None:
         self.settled_total = 0
         self.service_times = ServiceTimes()
         self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
         self.claimed = deps.metrics.claimed  # as it is: this is the hot path
-        self._news, self._on_settled = news, on_settled
+        self._news, self._on_ended = news, on_ended
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         self.settled_total += len(settlements)
         self._news()
         self._metrics.settled(settlements, self._tenant)
         self.service_times.note(settlements)
-        self._on_settled(settlements)
+        self._on_ended({one.kind for one in settlements if one.state in ENDED})
         failed, logs_all = JobState.FAILED, self._log.isEnabledFor(logging.DEBUG)
         for settlement in settlements:
             if settlement.state is failed:
                 self._log_attempt(logging.WARNING, "job failed", settlement)
             elif logs_all:
+                self._log_attempt(logging.DEBUG, "attempt settled", settlement)
+
+    def succeeded(self, successes: Successes) -> None:
+        self.settled_total += len(successes.ids)
+        self._news()
+        self._metrics.succeeded(successes, self._tenant)
+        self.service_times.note_successes(successes)
+        self._on_ended(set(successes.kinds))
+        if self._log.isEnabledFor(logging.DEBUG):
+            for settlement in successes.settlements():
                 self._log_attempt(logging.DEBUG, "attempt settled", settlement)
 
     def stale_writes(self, count: int) -> None:

@@ -39,7 +39,11 @@ from musterd.manager.metrics.instruments import (
 )
 from musterd.manager.node.status import Decision
 from musterd.store.connections import ConnectionUse
-from musterd.store.leases import Reaped, Settlement
+from musterd.store.leases import (
+    Reaped,
+    Settlement,
+    Successes,
+)
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.queue import Counts
 from musterd.workers.observer import Ignored
@@ -98,6 +102,13 @@ class Metrics:
             elif outcome is AttemptOutcome.RETRYING:
                 tally.retries += count
             jobs.ran(tally, outcome).observe(run_seconds)
+
+    def succeeded(self, successes: Successes, tenant: str = DEFAULT_TENANT) -> None:
+        key = tenant, JobState.SUCCEEDED
+        for kind, run_seconds in successes.run_seconds().items():
+            tally = self._jobs.of(kind)
+            tally.finished[key] = tally.finished.get(key, 0) + len(run_seconds)
+            self._jobs.ran(tally, AttemptOutcome.SUCCEEDED).observe(run_seconds)
 
     def stale_writes(self, count: int) -> None:
         self._stale_writes.inc(count)

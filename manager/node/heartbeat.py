@@ -16,7 +16,10 @@ from musterd import __version__
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
-from musterd.store.leases import Settlement
+from musterd.store.leases import (
+    Settlement,
+    Successes,
+)
 from musterd.store.lifecycle import AttemptOutcome
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, KnownKind, kinds_text
 from musterd.store.waiting import Bell
@@ -169,6 +172,10 @@ class ServiceTimes:
         for (kind, outcome), alike in groupby(settlements, key=attrgetter("kind", "outcome")):
             if outcome is not AttemptOutcome.RELEASED:
                 self._add(kind, [settlement.run_seconds for settlement in alike])
+
+    def note_successes(self, successes: Successes) -> None:
+        for kind, run_seconds in successes.run_seconds().items():
+            self._add(kind, run_seconds)
 
     def known(self, kind: str, broken: str | None, max_running: int | None) -> KnownKind:
         """The kind, and what was measured of it."""

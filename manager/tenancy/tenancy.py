@@ -56,7 +56,7 @@ class Tenancy:
         self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS))
         self.idleness.on_news(self.node_events.news)
         self._mail = make_mail(deps, self._tools)
-        self._reporter = JobReporter(deps, self.node_events.news, self._mail.settled)
+        self._reporter = JobReporter(deps, self.node_events.news, self._mail.ended)
         self._desk = Desk(
             deps.node, settings, lambda: deps.catalog().caps, self.idleness, self._reporter, rng
         )

@@ -6,7 +6,11 @@ import heapq
 import logging
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Sequence,
+)
 from uuid import UUID
 
 import attrs
@@ -20,8 +24,6 @@ from musterd.manager.node.process import came_in_time
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.courier import Courier, Sender, given_back
 from musterd.store.errors import StoreError
-from musterd.store.leases import Settlement
-from musterd.store.lifecycle import ENDED
 from musterd.store.outbox import Delivery, Message, Outbox
 from musterd.store.waiting import Bell
 from musterd.workers.hooks import PythonHooks
@@ -242,9 +244,8 @@ class Mail:
             await self.postman.run()
             nursery.cancel_scope.cancel()
 
-    def settled(self, settlements: Sequence[Settlement]) -> None:
-        """On the hot path: looks at what is at hand, and at nothing else."""
-        kinds = {settlement.kind for settlement in settlements if settlement.state in ENDED}
+    def ended(self, kinds: Collection[str]) -> None:
+        """Jobs of these kinds. On the hot path: looks at what is at hand, and at nothing else."""
         if kinds:
             catalog, of_all = self._deps.catalog(), bool(self._deps.settings.now.webhooks.url)
             known = (catalog[kind] for kind in kinds if kind in catalog)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,21 +17,19 @@ from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import first_line
 from musterd.store.postgres.marks import (
-    DRAINS_FROM,
     FROM_THE_FIRST,
     WALKED_MAX,
     Findings,
-    Mark,
     Marks,
     Start,
+    marks_of,
     places,
     start_params,
 )
 from musterd.store.postgres.statements import Cursor, Params, Row, Send
 
-ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next one reads so many
+ASIDE_AT_ONCE = 1000  # once jobs were in the way of a claim, the next one meets so many stretches
 EXPECTED = 50  # so many claims expect a target, or a limit, after the last one that met such a job
-FINDINGS = 10  # the column in which a claim says what it met beside the jobs
 
 
 class ClaimForm(NamedTuple):
@@ -58,6 +57,7 @@ class SentClaim(NamedTuple):
     form: ClaimForm
     cursor: Cursor
     start: Start
+    stretches: int  # that it meets at most
     let_go: Sequence[Cursor]  # with the places of jobs that may be claimed again
 
 
@@ -70,7 +70,8 @@ class Claimer:
 
     send: Send
     marks: Marks
-    _scan: int = 0  # how many jobs the next claim reads if it wants fewer
+    _scan: int = 0  # how many stretches the next claim meets if it wants fewer jobs
+    _jobs_a_stretch: float = 1.0  # as the last claim met them
     _targets: int = 0  # how many more claims expect targets
     _limits: int = EXPECTED  # how many more expect limits; at first some may be parked
 
@@ -89,12 +90,14 @@ class Claimer:
         """Sends the claim; `conn` is in a pipeline if that takes more than one statement."""
         claim = form.claim
         start = self.marks.for_claim(claim, is_plain=not form.with_targets)
-        params = claim_params(claim, self._scan, start, form.stops)
+        stretches = self._stretches(claim)
+        params = claim_params(claim, stretches, start, form.stops)
         if not form.is_one_statement:
             await self.send(conn, "lock_caps", {})  # before the statements that count
         let_go = [await self.send(conn, "unpark", params)] if claim.caps else []
         statement = form.statement(has_marks=bool(start.marks))
-        return SentClaim(form, await self.send(conn, statement, params), start, let_go)
+        cursor = await self.send(conn, statement, params)
+        return SentClaim(form, cursor, start, stretches, let_go)
 
     async def end(
         self, conn: TrioConnection, claim: ClaimRequest, sent: SentClaim
@@ -102,18 +105,29 @@ class Claimer:
         """The claims, how many jobs they took out of their way or could not see, and whether no
         more may be leased.
         """
-        claims, found = claims_and_findings(await sent.cursor.fetchall(), claim.token)
+        (row,) = await sent.cursor.fetchall()
+        claims, found = claims_and_findings(row, claim.token, claim.workers)
         self.marks.note(found, sent.start, claim, len(claims))
         unseen = await self.lower_marks(sent.let_go)
         aside = found.aside + (unseen if sent.start.marks else 0)
-        if not sent.form.with_targets and found.busy:  # it stopped there: goes on from there
+        stops = not sent.form.with_targets and found.busy > 0  # it goes on from there
+        if stops:
             self._expect(found)
-            if found.is_full:
-                return claims, aside, True
-            more, more_aside, is_full = await self._go_on(conn, _remaining(claim, claims))
-            return claims + more, aside + more_aside, is_full
-        self._note(claim, claims, is_in_the_way=bool(found.busy or aside))
-        return claims, aside, found.is_full
+        else:
+            self._note(claim, claims, is_in_the_way=bool(found.busy or aside))
+        is_short = len(claims) < claim.batch and found.met == sent.stretches and not found.aside
+        self._jobs_a_stretch = 1.0 if is_short or not claims else len(claims) / found.met
+        if found.is_full or not (stops or (is_short and not found.busy)):
+            return claims, aside, found.is_full
+        more, more_aside, is_full = await self._go_on(conn, _remaining(claim, claims))
+        return claims + more, aside + more_aside, is_full
+
+    def _stretches(self, claim: ClaimRequest) -> int:
+        """How many hold as many jobs as are wanted, if they are like those of the last claim:
+        whatever a claim locks is kept from others.
+        """
+        likely = int(claim.batch / self._jobs_a_stretch) + 2
+        return max(min(claim.batch, likely), self._scan)
 
     async def lower_marks(self, let_go: Sequence[Cursor]) -> int:
         """How many of these jobs, claimable again, a claim that begins at marks would miss."""
@@ -160,15 +174,18 @@ def _remaining(claim: ClaimRequest, claims: list[Claim]) -> ClaimRequest:
 
 
 def claim_params(
-    request: ClaimRequest, scan: int, start: Start = FROM_THE_FIRST, stops: Iterable[str] = ()
+    request: ClaimRequest,
+    stretches: int | None = None,
+    start: Start = FROM_THE_FIRST,
+    stops: Iterable[str] = (),
 ) -> Params:
-    """The claim stops at the first job of a kind in `stops`."""
+    """The claim stops at the first job of a kind in `stops`, and meets so many stretches."""
     return {
         "stops": texts(stops),
         **start_params(start),
-        "walked_max": WALKED_MAX if request.batch < DRAINS_FROM else -1,
+        "walked_max": WALKED_MAX,
         "batch": request.batch,
-        "scan": max(request.batch, scan),
+        "stretches": request.batch if stretches is None else stretches,
         "workers": numbers(request.workers),
         "token": request.token,
         "node": request.node,
@@ -180,15 +197,29 @@ def claim_params(
     }
 
 
-def claims_and_findings(rows: list[Row], token: UUID) -> tuple[list[Claim], Findings]:
-    """The row without an id, if there is one, is the last."""
-    if not rows or rows[-1][0] is not None:
-        return claims(rows, token), Findings()
-    found: dict[str, Any] = json.loads(rows.pop()[FINDINGS])
-    firsts = [Mark._make(first) for first in found.pop("firsts", None) or ()]
-    return claims(rows, token), Findings(**found, firsts=firsts)
+def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[list[Claim], Findings]:
+    """The one row that a claim answers. `idle`: the workers that it was for."""
+    number, ids, kinds, payloads, attempts, budgets, forgiven, waited, spent, targets = row[:10]
+    met, walked, aside, busy, is_limited, is_full, firsts = row[10:]
+    found = marks_of(firsts) if firsts else ()
+    findings = Findings(aside, busy, is_full, walked, is_limited, found, met)
+    if not number:
+        return [], findings
+    workers, tokens = chain(idle, repeat(None)), repeat(token)
+    columns = (
+        *(ids, _each(kinds), payloads, _each(attempts), _each(budgets), _each(forgiven)),
+        *(waited, workers, tokens, _each(spent), _each(targets)),
+    )
+    return list(map(Claim._make, zip(*columns, strict=False))), findings
+
+
+def _each(values: Sequence[Any] | None) -> Iterable[Any]:
+    """One value stands for all, none for nulls."""
+    if values is None:
+        return repeat(None)
+    return repeat(values[0]) if len(values) == 1 else values
 
 
 def claims(rows: Iterable[Row], token: UUID) -> list[Claim]:
     make = Claim._make
-    return [make((*row[:8], token, *row[8:FINDINGS])) for row in rows]
+    return [make((*row[:8], token, *row[8:])) for row in rows]

@@ -72,7 +72,7 @@ class PostgresEngine:
         self.retention = PostgresRetention(hub.shared, run, send, self.jobs.whole, limit_seconds)
         self.idle = PostgresIdleChecks(hub.hints, sql["idle_check"], marks)
         self.overview = PostgresOverview(run)
-        self.audit = PostgresAudit(run)
+        self.audit = PostgresAudit(run, send, hub.shared)
         self.health = PostgresHealth(run, hub.shared, hub.gate)
 
     async def open(self) -> None:

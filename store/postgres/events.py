@@ -6,8 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from musterd.store.events import (
     ALL_EVENTS,
+    FAULTS_MAX,
     ORDERED_AT_ONCE,
     PAGE_EVENTS_MAX,
     READ_AT_ONCE,
@@ -18,13 +21,15 @@ from musterd.store.events import (
     EventBounds,
     EventFilter,
     EventPage,
+    Fault,
     NewEvent,
     Tally,
     fits,
 )
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import texts
-from musterd.store.postgres.statements import Execute, Row, Run
+from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.statements import Execute, Row, Run, Send
 
 
 class PostgresEvents:
@@ -104,24 +109,35 @@ def _of(values: Sequence[Any] | None, place: int) -> Any:
     return values[0] if len(values) == 1 else values[place]
 
 
+@attrs.frozen
 class PostgresAudit:
     """See `store.events.Audit` for what each method promises."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    run: Run
+    send: Send
+    pool: Pool
 
     async def rows(self, after_id: int) -> Sequence[AuditRow]:
-        found = await self._run("audit_rows", {"after": after_id, "count": ROWS_AT_ONCE})
+        found = await self.run("audit_rows", {"after": after_id, "count": ROWS_AT_ONCE})
         return [AuditRow(id_, JobState(state), attempt) for id_, state, attempt in found]
 
     async def tally(self) -> Tally:
-        ((newest, told, kept, counted, enqueued),) = await self._run("audit_tally", {})
+        ((newest, told, kept, counted, enqueued),) = await self.run("audit_tally", {})
         drafts = [
             Draft(type_, job_id, None if state is None else JobState(state))
             for type_, job_ids, state in told
             for job_id in job_ids
         ]
         return Tally(newest, drafts, _by_state(kept), _by_state(counted), enqueued)
+
+    async def faults(self, seconds: float | None = None) -> Sequence[Fault]:
+        limit_ms = 0 if seconds is None else round(seconds * 1000)
+        async with self.pool.use("looking where jobs stand") as conn:
+            await conn.execute("begin", prepare=False)
+            await conn.execute(f"set local statement_timeout = {limit_ms}".encode(), prepare=False)
+            found = await (await self.send(conn, "faults", {"most": FAULTS_MAX})).fetchall()
+            await conn.execute("commit", prepare=False)
+        return [Fault._make(row) for row in found]
 
 
 def _by_state(numbers: Mapping[str, int]) -> Mapping[JobState, int]:

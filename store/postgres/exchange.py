@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 import attrs
 
 from musterd.store.errors import OutcomeUnknown, StoreError
 from musterd.store.leases import (
+    NO_SUCCESSES,
     NONE_TURNED,
     ClaimRequest,
     Exchange,
     Settlement,
+    Successes,
 )
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.arrays import ages, numbers, texts, texts_if_any, tokens, words
@@ -24,14 +27,48 @@ from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.phases import phases_ended
 from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.sets import ended_params
 from musterd.store.postgres.statements import Cursor, Row, Send, TimeLimit
+
+T = TypeVar("T")
+
+
+class Ends(NamedTuple):
+    """What is to be written of attempts."""
+
+    settlements: Sequence[Settlement] = ()
+    successes: Successes = NO_SUCCESSES
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self.settlements or self.successes.ids)
+
+    @property
+    def kinds(self) -> set[str]:
+        return {one.kind for one in self.settlements} | set(self.successes.kinds)
+
+    def targets(self) -> str | None:
+        """In the order in which whoever locks several takes them; None = there are none."""
+        found = {one.target for one in self.settlements} | set(self.successes.targets)
+        found.discard(None)
+        return texts(sorted(one for one in found if one is not None)) if found else None
+
+    def of(self, ids: Collection[int]) -> Ends:
+        """Those of these jobs."""
+        fields = zip(*self.successes, strict=True)
+        successes = Successes(*zip(*(each for each in fields if each[0] in ids), strict=True))
+        return Ends([one for one in self.settlements if one.id in ids], successes)
+
+    def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
+        yield from ((one.id, one.token, one.target) for one in self.settlements)
+        yield from self.successes.jobs()
 
 
 @attrs.define
 class _Visit:
     """One exchange under way."""
 
-    settlements: Sequence[Settlement]
+    ends: Ends
     claim: ClaimRequest | None
     now_local: float
     written: bool = False  # its first transaction is committed
@@ -47,11 +84,9 @@ class Exchanger:
         self._limit_seconds = limit_seconds
         self.claimer = Claimer(send, marks)
 
-    async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float
-    ) -> Exchange:
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
         """See `store.leases.Leases.exchange`."""
-        visit = _Visit(settlements, claim, now_local)
+        visit = _Visit(ends, claim, now_local)
         try:
             with TimeLimit(self._limit_seconds, "exchange"):
                 async with self._pool.use("settling and claiming") as conn:
@@ -62,36 +97,57 @@ class Exchanger:
             raise
 
     async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
-        settling = claiming = None
+        settling, claiming = Settling(), None
         claim = visit.claim
-        if claim is not None and _makes_room(visit.settlements, claim):
+        if claim is not None and _makes_room(visit.ends, claim):
             self.claimer.expect_limits()
         form = None if claim is None else self.claimer.form(claim)
         async with _one_transaction(conn, visit, form):
-            if visit.settlements:
+            if visit.ends.are_any:
                 settling = await self._settle(conn, visit)
             if form is not None:
                 claiming = await self.claimer.begin(conn, form)
-        settled = (await settling.fetchone()) if settling else None
-        rejected, turned = rejected_and_turned(settled)
+        rejected, turned = await settling.answer()
+        visit.written = True
+        if rejected:
+            rejected, turned = await self._settle_again(conn, visit, rejected, turned)
         unseen = await self.claimer.lower_marks(visit.let_go)
         if claiming is None or claim is None:
             return Exchange(rejected, [], turned=turned)
-        visit.written = True
         claims, aside, full = await self.claimer.end(conn, claim, claiming)
         aside += unseen if claiming.start.marks else 0
         return Exchange(rejected, claims, aside, turned, full)
 
-    async def _settle(self, conn: TrioConnection, visit: _Visit) -> Cursor:
-        settlements = visit.settlements
-        targets = {"targets": targets_of(settlements)}
+    async def _settle_again(
+        self, conn: TrioConnection, visit: _Visit, rejected: frozenset[int], turned: Turned
+    ) -> tuple[frozenset[int], Turned]:
+        """A renewal may have split a lease while it was waited for: a statement that has waited
+        sees no rows that were made meanwhile.
+        """
+        again = attrs.evolve(visit, ends=visit.ends.of(rejected), claim=None)
+        async with conn.pipeline():
+            settling = await self._settle(conn, again)
+        rejected, more = await settling.answer()
+        return rejected, {**turned, **more} if more else turned
+
+    async def _settle(self, conn: TrioConnection, visit: _Visit) -> Settling:
+        settlements, successes = visit.ends
+        targets = {"targets": visit.ends.targets()}
         has_targets = targets["targets"] is not None
         if has_targets:  # holders before their jobs, as in every statement
             await self._send(conn, "lock_targets", targets)
-        phases = phases_ended(settlements)
+        settling = Settling()
+        phases = phases_ended(settlements, visit.now_local)
+        if phases is not None or (settlements and successes.ids):
+            await self._send(conn, "lock_leases", ended_params(visit.ends.jobs()))
         if phases is not None:  # before their jobs: their leases still stand
             await self._send(conn, "settle_phases", phases)
-        settling = await self._send(conn, "settle", settlement_params(settlements, visit.now_local))
+        if settlements:
+            params = settlement_params(settlements, visit.now_local)
+            settling.others = await self._send(conn, "settle", params)
+        if successes.ids:
+            params = success_params(successes, visit.now_local)
+            settling.successes = await self._send(conn, "settle_successes", params)
         if has_targets:
             # Without a claim in this transaction, idle nodes get a hint.
             await self._send(conn, "hand_over", {**targets, "ring": visit.claim is None})
@@ -100,27 +156,44 @@ class Exchanger:
         return settling
 
 
+Turned = Mapping[int, JobState]
+
+
+@attrs.define
+class Settling:
+    """The settlements of one transaction, sent."""
+
+    others: Cursor | None = None
+    successes: Cursor | None = None
+
+    async def answer(self) -> tuple[frozenset[int], Turned]:
+        """Which were rejected, and which ended otherwise on request."""
+        rejected, turned = rejected_and_turned(
+            await self.others.fetchone() if self.others else None
+        )
+        row = await self.successes.fetchone() if self.successes else None
+        return (rejected.union(row[0]) if row and row[0] else rejected), turned
+
+
 def _one_transaction(
     conn: TrioConnection, visit: _Visit, form: ClaimForm | None
 ) -> AbstractAsyncContextManager[object, bool | None]:
     """For several statements. A single one needs none, and a pipeline costs more than it does."""
-    is_alone = not visit.settlements and form is not None and form.is_one_statement
+    is_alone = not visit.ends.are_any and form is not None and form.is_one_statement
     return nullcontext() if is_alone else conn.pipeline()
 
 
-def _makes_room(settlements: Sequence[Settlement], claim: ClaimRequest) -> bool:
+def _makes_room(ends: Ends, claim: ClaimRequest) -> bool:
     """Whether jobs of kinds with limits end: others of these kinds may be parked."""
     limited = {kind for kind, _ in claim.caps}
-    return bool(limited) and any(one.kind in limited for one in settlements)
+    return bool(limited) and not limited.isdisjoint(ends.kinds)
 
 
 def targets_of(settled: Sequence[Settlement]) -> str | None:
-    """In the order in which whoever locks several takes them; None = there are none."""
-    found = {one.target for one in settled if one.target is not None}
-    return texts(sorted(found)) if found else None
+    return Ends(settled).targets()
 
 
-def rejected_and_turned(row: Row | None) -> tuple[frozenset[int], Mapping[int, JobState]]:
+def rejected_and_turned(row: Row | None) -> tuple[frozenset[int], Turned]:
     if row is None:
         return frozenset(), NONE_TURNED
     rejected, canceled, paused = row
@@ -147,7 +220,7 @@ def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[
     each = _columns(in_order)
     return {
         "ids": numbers(each["id"]),
-        "tokens": tokens(each["token"]),
+        **ended_params(zip(each["id"], each["token"], each["target"], strict=True)),
         "workers": numbers(each["worker"]),
         "started_ages": ages(each["started_local"], now_local),
         "ended_ages": ages(each["ended_local"], now_local),
@@ -159,6 +232,24 @@ def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[
         **_beside_success(each),
         **_progress_params(each),
     }
+
+
+def success_params(ended: Successes, now_local: float) -> Mapping[str, Any]:
+    return {
+        "ids": numbers(ended.ids),
+        **ended_params(ended.jobs()),
+        "attempts": numbers(_alike(ended.attempts)),
+        "kinds": texts(_alike(ended.kinds)),
+        "targets": texts_if_any(ended.targets),
+        "workers": numbers(ended.workers),
+        "started_ages": ages(ended.started_local, now_local),
+        "ended_ages": ages(ended.ended_local, now_local),
+    }
+
+
+def _alike(values: Sequence[T]) -> Sequence[T]:
+    """One value stands for all."""
+    return values[:1] if values.count(values[0]) == len(values) else values
 
 
 def _beside_success(each: Columns) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from uuid import UUID
 import attrs
 
 from musterd.store.leases import (
+    NO_SUCCESSES,
     Claim,
     ClaimRequest,
     Exchange,
@@ -18,13 +19,15 @@ from musterd.store.leases import (
     ReapRequest,
     Renewal,
     Settlement,
+    Successes,
 )
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.arrays import ages, numbers, texts, tokens, words
 from musterd.store.postgres.claiming import claims
-from musterd.store.postgres.exchange import Arrays, Exchanger, settled_key_params
+from musterd.store.postgres.exchange import Arrays, Ends, Exchanger, settled_key_params
 from musterd.store.postgres.marks import Marks
 from musterd.store.postgres.pool import Pool
+from musterd.store.postgres.sets import given_params
 from musterd.store.postgres.statements import Params, Row, Statements
 
 UNPARKED_AT_ONCE = 10_000  # of a kind whose cap is gone
@@ -41,9 +44,14 @@ class PostgresLeases:
     for_renewals: Pool
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
-        return await self.exchanger.exchange(settlements, claim, now_local)
+        return await self.exchanger.exchange(Ends(settlements, successes), claim, now_local)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self.statements.run("claims_under", {"token": token}, self.for_exchanges)
@@ -54,8 +62,10 @@ class PostgresLeases:
         found = await self.statements.run("settled_already", params, self.for_exchanges)
         return frozenset(row[0] for row in found)
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
-        params = hold_params(holds, lease_seconds, now_local)
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
+        params = {**hold_params(holds, now_local), "lease_seconds": lease_seconds}
         return _renewal(await self.statements.run("renew", params, self.for_renewals))
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> frozenset[int]:
@@ -89,20 +99,19 @@ class PostgresLeases:
         return found
 
 
-def hold_params(held: Sequence[Hold], lease_seconds: float, now_local: float) -> Params:
-    in_order = sorted(held, key=itemgetter(0))
+def hold_params(held: Sequence[Hold], now_local: float) -> Params:
+    started = [hold for hold in held if hold.started_local is not None]
     return {
-        "ids": numbers(hold.id for hold in in_order),
-        "tokens": tokens(one.token for one in in_order),
-        "workers": numbers(hold.worker for hold in in_order),
-        "started_ages": ages([hold.started_local for hold in in_order], now_local),
-        "lease_seconds": lease_seconds,
+        **given_params((hold.id, hold.token) for hold in held),
+        "started": numbers(hold.id for hold in started),
+        "workers": numbers(hold.worker for hold in started),
+        "started_ages": ages([hold.started_local for hold in started], now_local),
     }
 
 
 def _renewal(found: Sequence[Row]) -> Renewal:
-    kept = frozenset(row[0] for row in found)
-    return Renewal(kept, {job_id: request for job_id, request in found if request is not None})
+    ((kept, asked, requests),) = found
+    return Renewal(frozenset(kept), dict(zip(asked or (), requests or (), strict=True)))
 
 
 def progress_params(notes: Sequence[ProgressNote]) -> Params:

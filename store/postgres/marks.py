@@ -15,7 +15,7 @@ from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.statements import Params, Row
 
 WALKED_MAX = 4_000  # entries that a claim may walk for nothing, about a millisecond; more is long
-DRAINS_FROM = 100  # a claim of so many jobs is a drain, and always says where the first ones were
+DRAINS_FROM = 100  # a claim of so many jobs is a drain: it keeps marks where the way is short too
 # A full walk begins at the first entry. While the way is long it is made once in so many seconds,
 # or after twenty times what the last one cost if that is more, but at least once in the maximum.
 ALL_SECONDS = 0.5
@@ -56,7 +56,8 @@ class Findings(NamedTuple):
     """What a claim says beside the jobs: how many it took out of the way, how many it left to
     others or to another form of the claim, whether no more may be leased; and how many entries of
     the index it walked that led to no job, with the places of the first jobs if those were many.
-    `is_limited`: it stopped at a kind with a limit that it did not count.
+    `is_limited`: it stopped at a kind with a limit that it did not count. `met`: how many stretches
+    it locked.
     """
 
     aside: int = 0
@@ -65,6 +66,7 @@ class Findings(NamedTuple):
     walked: int = 0
     is_limited: bool = False
     firsts: Sequence[Mark] = ()
+    met: int = 0
 
 
 @attrs.define

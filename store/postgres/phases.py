@@ -8,7 +8,8 @@ from operator import attrgetter
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseRecord, PhaseStart, PhaseState, PhaseStep, Results, made_whole
-from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.arrays import ages, numbers, texts, words
+from musterd.store.postgres.sets import given_params
 from musterd.store.postgres.statements import Execute, Params, Row, Run
 
 
@@ -21,8 +22,8 @@ class PostgresPhases:
     async def begin(self, starts: Sequence[PhaseStart], now_local: float) -> Mapping[int, Results]:
         in_order = sorted(starts, key=attrgetter("id"))
         params = {
-            "ids": numbers(start.id for start in in_order),
-            "tokens": words(start.token for start in in_order),
+            **given_params((start.id, start.token) for start in in_order),
+            "started": numbers(start.id for start in in_order),
             "workers": numbers(start.worker for start in in_order),
             "started_ages": numbers(now_local - start.started_local for start in in_order),
             **_named([(start.id, start.names) for start in in_order]),
@@ -48,7 +49,7 @@ class PostgresPhases:
         return frozenset(row[0] for row in await self._run("advance_phases", params))
 
 
-def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
+def phases_ended(settlements: Sequence[Settlement], now_local: float) -> Params | None:
     """How the phases ended in which these attempts did; None = there are none. All settlements are
     in it, since all of their jobs are locked in one order.
     """
@@ -59,8 +60,9 @@ def phases_ended(settlements: Sequence[Settlement]) -> Params | None:
     both = zip(in_order, ends, strict=True)
     return {
         "ids": numbers(one.id for one in in_order),
-        "tokens": words(one.token for one in in_order),
+        "every_token": words(one.token for one in in_order),
         "workers": numbers(one.worker for one in in_order),
+        "started_ages": ages([one.started_local for one in in_order], now_local),
         "names": texts(end and end.name for end in ends),
         "states": texts(end and end.state.value for end in ends),
         "results": texts(end and end.result for end in ends),

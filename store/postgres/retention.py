@@ -28,6 +28,11 @@ Send = Callable[[TrioConnection, str, Params], Awaitable[psycopg.AsyncCursor[Row
 Whole = Callable[[Sequence[Row], Run], Awaitable[list[JobRecord]]]
 
 
+# Jobs that ended within one hundredth of what they are kept for, and within a minute, go together.
+CLOSE_SHARE = 0.01
+CLOSE_SECONDS_MAX = 60.0
+
+
 @attrs.frozen
 class PostgresRetention:
     """See `store.retention` for what each method promises. `whole` makes records of jobs' rows."""
@@ -39,23 +44,28 @@ class PostgresRetention:
     timeout_seconds: float
 
     async def mark(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
-        ((done, *further),) = await self.run("mark_stale", _walk(task, after))
+        if after is None:
+            await self.run("gather_endings", _closeness(task))
+        ((done, *further),) = await self.run("mark_stale", _walk(task, after, stale=False))
         return BatchResult(done, _place(further))
 
     async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
         with TimeLimit(self.timeout_seconds, "deleting jobs"):
             async with self.pool.use("deleting jobs") as conn:
                 await conn.execute("begin", prepare=False)
-                walked = await self.send(conn, "pick_expired", _walk(task, after))
-                ((ids, *further),) = await walked.fetchall()
-                done = await self._delete(conn, ids, task) if ids else 0
+                walked = await self.send(conn, "pick_expired", _walk(task, after, stale=True))
+                ((ids, endings, *further),) = await walked.fetchall()
+                done = await self._delete(conn, ids, endings, task) if ids else 0
                 await conn.execute("commit", prepare=False)
         return BatchResult(done, _place(further))
 
-    async def _delete(self, conn: TrioConnection, ids: Sequence[int], task: RetentionTask) -> int:
+    async def _delete(
+        self, conn: TrioConnection, ids: Sequence[int], endings: Sequence[int], task: RetentionTask
+    ) -> int:
         objects = await self._kept(conn, ids, task.keeper) if task.keeper else {}
         params = {
             "ids": numbers(ids),
+            "endings": numbers(endings),
             "hook": task.hook,
             "object_ids": numbers(objects),
             "archived": texts(one.archived for one in objects.values()),
@@ -81,7 +91,7 @@ class PostgresRetention:
         return int(done)
 
 
-def _walk(task: RetentionTask, after: JobPosition | None) -> Params:
+def _walk(task: RetentionTask, after: JobPosition | None, *, stale: bool) -> Params:
     rules = rules_of(task.ages)
     place = after or ("", "", "-infinity", 0)
     return {
@@ -92,10 +102,19 @@ def _walk(task: RetentionTask, after: JobPosition | None) -> Params:
         "after_kind": place[1],
         "after_at": place[2],
         "after_id": place[3],
+        "stale": stale,
         "batch": task.batch,
         "hook": task.hook,
     }
 
 
+def _closeness(task: RetentionTask) -> Params:
+    """What counts as one moment, of jobs that are kept for so long."""
+    shortest = task.ages.shortest or 0.0
+    close_seconds = min(CLOSE_SECONDS_MAX, max(shortest * CLOSE_SHARE, 0.001))
+    return {"stale": False, "after_state": "", "after_kind": "", "close_seconds": close_seconds}
+
+
 def _place(found: Sequence[Any]) -> JobPosition | None:
+    """Here the id is that of an ending, and the time its own."""
     return None if found[0] is None else JobPosition._make(found)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from musterd.store.leases import (
+    NO_SUCCESSES,
     Claim,
     ClaimRequest,
     Exchange,
@@ -17,6 +18,7 @@ from musterd.store.leases import (
     ReapRule,
     Renewal,
     Settlement,
+    Successes,
 )
 from musterd.store.lifecycle import (
     CANCELED_ON_REQUEST,
@@ -176,11 +178,11 @@ def _on_request(request: Request, ending: rows.Params) -> rows.Params:
 
 
 def renew(
-    database: Database, holds: Sequence[Hold], lease_seconds: float, now_local: float
+    database: Database, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
 ) -> Renewal:
     requests: dict[int, Request | None] = {}
     with database.writing("renewing leases") as now:
-        lease_expires_at = now + rows.microseconds(lease_seconds)
+        extended = None if lease_seconds is None else now + rows.microseconds(lease_seconds)
         events = JobEvents(database, now)
         for hold in holds:
             params = {
@@ -188,7 +190,7 @@ def renew(
                 "token": hold.token.bytes,
                 "worker": hold.worker,
                 "now": now,
-                "lease_expires_at": lease_expires_at,
+                "lease_expires_at": extended,
                 "started_at": rows.at(hold.started_local, now_local, now),
             }
             job = held(database, params)
@@ -288,9 +290,15 @@ class SqliteLeases(Part):
     reap = called(reap)
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
-        done, leaves_work = await self.call(exchange, settlements, claim, now_local)
+        ended = [*settlements, *successes.settlements()]
+        done, leaves_work = await self.call(exchange, ended, claim, now_local)
         if leaves_work:
             self._hints.ring()
         return done

@@ -22,13 +22,14 @@ from musterd.store.leases import (
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.postgres import retention
-from musterd.store.postgres.arrays import numbers, texts, words
+from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.claiming import ClaimForm, claim_params
 from musterd.store.postgres.control import bulk_params
 from musterd.store.postgres.exchange import settlement_params, targets_of
 from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import hold_params, progress_params, reap_params
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
+from musterd.store.postgres.sets import given_params
 from musterd.store.postgres.statements import Params
 from musterd.store.retention import RetentionTask
 from tests.contract.retention_tools import HOUR, all_after
@@ -72,9 +73,10 @@ class Deleting:
     name: str = "delete_expired"
 
     def run(self, conn: Connection) -> list[Row]:
-        ((ids, *_),) = self.picking.run(conn)
+        ((ids, endings, *_),) = self.picking.run(conn)
+        picked = {"ids": numbers(ids), "endings": numbers(endings)}
         kept = {"hook": None, "object_ids": "{}", "archived": "{}", "told": "{}"}
-        return Statement(self.name, {"ids": numbers(ids), **kept}).run(conn) if ids else []
+        return Statement(self.name, {**picked, **kept}).run(conn) if ids else []
 
 
 @attrs.define
@@ -124,9 +126,10 @@ def settling(
 ) -> Callable[[Actor], list[Step]]:
     def steps(actor: Actor) -> list[Step]:
         ends = [ending(actor.held, state, outcome, **values)]
-        settle: list[Step] = [Statement("settle", settlement_params(ends, LOCAL))]
-        if (phases := phases_ended(ends)) is not None:
-            settle.insert(0, Statement("settle_phases", phases))
+        params = settlement_params(ends, LOCAL)
+        settle: list[Step] = [Statement("settle", params)]
+        if (phases := phases_ended(ends, LOCAL)) is not None:
+            settle[:0] = [Statement("lock_leases", params), Statement("settle_phases", phases)]
         targets = targets_of(ends)
         if targets is None:
             return settle
@@ -142,7 +145,7 @@ def exchange(actor: Actor) -> list[Step]:
 
 def renew(actor: Actor) -> list[Step]:
     hold = Hold(actor.held.id, actor.held.token, 1, LOCAL - 1)
-    return [Statement("renew", hold_params([hold], LEASE_SECONDS, LOCAL))]
+    return [Statement("renew", {**hold_params([hold], LOCAL), "lease_seconds": LEASE_SECONDS})]
 
 
 def note_progress(actor: Actor) -> list[Step]:
@@ -154,9 +157,9 @@ def begin_phases(actor: Actor) -> list[Step]:
     start = PhaseStart(actor.held.id, actor.held.token, 1, LOCAL - 1, NAMES)
     return [
         Statement("begin_phases", {
-            "ids": numbers([start.id]), "tokens": words([start.token]), "workers": numbers([1]),
-            "started_ages": numbers([1.0]), "phase_ids": numbers([start.id] * len(NAMES)),
-            "phase_names": texts(NAMES),
+            **given_params([(start.id, start.token)]), "started": numbers([start.id]),
+            "workers": numbers([1]), "started_ages": numbers([1.0]),
+            "phase_ids": numbers([start.id] * len(NAMES)), "phase_names": texts(NAMES),
         }),
     ]  # fmt: skip
 
@@ -193,15 +196,16 @@ def acting_on_all(action: Action) -> Callable[[Actor], list[Step]]:
 
 
 def mark(_actor: Actor) -> list[Step]:
-    return [Statement("mark_stale", _walk())]
+    return [Statement("mark_stale", _walk(stale=False))]
 
 
 def delete(_actor: Actor) -> list[Step]:
-    return [Deleting(Statement("pick_expired", _walk()))]
+    return [Deleting(Statement("pick_expired", _walk(stale=True)))]
 
 
-def _walk() -> Params:
-    return retention._walk(RetentionTask(all_after(HOUR), 10), None)  # pyright: ignore[reportPrivateUsage] - its values
+def _walk(*, stale: bool) -> Params:
+    task = RetentionTask(all_after(HOUR), 10)
+    return retention._walk(task, None, stale=stale)  # pyright: ignore[reportPrivateUsage] - its values
 
 
 def enqueue(actor: Actor) -> list[Step]:

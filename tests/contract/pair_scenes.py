@@ -37,10 +37,10 @@ LOOK = """
            array(select told.type
                  from (select type, unnest(job_ids) as job_id from event_drafts) told
                  where told.job_id = job.id order by told.type)
-    from job_rows job order by job.id
+    from live_jobs job order by job.id
 """
 ARRAYS = 3  # its last columns
-THERE = "select state, count(*) from job_rows where lease_expires_at is null group by state"
+THERE = "select state, count(*) from live_jobs where lease_expires_at is null group by state"
 COUNTED = """
     select 'pending', sum(pending), 'queued', sum(queued), 'paused', sum(paused),
            'succeeded', sum(succeeded), 'failed', sum(failed), 'canceled', sum(canceled)
@@ -48,10 +48,16 @@ COUNTED = """
           union all
           select pending, queued, paused, succeeded, failed, canceled from count_changes) each
 """
-LEASED = "select count(*) from job_rows where kind = 'narrow' and lease_expires_at is not null"
-EXPIRE = "update job_rows set lease_expires_at = 'epoch' where state = 'running' and id = 1"
-AGE = "update job_rows set finished_at = finished_at - interval '2 hours' where id = 1"
-STALE = "update job_rows set stale_at = now() where id = 1"
+LEASED = "select count(*) from live_jobs where kind = 'narrow' and lease_expires_at is not null"
+EXPIRE = "update leases set expires_at = 'epoch' where jobs @> 1::bigint"
+AGE = """
+    update job_rows set finished_at = finished_at - interval '2 hours' where id = 1;
+    update endings set at = at - interval '2 hours' where jobs @> 1::bigint
+"""
+STALE = """
+    update job_rows set stale_at = now() where id = 1;
+    update endings set stale = true where jobs @> 1::bigint
+"""
 WEST, EAST = "west", "east"
 
 Part = tuple[str, str]  # who, and what it does
@@ -118,6 +124,7 @@ class Stage:
     main: Connection
     nodes: Sequence[Connection]
     empty: bytes
+    table: str = "live_jobs"
     held: Claim = attrs.field(init=False)
     first_ones: int = attrs.field(init=False)
     known: dict[tuple[str, tuple[Part, ...]], Outcome] = attrs.field(
@@ -152,7 +159,7 @@ class Stage:
         )  # fmt: skip
         *_, found = self.run(self.main, steps)
         assert isinstance(claim, Statement)
-        claims, *_ = claims_and_findings(found, claim.params["token"])
+        claims, _ = claims_and_findings(found[0], claim.params["token"], range(1, workers + 1))
         assert [one.id for one in claims] == [1]
         if step != "claim again":
             self.held = claims[0]
@@ -222,7 +229,7 @@ class Stage:
         *_, found = self.run(self.main, steps)
         self.main.execute(b"commit")
         assert isinstance(claim, Statement)
-        _, rest = claims_and_findings(found, claim.params["token"])
+        _, rest = claims_and_findings(found[0], claim.params["token"], ())
         return rest.aside > 0
 
     def _look(self) -> tuple[Any, ...]:
@@ -243,6 +250,7 @@ class Stage:
     def _check(self, scene: Scene) -> None:
         """The laws that hold whoever did what."""
         target_tools.check(self)
+        assert self.raw("select * from musterd.check()") == []
         (counted,) = self.raw(COUNTED)
         by_state = dict(zip(counted[::2], map(int, counted[1::2]), strict=True))
         assert {state: number for state, number in by_state.items() if number} == dict(

@@ -61,7 +61,7 @@ def ids_left(rig: Rig) -> list[int]:
 
 
 def recounted(rig: Rig) -> dict[str, int]:
-    return dict(rig.raw("select state, count(*) from job_rows group by state"))
+    return dict(rig.raw(f"select state, count(*) from {rig.table} group by state"))
 
 
 async def told(engine: Engine, type_: str) -> list[tuple[int | None, dict[str, Any]]]:

@@ -40,7 +40,13 @@ OPTIONS = StoreOptions(
 
 
 class Rig(Protocol):
-    """`raw` runs SQL that both databases understand; times go by without anyone waiting."""
+    """`raw` runs SQL that both databases understand; times go by without anyone waiting. `table`:
+    where it finds how all jobs stand, those in hand too. `tampered`: a test has put jobs where they
+    cannot stand.
+    """
+
+    table: str
+    tampered: bool
 
     @property
     def engine(self) -> Engine: ...
@@ -53,11 +59,21 @@ class Rig(Protocol):
 
     def pass_time(self, seconds: float) -> None: ...
 
+    def expire(self, *ids: int) -> None:
+        """Their leases have run out."""
+        ...
+
+    def faults(self) -> list[tuple[Any, ...]]:
+        """What is wrong with the places of jobs."""
+        ...
+
 
 @attrs.define
 class SqliteRig:
     path: str
     now: float = START
+    table: str = "job_rows"
+    tampered: bool = False
     engine: SqliteEngine = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -77,10 +93,19 @@ class SqliteRig:
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
 
+    def expire(self, *ids: int) -> None:
+        for job_id in ids:
+            self.raw(f"update job_rows set lease_expires_at = 0 where id = {job_id}")
+
+    def faults(self) -> list[tuple[Any, ...]]:
+        return []
+
 
 @attrs.define
 class PostgresRig:
     url: str
+    table: str = "live_jobs"
+    tampered: bool = False
     engine: PostgresEngine = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -91,16 +116,27 @@ class PostgresRig:
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"set search_path = {SCHEMA}".encode())
+            connection.execute(f"set search_path = {SCHEMA}; set jit = off".encode())
             cursor = connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
 
     def pass_time(self, seconds: float) -> None:
         """The server's clock cannot be moved, so all that has happened moves into the past."""
-        columns = ["created_at", "run_at", "started_at", "finished_at"]
-        columns += ["lease_expires_at", "heartbeat_at", "stale_at"]
-        moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
-        self.raw(f"update job_rows set {moved}")
+        ago = f"- interval '{seconds} s'"
+        columns = ["created_at", "run_at", "started_at", "finished_at", "stale_at"]
+        moved = ", ".join(f"{column} = {column} {ago}" for column in columns)
+        # Without the triggers that see to the places of jobs, which move as they are.
+        self.raw(
+            "set session_replication_role = replica;"
+            f"update job_rows set {moved};"
+            f"update ready set run_at = run_at {ago};"
+            f"update waiting set run_at = run_at {ago};"
+            f"update endings set at = at {ago};"
+            f"update leases set claimed_at = claimed_at {ago}, expires_at = expires_at {ago},"
+            f" heartbeat_at = heartbeat_at {ago}, started_at = array("
+            f"  select moment {ago} from unnest(started_at) with ordinality as each (moment, place)"
+            "  order by place)"
+        )
         self.raw(f"update dedup_keys set until = until - interval '{seconds} s'")
         for column in ("created_at", "due_at", "claimed_until", "ended_at"):
             self.raw(f"update webhooks set {column} = {column} - interval '{seconds} s'")
@@ -113,6 +149,14 @@ class PostgresRig:
         for column in ("started_at", "heartbeat_at"):
             self.raw(f"update nodes set {column} = {column} - interval '{seconds} s'")
 
+    def expire(self, *ids: int) -> None:
+        for job_id in ids:
+            self.raw(f"update leases set expires_at = 'epoch' where jobs @> {job_id}::bigint")
+
+    def faults(self) -> list[tuple[Any, ...]]:
+        has_schema = f"select to_regclass('{SCHEMA}.leases') is not null"
+        return self.raw(f"select * from {SCHEMA}.check()") if self.raw(has_schema)[0][0] else []
+
 
 @asynccontextmanager
 async def opened(rig: Rig) -> AsyncGenerator[Rig]:
@@ -122,6 +166,7 @@ async def opened(rig: Rig) -> AsyncGenerator[Rig]:
         await engine.open()
         await engine.migrate()
         yield rig
+        assert rig.tampered or rig.faults() == []
     assert own_threads() <= threads, "a thread was left"
     assert open_files() <= files, "a file or socket was left open"
 

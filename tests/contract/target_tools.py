@@ -23,7 +23,7 @@ from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids
 ROWS = """
     select job.id, job.priority, job.run_at, job.state, job.target, job.parked, job.behind,
            job.cleared_at, holder.job_id, holder.reserved
-    from job_rows job left join target_holders holder on holder.target = job.target
+    from {table} job left join target_holders holder on holder.target = job.target
 """
 BLOCKING = ("queued", "assigned", "running", "paused", "failed")
 HALTING = ("paused", "failed")
@@ -31,6 +31,9 @@ LEASED = ("assigned", "running")
 
 
 class Store(Protocol):
+    @property
+    def table(self) -> str: ...
+
     def raw(self, sql: str) -> list[tuple[Any, ...]]: ...
 
 
@@ -97,7 +100,7 @@ def rule(on_lease_lost: str = "requeue") -> ReapRequest:
 
 
 def rows_of(rig: Store) -> dict[int, Row]:
-    return {row[0]: Row(*row) for row in rig.raw(ROWS)}
+    return {row[0]: Row(*row) for row in rig.raw(ROWS.format(table=rig.table))}
 
 
 def check(rig: Store) -> dict[int, Row]:

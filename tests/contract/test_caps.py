@@ -41,13 +41,13 @@ CAPS: Caps = (("narrow", 4),)
 ONE: Caps = (("narrow", 1),)
 LOCK_CAPS = b"select pg_advisory_xact_lock(1836413798, hashtext('musterd'))"
 TAKE_THREE = b"""
-    update musterd.job_rows
-    set state = 'running', attempt = 1, claim_token = gen_random_uuid(), node = 'south',
-        lease_expires_at = now() + interval '1 min', heartbeat_at = now(), started_at = now()
-    where id <= 3
+    with taken as (delete from musterd.ready where last_id <= 3 returning kind)
+    insert into musterd.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs)
+    select gen_random_uuid(), min(kind), 'south', now(), now() + interval '1 min', now(), '{[1,4)}'
+    from taken
 """
 WAITING = "select 1 from pg_locks where not granted"
-LEASED = "select count(*) from job_rows where kind = 'narrow' and state in ('assigned', 'running')"
+LEASED = "select count(*) from {table} where kind = 'narrow' and state in ('assigned', 'running')"
 
 
 async def visit(
@@ -70,7 +70,7 @@ async def take_all(engine: Engine, workers: int, caps: Caps = CAPS) -> tuple[lis
 
 
 def parked(rig: Rig) -> list[int]:
-    return [job_id for (job_id,) in rig.raw("select id from job_rows where parked order by id")]
+    return [job_id for (job_id,) in rig.raw(f"select id from {rig.table} where parked order by id")]
 
 
 async def test_no_more_are_claimed_than_the_cap_says(rig: Rig) -> None:
@@ -231,6 +231,7 @@ async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
     made = await shared.engine.jobs.enqueue([NewJob("narrow")] * 150)
     wide = await shared.engine.jobs.enqueue([NewJob("wide")] * 50)
     seen: list[list[tuple[Any, ...]]] = []
+    leased = LEASED.format(table=shared.table)
     taken: list[int] = []
     held: set[int] = set()  # as the nodes know it
 
@@ -248,7 +249,7 @@ async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
         for engine in engines:
             nursery.start_soon(work, engine)
         while len(taken) < len(made + wide):
-            seen.append(await trio.to_thread.run_sync(shared.raw, LEASED))
+            seen.append(await trio.to_thread.run_sync(shared.raw, leased))
     assert 0 < max(count for ((count,),) in seen) <= 4
     assert sorted(taken) == made + wide
     assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200

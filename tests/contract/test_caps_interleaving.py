@@ -34,9 +34,9 @@ EMPTY = "truncate job_rows, attempts, target_holders, count_changes restart iden
 LEASED = """
     select count(*), count(*) filter (where kind = 'narrow'),
            count(target), count(distinct target)
-    from job_rows where state in ('assigned', 'running')
+    from live_jobs where state in ('assigned', 'running')
 """
-EXPIRE = "update job_rows set lease_expires_at = 'epoch' where state = 'running' and id = 2"
+EXPIRE = "update leases set expires_at = 'epoch' where jobs @> 2::bigint"
 TARGETS = texts(["a", "b"])
 
 
@@ -54,7 +54,8 @@ class Scene:
         jobs += [NewJob("wide", target=target) for target in "abab"]
         Statement("enqueue", new_job_params(jobs)).run(self.main)
         *_, claim = claiming(leased, "claim_targets")
-        self.held[:] = claims_and_findings(claim.run(self.main), claim.params["token"])[0]
+        (row,) = claim.run(self.main)
+        self.held[:] = claims_and_findings(row, claim.params["token"], range(1, leased + 1))[0]
         assert len(self.held) == leased
         self.check()
 
@@ -78,7 +79,7 @@ class Scene:
 def claiming(workers: int, name: str) -> list[Statement]:
     idle = tuple(range(1, workers + 1))
     request = ClaimRequest(uuid4(), "n", idle, 0, LEASE_SECONDS, CAPS, MOST)
-    params = claim_params(request, 0)
+    params = claim_params(request)
     return [Statement("lock_caps", {}), Statement("unpark", params), Statement(name, params)]
 
 
@@ -98,8 +99,8 @@ def reaping() -> list[Statement]:
 
 
 def renewing(claim: Claim) -> list[Statement]:
-    params = hold_params([Hold(claim.id, claim.token, None, None)], LEASE_SECONDS, LOCAL)
-    return [Statement("renew", params)]
+    params = hold_params([Hold(claim.id, claim.token, None, None)], LOCAL)
+    return [Statement("renew", {**params, "lease_seconds": LEASE_SECONDS})]
 
 
 Make = Callable[[Claim], list[Statement]]
@@ -144,7 +145,7 @@ def test_no_commit_leaves_more_leased_than_may_be(scene: Scene, leased: int) -> 
             scene.main.execute(EXPIRE.encode())
             first, second = PROGRAMS[left](scene.held[0]), PROGRAMS[right](scene.held[1])
             meet(scene, first, second, stop)
-            ((attempts,),) = scene.main.execute(b"select sum(attempt) from job_rows").fetchall()
+            ((attempts,),) = scene.main.execute(b"select sum(attempt) from live_jobs").fetchall()
             claimed += attempts - leased
             if stop == len(first):
                 break

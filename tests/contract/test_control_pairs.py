@@ -182,7 +182,7 @@ def check_end(pair: Pair, done: tuple[bool, bool], record: JobRecord) -> None:
 
 async def check_counts(rig: Rig) -> None:
     counted = (await rig.engine.queue.counts()).by_state
-    there = dict(rig.raw("select state, count(*) from job_rows group by state"))
+    there = dict(rig.raw(f"select state, count(*) from {rig.table} group by state"))
     assert {state.value: number for state, number in counted.items() if number} == there
 
 
@@ -235,7 +235,9 @@ async def two_sessions(rig: PostgresRig) -> AsyncGenerator[Both]:
                 perform pg_advisory_xact_lock_shared({GATE});
             end if;
             return null; end $$;
-        create constraint trigger hold_commit after update on {SCHEMA}.job_rows
+        create constraint trigger hold_commit_of_row after update on {SCHEMA}.job_rows
+            deferrable initially deferred for each row execute function {SCHEMA}.hold_commit();
+        create constraint trigger hold_commit_of_lease after insert or update on {SCHEMA}.leases
             deferrable initially deferred for each row execute function {SCHEMA}.hold_commit();
     """)
     urls = [make_conninfo(rig.url, application_name=name) for name in ("first", "second")]

@@ -72,10 +72,19 @@ async def test_two_reapers_end_each_lease_once(shared: Rig) -> None:
     assert sorted(reaped) == ids(claims)
 
 
+# Of a job: its own row, its place in the order of claims, its lease.
+ROW, PLACE, LEASE = (
+    "job_rows where id = %s",
+    "ready where first_id = %s",
+    "leases where jobs @> %s::bigint",
+)
+
+
 @asynccontextmanager
-async def row_locked(rig: PostgresRig, job_id: int) -> AsyncGenerator[None]:
+async def row_locked(rig: PostgresRig, job_id: int, which: str = ROW) -> AsyncGenerator[None]:
     with psycopg.connect(rig.url) as connection:
-        connection.execute(f"select from {SCHEMA}.job_rows where id = {job_id} for update".encode())
+        found = connection.execute(f"select 1 from {SCHEMA}.{which} for update".encode(), [job_id])
+        assert found.fetchone()
         yield
         connection.rollback()
 
@@ -89,7 +98,7 @@ class TestPostgresRowLocks:
 
     async def test_a_claim_skips_a_locked_job_and_takes_the_next(self, locks: PostgresRig) -> None:
         first, second = await put(locks.engine, 0, 0)
-        async with row_locked(locks, first):
+        async with row_locked(locks, first, PLACE):
             assert ids(await take(locks.engine, workers=2)) == [second]
         assert ids(await take(locks.engine, workers=2)) == [first]
 
@@ -120,7 +129,7 @@ class TestPostgresRowLocks:
         await put(locks.engine, 0)
         claim = await take_one(locks.engine)
         hold = Hold(claim.id, claim.token, None, None)
-        async with row_locked(locks, claim.id):
+        async with row_locked(locks, claim.id, LEASE):
             with pytest.raises(StoreUnavailable):
                 await locks.engine.leases.renew([hold], 30, LOCAL)
         assert (await locks.engine.leases.renew([hold], 30, LOCAL)).kept == {claim.id}

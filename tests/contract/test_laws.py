@@ -6,7 +6,18 @@ import psycopg
 import pytest
 
 from musterd.store.lifecycle import INITIAL, LEASED, TRANSITIONS, JobState
-from tests.contract.rigs import Rig, ending, put, settle, state_of, take, take_one
+from tests.contract.rigs import (
+    PostgresRig,
+    Rig,
+    SqliteRig,
+    ending,
+    opened,
+    put,
+    settle,
+    state_of,
+    take,
+    take_one,
+)
 
 REFUSALS = (sqlite3.IntegrityError, psycopg.IntegrityError, psycopg.DataError)
 
@@ -29,13 +40,22 @@ async def bring_to(rig: Rig, state: JobState) -> int:
     return job_id
 
 
-def becoming(state: JobState) -> str:
+def becoming(rig: Rig, before: JobState, after: JobState) -> str:
     """Sets all that the state needs, so that nothing but the transition can be refused."""
+    change = f"state = '{after.value}', started_at = run_at, finished_at = run_at"
+    if isinstance(rig, PostgresRig):  # its leases are elsewhere; an end counts the attempt
+        return f"{change}, attempt = attempt + 1" if before in LEASED else change
     token = "claim_token = coalesce(claim_token, (select claim_token from job_rows where id = 1))"
     leased = f"{token}, node = 'n', lease_expires_at = run_at, heartbeat_at = run_at, attempt = 1"
     free = "lease_expires_at = null, heartbeat_at = null"
-    held = leased if state in LEASED else free
-    return f"state = '{state.value}', started_at = run_at, finished_at = run_at, {held}"
+    return f"{change}, {leased if after in LEASED else free}"
+
+
+def may_be_written(rig: Rig, before: JobState, after: JobState) -> bool:
+    """On PostgreSQL no row says that a job is in hand: a lease does."""
+    if isinstance(rig, PostgresRig) and after in LEASED:
+        return False
+    return (before, after) in TRANSITIONS
 
 
 @pytest.mark.parametrize("before", JobState)
@@ -46,8 +66,10 @@ async def test_the_database_allows_exactly_the_transitions_of_the_table(
     await settle(rig.engine, ending(await take_one(rig.engine)))  # job 1: the one with a token
     for after in set(JobState) - {before}:
         job_id = await bring_to(rig, before)
-        change = f"update job_rows set {becoming(after)} where id = {job_id}"
-        if (before, after) in TRANSITIONS:
+        change = f"update job_rows set {becoming(rig, before, after)} where id = {job_id}"
+        if may_be_written(rig, before, after):
+            if isinstance(rig, PostgresRig):
+                rig.raw("delete from leases")
             rig.raw(change)
             assert await state_of(rig.engine, job_id) is after
         else:
@@ -105,16 +127,9 @@ async def test_a_bad_row_is_refused(rig: Rig, column: str, value: str) -> None:
 
 
 BAD_CHANGES = [
-    ("queued", "lease_expires_at = run_at"),
-    ("queued", "heartbeat_at = run_at"),
-    ("running", "claim_token = null"),
-    ("running", "lease_expires_at = null"),
-    ("running", "node = null"),
-    ("assigned", "claim_token = null"),
     ("succeeded", "finished_at = null"),
     ("failed", "finished_at = null"),
     ("canceled", "finished_at = null"),
-    ("paused", "lease_expires_at = run_at"),
     ("queued", "max_attempts = 0"),
     ("queued", "request = 'cancel'"),
     ("running", "request = 'stop'"),
@@ -130,6 +145,73 @@ async def test_a_row_that_does_not_fit_its_state_is_refused(
     job_id = await bring_to(rig, JobState(state))
     with pytest.raises(REFUSALS):
         rig.raw(f"update job_rows set {change} where id = {job_id}")
+
+
+BAD_LEASES = [
+    ("queued", "lease_expires_at = run_at"),
+    ("queued", "heartbeat_at = run_at"),
+    ("running", "claim_token = null"),
+    ("running", "lease_expires_at = null"),
+    ("running", "node = null"),
+    ("assigned", "claim_token = null"),
+    ("paused", "lease_expires_at = run_at"),
+]
+
+
+@pytest.mark.parametrize(("state", "change"), BAD_LEASES)
+async def test_a_row_is_leased_altogether_or_not_at_all(
+    unopened_sqlite: SqliteRig, state: str, change: str
+) -> None:
+    async with opened(unopened_sqlite) as rig:
+        job_id = await bring_to(rig, JobState(state))
+        with pytest.raises(REFUSALS):
+            rig.raw(f"update job_rows set {change} where id = {job_id}")
+
+
+BAD_CHANGES_OF_LEASES = [
+    *("token = null", "node = null", "expires_at = null", "heartbeat_at = null", "jobs = null"),
+    *("started = '{}'", "workers = '{1, 2}'", "started_at = '{}'"),
+]
+
+
+@pytest.mark.parametrize("change", BAD_CHANGES_OF_LEASES)
+async def test_a_lease_says_all_of_itself(postgres_rig: PostgresRig, change: str) -> None:
+    await bring_to(postgres_rig, JobState.RUNNING)
+    with pytest.raises(REFUSALS):
+        postgres_rig.raw(f"update leases set {change}")
+
+
+@pytest.mark.parametrize("state", ["assigned", "running"])
+@pytest.mark.parametrize(
+    "change", ["state = 'paused'", "state = 'canceled', finished_at = now()", "kind = 'other'"]
+)
+async def test_a_job_in_hand_is_its_holders(
+    postgres_rig: PostgresRig, state: str, change: str
+) -> None:
+    job_id = await bring_to(postgres_rig, JobState(state))
+    with pytest.raises(psycopg.errors.CheckViolation, match=f"job {job_id} is in hand"):
+        postgres_rig.raw(f"update job_rows set {change} where id = {job_id}")
+
+
+BAD_STRETCHES = [
+    "insert into ready values (0, now(), 7, 6, 'a')",
+    "insert into ready values (0, now(), 100, 164, 'a')",
+    "insert into ready values (0, now(), 7, 8, 'a', 'a target')",
+    "insert into ready select * from ready",
+    "insert into waiting values ('hall', 'a', 0, now(), 7, 7, 'a')",
+    "insert into waiting values ('parked', 'b', 0, now(), 7, 7, 'a')",
+    "insert into waiting values ('behind', 'a', 0, now(), 7, 7, 'a', 'b')",
+    "insert into waiting values ('parked', 'a', 0, now(), 7, 71, 'a')",
+]
+
+
+@pytest.mark.parametrize("statement", BAD_STRETCHES)
+async def test_a_stretch_is_short_and_stands_in_its_room(
+    postgres_rig: PostgresRig, statement: str
+) -> None:
+    await put(postgres_rig.engine, 0)
+    with pytest.raises(REFUSALS):
+        postgres_rig.raw(statement)
 
 
 async def test_an_attempt_is_in_the_history_once(rig: Rig) -> None:

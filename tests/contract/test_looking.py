@@ -128,7 +128,7 @@ async def test_counts_are_exact_after_any_history(rig: Rig, seed: int) -> None:
     for _ in range(60):
         enqueued += await _some_step(rig, rng)
     counts = await rig.engine.queue.counts()
-    found = dict(rig.raw("select state, count(*) from job_rows group by state"))
+    found = dict(rig.raw(f"select state, count(*) from {rig.table} group by state"))
     assert {state.value: n for state, n in counts.by_state.items() if n} == found
     assert counts.enqueued_total == enqueued
 

@@ -40,7 +40,7 @@ from tests.contract.test_caps import LOCK_CAPS, TAKE_THREE, WAITING, sixteen
 from tests.fix_postgres import FreshDatabase
 
 MOST = 4
-LEASED = "select count(*) from job_rows where state in ('assigned', 'running')"
+LEASED = "select count(*) from {table} where state in ('assigned', 'running')"
 
 
 async def visit(
@@ -107,6 +107,7 @@ async def test_a_lower_bound_waits_until_enough_have_ended(rig: Rig) -> None:
 async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
     made = await shared.engine.jobs.enqueue([NewJob(f"kind{number % 7}") for number in range(200)])
     seen: list[list[tuple[Any, ...]]] = []
+    leased = LEASED.format(table=shared.table)
     taken: list[int] = []
     held: set[int] = set()  # as the nodes know it
 
@@ -124,7 +125,7 @@ async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
         for engine in engines:
             nursery.start_soon(work, engine)
         while len(taken) < len(made):
-            seen.append(await trio.to_thread.run_sync(shared.raw, LEASED))
+            seen.append(await trio.to_thread.run_sync(shared.raw, leased))
     assert 0 < max(count for ((count,),) in seen) <= MOST
     assert sorted(taken) == made
     assert (await shared.engine.queue.counts()).by_state[JobState.SUCCEEDED] == 200
@@ -177,11 +178,11 @@ async def test_a_full_store_parks_nothing_and_gives_nothing_back(rig: Rig) -> No
     await settle(rig.engine, ending(held[0]))
     await put(rig.engine, 9)
     assert len((await visit(rig.engine, 1, caps=caps)).claims) == 1
-    parked = rig.raw("select count(*) from job_rows where parked")
+    parked = rig.raw(f"select count(*) from {rig.table} where parked")
     for _ in range(9):
         found = await visit(rig.engine, 8, caps=caps)
         assert (found.claims, found.parked, found.full) == ([], 0, True)
-    assert rig.raw("select count(*) from job_rows where parked") == parked
+    assert rig.raw(f"select count(*) from {rig.table} where parked") == parked
 
 
 async def test_a_lease_that_ran_out_counts_until_it_is_ended_even_if_it_is_renewed(
@@ -248,7 +249,7 @@ async def test_a_claim_waits_for_another_and_counts_what_it_took(
 SAMPLE = """
     select count(*), count(case when kind = 'kind1' then 1 end),
            count(target), count(distinct target)
-    from job_rows where state in ('assigned', 'running')
+    from {table} where state in ('assigned', 'running')
 """
 
 
@@ -277,7 +278,7 @@ async def test_sixteen_at_once_keep_to_it_beside_kinds_and_targets(
         for engine in engines:
             nursery.start_soon(work, engine)
         while len(ended) < len(made):
-            samples += await trio.to_thread.run_sync(shared.raw, SAMPLE)
+            samples += await trio.to_thread.run_sync(shared.raw, SAMPLE.format(table=shared.table))
     assert 0 < max(leased for leased, *_ in samples) <= MOST
     assert max(narrow for _, narrow, *_ in samples) <= 2
     assert all(aimed == targets for *_, aimed, targets in samples)

@@ -60,7 +60,7 @@ async def test_one_that_meets_one_waits_before_it_takes_it(rig: PostgresRig) -> 
         with trio.move_on_after(0.3) as limit:
             await visit(rig, 2)
         assert limit.cancelled_caught
-        assert rig.raw("select kind from job_rows where state = 'running'") == [("wide",)]
+        assert rig.raw("select kind from live_jobs where state = 'running'") == [("wide",)]
 
 
 async def test_the_limit_and_the_order_hold(rig: PostgresRig) -> None:
@@ -98,5 +98,8 @@ async def test_whoever_sees_that_some_wait_for_room_reckons_with_them(rig: Postg
 
 async def test_one_that_starts_reckons_with_them(postgres_rig: PostgresRig) -> None:
     await postgres_rig.engine.jobs.enqueue([NewJob("narrow")])
-    postgres_rig.raw("update job_rows set parked = true")
+    postgres_rig.raw(
+        "with taken as (delete from ready returning *) insert into waiting"
+        " select 'parked', kind, taken.* from taken"
+    )
     assert len((await visit(postgres_rig, 1)).claims) == 1

@@ -18,7 +18,7 @@ from tests.contract.retention_tools import (
     told,
     walk,
 )
-from tests.contract.rigs import START, Rig, SqliteRig, closing_engine, put, take_one
+from tests.contract.rigs import START, PostgresRig, Rig, SqliteRig, closing_engine, put, take_one
 
 HOOK = "https://hooks.example/retention"
 
@@ -121,6 +121,23 @@ async def test_batches_are_bounded_and_a_walk_ends(rig: Rig) -> None:
     assert place is None
     assert stale_ids(rig) == ids
     assert [await walk(rig.engine, "delete", task(batch=4))] == [6]
+
+
+async def test_jobs_that_end_one_by_one_are_soon_named_together(postgres_rig: PostgresRig) -> None:
+    """And none of them earlier, nor much later, than by itself."""
+    rig = postgres_rig
+    made = [await end(rig.engine, state) for state in (S, S, F, S, S, F)]
+    other = await end(rig.engine, kind="other")
+    assert rig.raw("select count(*) from endings") == [(7,)]
+    rig.pass_time(HOUR - 120)
+    assert await walk(rig.engine, "mark", task()) == 0
+    assert rig.raw("select count(*) from endings")[0][0] <= 6, "they may be in two minutes"
+    assert rig.faults() == []
+    rig.pass_time(300)
+    assert await walk(rig.engine, "mark", task(batch=2)) == 7
+    assert stale_ids(rig) == [*made, other]
+    assert await walk(rig.engine, "delete", task(batch=3)) == 7
+    assert rig.raw("select count(*) from endings") == [(0,)]
 
 
 async def test_a_job_with_a_message_that_waits_is_passed_by(rig: Rig) -> None:

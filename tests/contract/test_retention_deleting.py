@@ -38,8 +38,9 @@ async def test_nothing_of_a_deleted_job_is_left(rig: Rig) -> None:
         rig.raw(phases.format(one))
         message(rig, one, "failed")
     rig.pass_time(HOUR)
-    rig.raw(f"update job_rows set finished_at = created_at where id = {kept}")
-    rig.raw(f"update job_rows set stale_at = finished_at where id = {job_id}")
+    message(rig, kept, "waiting")
+    await walk(rig.engine, "mark", task(batch=1))
+    rig.raw("update webhooks set state = 'failed'")
     await walk(rig.engine, "delete", task(batch=1))
     left = {
         table: sorted({row[0] for row in rig.raw(f"select job_id from {table}")})

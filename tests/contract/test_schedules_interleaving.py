@@ -136,9 +136,9 @@ class Scene:
             b"insert into schedules (name, last_slot) values ('nightly', %s)", [START]
         )
         self.statement(FIRST).run(self.main)
-        request = claim_params(ClaimRequest(TOKEN, "n", (1,), 0, 30.0), 0)
-        found = Statement("claim", request).run(self.main)
-        self.held[:] = claims_and_findings(found, TOKEN)[0]
+        request = claim_params(ClaimRequest(TOKEN, "n", (1,), 0, 30.0))
+        (row,) = Statement("claim", request).run(self.main)
+        self.held[:] = claims_and_findings(row, TOKEN, (1,))[0]
         return Model().after(FIRST)[1]
 
     def statement(self, act: Act) -> Statement:

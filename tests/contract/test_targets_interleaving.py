@@ -34,9 +34,9 @@ SQL = {name: fill(text, SCHEMA).encode() for name, text in load_statements(PACKA
 PATIENCE_SECONDS = 5.0
 EMPTY = "truncate job_rows, attempts, target_holders, count_changes restart identity"
 TARGETS = texts(["t"])
-EXPIRE = b"update job_rows set lease_expires_at = 'epoch' where state = 'running'"
+EXPIRE = b"update leases set expires_at = 'epoch'"
 BLOCKED = b"select cardinality(pg_blocking_pids(%s)) > 0"
-UNENDED = "select id, state from job_rows where state not in ('succeeded', 'canceled')"
+UNENDED = "select id, state from live_jobs where state not in ('succeeded', 'canceled')"
 
 Connection = psycopg.Connection[Any]
 Step = Callable[[Connection], Any]
@@ -48,6 +48,7 @@ class Scene:
 
     rig: PostgresRig
     main: Connection
+    table: str = "live_jobs"
     held: dict[int, Claim] = attrs.field(factory=dict[int, Claim])
 
     def begin(self) -> None:
@@ -66,9 +67,8 @@ class Scene:
         found: list[Claim] = []
         for _ in range(5):
             token = uuid4()
-            claims, rest = claims_and_findings(
-                run(self.main, "claim_targets", claiming(token)).fetchall(), token
-            )
+            (row,) = run(self.main, "claim_targets", claiming(token)).fetchall()
+            claims, rest = claims_and_findings(row, token, (1, 2, 3))
             found += claims
             if not rest.aside:
                 break
@@ -110,7 +110,7 @@ class Scene:
     def mine(self) -> list[Claim]:
         """The claims that stand, whoever made them."""
         leased = self.main.execute(
-            b"select id, claim_token, attempt from job_rows where state in ('assigned', 'running')"
+            b"select id, claim_token, attempt from live_jobs where state in ('assigned', 'running')"
         ).fetchall()
         return [
             Claim(job_id, "a", "{}", attempt, None, 0, 0.0, 1, token, None, "t")
@@ -127,7 +127,7 @@ def control(conn: Connection, action: Action, job_id: int) -> None:
 
 
 def claiming(token: UUID) -> Params:
-    return claim_params(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS), 0)
+    return claim_params(ClaimRequest(token, "n", (1, 2, 3), 0, LEASE_SECONDS))
 
 
 def settling(ended: Sequence[Settlement]) -> list[Step]:

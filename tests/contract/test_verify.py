@@ -16,7 +16,7 @@ from musterd.store.engine import Engine
 from musterd.store.events import ROWS_AT_ONCE
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
-from tests.contract.rigs import Rig, ending, put, settle, take, take_one
+from tests.contract.rigs import PostgresRig, Rig, ending, put, settle, take, take_one
 
 OUTCOMES = (
     (JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED),
@@ -87,6 +87,23 @@ async def test_a_row_that_was_changed_by_hand_is_told(rig: Rig) -> None:
     assert (Rule.TABLE, first) in told(judge)
     assert (Rule.TABLE, second) in told(judge)
     assert (Rule.TABLE, third) not in told(judge)
+
+
+async def test_a_job_that_stands_nowhere_or_twice_is_told(postgres_rig: PostgresRig) -> None:
+    rig = postgres_rig
+    lost, twice, _ = await put(rig.engine, 0, 1, 2)
+    assert told(await verified(rig.engine)) == []
+    rig.raw(
+        f"delete from ready where first_id = {lost};"
+        "insert into waiting select 'parked', kind, * from ready where first_id = " + str(twice)
+    )
+    rig.tampered = True
+    judge = await verified(rig.engine)
+    assert [one for one in told(judge) if one[0] is Rule.PLACES] == [
+        (Rule.PLACES, lost),
+        (Rule.PLACES, twice),
+    ]
+    assert judge.findings.violations[0].story == f"job {lost} is queued and stands nowhere"
 
 
 async def test_a_row_that_was_deleted_by_hand_is_told(rig: Rig) -> None:

@@ -12,8 +12,9 @@ from musterd.store.lifecycle import JobState
 from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from musterd.store.why_facts import LINE_BOUND
-from tests.contract.asking import ask, codes, first, put_one
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids, put, settle, take, take_one
+from tests.contract.asking import ask, codes, first
+from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids, put, settle, take
+from tests.contract.target_tools import put_target, take_all
 from tests.support.beats import live_node
 
 REAP = ReapRequest({}, ReapRule("requeue", 4), 100)
@@ -26,8 +27,8 @@ CAPS: Caps = (("narrow", 2),)
 NARROW = {"narrow": KnownKind(max_running=2), "report": KnownKind()}
 
 
-async def take_narrow(rig: Rig, workers: int) -> list[Claim]:
-    request = ClaimRequest(uuid4(), "north", tuple(range(workers)), 0, LEASE_SECONDS, CAPS)
+async def take_narrow(rig: Rig, workers: int, caps: Caps = CAPS) -> list[Claim]:
+    request = ClaimRequest(uuid4(), "north", tuple(range(workers)), 0, LEASE_SECONDS, caps)
     return (await rig.engine.leases.exchange([], request, LOCAL)).claims
 
 
@@ -51,8 +52,8 @@ async def test_a_kind_at_its_limit_names_the_holders(rig: Rig) -> None:
 
 async def test_a_parked_job_whose_limit_is_gone_says_so(rig: Rig) -> None:
     await live_node(rig.engine)
-    job_id = await put_one(rig.engine)
-    rig.raw("update job_rows set parked = true")
+    _, job_id = await put(rig.engine, 0, 0)
+    await take_narrow(rig, 2, (("report", 1),))
     assert await codes(rig, job_id) == ["kind_limit"]
     await rig.engine.leases.reap(ReapRequest({"report": ReapRule("requeue", 4)}, REAP.default, 100))
     assert await codes(rig, job_id) == ["next_up"]
@@ -132,22 +133,12 @@ async def test_jobs_in_a_dead_nodes_hand_take_nobodys_time(rig: Rig) -> None:
 # -- targets
 
 
-def hold_target(rig: Rig, target: str, holder: int, *behind: int) -> None:
-    """As the claims and settlements leave it."""
-    for job_id in (holder, *behind):
-        rig.raw(f"update job_rows set target = '{target}' where id = {job_id}")
-    for job_id in behind:
-        rig.raw(f"update job_rows set behind = true where id = {job_id}")
-    rig.raw(f"delete from target_holders where target = '{target}'")
-    rig.raw(f"insert into target_holders (target, job_id) values ('{target}', {holder})")
-
-
 async def test_a_job_behind_another_of_its_target_says_how_many_go_first(rig: Rig) -> None:
     await live_node(rig.engine)
-    made = await put(rig.engine, 0)
-    await take_one(rig.engine)
-    made += await put(rig.engine, 0, 5, 0)
-    hold_target(rig, "shop", *made)
+    made = await put_target(rig.engine, 0, target="shop")
+    await take_all(rig.engine)
+    made += await put_target(rig.engine, 0, 5, 0, target="shop")
+    await take_all(rig.engine)
     assert await codes(rig, made[0]) == ["running"]
     for job_id, before in ((made[2], 1), (made[1], 2), (made[3], 3)):
         reason = await first(rig, job_id)
@@ -164,9 +155,9 @@ async def test_a_job_behind_another_of_its_target_says_how_many_go_first(rig: Ri
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.PAUSED])
 async def test_a_halted_target_names_the_job_that_halts_it(rig: Rig, state: JobState) -> None:
     await live_node(rig.engine)
-    made = await put(rig.engine, 0, 0)
-    await settle(rig.engine, ending(await take_one(rig.engine), state))
-    hold_target(rig, "shop", *made)
+    made = await put_target(rig.engine, 0, 0, target="shop")
+    (claim,) = await take_all(rig.engine)
+    await settle(rig.engine, ending(claim, state))
     reason = await first(rig, made[1])
     record = await rig.engine.jobs.get(made[0])
     assert record is not None

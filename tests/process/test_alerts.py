@@ -60,8 +60,8 @@ fail_first = 5000
 retry = {max_retries = 6000, backoff = "fixed", base_seconds = 0.2, jitter = "none"}
 """
 EXPIRE_ONE = """
-    update musterd.job_rows set lease_expires_at = clock_timestamp() - interval '1 second'
-    where id = (select id from musterd.job_rows where state = 'running' and kind = 'slow'
+    update musterd.leases set expires_at = clock_timestamp() - interval '1 second'
+    where id = (select lease_id from musterd.in_hand where started_at is not null and kind = 'slow'
                 order by id desc limit 1)
 """
 MANY, FIRST, LAST = 10, 9, -9  # jobs at once; priorities

@@ -13,6 +13,7 @@ from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import (
+    NO_SUCCESSES,
     Claim,
     ClaimRequest,
     Exchange,
@@ -22,6 +23,7 @@ from musterd.store.leases import (
     ReapRequest,
     Renewal,
     Settlement,
+    Successes,
 )
 from musterd.store.lifecycle import Action
 from musterd.store.phases import PhaseStep
@@ -122,12 +124,18 @@ class JobsLine(PartLine):
 
 class LeasesLine(PartLine):
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
-        told = operations.exchange(settlements, claim)
-        name = "settle" if settlements else "claim"
+        ended = [*settlements, *successes.settlements()]
+        told = operations.exchange(ended, claim)
+        name = "settle" if ended else "claim"
         done: Exchange = await self._line.ask(
-            name, lambda: self._engine.exchange(settlements, claim, now_local), told
+            name, lambda: self._engine.exchange(settlements, claim, now_local, successes), told
         )
         return done
 
@@ -138,7 +146,9 @@ class LeasesLine(PartLine):
         )
         return found
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
         told = operations.renew(holds, lease_seconds)
         renewal: Renewal = await self._line.ask(
             "renew", lambda: self._engine.renew(holds, lease_seconds, now_local), told

@@ -133,7 +133,11 @@ def read_back(token: object) -> Operations:
     return Operations([Asked("read_back", {"token": str(token)})], told)
 
 
-def renew(holds: Sequence[Hold], lease_seconds: float) -> Operations:
+def renew(holds: Sequence[Hold], lease_seconds: float | None) -> Operations:
+    """One that extends nothing is no renewal."""
+    if lease_seconds is None:
+        return Operations([], lambda _: [])
+
     def told(renewal: Renewal) -> list[Told]:
         return [_renewed(one, renewal) for one in holds]
 

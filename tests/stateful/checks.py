@@ -62,6 +62,7 @@ async def compare_all(both: Lockstep, model: Model) -> None:
     await _compare_events(both, model)
     for one in both.both:
         target_tools.check(one.store)
+        assert one.store.faults() == []
 
 
 def _seen(record: JobRecord) -> Row:

@@ -43,13 +43,16 @@ FOLLOW = f"""
 STANDS = """
     select job.id, job.state, job.attempt, job.max_attempts, job.forgiven, job.request,
            {run_at}, {finished_at}, {lease}, job.cleared_at is not null, job.stale_at is not null
-    from job_rows job order by job.id
+    from {table} job order by job.id
 """
 
 Row = tuple[Any, ...]
 
 
 class Store(Protocol):
+    @property
+    def table(self) -> str: ...
+
     @property
     def engine(self) -> Engine: ...
 
@@ -59,6 +62,10 @@ class Store(Protocol):
 
     def begin_anew(self) -> None:
         """As it was migrated."""
+        ...
+
+    def faults(self) -> list[Row]:
+        """What is wrong with the places of jobs."""
         ...
 
     def stands(self) -> list[Row]:
@@ -72,6 +79,7 @@ class SqliteStore:
 
     rig: SqliteRig
     migrated: sqlite3.Connection
+    table: str = "job_rows"
 
     @property
     def engine(self) -> Engine:
@@ -89,6 +97,9 @@ class SqliteStore:
         assert database is not None
         return database.connection
 
+    def faults(self) -> list[Row]:
+        return []
+
     def begin_anew(self) -> None:
         self.migrated.backup(self.connection)
         self.set_clock(START)
@@ -96,7 +107,9 @@ class SqliteStore:
     def stands(self) -> list[Row]:
         times = ("job.run_at", "job.finished_at", "job.lease_expires_at")
         run_at, finished_at, lease = (f"{column} / 1e6" for column in times)
-        found = self.raw(STANDS.format(run_at=run_at, finished_at=finished_at, lease=lease))
+        found = self.raw(
+            STANDS.format(table=self.table, run_at=run_at, finished_at=finished_at, lease=lease)
+        )
         return [(*row[:9], bool(row[9]), bool(row[10])) for row in found]
 
 
@@ -107,6 +120,7 @@ class PostgresStore:
     rig: PostgresRig
     behind: psycopg.Connection[Any]  # the test's own way in
     empty: bytes = b""
+    table: str = "live_jobs"
 
     @property
     def engine(self) -> Engine:
@@ -122,7 +136,12 @@ class PostgresStore:
     def stands(self) -> list[Row]:
         times = ("job.run_at", "job.finished_at", "job.lease_expires_at")
         run_at, finished_at, lease = (f"extract(epoch from {column})::float8" for column in times)
-        return self.raw(STANDS.format(run_at=run_at, finished_at=finished_at, lease=lease))
+        return self.raw(
+            STANDS.format(table=self.table, run_at=run_at, finished_at=finished_at, lease=lease)
+        )
+
+    def faults(self) -> list[Row]:
+        return self.raw(f"select * from {SCHEMA}.check()")
 
     def begin_anew(self) -> None:
         """As it was migrated. What the engine remembers of earlier claims goes too."""

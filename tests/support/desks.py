@@ -5,7 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from musterd.store.leases import Reaped, Settlement
+from musterd.store.leases import (
+    Reaped,
+    Settlement,
+    Successes,
+)
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness
 from musterd.workers.observer import Ignored, JobObserver
@@ -18,6 +22,8 @@ class Silent:
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None: ...
 
     def settled(self, settlements: Sequence[Settlement]) -> None: ...
+
+    def succeeded(self, successes: Successes) -> None: ...
 
     def stale_writes(self, count: int) -> None: ...
 
@@ -38,6 +44,9 @@ class Heard(Silent):
 
     def settled(self, settlements: Sequence[Settlement]) -> None:
         self.ended += settlements
+
+    def succeeded(self, successes: Successes) -> None:
+        self.ended += successes.settlements()
 
     def stale_writes(self, count: int) -> None:
         self.stale += count

@@ -20,6 +20,7 @@ from musterd.store.errors import (
     StoreUnavailable,
 )
 from musterd.store.leases import (
+    NO_SUCCESSES,
     ClaimRequest,
     Exchange,
     Hold,
@@ -28,6 +29,7 @@ from musterd.store.leases import (
     ReapRequest,
     Renewal,
     Settlement,
+    Successes,
 )
 from musterd.store.queue import Hint
 from musterd.store.sqlite.engine import SqliteEngine
@@ -160,15 +162,20 @@ class _RecordedLeases(PartOverlay):
         self._engine = engine
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
         if any(map(self._engine.refuses, settlements)):
             raise InputRefused("the store cannot keep this result")
-        done: Exchange = await self.part.exchange(settlements, claim, now_local)
+        done: Exchange = await self.part.exchange(settlements, claim, now_local, successes)
         now = trio.current_time()
         self._engine.history += [
             Event(now, "settle", one.id, one.token, state=one.state)
-            for one in settlements
+            for one in [*settlements, *successes.settlements()]
             if one.id not in done.rejected
         ]
         if claim is not None:
@@ -179,8 +186,12 @@ class _RecordedLeases(PartOverlay):
             ]
         return done
 
-    async def renew(self, holds: Sequence[Hold], lease_seconds: float, now_local: float) -> Renewal:
+    async def renew(
+        self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
+    ) -> Renewal:
         renewal: Renewal = await self.part.renew(holds, lease_seconds, now_local)
+        if lease_seconds is None:
+            return renewal
         now = trio.current_time()
         self._engine.history += [
             Event(now, "renew", hold.id, hold.token, lease_until=now + lease_seconds)

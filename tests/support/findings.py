@@ -11,8 +11,8 @@ NAMES = (
     *("leases", "secrets", "permissions", "kinds", "hooks", "schedules"),
     *("systemd", "open files", "disk"),
     *("store", "schema", "server", "durability", "pooler", "session", "clock", "horizon"),
-    *("replication", "connections", "rights", "autovacuum", "dead rows", "nodes"),
-    *("file", "file system"),
+    *("replication", "connections", "rights", "autovacuum", "dead rows", "places"),
+    *("nodes", "file", "file system"),
 )
 LEVELS = ("ok", "warn", "fail")
 

@@ -16,13 +16,13 @@ import attrs
 import trio
 
 from musterd.config.settings import LiveSettings, lease_plan
-from musterd.store.leases import Caps, Claim, ClaimRequest, Exchange, Verdict
+from musterd.store.leases import Caps, Claim, ClaimRequest, Exchange, Successes, Verdict
 from musterd.store.lifecycle import Request
-from musterd.workers.claiming.held import Ended, Held
+from musterd.workers.claiming.held import Ended, Held, payloads
 from musterd.workers.claiming.pacing import ClaimPacing, Look
 from musterd.workers.idleness import Idleness
 from musterd.workers.observer import JobObserver
-from musterd.workers.outcome import released, requested
+from musterd.workers.outcome import SUCCEEDED, released, requested
 
 
 @attrs.define(eq=False)
@@ -67,12 +67,21 @@ class Load(NamedTuple):
     """What goes with one exchange."""
 
     ended: list[Ended]
+    succeeded: list[Held]
     request: ClaimRequest | None
     look: Look | None  # there with a request
 
+    def all_ended(self) -> list[Ended]:
+        """Plain successes as well."""
+        return self.ended + [one.succeeded() for one in self.succeeded]
+
+    @property
+    def is_claim_alone(self) -> bool:
+        return not (self.ended or self.succeeded)
+
     @property
     def is_empty(self) -> bool:
-        return not self.ended and self.request is None
+        return self.is_claim_alone and self.request is None
 
 
 class Desk:
@@ -101,6 +110,7 @@ class Desk:
         self._waiting: dict[int, Seat] = {}  # idle workers, the longest-waiting first
         self._ready: deque[Held] = deque()  # claimed ahead, state `assigned`
         self._ended: list[Ended] = []
+        self._succeeded: list[Held] = []  # plain successes
         self._expected = 0  # jobs that have been asked for
         self._claims = True  # until it is told to stop
         self._changed = trio.Event()  # set = the exchange loop may have a reason to leave
@@ -186,8 +196,12 @@ class Desk:
         if seat is not None:
             seat.held = seat.given = None
             seat.free_since_local = now
-        self._ended.append(held.settle(verdict, now))
-        if len(self._ended) >= self._enough:
+        if verdict is SUCCEEDED and held.started_local is not None:
+            held.succeed(now)
+            self._succeeded.append(held)
+        else:
+            self._ended.append(held.settle(verdict, now))
+        if self._ended_count >= self._enough:
             self._changed.set()
 
     def drop(self, seat: Seat, held: Held) -> None:
@@ -262,16 +276,16 @@ class Desk:
 
     @property
     def has_ended(self) -> bool:
-        return bool(self._ended)
+        return self._ended_count > 0
 
     @property
     def has_cause(self) -> bool:
         """Whether an exchange would have something to do."""
-        return bool(self._ended) or self._wants_claims
+        return self.has_ended or self._wants_claims
 
     def has_gathered(self, batches: float) -> bool:
         """Whether so much has ended: the workers go on meanwhile."""
-        return len(self._ended) >= batches * self._batch_max
+        return self._ended_count >= batches * self._batch_max
 
     def wake_loop(self) -> None:
         self._changed.set()
@@ -293,12 +307,13 @@ class Desk:
         """Takes what goes with one exchange. `is_first`: no other one is under way. Each load is
         given back to `unload`.
         """
-        ended = self.take_ended()
+        ended, self._ended = self._ended, []
+        succeeded, self._succeeded = self._succeeded, []
         request = self._request(is_first=is_first)
         if request is None:
-            return Load(ended, None, None)
+            return Load(ended, succeeded, None, None)
         self._expected += request.batch
-        return Load(ended, request, self._pacing.begin_look())
+        return Load(ended, succeeded, request, self._pacing.begin_look())
 
     def unload(self, load: Load) -> None:
         """That exchange is over, whatever came of it."""
@@ -307,8 +322,14 @@ class Desk:
         self._changed.set()  # another may leave without a whole batch again
 
     def take_ended(self) -> list[Ended]:
-        ended, self._ended = self._ended, []
+        """Of all attempts, plain successes too."""
+        ended = self._ended + [one.succeeded() for one in self._succeeded]
+        self._ended, self._succeeded = [], []
         return ended
+
+    @property
+    def _ended_count(self) -> int:
+        return len(self._ended) + len(self._succeeded)
 
     def put_back(self, ended: Sequence[Ended]) -> None:
         self._ended[:0] = ended
@@ -332,11 +353,11 @@ class Desk:
         trusted_until = sent_boottime + leases.lease_seconds - leases.margin_seconds
         for kind, alike in groupby(claims, key=attrgetter("kind")):
             self._observer.claimed(kind, [claim.waited_seconds for claim in alike])
-        for claim in claims:
+        for claim, payload in zip(claims, payloads(claims), strict=False):
             before = self._held.get(claim.id)
             if before is not None:
                 self.lose(before)  # the store has just given its job to this claim
-            held = self._held[claim.id] = Held(claim, now, trusted_until)
+            held = self._held[claim.id] = Held(claim, now, trusted_until, payload)
             if claim.worker is not None:
                 held.note_start_written()
             seat = self._waiting.pop(claim.worker, None) if claim.worker is not None else None
@@ -356,6 +377,11 @@ class Desk:
             self._forget(one.held)
         if ended:
             self._observer.settled([one.settlement for one in ended])
+
+    def book_succeeded(self, succeeded: Sequence[Held], ends: Successes) -> None:
+        for held in succeeded:
+            self._forget(held)
+        self._observer.succeeded(ends)
 
     def book_stale(self, ended: Sequence[Ended]) -> None:
         """These were refused: their leases had been lost."""

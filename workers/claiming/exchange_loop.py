@@ -24,7 +24,7 @@ from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.waiting import Backoff, own_backoff
 from musterd.workers.claiming.desk import Desk, Load
-from musterd.workers.claiming.held import Ended
+from musterd.workers.claiming.held import Ended, successes
 from musterd.workers.outcome import error_json
 
 T = TypeVar("T")
@@ -94,11 +94,14 @@ class ExchangeLoop:
             self._alone -= 1
             ended = self.desk.take_ended()
             self.desk.put_back(ended[1:])
-            return Load(ended[:1], None, None)
+            return Load(ended[:1], [], None, None)
         load = self.desk.load(is_first=not self._under_way)
-        if len({one.settlement.id for one in load.ended}) < len(load.ended):
-            return load._replace(ended=self._one_of_each_job(load.ended))
-        return load
+        jobs = {one.claim.id for one in load.succeeded}
+        jobs.update(one.settlement.id for one in load.ended)
+        if len(jobs) == len(load.ended) + len(load.succeeded):
+            return load
+        ended = load.ended + [one.succeeded() for one in load.succeeded]
+        return load._replace(ended=self._one_of_each_job(ended), succeeded=[])
 
     def _one_of_each_job(self, ended: list[Ended]) -> list[Ended]:
         """What comes back names jobs. An end whose reply or lease was lost may be followed by that
@@ -110,22 +113,23 @@ class ExchangeLoop:
 
     async def _exchange(self, load: Load) -> None:
         sent_boottime = self.boottime()
-        ended = load.ended
-        settlements = [one.settlement for one in ended]
+        plain = successes(load.succeeded)
+        settlements = [one.settlement for one in load.ended]
         try:
             answer = await self.engine.leases.exchange(
-                settlements, load.request, trio.current_time()
+                settlements, load.request, trio.current_time(), plain
             )
         except InputRefused as error:
-            self._put_refused_back(ended, error)
-            if not ended:  # a row that cannot be claimed as it stands
+            self._put_refused_back(load.all_ended(), error)
+            if load.is_claim_alone:  # a row that cannot be claimed as it stands
                 await self._backoff.sleep()
         except OutcomeUnknown:
-            self._uncertain.update((one.id, one.token) for one in settlements)
+            ended = load.all_ended()
+            self._uncertain.update((one.settlement.id, one.settlement.token) for one in ended)
             self.desk.put_back(ended)
             await self._read_back(load.request, sent_boottime)
         except StoreError:
-            self.desk.put_back(ended)
+            self.desk.put_back(load.all_ended())
             await self._backoff.sleep()
         else:
             self._backoff.succeeded()
@@ -133,7 +137,11 @@ class ExchangeLoop:
                 self.desk.book_claims(answer.claims, sent_boottime)
                 if self.desk.book_look(load, answer, beside_another=self._under_way > 1):
                     self.on_delay()
-            await self._book(_as_turned(ended, answer.turned), answer.rejected)
+            if answer.rejected or not load.succeeded:
+                await self._book(_as_turned(load.all_ended(), answer.turned), answer.rejected)
+            else:
+                self.desk.book_succeeded(load.succeeded, plain)
+                await self._book(_as_turned(load.ended, answer.turned), answer.rejected)
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:
         if not rejected:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import repeat
+from typing import Final, NamedTuple, cast
 
-import attrs
 import trio
 
 from musterd.catalog.kinds import WorkKind
-from musterd.store.leases import Claim, Hold, Settlement, Verdict
+from musterd.store.leases import Claim, Hold, Settlement, Successes, Verdict
 from musterd.store.lifecycle import JobState, Request
+from musterd.store.payload import SUSPECT
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.observer import Ignored
-from musterd.workers.outcome import Note, Outcome, on_request
+from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request
 
+TOGETHER_CHARACTERS_MAX = 262_144
 STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
+UNREAD: Final = object()  # a payload that its own attempt decodes
 
 
-@attrs.define(eq=False)
 class Held:
     """Fields are for reading: the desk, the lease keeper, and whoever runs the attempt change them
-    through the methods below.
+    through the methods below. What few jobs need has its value in the class.
 
     `trusted_until` is on the clock that runs through a suspend. After it the lease may belong to
     another node, and the holder stops by itself without asking.
     """
 
-    claim: Claim
-    claimed_local: float
-    trusted_until: float
     worker: int | None = None
     started_local: float | None = None
+    ended_local: float = 0.0  # of a plain success
     start_written: bool = False
     scope: trio.CancelScope | None = None  # of the attempt under way, where it can be cancelled
     settling: bool = False
@@ -44,6 +46,13 @@ class Held:
     written_note: Note | None = None  # the last that is in the store
     phase: PhaseEnd | None = None  # the phase that it is in, as it would be settled now
     judged_by: WorkKind | None = None  # the phase in which it failed, where one did
+
+    def __init__(
+        self, claim: Claim, claimed_local: float, trusted_until: float, payload: object = UNREAD
+    ) -> None:
+        """`payload`: the value of the claim's, where it is known."""
+        self.claim, self.payload = claim, payload
+        self.claimed_local, self.trusted_until = claimed_local, trusted_until
 
     # -- at the desk
 
@@ -58,6 +67,14 @@ class Held:
             *verdict, claim.target, claim.kind,
         )  # fmt: skip
         return Ended(settlement, self)
+
+    def succeed(self, ended_local: float) -> None:
+        """Its attempt was a plain success."""
+        self.settling, self.ended_local = True, ended_local
+
+    def succeeded(self) -> Ended:
+        """That end, where it is not as plain to write as it was."""
+        return self.settle(SUCCEEDED, self.ended_local)
 
     def lose(self) -> None:
         """The lease is gone: its attempt is cancelled and nothing more is written for it."""
@@ -164,6 +181,35 @@ class Ended(NamedTuple):
 
     settlement: Settlement
     held: Held
+
+
+def successes(helds: Sequence[Held]) -> Successes:
+    """The ends of these, which were plain successes."""
+    claims = [held.claim for held in helds]
+    started = [held.started_local for held in helds if held.started_local is not None]
+    return Successes(
+        [claim.id for claim in claims],
+        [claim.token for claim in claims],
+        [claim.attempt for claim in claims],
+        [held.worker or 0 for held in helds],
+        started,
+        [held.ended_local for held in helds],
+        [claim.kind for claim in claims],
+        [claim.target for claim in claims],
+    )
+
+
+def payloads(claims: Sequence[Claim]) -> Iterable[object]:
+    """The values of their payloads, read together, which costs a fifth of one by one. Where a text
+    wants a closer look all are left to their attempts.
+    """
+    text = ",".join([claim.payload for claim in claims])
+    if len(text) <= TOGETHER_CHARACTERS_MAX and not SUSPECT.search(text):
+        with suppress(ValueError, RecursionError):
+            values = json.loads(f"[{text}]")
+            if len(values) == len(claims):
+                return cast("list[object]", values)
+    return repeat(UNREAD)
 
 
 def all_ignored(helds: Iterable[Held], now_local: float) -> list[Ignored]:

@@ -2,139 +2,159 @@
 -- claim_targets do more, and are sent only while jobs are met that need it.
 
 -- claim: takes the first due jobs in claim order (priority, due time, id), at most `batch`, under one fresh token; none while the queue is paused
--- 1. `due` walks the priorities downwards, in each of them the index, and locks what it meets. It skips jobs that another
---    claim has locked, and never reads jobs that are not yet due. `limit 2000` bounds what the planner expects; `met` are
---    the first `scan`.
--- 2. `stopped` is the first of them that this form cannot judge: it has a target, or is of a kind in `stops`, whose limit is
---    not counted here. `placed` are the jobs before it: first those for idle workers, then those claimed ahead.
--- 3. `claimed` writes the claim; `counted` and `drafted` say so in the counts and in the log of events.
--- The row without an id, always the last, has in `rest` what else the claim met: jobs that it left to another form (`busy`),
--- and index entries that led to no job. Entries of jobs that are long gone stay in the index as long as somebody holds an
--- old snapshot; if a claim walked many, the next ones begin where it found the first job of each priority.
-with now as materialized (
-    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
-           pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
-),
+-- 1. `due` walks the priorities downwards, in each of them the index of `ready`, and locks the stretches that it meets, at
+--    most `stretches`. It skips those that another claim has locked, and never reads what is not yet due. `limit 2000`
+--    bounds what the planner expects.
+-- 2. `stopped` is the first stretch that this form cannot judge: it has a target, or is of a kind in `stops`, whose limit is
+--    not counted here. `cut` are the stretches before it: their jobs up to `upto` are claimed, those from there to `stays_to`
+--    stay. No job is read for that.
+-- 3. `claimed` reads the jobs, in claim order; `taken`, `left_over` and `leased` move them from `ready` to `leases`; `counted`
+--    and `drafted` say so in the counts and in the log of events. The first jobs are for the idle workers, and start.
+-- The answer is one row of arrays; an array of one value stands for all, null for an array of nulls. Beside them it says what
+-- else the claim met: stretches in all, those that it left to another form (`busy`), and index entries that led to none.
+-- Entries of stretches that are long gone stay in the index as long as somebody holds an old snapshot; if a claim walked
+-- many, the next ones begin where it found the first job of each priority.
+with now as materialized ({now}),
 due as (
-    select first.place_in_table, first.id, first.priority, first.run_at, first.kind, first.target
-    from {schema}.claimable_priorities levels cross join lateral (
-        select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind
-          and job.priority = levels.priority and job.run_at <= (select at from now)
-        order by job.run_at, job.id limit 2000 for no key update skip locked) first
+    select first.* from {schema}.claimable_priorities levels cross join lateral (
+        select stretch.ctid as place_in_table, stretch.* from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+        order by stretch.run_at, stretch.first_id limit 2000 for update skip locked) first
     where (select paused_at is null from {schema}.queue_state)
     limit 2000
 ),
 met as materialized (
-    select *, row_number() over (order by priority desc, run_at, id) as place
-    from (select * from due limit %(scan)s) first_ones
+    select *, row_number() over (order by priority desc, run_at, first_id) as nth
+    from (select * from due limit %(stretches)s) first_ones
 ),
 {stopped},
-placed as (
-    select place_in_table, place from met
-    where place < coalesce((select first_place from stopped), %(scan)s + 1)
-    order by place limit %(batch)s
+cut as materialized (
+    select *, last_id as stays_to, least(last_id, first_id + %(batch)s - before - 1) as upto
+    from (select *, coalesce(sum(last_id - first_id + 1) over earlier, 0)::bigint as before from met
+          where nth < coalesce((select first_place from stopped), 1000000)
+          window earlier as (order by nth rows between unbounded preceding and 1 preceding)) placed
+    where before < %(batch)s
 ),
 {claimed}
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target, rest from (
-    select *, null as rest from claimed
-  union all
-    select null, null, null, null, null, null, null, null, null, null, null,
-           jsonb_build_object('busy', busy, 'is_limited', coalesce(is_limited, false), 'walked', walked,
-                              'firsts', case when walked > %(walked_max)s then {firsts} end)::text
-    from (select coalesce((select beyond from stopped), 0) as busy, (select is_limited from stopped) as is_limited,
-                 {walked} as walked) met_beside
-    where busy > 0 or walked > %(walked_max)s) found
-order by place
+{answer},
+       0 as aside, coalesce((select beyond from stopped), 0) as busy, coalesce((select is_limited from stopped), false) as is_limited,
+       false as is_full, case when {walked} > %(walked_max)s then {firsts} end as firsts
+from claimed
 
--- part stopped: the first job that the claim cannot judge: its place, how many jobs are not before it, and what it is
+-- part now: the moment of the claim, and the idle workers
+select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
+       pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
+
+-- part stopped: the first stretch that the claim cannot judge: its place, how many are not before it, and what it is
 stopped as materialized (
-    select place as first_place, (select count(*) from met) - place + 1 as beyond, target is null as is_limited
-    from met where target is not null or kind = any (%(stops)s::text[]) order by place limit 1
+    select nth as first_place, (select count(*) from met) - nth + 1 as beyond, target is null as is_limited
+    from met where target is not null or kind = any (%(stops)s::text[]) order by nth limit 1
 )
 
--- part claimed: writes the claims of the jobs in `placed`, and counts and drafts them
--- They are locked, so they are found by their places in the table.
-claimed as (
-    update {schema}.job_rows job
-    set state = case when placed.place <= now.idle then 'running' else 'assigned' end,
-        worker = now.workers[placed.place],
-        started_at = case when placed.place <= now.idle then now.at end,
-        attempt = job.attempt + 1, claim_token = %(token)s, node = %(node)s,
-        lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
-        finished_at = null, last_outcome = null, result = null, log = null, progress = null, progress_note = null
-    from placed, now
-    where job.ctid = placed.place_in_table
-    returning placed.place, job.id, job.kind, job.payload::text as payload, job.attempt, job.max_attempts,
-              job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.worker,
-              job.spent::text as spent, job.target
+-- part claimed: reads the jobs of the stretches in `cut` that are claimed, leases them, counts and drafts them
+members as materialized (
+    select cut.kind, cut.target, job.id, row_number() over () as place
+    from (select * from cut order by nth) cut cross join lateral generate_series(cut.first_id, cut.upto) as job (id)
+),
+claimed as materialized (
+    select count(*)::int as number, array_agg(id) as ids,
+           case when min(kind collate "C") = max(kind collate "C") then array[min(kind)] else array_agg(kind) end as kinds,
+           array_agg(payload) as payloads,
+           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end as attempts,
+           case when count(max_attempts) > 0 then array_agg(max_attempts) end as max_attempts,
+           case when max(forgiven) > 0 then array_agg(forgiven) else array[0] end as forgiven,
+           array_agg(waited_seconds) as waited_seconds,
+           case when count(spent) > 0 then array_agg(spent) end as spent,
+           case when count(target) > 0 then array_agg(target) end as targets
+    from (select job.id, members.kind, members.target, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts,
+                 job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent
+          from now cross join members join {schema}.job_rows job on job.id = members.id
+          order by members.place) job
+),
+taken as (
+    delete from {schema}.ready stretch using cut
+    where stretch.ctid = cut.place_in_table and (cut.upto >= cut.first_id or cut.stays_to < cut.last_id)
+),
+left_over as (
+    insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+    select priority, run_at, upto + 1, stays_to, kind, target from cut
+    where upto < stays_to and (upto >= first_id or stays_to < last_id)
+),
+leased as (
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
+    select %(token)s, part.kind, coalesce(part.target, ''), %(node)s, now.at, now.at + make_interval(secs => %(lease_seconds)s),
+           now.at, part.jobs, coalesce(begun.ids, '{}'), coalesce(begun.workers, '{}'), coalesce(begun.moments, '{}')
+    from now cross join (
+        select kind, target, range_agg(int8range(first_id, upto, '[]')) as jobs from cut where upto >= first_id
+        group by kind, target) part
+    left join lateral (
+        select array_agg(members.id) as ids, array_agg(now.workers[members.place]) as workers, array_fill(now.at, array[count(*)::int]) as moments
+        from members where now.idle > 0 and members.place <= now.idle
+          and members.kind = part.kind and members.target is not distinct from part.target) begun on true
 ),
 counted as (
-    insert into {schema}.count_changes (queued) select -count(*) from claimed having count(*) > 0
+    insert into {schema}.count_changes (queued) select -number from claimed where number > 0
 ),
 drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select case when ahead then 'job.assigned' else 'job.started' end, cardinality(array_agg(id)), array_agg(id), array[kind],
-           array_agg(target) filter (where target is not null),
-           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end,
-           case when ahead then array[null::int] else array_agg(worker) end, %(common)s::jsonb
-    from (select *, worker is null as ahead from claimed) claimed group by ahead, kind, target is not null
+    select told.type, told.last - told.first + 1, ids[told.first:told.last],
+           case when cardinality(kinds) = 1 then kinds else kinds[told.first:told.last] end, targets[told.first:told.last],
+           case when cardinality(attempts) = 1 then attempts else attempts[told.first:told.last] end,
+           case told.type when 'job.started' then now.workers[:told.last] else array[null::int] end, %(common)s::jsonb
+    from now cross join claimed
+    cross join lateral (values ('job.started', 1, least(number, now.idle)), ('job.assigned', now.idle + 1, number))
+        as told (type, first, last)
+    where told.first <= told.last
 )
 
--- part firsts: where in each priority the first job was that the claim met
-(select jsonb_agg(jsonb_build_array(priority, run_at, id))
- from (select distinct on (priority) priority, run_at, id from met order by priority, run_at, id) first_of_each)
+-- part answer: the columns of what was claimed, then how many stretches were met, and how many entries of the index led to none
+select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets,
+       (select count(*) from met)::int as met, {walked} as walked
 
--- part walked: how many index entries the claim walked that led to no job
-pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) - (select walked_before from now) - (select count(*) from met)
+-- part firsts: where in each priority the first job was that the claim met
+(select jsonb_agg(jsonb_build_array(priority, run_at, first_id))
+ from (select distinct on (priority) priority, run_at, first_id from met order by priority, run_at, first_id) first_of_each)::text
+
+-- part walked: how many index entries the claim walked that led to no stretch
+(pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - (select walked_before from now) - (select count(*) from met))
 
 -- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at marks, if there are any
 -- Jobs of a kind of which as many are leased as may be are parked: they leave the index that claims walk until `unpark`
 -- takes them back. Nothing is locked and nothing moved while no more jobs of any kind may be leased.
 -- lock_caps and unpark come before it in the same transaction.
-with recursive now as materialized (
-    select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
-           pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
-),
+with recursive now as materialized ({now}),
 {levels},
+{room},
+{met_from_marks},
+{stopped},
+fitting as materialized (select * from met where nth < coalesce((select first_place from stopped), 1000000)),
+{bounded},
+cut as materialized (
+    select *, case when fits < size then 'parked' end as room, {stays_to} from bounded
+),
+{set_aside},
+{claimed}
+{answer},
+       (select coalesce(sum(number), 0) from set_aside)::bigint as aside, coalesce((select beyond from stopped), 0) as busy,
+       coalesce((select is_limited from stopped), false) as is_limited,
+       coalesce((select free from room) <= number, false) as is_full,
+       case when {walked} > %(walked_max)s or exists (select from marks) then {firsts} end as firsts
+from claimed
+
+-- part met_from_marks: as `met` of claim; none while no more jobs may be leased
 due as (
-    select first.place_in_table, first.id, first.priority, first.run_at, first.kind, first.target
-    from levels cross join lateral (
-        select job.ctid as place_in_table, job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind
-          and job.priority = levels.priority and job.run_at <= (select at from now)
-          and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id)
-        order by job.run_at, job.id limit 2000 for no key update skip locked) first
+    select first.* from levels cross join lateral (
+        select stretch.ctid as place_in_table, stretch.* from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+          and (stretch.run_at, stretch.first_id) >= (levels.first_run_at, levels.first_id)
+        order by stretch.run_at, stretch.first_id limit 2000 for update skip locked) first
     where (select paused_at is null from {schema}.queue_state)
     limit 2000
 ),
-{room},
 met as materialized (
-    select *, row_number() over (order by priority desc, run_at, id) as place
-    from (select * from due limit case (select free from room) when 0 then 0 else %(scan)s end) first_ones
-),
-{stopped},
-fitting as materialized (select * from met where place < coalesce((select first_place from stopped), %(scan)s + 1)),
-{parked},
-placed as (
-    select place_in_table, row_number() over (order by place) as place
-    from fitting where id not in (select id from excess)
-    order by fitting.place limit least((select free from room), %(batch)s)
-),
-{claimed}
-select id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, worker, spent, target, rest from (
-    select *, null as rest from claimed
-  union all
-    select null, null, null, null, null, null, null, null, null, null, null,
-           jsonb_build_object('aside', aside, 'busy', busy, 'is_limited', coalesce(is_limited, false), 'is_full', is_full, 'walked', walked,
-                              'firsts', case when has_firsts then {firsts} end)::text
-    from (select (select count(*) from parked) as aside,
-                 coalesce((select beyond from stopped), 0) as busy, (select is_limited from stopped) as is_limited,
-                 coalesce((select free from room) <= (select count(*) from claimed), false) as is_full,
-                 {walked} as walked,
-                 {walked} > %(walked_max)s or exists (select from marks) as has_firsts) met_beside
-    where aside > 0 or busy > 0 or is_full or has_firsts) found
-order by place
+    select *, row_number() over (order by priority desc, run_at, first_id) as nth
+    from (select * from due limit case (select free from room) when 0 then 0 else %(stretches)s end) first_ones
+)
 
 -- part levels: the distinct priorities of claimable jobs, highest first, and where in each of them a walk begins
 -- As the view claimable_priorities, which it is without marks. A priority with a mark needs no probe.
@@ -145,9 +165,8 @@ marks as materialized (
 ladder (priority) as (
     select 32768
   union all
-    select coalesce((select lower.priority::int from {schema}.job_rows lower
-                     where lower.state = 'queued' and not lower.parked and not lower.behind
-                       and lower.priority < ladder.priority and lower.priority > coalesce(marked.priority, -32769)
+    select coalesce((select lower.priority::int from {schema}.ready lower
+                     where lower.priority < ladder.priority and lower.priority > coalesce(marked.priority, -32769)
                      order by lower.priority desc limit 1), marked.priority)
     from ladder cross join lateral (
         select max(priority) as priority from marks where marks.priority < ladder.priority) marked
@@ -160,95 +179,139 @@ levels as (
 
 -- part room: how many more jobs of any kind may be leased; null = there is no such limit
 room as materialized (
-    select case when %(most)s::int is not null
-                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
-                                                  where job.state in ('assigned', 'running'))) end as free
+    select case when %(most)s::int is not null then greatest(0, %(most)s::int - {leased_of_all}) end as free
 )
 
--- part parked: parks the jobs in `fitting` that are more of their kind than may be leased
-leased as materialized (  -- of the kinds with a limit that are in `fitting`
-    select cap.kind, cap.most, (select count(*) from {schema}.job_rows job
-                                where job.kind = cap.kind and job.state in ('assigned', 'running')) as number
+-- part bounded: how many jobs of each stretch in `fitting` its kind has room for, and up to which one they are claimed
+limited as materialized (  -- of the kinds with a limit that are in `fitting`
+    select cap.kind, cap.most - {leased_of_cap} as free
     from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
     where cap.kind in (select kind from fitting)
 ),
-excess as materialized (
-    select id from (
-        select fitting.id, leased.most - leased.number as free,
-               row_number() over (partition by fitting.kind order by fitting.priority desc, fitting.run_at, fitting.id) as nth
-        from leased join fitting on fitting.kind = leased.kind) ranked
-    where nth > free
+sized as materialized (
+    select fitting.*, last_id - first_id + 1 as size,
+           case when limited.kind is null then last_id - first_id + 1
+                else greatest(0, least(last_id - first_id + 1, limited.free - coalesce(sum(last_id - first_id + 1) over earlier, 0)))
+           end::bigint as fits
+    from fitting left join limited on limited.kind = fitting.kind
+    window earlier as (partition by fitting.kind order by nth rows between unbounded preceding and 1 preceding)
 ),
-parked as (
-    update {schema}.job_rows job set parked = true from excess where job.id = excess.id returning job.id
+bounded as materialized (
+    select sized.*, first_id - 1 + greatest(0, least(fits, least(%(batch)s, (select free from room)) - coalesce(sum(fits) over earlier, 0)))::bigint as upto
+    from sized window earlier as (order by nth rows between unbounded preceding and 1 preceding)
+)
+
+-- part leased_of_all: how many jobs are in hand
+(select coalesce(sum(upper(part) - lower(part)), 0)::int from {schema}.leases lease cross join lateral unnest(lease.jobs) part)
+
+-- part leased_of_cap: how many jobs of the kind of `cap` are in hand
+(select coalesce(sum(upper(part) - lower(part)), 0)::int
+ from {schema}.leases lease cross join lateral unnest(lease.jobs) part where lease.kind = cap.kind)
+
+-- part stays_to: up to which job a stretch in `bounded` stays claimable
+-- One of which nothing is claimed is not cut: what stays of it would stand where it stands, and no order holds between what
+-- the parts of a statement take away and what they put there.
+case when upto < first_id and fits > 0 then last_id else first_id + fits - 1 end as stays_to
+
+-- part set_aside: puts the jobs of stretches in `cut` beyond `stays_to` into the room where they wait
+set_aside as (
+    insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+    select room, case room when 'parked' then kind else target end, priority, run_at, stays_to + 1, last_id, kind, target
+    from cut where stays_to < last_id
+    returning last_id - first_id + 1 as number
+)
+
+-- part put_back: the jobs in `back` (id, priority, run_at, kind, target) may be claimed again: neighbours that are alike in stretches, those with a target by themselves
+put_back as (
+    insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+    select priority, run_at, min(id), max(id), kind, target
+    from (select id, priority, run_at, kind, target, case when target is not null then id end as alone,
+                 id - row_number() over (partition by priority, run_at, kind, target order by id) as island
+          from back) neighbour
+    group by priority, run_at, kind, target, alone, island, id / 64
 )
 
 -- lock_caps: makes claims that keep to caps wait for each other until they are committed, so that each counts what the one before it took
 select pg_advisory_xact_lock(1836413798, hashtext('{schema_name}'))
 
 -- unpark: gives the first parked jobs of each capped kind back to the claim, as many as may run, at most `batch` a kind; none while as many jobs of all kinds are leased as may be
--- Whoever sends it holds the lock of lock_caps. Returns their places.
+-- Whoever sends it holds the lock of lock_caps. A stretch is cut where there is no more room. Returns the places.
 with room as materialized (
-    select cap.kind, cap.most - (select count(*) from {schema}.job_rows job
-                                 where job.kind = cap.kind and job.state in ('assigned', 'running')) as free
+    select cap.kind, cap.most - {leased_of_cap} as free
     from unnest(%(cap_kinds)s::text[], %(caps)s::int[]) as cap (kind, most)
-    where exists (select from {schema}.job_rows waiting where waiting.parked and waiting.kind = cap.kind)
+    where exists (select from {schema}.waiting parked where parked.room = 'parked' and parked.name = cap.kind)
 ),
 bound as materialized (
     select case when %(most)s::int is not null and exists (select from room)
-                then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job
-                                                  where job.state in ('assigned', 'running'))) end as free
+                then greatest(0, %(most)s::int - {leased_of_all}) end as free
 ),
-ready as materialized (
-    select first.id from room cross join lateral (
-        select job.id from {schema}.job_rows job
-        where job.parked and job.kind = room.kind
-        order by job.priority desc, job.run_at, job.id
-        limit least(room.free, %(batch)s, (select free from bound)) for no key update skip locked) first
+first as materialized (
+    select stretch.*, least(room.free, %(batch)s, (select free from bound)) as wanted
+    from room cross join lateral (
+        select parked.ctid as place_in_table, parked.priority, parked.run_at, parked.first_id, parked.last_id, parked.kind, parked.target
+        from {schema}.waiting parked
+        where parked.room = 'parked' and parked.name = room.kind
+        order by parked.priority desc, parked.run_at, parked.first_id
+        limit least(room.free, %(batch)s, (select free from bound)) for update skip locked) stretch
     where room.free > 0 and (select paused_at is null from {schema}.queue_state)
+),
+cut as materialized (
+    select *, least(last_id, first_id + wanted - before - 1) as upto
+    from (select *, coalesce(sum(last_id - first_id + 1) over (
+              partition by kind order by priority desc, run_at, first_id
+              rows between unbounded preceding and 1 preceding), 0)::bigint as before from first) counted
+    where before < wanted
+),
+taken as (delete from {schema}.waiting parked using cut where parked.ctid = cut.place_in_table),
+left_over as (
+    insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+    select 'parked', kind, priority, run_at, upto + 1, last_id, kind, target from cut where upto < last_id
 )
-update {schema}.job_rows job set parked = false from ready where job.id = ready.id
-returning job.priority, job.run_at, job.id
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+select priority, run_at, first_id, upto, kind, target from cut
+returning priority, run_at, first_id
 
--- unpark_uncapped: gives parked jobs of these kinds, which have no cap any more, back to the claim, at most `batch` a kind
-with ready as materialized (
-    select first.id from unnest(%(kinds)s::text[]) as uncapped (kind) cross join lateral (
-        select job.id from {schema}.job_rows job
-        where job.parked and job.kind = uncapped.kind
-        order by job.priority desc, job.run_at, job.id
-        limit %(batch)s for no key update skip locked) first
-    where exists (select from {schema}.job_rows job where job.parked)
-)
-update {schema}.job_rows job set parked = false from ready where job.id = ready.id
+-- unpark_uncapped: gives parked jobs of these kinds, which have no cap any more, back to the claim, at most `batch` stretches a kind
+with first as materialized (
+    select stretch.* from unnest(%(kinds)s::text[]) as uncapped (kind) cross join lateral (
+        select parked.ctid as place_in_table, parked.priority, parked.run_at, parked.first_id, parked.last_id, parked.kind, parked.target
+        from {schema}.waiting parked
+        where parked.room = 'parked' and parked.name = uncapped.kind
+        order by parked.priority desc, parked.run_at, parked.first_id
+        limit %(batch)s for update skip locked) stretch
+    where exists (select from {schema}.waiting parked where parked.room = 'parked')
+),
+taken as (delete from {schema}.waiting parked using first where parked.ctid = first.place_in_table)
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+select priority, run_at, first_id, last_id, kind, target from first
 
 -- parked_kinds: the kinds that have parked jobs; one probe each
 with recursive walk (kind) as (
-    (select job.kind from {schema}.job_rows job where job.parked order by job.kind limit 1)
+    (select parked.name from {schema}.waiting parked where parked.room = 'parked' order by parked.name limit 1)
   union all
-    select (select job.kind from {schema}.job_rows job where job.parked and job.kind > walk.kind
-            order by job.kind limit 1)
+    select (select parked.name from {schema}.waiting parked where parked.room = 'parked' and parked.name > walk.kind
+            order by parked.name limit 1)
     from walk where walk.kind is not null
 )
 select kind from walk where kind is not null
 
 -- first_places: where in each priority the first claimable job is, and how many index entries were walked that lead to no job; takes and locks none
 with now as materialized (
-    select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) as walked_before
+    select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
 ),
 firsts as (
-    select first.priority, first.run_at, first.id from {schema}.claimable_priorities levels cross join lateral (
-        select job.priority, job.run_at, job.id from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind
-          and job.priority = levels.priority and job.run_at <= (select at from now)
-        order by job.run_at, job.id limit 1) first
+    select first.priority, first.run_at, first.first_id from {schema}.claimable_priorities levels cross join lateral (
+        select stretch.priority, stretch.run_at, stretch.first_id from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+        order by stretch.run_at, stretch.first_id limit 1) first
 )
-select coalesce(jsonb_agg(jsonb_build_array(priority, run_at, id)), '[]')::text,
-       (pg_stat_get_xact_tuples_returned('{schema}.job_rows_claim'::regclass) - (select walked_before from now))::float8
+select coalesce(jsonb_agg(jsonb_build_array(priority, run_at, first_id)), '[]')::text,
+       (pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - (select walked_before from now))::float8
 from firsts
 
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
-select id, kind, payload::text, attempt, max_attempts, forgiven,
-       extract(epoch from heartbeat_at - run_at)::float8 as waited_seconds, worker, spent::text, target
-from {schema}.job_rows
-where state in ('assigned', 'running') and claim_token = %(token)s
-order by priority desc, run_at, id
+select job.id, job.kind, job.payload::text, job.attempt + 1, job.max_attempts, job.forgiven,
+       extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target
+from {schema}.in_hand held join {schema}.job_rows job on job.id = held.id
+where held.token = %(token)s
+order by job.priority desc, job.run_at, job.id

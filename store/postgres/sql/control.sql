@@ -13,27 +13,29 @@ with scanned as materialized (
     (select one.* from unnest(%(resting)s::text[]) as wanted (state) cross join lateral (
          select id, job.state, kind, target, priority, created_at, finished_at, cleared_at
          from {schema}.job_rows job
-         where job.state in ('pending', 'paused', 'failed', 'canceled') and job.state = wanted.state
-           and id > %(after)s and id <= %(until)s
+         where job.rest = wanted.state and id > %(after)s and id <= %(until)s
          order by id limit %(span)s) one)
     union all
-    (select id, state, kind, target, priority, created_at, finished_at, cleared_at
-     from {schema}.job_rows
-     where %(leased)s and state in ('assigned', 'running') and id > %(after)s and id <= %(until)s
-     order by id limit %(span)s)
+    (select held.id, held.state, held.kind, nullif(held.target, ''), job.priority, job.created_at, null, null
+     from (select id, kind, target, case when started_at is null then 'assigned' else 'running' end as state
+           from {schema}.in_hand
+           where %(leased)s and id > %(after)s and id <= %(until)s
+           order by id limit %(span)s) held
+     cross join lateral (select priority, created_at from {schema}.job_rows where id = held.id limit 1) job)
 ),
 read_jobs as materialized (select * from scanned order by id limit %(span)s),
+{in_hand_of_page},
 judged as (
-    select id, kind, state,
-           state = any (%(states)s::text[])
+    select id, kind, standing.state,
+           standing.state = any (%(states)s::text[])
            and cleared_at is null
            and (%(kinds)s::text[] is null or kind = any (%(kinds)s::text[]))
            and (%(targets)s::text[] is null or coalesce(target = any (%(targets)s::text[]), false))
            and (%(priorities)s::int[] is null or priority = any (%(priorities)s::int[]))
            and (%(older)s::float8 is null
-                or case when state in ('succeeded', 'failed', 'canceled') then finished_at else created_at end
+                or case when standing.state in ('succeeded', 'failed', 'canceled') then finished_at else created_at end
                    < clock_timestamp() - make_interval(secs => %(older)s::float8)) as fits
-    from read_jobs
+    from read_jobs cross join lateral (select {state_of_page} as state) standing
 )
 select id, kind, state, fits from judged
 where fits or id = (select max(id) from read_jobs)
@@ -41,25 +43,45 @@ order by id
 
 -- control_many: acts on those of these jobs that still fit, as control does on one; skips rows that another transaction writes to
 -- All are locked before the first action: acting on one may write to the next of its target, which a later lock would skip.
--- It waits for no row while it holds others, so it cannot deadlock with claims and settlements.
+-- It waits for no row while it holds others, so it cannot deadlock with settlements; claims wait for nothing.
 -- Returns the ids done, of those the ones whose holders were asked, the ids refused, and those that fit but were locked.
-with picked as materialized (
+with fitting as materialized (
     select id from {schema}.job_rows
-    where id = any (%(ids)s::bigint[]) and state = any (%(states)s::text[]) and cleared_at is null
+    where id = any (%(ids)s::bigint[]) and {may_stand} and cleared_at is null
       and (%(older)s::float8 is null
            or case when state in ('succeeded', 'failed', 'canceled') then finished_at else created_at end
               < clock_timestamp() - make_interval(secs => %(older)s::float8))
     order by id for no key update skip locked
 ),
 acted as materialized (
-    select one.id, done.requested, done.allowed
-    from unnest(array(select id from picked)) as one (id) cross join lateral {schema}.control_job(%(action)s, one.id) done
+    select one.id, done.state_before, done.requested, done.allowed
+    from unnest(array(select id from fitting)) as one (id)
+    cross join lateral {schema}.control_job(%(action)s, one.id, %(states)s::text[]) done
 )
 select array(select id from acted where allowed), array(select id from acted where requested),
-       array(select id from acted where not allowed),
+       array(select id from acted where not allowed and state_before = any (%(states)s::text[])),
        array(select id from {schema}.job_rows
-             where id = any (%(ids)s::bigint[]) and state = any (%(states)s::text[]) and cleared_at is null
+             where id = any (%(ids)s::bigint[]) and {may_stand} and cleared_at is null
                and id <> all (array(select id from acted)))
+
+-- part in_hand_of_page: of the queued jobs in `read_jobs` those that are in hand; read from the leases alone that reach into the same ids. The limit says what the planner should expect
+in_hand_of_page as materialized (
+    select member.id, member.id = any (lease.started) as has_started
+    from (select min(id) as first_id, max(id) as last_id from read_jobs where state = 'queued') page
+    cross join lateral (
+        select jobs, started from {schema}.leases where jobs && int8range(page.first_id, page.last_id, '[]')) lease
+    cross join lateral unnest(lease.jobs * int8multirange(int8range(page.first_id, page.last_id, '[]'))) as stretch (ids)
+    cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as member (id)
+    where page.first_id is not null limit 20000
+)
+
+-- part state_of_page: the state of a job in `read_jobs`
+case when state <> 'queued' then state
+     when id in (select id from in_hand_of_page where has_started) then 'running'
+     when id in (select id from in_hand_of_page) then 'assigned' else state end
+
+-- part may_stand: whether a job may be in one of these states, as far as its row tells
+state = any (array_replace(array_replace(%(states)s::text[], 'assigned', 'queued'), 'running', 'queued'))
 
 -- pause_queue: no claim that starts after this takes a job; changes nothing if the queue is paused
 update {schema}.queue_state set paused_at = clock_timestamp(), paused_by = %(by)s where paused_at is null

@@ -47,7 +47,12 @@ where last in (
                            where at >= clock_timestamp() - make_interval(secs => %(keep)s)), 9223372036854775807))
 
 -- audit_rows: the next `count` jobs behind an id, with what events can be compared with
-select id, state, attempt from {schema}.job_rows where id > %(after)s order by id limit %(count)s
+with read_jobs as materialized (
+    select id, state, attempt from {schema}.job_rows where id > %(after)s order by id limit %(count)s
+),
+{in_hand_of_page}
+select id, state, attempt + (state in ('assigned', 'running'))::int
+from (select id, {state_of_page} as state, attempt from read_jobs) standing order by id
 
 -- audit_tally: at one moment the last position, the drafts behind it, the kept counts, and those of the table's rows
 with changes as (
@@ -56,9 +61,14 @@ with changes as (
            coalesce(sum(failed), 0) as failed, coalesce(sum(canceled), 0) as canceled
     from {schema}.count_changes
 ),
+leased as ({in_hand_by_state}),
 counted as (
     select jsonb_object_agg(state, number) as by_state
-    from (select state, count(*) as number from {schema}.job_rows group by state) grouped
+    from (select by_row.state, by_row.number - case by_row.state when 'queued' then (select assigned + running from leased) else 0 end as number
+          from (select state, count(*) as number from {schema}.job_rows group by state) by_row
+        union all
+          select of.state, of.number from leased cross join lateral (values ('assigned', assigned), ('running', running)) of (state, number)) grouped
+    where number <> 0
 ),
 waiting as (
     select jsonb_agg(jsonb_build_array(type, job_ids, common ->> 'state') order by id) as drafts
@@ -69,3 +79,6 @@ select head.last, coalesce(waiting.drafts, '[]'),
                           'succeeded', c.succeeded + d.succeeded, 'failed', c.failed + d.failed, 'canceled', c.canceled + d.canceled),
        coalesce(counted.by_state, '{}'), (c.enqueued + d.enqueued)::bigint
 from {schema}.event_head head, {schema}.job_counts c, changes d, counted, waiting
+
+-- faults: the first jobs that stand in no place, or in two
+select job_id, fault from {schema}.check() limit %(most)s

@@ -19,19 +19,36 @@ select id, is_new from {schema}.enqueue_keyed(
     %(target)s::text[], %(webhook)s::text[])
 
 -- jobs: one job by id, or jobs newest first, filtered, at most `bound`
--- Ids are bounded so that a generic plan can look them up: else it would find an old job by a walk from the newest one.
+-- Ids are bounded so that a generic plan can look them up: else it would find an old job by a walk from the newest one. Jobs
+-- in hand are found by their leases, all others by their rows.
+with page as materialized (
+    (select id from {schema}.job_rows job
+     where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
+       and id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+       and (%(states)s::text[] is null
+            or state = any (%(states)s::text[])
+               and (state <> 'queued' or not exists (select from {schema}.leases lease where lease.jobs @> job.id)))
+       and (%(kind)s::text is null or kind = %(kind)s)
+       and (%(target)s::text is null or target = %(target)s)
+     order by id desc limit %(bound)s)
+    union all
+    (select id from {schema}.in_hand held
+     where %(states)s::text[] && array['assigned', 'running']
+       and case when started_at is null then 'assigned' else 'running' end = any (%(states)s::text[])
+       and id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
+       and id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+       and (%(kind)s::text is null or kind = %(kind)s)
+       and (%(target)s::text is null or target = %(target)s)
+     order by id desc limit %(bound)s)
+)
 select {job_columns}
-from {schema}.job_rows
-where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
-  and id < coalesce(%(before_id)s::bigint, 9223372036854775807)
-  and (%(states)s::text[] is null or state = any (%(states)s::text[]))
-  and (%(kind)s::text is null or kind = %(kind)s)
-  and (%(target)s::text is null or target = %(target)s)
-order by id desc limit %(bound)s
+from (select id as of_page from page order by id desc limit %(bound)s) page
+cross join lateral (select * from {schema}.live_jobs where id = of_page limit 1) job
+order by id desc
 
 -- jobs_of: the jobs with these ids
 select {job_columns}
-from {schema}.job_rows
+from {schema}.live_jobs
 where id = any (%(ids)s::bigint[])
 order by id
 
@@ -55,28 +72,25 @@ where job.id = any (%(ids)s::bigint[])
 -- overview: jobs for a screen: of each sort the first `bound` that fit, among the first `span` of its index
 with scanned as materialized (
     (select 'leased' as sort, row_number() over () as place, id, kind, target from (
-        select id, kind, target from {schema}.job_rows
-        where %(leased)s and state in ('assigned', 'running') order by id limit %(span)s) one)
+        select id, kind, nullif(target, '') as target from {schema}.in_hand
+        where %(leased)s order by id limit %(span)s) one)
     union all
     (select 'line', row_number() over (), id, kind, target from (
-        select id, kind, target from {schema}.job_rows
-        where %(queued)s and state = 'queued' and not parked and not behind
-        order by priority desc, run_at, id limit %(span)s) one)
+        select job.id, kind, target from {schema}.ready cross join lateral generate_series(first_id, last_id) as job (id)
+        where %(queued)s
+        order by priority desc, run_at, first_id, job.id limit %(span)s) one)
     union all
-    (select 'parked', row_number() over (), id, kind, target from (
-        select id, kind, target from {schema}.job_rows
-        where %(queued)s and parked order by kind, priority desc, run_at, id limit %(span)s) one)
-    union all
-    (select 'behind', row_number() over (), id, kind, target from (
-        select id, kind, target from {schema}.job_rows
-        where %(queued)s and behind order by target, priority desc, run_at, id limit %(span)s) one)
+    (select room, row_number() over (partition by room), id, kind, target
+     from unnest(array['parked', 'behind']) as of (its_room) cross join lateral (
+         select room, job.id, kind, target from {schema}.waiting cross join lateral generate_series(first_id, last_id) as job (id)
+         where %(queued)s and room = its_room
+         order by name, priority desc, run_at, first_id, job.id limit %(span)s) one)
     union all
     (select wanted.state, row_number() over (partition by wanted.state order by one.id desc), one.id, one.kind, one.target
      from unnest(%(resting)s::text[]) as wanted (state) cross join lateral (
          select id, kind, target from {schema}.job_rows job
-         where job.state in ('pending', 'paused', 'failed', 'canceled')
-           and job.state >= wanted.state and job.state <= wanted.state -- not "=": else a walk over all ids looks cheap
-         order by job.state desc, id desc limit %(span)s) one)
+         where job.rest >= wanted.state and job.rest <= wanted.state -- not "=": else a walk over all ids looks cheap
+         order by job.rest desc, id desc limit %(span)s) one)
     union all
     (select 'succeeded', row_number() over (order by id desc), id, kind, target from (
         select id, kind, target, state from {schema}.job_rows where %(succeeded)s order by id desc limit %(span)s) one
@@ -92,7 +106,7 @@ found as (
         select id, kind, state, target, priority, attempt, max_attempts, forgiven, created_at, run_at, started_at, finished_at,
                node, worker, request, progress, left(progress_note, %(note)s) as note, left(error::text, %(text)s) as error,
                left(reason, %(note)s) as reason, parked, behind
-        from {schema}.job_rows where id = ranked.id limit 1) job
+        from {schema}.live_jobs where id = ranked.id limit 1) job
     where ranked.number <= %(bound)s
 )
 select moment.now, found.* from (select clock_timestamp() as now) moment left join found on true

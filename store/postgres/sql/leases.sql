@@ -1,42 +1,121 @@
 -- What happens under a lease: it is renewed, the job's progress is noted, its attempt is settled, or the lease is lost.
--- Every write names the job and its claim token, and asks for the lease as `coalesce(lease_expires_at, '-infinity') > '-infinity'`.
--- A lease stands exactly in the states assigned and running, but that condition would make the planner believe that hardly
--- any row fits: it would begin with all leased jobs and look for these few among them.
+-- Every write names the job and the token of its claim, and changes nothing unless the job stands in a lease of that token.
+-- Whoever ends attempts locks the leases first: what is taken out of a set, and what was known of it, is read under that lock.
+-- Rows are then found by their keys, because a row that was waited for has another place in its table.
 
--- renew: extends the leases that still stand and marks the jobs that have started; returns the ids extended, each with the request to its holder
-with now as materialized (select clock_timestamp() as at),
-kept as (
-    update {schema}.job_rows job
-    set lease_expires_at = now.at + make_interval(secs => %(lease_seconds)s), heartbeat_at = now.at,
-        state = case when hold.started_age is null then job.state else 'running' end,
-        late_start = job.state = 'assigned' and hold.started_age is not null,
-        worker = coalesce(hold.worker, job.worker),
-        started_at = coalesce(job.started_at, now.at - make_interval(secs => hold.started_age))
-    from now, unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(started_ages)s::float8[])
-         as hold (id, token, worker, started_age)
-    where job.id = hold.id and job.claim_token = hold.token and coalesce(job.lease_expires_at, '-infinity') > '-infinity'
-    returning job.id, job.request, job.kind, job.target, job.attempt, job.node, job.worker, job.late_start
+-- part given: what a call is about: sets of jobs, one for each token
+given as materialized (
+    select token, jobs from unnest(%(tokens)s::uuid[], %(sets)s::int8multirange[]) as given (token, jobs)
+)
+
+-- part ended_sets: the jobs that are to end, in sets: one for each token and target
+given as materialized (
+    select token, target, jobs
+    from unnest(%(set_tokens)s::uuid[], %(set_targets)s::text[], %(sets)s::int8multirange[]) as given (token, target, jobs)
+)
+
+-- part taken: takes the jobs in `given` out of their leases; `stood` is what stood there, by the place of its token, and `begun` those of them that are known to have started
+mine as materialized (
+    select lease.id, lease.token, lease.kind, lease.node, lease.jobs * given.jobs as done, lease.jobs - given.jobs as rest,
+           lease.started, lease.workers, lease.started_at
+    from given join {schema}.leases lease
+        on lease.token = given.token and lease.target = given.target and lease.jobs && given.jobs
+    order by lease.target, lease.token, lease.id for update of lease
+),
+gone as (delete from {schema}.leases lease using mine where lease.id = mine.id and isempty(mine.rest)),
+less as (update {schema}.leases lease set jobs = mine.rest from mine where lease.id = mine.id and not isempty(mine.rest)),
+stood as materialized (
+    select array_position(%(tokens)s::uuid[], mine.token) as nth, mine.token, min(mine.node) as node, range_agg(stretch.ids) as done
+    from mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.token
+),
+begun as materialized (
+    select array_agg(start.id) as ids, array_agg(start.worker) as workers, array_agg(start.at) as moments
+    from mine cross join lateral unnest(mine.started, mine.workers, mine.started_at) as start (id, worker, at)
+    where mine.done @> start.id
+)
+
+-- part endings: which of the jobs in `settled` have ended, for retention; a failed one that halts its target is not over yet
+endings as (
+    insert into {schema}.endings (state, kind, at, jobs)
+    select state, kind, (select at from now), range_agg(int8range(id, id, '[]')) from settled
+    where state in ('succeeded', 'canceled') or state = 'failed' and (target is null or cleared_at is not null)
+    group by state, kind
+)
+
+-- part attended: locks the leases of the jobs in `given`, and finds those that have started since the store was told last: `late`
+mine as materialized (
+    select lease.id, lease.token, lease.kind, lease.target, lease.node, lease.claimed_at, lease.expires_at, lease.heartbeat_at,
+           lease.jobs * given.jobs as kept, lease.jobs - given.jobs as rest, lease.started, lease.workers, lease.started_at
+    from given join {schema}.leases lease on lease.token = given.token and lease.jobs && given.jobs
+    order by lease.target, lease.token, lease.id for no key update of lease
+),
+late as materialized (
+    select mine.id as lease_id, mine.node, start.id, start.worker, (select at from now) - make_interval(secs => start.age) as at
+    from unnest(%(started)s::bigint[], %(workers)s::int[], %(started_ages)s::float8[]) as start (id, worker, age)
+    join mine on mine.kept @> start.id
+    where start.id <> all (mine.started)
+),
+added as materialized (
+    select lease_id, array_agg(id) as started, array_agg(worker) as workers, array_agg(at) as started_at from late group by lease_id
 ),
 drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
-           array_agg(attempt), array_agg(worker), jsonb_build_object('node', node)
-    from kept where late_start group by node
+    select 'job.started', count(*), array_agg(job.id), array_agg(job.kind),
+           case when count(job.target) > 0 then array_agg(job.target) end,
+           array_agg(job.attempt + 1), array_agg(late.worker), jsonb_build_object('node', late.node)
+    from late join {schema}.job_rows job using (id) group by late.node
 )
-select id, request from kept
+
+-- renew: extends the leases that still stand, unless `lease_seconds` is null, and marks the jobs that have started; returns the jobs, and those whose holder is asked for something, with what it is
+-- A lease of which not all jobs are given is split: the others run out when they would have. Those given stay in its row,
+-- because a statement that waits for it sees no row that is made meanwhile.
+with now as materialized (select clock_timestamp() as at),
+{given},
+{attended},
+extended as (
+    update {schema}.leases lease
+    set jobs = mine.kept, expires_at = now.at + make_interval(secs => %(lease_seconds)s::float8), heartbeat_at = now.at,
+        started = mine.started || coalesce(added.started, '{}'), workers = mine.workers || coalesce(added.workers, '{}'),
+        started_at = mine.started_at || coalesce(added.started_at, '{}')
+    from now, mine left join added on added.lease_id = mine.id
+    where lease.id = mine.id and %(lease_seconds)s::float8 is not null
+),
+split as (
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
+    select token, kind, target, node, claimed_at, expires_at, heartbeat_at, rest, started, workers, started_at
+    from mine where not isempty(rest) and %(lease_seconds)s::float8 is not null
+),
+marked as (
+    update {schema}.leases lease
+    set started = mine.started || added.started, workers = mine.workers || added.workers,
+        started_at = mine.started_at || added.started_at
+    from mine join added on added.lease_id = mine.id
+    where lease.id = mine.id and %(lease_seconds)s::float8 is null
+)
+select array(select generate_series(lower(stretch.ids), upper(stretch.ids) - 1)
+             from mine cross join lateral unnest(mine.kept) as stretch (ids)),
+       asked.ids, asked.requests
+from (select array_agg(job.id) as ids, array_agg(job.request) as requests
+      from {schema}.job_rows job join mine on mine.kept @> job.id where job.request is not null) asked
 
 -- note_progress: writes progress and what was spent, each fenced by its claim token; returns the ids that took it
 -- A note that was overtaken by the end of its phase changes nothing.
 with noted as (
     update {schema}.job_rows job
-    set progress = coalesce(note.percent, job.progress),
-        progress_note = case when note.percent is null then job.progress_note else note.words end,
+    set progress = coalesce(note.percent, case when job.progress_of = job.attempt + 1 then job.progress end),
+        progress_note = case when note.percent is not null then note.words
+                             when job.progress_of = job.attempt + 1 then job.progress_note end,
+        progress_of = job.attempt + 1,
         spent = coalesce(note.spent::jsonb, job.spent)
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(percents)s::float4[], %(notes)s::text[], %(spents)s::text[],
-                %(phases)s::text[], %(phase_percents)s::float4[])
-         as note (id, token, percent, words, spent, phase, phase_percent)
-    where job.id = note.id and job.claim_token = note.token and coalesce(job.lease_expires_at, '-infinity') > '-infinity'
-      and (note.phase is null or note.percent >= coalesce(job.progress, 0))
+    from (
+        select note.* from unnest(
+            %(ids)s::bigint[], %(tokens)s::uuid[], %(percents)s::float4[], %(notes)s::text[], %(spents)s::text[],
+            %(phases)s::text[], %(phase_percents)s::float4[])
+            as note (id, token, percent, words, spent, phase, phase_percent)
+        join {schema}.leases lease on lease.token = note.token and lease.jobs @> note.id
+        order by lease.target, lease.token, lease.id for key share of lease) note
+    where job.id = note.id
+      and (note.phase is null or note.percent >= coalesce(case when job.progress_of = job.attempt + 1 then job.progress end, 0))
     returning job.id, job.kind, job.target, note.percent, note.words, note.phase, note.phase_percent
 ),
 phased as (
@@ -52,30 +131,44 @@ drafted as (
 )
 select id from noted
 
+-- lock_leases: locks leases in the order in which every statement does, before several statements that settle jobs of them
+with {ended_sets}
+select count(*) from (
+    select lease.id from given join {schema}.leases lease
+        on lease.token = given.token and lease.target = given.target and lease.jobs && given.jobs
+    order by lease.target, lease.token, lease.id for update of lease) locked
+
 -- settle: ends attempts, each fenced by its claim token; returns the ids that changed nothing because their lease was lost, and those that a request canceled or paused
 -- A job that would go on, but has a request to cancel or pause it, ends or pauses instead: no request is ever lost.
 -- What happened is summed up once; the rest of the statement skips whatever the sums say did not happen.
 with now as materialized (select clock_timestamp() as at),
+{ended_sets},
+{taken},
 ended as materialized (  -- shorter arrays are padded with nulls, which stand for a plain success
-    select id, token, worker, coalesce(state, 'succeeded') as state, coalesce(outcome, 'succeeded') as outcome,
-           started_age, ended_age, delay_seconds, result, error, reason, coalesce(forgive, false) as forgive, log, spent,
-           percent, note, phase, phase_percent, coalesce(state in ('queued', 'paused'), false) as goes_on
+    select ended.id, stood.token, stood.node, coalesce(begun.workers[known.place], ended.worker) as worker,
+           coalesce(ended.state, 'succeeded') as state, coalesce(ended.outcome, 'succeeded') as outcome,
+           coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
+           (select at from now) - make_interval(secs => ended.ended_age) as finished_at,
+           ended.started_age is not null and known.place is null as late_start,
+           ended.delay_seconds, ended.result, ended.error, ended.reason, coalesce(ended.forgive, false) as forgive, ended.log, ended.spent,
+           ended.percent, ended.note, ended.phase, ended.phase_percent, coalesce(ended.state in ('queued', 'paused'), false) as goes_on
     from unnest(
-        %(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
+        %(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(states)s::text[], %(outcomes)s::text[],
         %(started_ages)s::float8[], %(ended_ages)s::float8[], %(delays)s::float8[], %(results)s::text[],
         %(errors)s::text[], %(reasons)s::text[], %(forgive)s::bool[], %(logs)s::text[], %(spents)s::text[],
         %(percents)s::float4[], %(notes)s::text[], %(phases)s::text[], %(phase_percents)s::float4[])
-    as ended (id, token, worker, state, outcome, started_age, ended_age, delay_seconds, result, error, reason, forgive, log, spent,
+    as ended (id, which, worker, state, outcome, started_age, ended_age, delay_seconds, result, error, reason, forgive, log, spent,
               percent, note, phase, phase_percent)
+    join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
+    cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
+    order by ended.id
 ),
 settled as (
     update {schema}.job_rows job
     set state = case when job.request is null or not ended.goes_on then ended.state
                      when job.request = 'cancel' then 'canceled' else 'paused' end,
-        worker = coalesce(ended.worker, job.worker),
-        started_at = coalesce(job.started_at, (select at from now) - make_interval(secs => ended.started_age)),
-        finished_at = (select at from now) - make_interval(secs => ended.ended_age),
-        lease_expires_at = null, heartbeat_at = null,
+        attempt = job.attempt + 1, claim_token = ended.token, node = ended.node, worker = ended.worker,
+        started_at = ended.started_at, finished_at = ended.finished_at,
         run_at = case when ended.delay_seconds is not null and ended.state = 'queued' and job.request is null
                       then (select at from now) + make_interval(secs => ended.delay_seconds) else job.run_at end,
         last_outcome = case when not ended.goes_on or ended.state <> 'queued' then ended.outcome when job.request is null then null
@@ -86,17 +179,18 @@ settled as (
         reason = case when job.request is null or not ended.goes_on then ended.reason
                       when job.request = 'cancel' then 'canceled on request' else 'Job was interrupted by user' end,
         request = null, requested_at = null,
-        late_start = ended.started_age is not null and job.state = 'assigned',
-        progress = coalesce(ended.percent, job.progress),
-        progress_note = case when ended.percent is null then job.progress_note else ended.note end,
+        progress_of = job.attempt + 1,
+        progress = coalesce(ended.percent, case when job.progress_of = job.attempt + 1 then job.progress end),
+        progress_note = case when ended.percent is not null then ended.note
+                             when job.progress_of = job.attempt + 1 then job.progress_note end,
         log = ended.log, spent = coalesce(ended.spent::jsonb, job.spent),
         forgiven = job.forgiven + ended.forgive::int,
         max_attempts = job.max_attempts + ended.forgive::int
     from ended
-    where job.id = ended.id and job.claim_token = ended.token and coalesce(job.lease_expires_at, '-infinity') > '-infinity'
-    returning job.id, job.attempt, job.state, job.kind, job.target, job.worker, job.node, job.late_start, job.webhook, ended.goes_on,
+    where job.id = ended.id
+    returning job.id, job.attempt, job.state, job.kind, job.target, job.worker, job.node, ended.late_start, job.webhook, ended.goes_on,
               ended.percent, job.started_at, job.finished_at, ended.outcome, ended.error, ended.log, ended.state as wished,
-              job.run_at, job.reason, ended.note, ended.phase, ended.phase_percent
+              job.priority, job.run_at, job.reason, job.cleared_at, ended.note, ended.phase, ended.phase_percent
 ),
 sums as materialized (
     select count(*) as all_of_them, count(*) filter (where state = 'succeeded') as succeeded,
@@ -111,6 +205,11 @@ kept as (
     select id, attempt, node, worker, started_at, finished_at, outcome, error::jsonb, log from settled
     where (select queued from sums) > 0 and state = 'queued'
 ),
+back as materialized (
+    select id, priority, run_at, kind, target from settled where (select queued from sums) > 0 and state = 'queued'
+),
+{put_back},
+{endings},
 counted as (
     insert into {schema}.count_changes (queued, paused, succeeded, failed, canceled)
     select queued, paused, succeeded, failed, canceled from sums where all_of_them > 0
@@ -149,13 +248,69 @@ drafted as (  -- in this order for each job, after the drafts of settle_phases; 
     returning 1
 )
 select case when (select all_of_them from sums) = cardinality(%(ids)s::bigint[]) then '{}'::bigint[]
-            else array(select id from ended except select id from settled) end,
+            else array(select unnest(%(ids)s::bigint[]) except select id from settled) end,
        array(select id from settled where (select turned from sums) > 0 and goes_on and state <> wished and state = 'canceled'),
        array(select id from settled where (select turned from sums) > 0 and goes_on and state <> wished and state = 'paused')
 where (  -- after the drafts, because a message that fails at once drafts an event too
     select count({schema}.make_end_message(id, kind, 'job.' || state, attempt, webhook)) from settled
-    where state in ('succeeded', 'failed', 'canceled') and (select count(*) from drafted) > 0
+    where (state in ('failed', 'canceled') or state = 'succeeded' and webhook is null) and (select count(*) from drafted) > 0
       and (select own_webhooks > 0 or exists (select from {schema}.kind_rules rule where rule.webhook is not null) from sums)) >= 0
+
+-- settle_successes: as settle, for attempts of which nothing else is to be said; returns the ids that changed nothing
+-- Of attempts and kinds one value stands for all.
+-- Rows say nothing back, which would cost as much again as half of the statement: what stood in the leases is what succeeds,
+-- and their lock orders what is drafted here behind all else that their holder had drafted.
+with now as materialized (select clock_timestamp() as at),
+{ended_sets},
+{taken},
+stands as materialized (
+    select ended.id, stood.token, stood.node, coalesce(ended.kind, (%(kinds)s::text[])[1]) as kind, ended.target,
+           coalesce(ended.attempt, (%(attempts)s::int[])[1]) as attempt, coalesce(begun.workers[known.place], ended.worker) as worker,
+           coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
+           (select at from now) - make_interval(secs => ended.ended_age) as finished_at, known.place is null as late_start
+    from unnest(%(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(started_ages)s::float8[], %(ended_ages)s::float8[],
+                %(attempts)s::int[], %(kinds)s::text[], %(targets)s::text[])
+         as ended (id, which, worker, started_age, ended_age, attempt, kind, target)
+    join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
+    cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
+),
+succeeded as (
+    update {schema}.job_rows job
+    set state = 'succeeded', attempt = job.attempt + 1, claim_token = stands.token, node = stands.node, worker = stands.worker,
+        started_at = stands.started_at, finished_at = stands.finished_at, last_outcome = 'succeeded',
+        result = null, error = null, reason = null, log = null, request = null, requested_at = null,
+        progress = case when job.progress_of = job.attempt + 1 then job.progress end,
+        progress_note = case when job.progress_of = job.attempt + 1 then job.progress_note end,
+        progress_of = job.attempt + 1
+    from stands where job.id = stands.id
+),
+endings as (
+    insert into {schema}.endings (state, kind, at, jobs)
+    select 'succeeded', mine.kind, now.at, range_agg(stretch.ids)
+    from now, mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.kind, now.at
+),
+counted as (
+    insert into {schema}.count_changes (succeeded) select count(*) from stands having count(*) > 0
+),
+drafted as (
+    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
+    select 'job.started', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
+           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, array_agg(worker),
+           jsonb_build_object('node', node)
+    from stands where late_start group by node, kind
+  union all
+    select 'job.succeeded', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
+           case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, null, null
+    from stands group by kind
+    returning 1
+)
+select case when (select count(*) from stands) = cardinality(%(ids)s::bigint[]) then '{}'::bigint[]
+            else array(select unnest(%(ids)s::bigint[]) except select id from stands) end
+where (  -- as in settle; those with a URL of their own have a trigger
+    select count({schema}.make_end_message(stands.id, stands.kind, 'job.succeeded', stands.attempt, null))
+    from stands join {schema}.job_rows job using (id)
+    where (select count(*) from drafted) > 0 and job.webhook is null
+      and exists (select from {schema}.kind_rules rule where rule.webhook is not null)) >= 0
 
 -- settled_already: which of these rejected settlements had been written before, with their reply lost
 select ended.id
@@ -171,23 +326,54 @@ where exists (select from {schema}.job_rows job
               where past.job_id = ended.id and past.attempt = ended.attempt
                 and (past.outcome = ended.outcome or past.outcome = 'failed' and ended.outcome = 'retrying'))
 
--- reap: ends leases that have run out as their kinds ask for, at most `batch`; skips rows that are locked
+-- reap: ends leases that have run out as their kinds ask for, at most `batch` jobs; skips rows that are locked
 -- Jobs with a target are reaped by a call of their own, because the target is then passed on; a call for the others says by
 -- a row without id whether there are any. A request to cancel or pause goes before what the kind asks for.
 with now as materialized (select clock_timestamp() as at),
-expired as materialized (
-    select job.id, job.kind, job.attempt, job.max_attempts, job.forgiven, job.lease_expires_at, job.request, job.target
-    from {schema}.job_rows job
-    where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now)
-      and (job.target is not null) = %(targeted)s
-    order by job.id limit %(batch)s for no key update skip locked
-),
 held as materialized (
     select holder.target from {schema}.target_holders holder
-    where %(targeted)s and holder.target = any (array(select target from expired)) for update skip locked
+    where %(targeted)s and holder.target = any (array(
+        select lease.target from {schema}.leases lease where lease.target <> '' and lease.expires_at <= (select at from now)))
+    order by holder.target limit %(batch)s for update skip locked
+),
+late as materialized (
+    select lease.id, lease.token, lease.target, lease.node, lease.expires_at, lease.jobs, lease.started, lease.workers, lease.started_at
+    from {schema}.leases lease
+    where lease.expires_at <= (select at from now) and (lease.target <> '') = %(targeted)s
+      and (not %(targeted)s or lease.target = any (array(select target from held))
+           or not exists (select from {schema}.target_holders holder where holder.target = lease.target))
+    order by lease.target, lease.token, lease.id limit %(batch)s for update skip locked
+),
+enough as materialized (  -- of the leases as many as there are jobs for in the batch
+    select late.*, sum(late.number) over (order by late.id) - late.number as before
+    from (select late.*, (select coalesce(sum(upper(ids) - lower(ids)), 0) from unnest(late.jobs) as stretch (ids)) as number
+          from late) late
+),
+expired as materialized (
+    select job.id, job.kind, job.attempt + 1 as attempt, job.max_attempts, job.forgiven, job.request,
+           member.lease_id, member.token, member.node, member.expires_at, member.worker, member.started_at
+    from (
+        select late.id as lease_id, late.token, late.node, late.expires_at, one.id, begun.worker, begun.at as started_at
+        from enough late cross join lateral unnest(late.jobs) as stretch (ids)
+        cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as one (id)
+        left join unnest(late.started, late.workers, late.started_at) as begun (id, worker, at) on begun.id = one.id
+        where late.before < %(batch)s) member
+    join {schema}.job_rows job on job.id = member.id
+    order by job.id limit %(batch)s for no key update of job skip locked
+),
+done as materialized (
+    select lease_id, range_agg(int8range(id, id, '[]')) as jobs from expired group by lease_id
+),
+gone as (
+    delete from {schema}.leases lease using late left join done on done.lease_id = late.id
+    where lease.id = late.id and isempty(late.jobs - coalesce(done.jobs, '{}'))
+),
+less as (
+    update {schema}.leases lease set jobs = late.jobs - done.jobs from late join done on done.lease_id = late.id
+    where lease.id = late.id and not isempty(late.jobs - done.jobs)
 ),
 judged as materialized (
-    select expired.id, expired.lease_expires_at, expired.request,
+    select expired.*,
            case when expired.request = 'cancel' then 'canceled' when expired.request = 'pause' then 'paused'
                 when expired.attempt >= coalesce(expired.max_attempts,
                          coalesce(rule.max_attempts, %(default_max_attempts)s) + expired.forgiven)
@@ -196,34 +382,39 @@ judged as materialized (
                      when 'fail' then 'failed' when 'pause' then 'paused' else 'queued' end end as state
     from expired left join unnest(%(kinds)s::text[], %(on_lease_lost)s::text[], %(max_attempts)s::int[])
          as rule (kind, on_lease_lost, max_attempts) on rule.kind = expired.kind
-    where not %(targeted)s or expired.target in (select target from held)
-       or not exists (select from {schema}.target_holders holder where holder.target = expired.target)
 ),
-reaped as (
+settled as (
     update {schema}.job_rows job
-    set state = judged.state, finished_at = now.at, lease_expires_at = null, heartbeat_at = null,
+    set state = judged.state, attempt = judged.attempt, claim_token = judged.token, node = judged.node, worker = judged.worker,
+        started_at = judged.started_at, finished_at = now.at,
         last_outcome = case when judged.state = 'queued' then null else 'lost' end,
         reason = case when judged.request = 'cancel' then 'canceled on request'
                       when judged.request = 'pause' then 'Job was interrupted by user'
                       when judged.state = 'paused' then 'its lease was lost' end,
-        request = null, requested_at = null,
+        request = null, requested_at = null, result = null, log = null,
+        progress = case when job.progress_of = judged.attempt then job.progress end,
+        progress_note = case when job.progress_of = judged.attempt then job.progress_note end,
+        progress_of = judged.attempt,
         error = jsonb_build_object('type', 'lease_lost', 'message', format(
-            'attempt %%s: node %%s did not renew its lease, which ran out at %%s', job.attempt, job.node,
-            to_char(judged.lease_expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
+            'attempt %%s: node %%s did not renew its lease, which ran out at %%s', judged.attempt, judged.node,
+            to_char(judged.expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
     from judged, now
-    where job.id = judged.id and job.state in ('assigned', 'running')
+    where job.id = judged.id
     returning job.id, job.kind, job.attempt, job.node, job.worker, job.started_at, job.finished_at, job.state, job.error,
-              job.target, job.reason, job.webhook
+              job.target, job.priority, job.run_at, job.reason, job.cleared_at, job.webhook
 ),
 kept as (
     insert into {schema}.attempts (job_id, attempt, node, worker, started_at, finished_at, outcome, error)
-    select id, attempt, node, worker, started_at, finished_at, 'lost', error from reaped where state = 'queued'
+    select id, attempt, node, worker, started_at, finished_at, 'lost', error from settled where state = 'queued'
 ),
+back as materialized (select id, priority, run_at, kind, target from settled where state = 'queued'),
+{put_back},
+{endings},
 counted as (
     insert into {schema}.count_changes (queued, paused, failed, canceled)
     select count(*) filter (where state = 'queued'), count(*) filter (where state = 'paused'),
            count(*) filter (where state = 'failed'), count(*) filter (where state = 'canceled')
-    from reaped having count(*) > 0
+    from settled having count(*) > 0
 ),
 drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, details)
@@ -234,24 +425,23 @@ drafted as (
                case state when 'queued' then jsonb_build_object('outcome', 'lost', 'reason', 'its lease was lost')
                           when 'failed' then jsonb_build_object('error', {schema}.short_error(error))
                           else jsonb_build_object('reason', reason) end as details
-        from reaped
+        from settled
     ) happened group by type returning 1
 )
-select id, kind, attempt, node, state, target from reaped
+select id, kind, attempt, node, state, target from settled
 where (  -- as in settle
-    select count({schema}.make_end_message(id, kind, 'job.' || state, attempt, webhook)) from reaped
+    select count({schema}.make_end_message(id, kind, 'job.' || state, attempt, webhook)) from settled
     where state in ('failed', 'canceled') and (select count(*) from drafted) > 0) >= 0
 union all
 select null, null, null, null, null, null
 where not %(targeted)s and exists (
-    select from {schema}.job_rows job
-    where job.state in ('assigned', 'running') and job.lease_expires_at <= (select at from now) and job.target is not null)
+    select from {schema}.leases lease
+    where lease.target <> '' and lease.expires_at <= (select at from now) and not isempty(lease.jobs))
 
 -- oldest_in_hand: of the first `bound` leased jobs the one that has run longest, and how many leases have run out
 with held as materialized (
-    select id, kind, started_at, lease_expires_at from {schema}.job_rows
-    where state in ('assigned', 'running') order by id limit %(bound)s
+    select id, kind, started_at, expires_at from {schema}.in_hand order by id limit %(bound)s
 ),
 oldest as (select id, kind, started_at from held where started_at is not null order by started_at, id limit 1)
 select oldest.id, oldest.kind, extract(epoch from clock_timestamp() - oldest.started_at)::float8, late.number
-from (select count(*) as number from held where lease_expires_at < clock_timestamp()) late left join oldest on true
+from (select count(*) as number from held where expires_at < clock_timestamp()) late left join oldest on true

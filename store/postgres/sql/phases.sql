@@ -2,15 +2,22 @@
 
 -- begin_phases: starts attempts, each fenced by its claim token, with the first phase that is not finished; returns their jobs, each with the results of finished phases
 -- Safe to send again: a phase that this attempt began is not begun twice, and a call that arrives late, after its attempt
--- has gone on, takes nothing back. The lease is asked for as in leases.sql.
+-- has gone on, takes nothing back.
 with now as materialized (select clock_timestamp() as at),
+{given},
+{attended},
+marked as (
+    update {schema}.leases lease
+    set started = mine.started || added.started, workers = mine.workers || added.workers,
+        started_at = mine.started_at || added.started_at
+    from mine join added on added.lease_id = mine.id
+    where lease.id = mine.id
+),
 held as materialized (
-    select job.id, job.attempt, job.state, job.kind, job.target, job.node, coalesce(start.worker, job.worker) as worker,
-           start.started_age
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(started_ages)s::float8[])
-         as start (id, token, worker, started_age)
-    join {schema}.job_rows job on job.id = start.id and job.claim_token = start.token
-    where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
+    select job.id, job.attempt + 1 as attempt
+    from mine cross join lateral unnest(mine.kept) as stretch (ids)
+    cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as member (id)
+    join {schema}.job_rows job on job.id = member.id
     order by job.id for no key update of job
 ),
 known as materialized (
@@ -54,33 +61,30 @@ begun as (
 share as (
     select job_id, 100.0::float8 * count(*) filter (where is_finished) / count(*) as percent from known group by job_id
 ),
-started as (
+shown as (
     update {schema}.job_rows job
-    set state = 'running', worker = held.worker,
-        started_at = coalesce(job.started_at, now.at - make_interval(secs => held.started_age)),
-        progress = greatest(coalesce(job.progress, 0), share.percent::float4)
-    from held join share on share.job_id = held.id, now
-    where job.id = held.id and (held.state <> 'running' or job.started_at is null or share.percent > coalesce(job.progress, 0))
-),
-drafted as (
-    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select 'job.started', count(*), array_agg(id), array_agg(kind), case when count(target) > 0 then array_agg(target) end,
-           array_agg(attempt), array_agg(worker), jsonb_build_object('node', node)
-    from held where state = 'assigned' group by node
+    set progress = greatest(case when job.progress_of = held.attempt then job.progress else 0 end, share.percent::float4),
+        progress_note = case when job.progress_of = held.attempt then job.progress_note end, progress_of = held.attempt
+    from held join share on share.job_id = held.id
+    where job.id = held.id
+      and share.percent > coalesce(case when job.progress_of = held.attempt then job.progress end, 0)
 )
 select held.id, known.name, known.result::text
 from held left join known on known.job_id = held.id and known.is_finished
 
 -- advance_phases: finishes phases, starts the next ones, each fenced by its claim token, and drafts events; returns the jobs that took it
 -- Safe to send again: a finished phase is not finished twice, and no second event is drafted. If a standby took over that
--- has lost the beginning of the phases, their rows are restored. The lease is asked for as in leases.sql.
+-- has lost the beginning of the phases, their rows are restored.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
-    select job.id, job.attempt, job.kind, job.target, step.finished, step.result, step.next, step.spent
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(finished)s::text[], %(results)s::text[], %(nexts)s::text[], %(spents)s::text[])
-         as step (id, token, finished, result, next, spent)
-    join {schema}.job_rows job on job.id = step.id and job.claim_token = step.token
-    where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
+    select job.id, job.attempt + 1 as attempt, job.kind, job.target, step.finished, step.result, step.next, step.spent
+    from (
+        select step.* from unnest(
+            %(ids)s::bigint[], %(tokens)s::uuid[], %(finished)s::text[], %(results)s::text[], %(nexts)s::text[], %(spents)s::text[])
+            as step (id, token, finished, result, next, spent)
+        join {schema}.leases lease on lease.token = step.token and lease.jobs @> step.id
+        order by lease.target, lease.token, lease.id for key share of lease) step
+    join {schema}.job_rows job on job.id = step.id
     order by job.id for no key update of job
 ),
 named as materialized (
@@ -124,8 +128,8 @@ share as materialized (
 ),
 moved as (
     update {schema}.job_rows job
-    set progress = greatest(coalesce(job.progress, 0), share.percent::float4), progress_note = null,
-        spent = coalesce(held.spent::jsonb, job.spent)
+    set progress = greatest(case when job.progress_of = held.attempt then job.progress else 0 end, share.percent::float4),
+        progress_note = null, progress_of = held.attempt, spent = coalesce(held.spent::jsonb, job.spent)
     from held join share using (id)
     where job.id = held.id and held.id in (select job_id from finished)
 ),
@@ -141,16 +145,17 @@ select id from held
 
 -- settle_phases: ends the phases of attempts that the following `settle` ends, each fenced by its claim token, and drafts events
 -- If the store has lost the beginning of a phase that succeeded, its row is restored, as in advance_phases. A job whose start
--- was not yet drafted gets that event first. All jobs of the batch are locked here in the order of their ids, as settle
--- does, so two batches never wait for each other.
+-- was not yet drafted gets that event first. lock_leases comes before it in the same transaction.
 with now as materialized (select clock_timestamp() as at),
 held as materialized (
-    select job.id, job.attempt, job.kind, job.target, job.node, coalesce(ended.worker, job.worker) as worker,
-           job.state = 'assigned' and ended.state = 'succeeded' as is_late, ended.name, ended.state, ended.result, ended.percent
-    from unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(workers)s::int[], %(names)s::text[], %(states)s::text[], %(results)s::text[],
-                %(percents)s::float4[]) as ended (id, token, worker, name, state, result, percent)
-    join {schema}.job_rows job on job.id = ended.id and job.claim_token = ended.token
-    where coalesce(job.lease_expires_at, '-infinity') > '-infinity'
+    select job.id, job.attempt + 1 as attempt, job.kind, job.target, lease.id as lease_id, lease.node,
+           ended.worker, ended.started_age, ended.name, ended.state, ended.result, ended.percent,
+           ended.state = 'succeeded' and ended.started_age is not null and job.id <> all (lease.started) as is_late
+    from unnest(%(ids)s::bigint[], %(every_token)s::uuid[], %(workers)s::int[], %(started_ages)s::float8[], %(names)s::text[],
+                %(states)s::text[], %(results)s::text[], %(percents)s::float4[])
+         as ended (id, token, worker, started_age, name, state, result, percent)
+    join {schema}.leases lease on lease.token = ended.token and lease.jobs @> ended.id
+    join {schema}.job_rows job on job.id = ended.id
     order by job.id for no key update of job
 ),
 named as materialized (
@@ -180,8 +185,12 @@ restored as (
     returning job_id
 ),
 begun as (
-    update {schema}.job_rows job set state = 'running', worker = held.worker  -- settle writes since when
-    from held where job.id = held.id and held.is_late
+    update {schema}.leases lease
+    set started = lease.started || late.ids, workers = lease.workers || late.workers, started_at = lease.started_at || late.moments
+    from (select lease_id, array_agg(id) as ids, array_agg(worker) as workers,
+                 array_agg((select at from now) - make_interval(secs => started_age)) as moments
+          from held where is_late group by lease_id) late
+    where lease.id = late.lease_id
 ),
 completed as (
     select held.id, held.kind, held.target, held.attempt, held.name,

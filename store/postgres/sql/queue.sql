@@ -4,22 +4,22 @@
 with recursive now as materialized (select clock_timestamp() as at),
 {levels},
 due as materialized (
-    select first.run_at
+    select first.run_at, first.size
     from levels cross join lateral (
-        select job.run_at from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at <= (select at from now)
-          and (job.run_at, job.id) >= (levels.first_run_at, levels.first_id)
-        order by job.run_at, job.id limit %(bound)s) first
+        select stretch.run_at, stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+          and (stretch.run_at, stretch.first_id) >= (levels.first_run_at, levels.first_id)
+        order by stretch.run_at, stretch.first_id limit %(bound)s) first
     limit %(bound)s
 )
-select (select count(*) from due)::int,
+select least(%(bound)s::bigint, (select coalesce(sum(size), 0) from due))::int,
        coalesce((select extract(epoch from (select at from now) - min(run_at)) from due), 0)::float8,
        (select paused_at is not null from {schema}.queue_state),
-       exists (select from {schema}.job_rows job where job.parked),
+       exists (select from {schema}.waiting where room = 'parked'),
        others.free, others.free_before, others.unhired, others.unhired_before,
        coalesce((select (extract(epoch from min(run_at)) * 1000000)::bigint from due), 0),
        case when %(most)s::int is not null
-            then greatest(0, %(most)s::int - (select count(*)::int from {schema}.job_rows job where job.state in ('assigned', 'running'))) end
+            then greatest(0, %(most)s::int - {leased_of_all}) end
 from (select coalesce(sum(room.free), 0)::int as free,
              coalesce(sum(room.free) filter (where room.is_before), 0)::int as free_before,
              coalesce(sum(room.unhired), 0)::int as unhired,
@@ -36,24 +36,21 @@ with recursive now as materialized (select clock_timestamp() as at),
 {levels}
 select extract(epoch from min(later.run_at) - (select at from now))::float8
 from levels cross join lateral (
-    select job.run_at from {schema}.job_rows job
-    where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at > (select at from now)
-    order by job.run_at, job.id limit 1) later
+    select stretch.run_at from {schema}.ready stretch
+    where stretch.priority = levels.priority and stretch.run_at > (select at from now)
+    order by stretch.run_at, stretch.first_id limit 1) later
 
 -- not_yet_due: counts queued jobs that are not yet due, those that are parked and those behind a target, each up to `bound`
 with recursive now as materialized (select clock_timestamp() as at),
 {levels}
-select count(*)::int + (
-    select count(*)::int from (
-        select from {schema}.job_rows job where job.parked limit %(bound)s) parked) + (
-    select count(*)::int from (
-        select from {schema}.job_rows job where job.behind limit %(bound)s) behind)
-from (
-    select 1 from levels cross join lateral (
-        select 1 from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority and job.run_at > (select at from now)
-        order by job.run_at, job.id limit %(bound)s) later
-    limit %(bound)s) counted
+select least(%(bound)s::bigint, coalesce((
+        select sum(later.size) from levels cross join lateral (
+            select stretch.last_id - stretch.first_id + 1 as size from {schema}.ready stretch
+            where stretch.priority = levels.priority and stretch.run_at > (select at from now)
+            order by stretch.run_at, stretch.first_id limit %(bound)s) later), 0))::int + (
+    select coalesce(sum(counted.number), 0)::int from unnest(array['parked', 'behind']) as of (its_room) cross join lateral (
+        select least(%(bound)s::bigint, coalesce(sum(size), 0)) as number from (
+            select last_id - first_id + 1 as size from {schema}.waiting where room = its_room limit %(bound)s) stretch) counted)
 
 -- idle_check: whether only a hint or the passing of time can make a job claimable; whether jobs are due; seconds until the next one is. No row if the node `me` is not known
 -- A node with leased jobs may retry them later, or pass their targets on, without a hint. A transaction that is writing jobs
@@ -63,20 +60,18 @@ levels as (select priority from {schema}.claimable_priorities),
 seen as materialized (
     select (select paused_at is null from {schema}.queue_state) and exists (
                select from levels cross join lateral (
-                   select 1 from {schema}.job_rows job
-                   where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority
-                     and job.run_at <= (select at from now)
-                   order by job.run_at, job.id limit 1) first) as due,
+                   select 1 from {schema}.ready stretch
+                   where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+                   order by stretch.run_at, stretch.first_id limit 1) first) as due,
            (select extract(epoch from min(later.run_at) - (select at from now))::float8
             from levels cross join lateral (
-                select job.run_at from {schema}.job_rows job
-                where job.state = 'queued' and not job.parked and not job.behind and job.priority = levels.priority
-                  and job.run_at > (select at from now)
-                order by job.run_at, job.id limit 1) later) as next_due_seconds
+                select stretch.run_at from {schema}.ready stretch
+                where stretch.priority = levels.priority and stretch.run_at > (select at from now)
+                order by stretch.run_at, stretch.first_id limit 1) later) as next_due_seconds
 )
 select not (due
-            or exists (select from {schema}.job_rows job where job.state in ('assigned', 'running'))
-            or exists (select from {schema}.job_rows job where job.parked)
+            or exists (select from {schema}.leases where not isempty(jobs))
+            or exists (select from {schema}.waiting where room = 'parked')
             or exists (select from pg_locks writing
                        where writing.locktype = 'relation' and writing.relation = '{schema}.job_rows'::regclass
                          and writing.database = (select oid from pg_database where datname = current_database())
@@ -87,8 +82,8 @@ from seen where exists (select from {schema}.nodes node where node.id = %(me)s)
 -- tenant_activity: whether there is anything to do for a tenant: due jobs that may be claimed, or parked ones; leases that ran out
 -- One of these for each tenant, all in one statement. `observe` is the statement above, with a bound of one job.
 select '{tenant}'::text, (seen.due > 0 or seen.parked) and not seen.paused,
-       seen.parked or exists (select from {schema}.job_rows leased
-                              where leased.state in ('assigned', 'running') and leased.lease_expires_at <= clock_timestamp())
+       seen.parked or exists (select from {schema}.leases
+                              where expires_at <= clock_timestamp() and not isempty(jobs))
 from ({observe}) seen (due, oldest, paused, parked)
 
 -- tenant_idle_check: `idle_check` of a tenant; no row where that has none
@@ -102,20 +97,17 @@ with recursive changes as (
            coalesce(sum(failed), 0) as failed, coalesce(sum(canceled), 0) as canceled
     from {schema}.count_changes
 ),
-leased as (
-    select count(*) filter (where state = 'assigned') as assigned, count(*) filter (where state = 'running') as running
-    from {schema}.job_rows where state in ('assigned', 'running')
-),
+leased as ({in_hand_by_state}),
 -- Halted targets are walked from one to the next along job_rows_halting, however many jobs halt each.
 halted (target, number) as (
     (select job.target, 1 from {schema}.job_rows job
-     where job.target is not null and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
+     where job.target is not null and (job.rest = 'paused' or job.rest = 'failed' and job.cleared_at is null)
      order by job.target limit 1)
   union all
     select next.target, halted.number + 1
     from halted cross join lateral (
         select job.target from {schema}.job_rows job
-        where job.target > halted.target and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
+        where job.target > halted.target and (job.rest = 'paused' or job.rest = 'failed' and job.cleared_at is null)
         order by job.target limit 1) next
     where halted.number < 1000
 )
@@ -125,6 +117,12 @@ select (c.enqueued + d.enqueued)::bigint, (c.pending + d.pending)::bigint, (c.qu
        (c.failed + d.failed)::bigint, (c.canceled + d.canceled)::bigint,
        q.paused_at, q.paused_by, (select count(*) from halted)::int
 from {schema}.job_counts c, changes d, leased, {schema}.queue_state q
+
+-- part in_hand_by_state: how many jobs are in hand, by what is known of their start
+select coalesce(sum(number - running), 0)::bigint as assigned, coalesce(sum(running), 0)::bigint as running
+from {schema}.leases lease cross join lateral (
+    select (select coalesce(sum(upper(part) - lower(part)), 0) from unnest(lease.jobs) part) as number,
+           (select count(*) from unnest(lease.started) begun (id) where lease.jobs @> begun.id) as running) counted
 
 -- fold_counts: adds at most `rows` changes to the kept counts; returns how many; skips what another node is folding
 with folded as (

@@ -4,7 +4,7 @@
 select job.id, job.kind, job.state, job.priority, job.run_at, job.started_at, job.finished_at, job.attempt,
        job.node, job.worker, job.lease_expires_at, job.request, job.requested_at, job.reason, job.error::text,
        job.target, job.parked, job.cleared_at, past.outcome, clock_timestamp(), queue.paused_at, queue.paused_by
-from {schema}.queue_state queue, {schema}.job_rows job
+from {schema}.queue_state queue, {schema}.live_jobs job
 left join lateral (
     select ended.outcome from {schema}.attempts ended where ended.job_id = job.id
     order by ended.attempt desc limit 1) past on true
@@ -17,54 +17,44 @@ with mine as materialized (
 ),
 in_target as (
     select from mine cross join lateral (
-        select from {schema}.job_rows job
-        where job.behind and job.target = mine.target and job.priority > mine.priority
-        order by job.priority desc limit %(bound)s) higher
+        select from {schema}.waiting behind
+        where behind.room = 'behind' and behind.name = mine.target and behind.priority > mine.priority
+        order by behind.priority desc limit %(bound)s) higher
   union all
     select from mine cross join lateral (
-        select from {schema}.job_rows job
-        where job.behind and job.target = mine.target and job.priority = mine.priority
-          and (job.run_at, job.id) < (mine.run_at, mine.id)
-        order by job.run_at, job.id limit %(bound)s) earlier
+        select from {schema}.waiting behind
+        where behind.room = 'behind' and behind.name = mine.target and behind.priority = mine.priority
+          and (behind.run_at, behind.first_id) < (mine.run_at, mine.id)
+        order by behind.run_at, behind.first_id limit %(bound)s) earlier
 ),
 of_kind as (
-    select from mine cross join lateral (
-        select from {schema}.job_rows job
-        where job.parked and job.kind = mine.kind and job.priority > mine.priority
-        order by job.priority desc limit %(bound)s) higher
+    select higher.size from mine cross join lateral (
+        select parked.last_id - parked.first_id + 1 as size from {schema}.waiting parked
+        where parked.room = 'parked' and parked.name = mine.kind and parked.priority > mine.priority
+        order by parked.priority desc limit %(bound)s) higher
   union all
-    select from mine cross join lateral (
-        select from {schema}.job_rows job
-        where job.parked and job.kind = mine.kind and job.priority = mine.priority
-          and (job.run_at, job.id) < (mine.run_at, mine.id)
-        order by job.run_at, job.id limit %(bound)s) earlier
+    select earlier.size from mine cross join lateral (
+        select least(parked.last_id, mine.id - 1) - parked.first_id + 1 as size from {schema}.waiting parked
+        where parked.room = 'parked' and parked.name = mine.kind and parked.priority = mine.priority
+          and (parked.run_at, parked.first_id) < (mine.run_at, mine.id)
+        order by parked.run_at, parked.first_id limit %(bound)s) earlier
 )
 select (select count(*) from (select from in_target limit %(bound)s) counted)::int,
-       (select count(*) from (select from of_kind limit %(bound)s) counted)::int
+       least(%(bound)s::bigint, (select coalesce(sum(size), 0) from of_kind))::int
 
 -- why_line: of the first `bound` jobs in claim order, by kind: how many will be claimed before this one, how many in all, how many of its target go first, how many were read, and whether it is among them
 -- Of the jobs of a target only the one whose turn it is counts: the others will wait behind it.
-with recursive now as materialized (select clock_timestamp() as at),
+with now as materialized (select clock_timestamp() as at),
 mine as materialized (
     select job.id, job.priority, job.run_at, job.target from {schema}.job_rows job where job.id = %(id)s
 ),
-levels (priority) as (
-    (select queued.priority from {schema}.job_rows queued
-     where queued.state = 'queued' and not queued.parked and not queued.behind
-     order by queued.priority desc limit 1)
-  union all
-    select (select lower.priority from {schema}.job_rows lower
-            where lower.state = 'queued' and not lower.parked and not lower.behind and lower.priority < levels.priority
-            order by lower.priority desc limit 1)
-    from levels where levels.priority is not null
-),
 line as materialized (
-    select first.id, first.priority, first.run_at, first.kind, first.target
-    from levels cross join lateral (
-        select job.id, job.priority, job.run_at, job.kind, job.target from {schema}.job_rows job
-        where job.state = 'queued' and not job.parked and not job.behind
-          and job.priority = levels.priority and job.run_at <= (select at from now)
-        order by job.run_at, job.id limit %(bound)s) first
+    select job.id, first.priority, first.run_at, first.kind, first.target
+    from {schema}.claimable_priorities levels cross join lateral (
+        select stretch.* from {schema}.ready stretch
+        where stretch.priority = levels.priority and stretch.run_at <= (select at from now)
+        order by stretch.run_at, stretch.first_id limit %(bound)s) first
+    cross join lateral generate_series(first.first_id, first.last_id) as job (id)
     limit %(bound)s
 ),
 placed as materialized (
@@ -100,18 +90,18 @@ others as materialized (
   union
     select halting.id from mine cross join lateral (
         select job.id from {schema}.job_rows job
-        where job.target = mine.target and (job.state = 'paused' or job.state = 'failed' and job.cleared_at is null)
+        where job.target = mine.target and (job.rest = 'paused' or job.rest = 'failed' and job.cleared_at is null)
           and job.id <> mine.id
         order by job.id limit 5) halting
 )
 select job.id, job.state, case when job.state in ('paused', 'failed') then job.finished_at else job.started_at end,
        job.run_at, job.reason, holder.job_id is not null
 from mine cross join others
-join {schema}.job_rows job on job.id = others.id
+cross join lateral (select * from {schema}.live_jobs where id = others.id limit 1) job
 left join {schema}.target_holders holder on holder.target = mine.target and holder.job_id = job.id
 where job.id <> mine.id
 order by job.id
 
 -- why_leased: the leased jobs, at most `bound`, each with how long it has been running, and how many there are
-select id, kind, node, worker, extract(epoch from clock_timestamp() - started_at)::float8, count(*) over ()
-from {schema}.job_rows where state in ('assigned', 'running') order by id limit %(bound)s
+select id, kind, node, worker, extract(epoch from clock_timestamp() - started_at)::float8, {leased_of_all}
+from {schema}.in_hand order by id limit %(bound)s

@@ -11,9 +11,10 @@ from (select json_extract(value, '$[0]') as ended_id, upper(json_extract(value, 
 cross join job_rows on id = ended_id
 where hex(claim_token) = token and +state in ('assigned', 'running')
 
--- renew: extends one lease that still stands, and marks the job as running once it has started
+-- renew: extends one lease that still stands, if :lease_expires_at says so, and marks the job as running once it has started
 update job_rows
-set lease_expires_at = :lease_expires_at, heartbeat_at = :now,
+set lease_expires_at = coalesce(:lease_expires_at, lease_expires_at),
+  heartbeat_at = case when :lease_expires_at is null then heartbeat_at else :now end,
   state = case when :started_at is null then state else 'running' end,
   started_at = coalesce(started_at, :started_at), worker = coalesce(:worker, worker)
 where id = :id and claim_token = :token and state in ('assigned', 'running')

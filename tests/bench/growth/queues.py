@@ -18,8 +18,12 @@ from tests.support.postgres_server import PostgresServer
 CHUNK = 100_000
 # What there is already is not news: no events, and counts as they would be by now.
 READY = """
-insert into {schema}.job_rows (kind, payload)
-select %s, jsonb_build_object('i', i) from generate_series(1, %s) i
+with made as (
+    insert into {schema}.job_rows (kind, payload)
+    select %s, jsonb_build_object('i', i) from generate_series(1, %s) i
+    returning id, priority, run_at, kind)
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+select priority, run_at, min(id), max(id), kind from made group by priority, run_at, kind, id / 64
 """
 COUNTED = """
 update {schema}.job_counts set enqueued = seen.all_of_them, queued = seen.queued,
@@ -29,9 +33,12 @@ from (select count(*) as all_of_them, count(*) filter (where state = 'queued') a
              count(*) filter (where state = 'failed') as failed from {schema}.job_rows) seen
 """
 FUTURE = """
-insert into musterd.job_rows (kind, payload, priority, run_at)
-select 'note', jsonb_build_object('i', i), 1 + i %% 3, clock_timestamp() + interval '1 day'
-from generate_series(1, %s) i
+with made as (
+    insert into musterd.job_rows (kind, payload, priority, run_at)
+    select 'note', jsonb_build_object('i', i), 1 + i %% 3, clock_timestamp() + interval '1 day'
+    from generate_series(1, %s) i returning id, priority, run_at, kind)
+insert into musterd.ready (priority, run_at, first_id, last_id, kind)
+select priority, run_at, id, id, kind from made
 """
 # A thousand targets, each halted by a job that has failed.
 BEHIND = """
@@ -40,16 +47,24 @@ with broken as (
     select 'note', 'target ' || i, 'failed', 1, clock_timestamp(), 'failed'
     from generate_series(1, 1000) i
     where not exists (select from musterd.target_holders) returning id, target),
-halted as (insert into musterd.target_holders (target, job_id) select target, id from broken)
-insert into musterd.job_rows (kind, payload, target, behind)
-select 'note', jsonb_build_object('i', i), 'target ' || 1 + i %% 1000, true
-from generate_series(1, %s) i
+halted as (insert into musterd.target_holders (target, job_id) select target, id from broken),
+made as (
+    insert into musterd.job_rows (kind, payload, target)
+    select 'note', jsonb_build_object('i', i), 'target ' || 1 + i %% 1000
+    from generate_series(1, %s) i returning id, priority, run_at, kind, target)
+insert into musterd.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+select 'behind', target, priority, run_at, id, id, kind, target from made
 """
 ENDED = """
-insert into musterd.job_rows (kind, payload, state, attempt, started_at, finished_at, last_outcome,
-    claim_token, node, worker)
-select 'note', jsonb_build_object('i', i), 'succeeded', 1, clock_timestamp(), clock_timestamp(),
-       'succeeded', gen_random_uuid(), 'north', 1 from generate_series(1, %s) i
+with made as (
+    insert into musterd.job_rows (kind, payload, state, attempt, started_at, finished_at,
+        last_outcome, claim_token, node, worker)
+    select 'note', jsonb_build_object('i', i), 'succeeded', 1, clock_timestamp(), clock_timestamp(),
+           'succeeded', gen_random_uuid(), 'north', 1 from generate_series(1, %s) i
+    returning id, state, kind)
+insert into musterd.endings (state, kind, at, jobs)
+select state, kind, clock_timestamp(), range_agg(int8range(id, id, '[]')) from made
+group by state, kind
 """
 BACKENDS = """
 select pid from pg_stat_activity

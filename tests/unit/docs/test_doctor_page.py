@@ -1,7 +1,7 @@
 """The page on the doctor tells each check, each exit code and the figures of the code."""
 
 from musterd.console.doctor import postgres
-from musterd.console.doctor.stores import FILE_SECONDS
+from musterd.console.doctor.stores import FILE_SECONDS, PLACES_SECONDS
 from musterd.console.doctor.verb import CHECK_SECONDS
 from musterd.console.output import Exit
 from musterd.store.words import count_text
@@ -26,5 +26,5 @@ def test_the_figures_are_those_of_the_code() -> None:
     first = f"one minute or {count_text(postgres.HELD_TRANSACTIONS)} transactions"
     last = f"one hour or {count_text(postgres.HELD_TRANSACTIONS_MAX)} transactions"
     assert f"It warns from {first}, and fails from {last}" in text
-    assert (CHECK_SECONDS, FILE_SECONDS) == (10.0, 5.0)
+    assert (CHECK_SECONDS, FILE_SECONDS, PLACES_SECONDS) == (10.0, 5.0, 5.0)
     assert "Each check has ten seconds" in text

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from musterd.console.doctor import postgres, stores
+from musterd.store.events import Fault
 from musterd.store.health import (
     Connections,
     Holder,
@@ -126,6 +127,12 @@ class TestTables:
         assert worst(postgres.judge_autovacuum(SERVER, [TABLE], "musterd")) == "ok"
         assert worst(postgres.judge_tables([TABLE])) == "ok"
         assert worst(postgres.judge_horizon([SESSION._replace(age_seconds=0.1)])) == "ok"
+
+    def test_a_job_in_no_place_is_a_failure(self) -> None:
+        assert worst(postgres.judge_places([])) == "ok"
+        found = postgres.judge_places([Fault(n, "is queued and stands nowhere") for n in range(7)])
+        assert worst(found) == "fail"
+        assert "job 4 is queued and stands nowhere; and 2 more" in said(found)
 
     def test_autovacuum_that_is_off_is_a_failure(self) -> None:
         odd = TABLE._replace(options={"autovacuum_enabled": "false"})

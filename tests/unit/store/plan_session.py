@@ -21,20 +21,25 @@ from tests.contract.rigs import OPTIONS, SCHEMA, PostgresRig, opened
 BATCH = 20
 # With entries that the claim before it left in the index, priority by priority.
 BATCHES_TOUCHED = 4
+SCANNED = ("job_rows", "ready")
 PAGES_A_JOB = 30  # of tables and indexes, each as often as it is looked at
 READY = "insert into job_rows (kind) select 'ready' from generate_series(1, 2000)"
 
-# Jobs of two priorities that have just been done.
+# Jobs of two priorities that have just been done, and left their entries where claims walk. Made as
+# they stand, past what guards the steps in between.
 GONE = """
+set session_replication_role = replica;
+with made as (
+    insert into job_rows (kind, priority, run_at, state, attempt, last_outcome, finished_at)
+    select 'gone', n % 2, clock_timestamp() - random() * interval '1 hour',
+           'succeeded', 1, 'succeeded', clock_timestamp()
+    from generate_series(1, {many}) n returning id, priority, run_at
+)
+insert into ready select priority, run_at, id, id, 'gone' from made;
+delete from ready;
+set session_replication_role = origin;
 insert into job_rows (kind, priority, run_at)
-select 'gone', n % 2, clock_timestamp() - random() * interval '1 hour'
-from generate_series(1, {many}) n;
-update job_rows set state = 'running', attempt = 1, node = 'n', claim_token = gen_random_uuid(),
-    lease_expires_at = clock_timestamp(), heartbeat_at = clock_timestamp() where kind = 'gone';
-update job_rows set state = 'succeeded', last_outcome = 'succeeded',
-    finished_at = clock_timestamp(), lease_expires_at = null, heartbeat_at = null
-where kind = 'gone';
-insert into job_rows (kind, priority) select 'next', 1 from generate_series(1, 50) n
+select 'next', 1, clock_timestamp() + n * interval '1 microsecond' from generate_series(1, 50) n
 """
 
 
@@ -56,8 +61,8 @@ class Session:
 
     def _claim(self, form: str) -> tuple[list[Claim], Findings]:
         request = a_request()
-        found = self.conn.execute(self._text(form), claim_params(request, 0)).fetchall()
-        return claims_and_findings(found, request.token)
+        (row,) = self.conn.execute(self._text(form), claim_params(request)).fetchall()
+        return claims_and_findings(row, request.token, request.workers)
 
     def settle(self, claims: list[Claim]) -> None:
         self.conn.execute(self._text("settle"), _ends(claims))
@@ -66,28 +71,27 @@ class Session:
         """What it took, and how many it left to who asks for targets. Nothing of it stays."""
         request = ClaimRequest(uuid4(), "north", (), batch, 30.0)
         with self.conn.transaction(force_rollback=True):
-            params = claim_params(request, 0)
-            found = self.conn.execute(self._text(form), params).fetchall()
-        claims, rest = claims_and_findings(found, request.token)
+            (row,) = self.conn.execute(self._text(form), claim_params(request)).fetchall()
+        claims, rest = claims_and_findings(row, request.token, ())
         return [claim.id for claim in claims], rest.busy
 
     def watched(self, form: str, marks: Sequence[Mark] = (), caps: Caps = ()) -> tuple[int, int]:
         """A claim, or a look along the places of jobs."""
         request = attrs.evolve(a_request(), caps=caps)
         start = Start(marks, LATE_SECONDS if marks else 0.0)
-        params = claim_params(request, 0, start)
+        params = claim_params(request, None, start)
         return self._watched(form, {**params, "bound": BATCH, "me": None, "pauses": 3.0})
 
     def watched_settlement(self, claims: list[Claim]) -> tuple[int, int]:
         return self._watched("settle", _ends(claims))
 
     def _watched(self, name: str, params: Any) -> tuple[int, int]:
-        """The most rows of job_rows that one of its scans came by, and all pages looked at."""
+        """The most rows of jobs or stretches that one scan came by, and all pages looked at."""
         asked = b"explain (analyze, buffers, format json) " + self._text(name)
         row = self.conn.execute(asked, params).fetchone()
         assert row is not None
         root = row[0][0]["Plan"]
-        scans = [node for node in _nodes(root) if node.get("Relation Name") == "job_rows"]
+        scans = [node for node in _nodes(root) if node.get("Relation Name") in SCANNED]
         touched = [_rows(node) for node in scans if "Scan" in node["Node Type"]]
         return max(touched), root["Shared Hit Blocks"] + root["Shared Read Blocks"]
 
@@ -99,7 +103,9 @@ class Session:
 async def unvacuumed(url: str) -> AsyncGenerator[PostgresRig]:
     async with opened(PostgresRig(url)) as ready:
         assert isinstance(ready, PostgresRig)
-        ready.raw("alter table job_rows set (autovacuum_enabled = off)")
+        ready.tampered = True
+        for table in ("job_rows", "ready"):
+            ready.raw(f"alter table {table} set (autovacuum_enabled = off)")
         yield ready
 
 

@@ -40,7 +40,7 @@ async def test_an_old_job_and_a_later_page_are_looked_up(rig: PostgresRig) -> No
     """Not found by a walk from the newest one."""
     await trio.lowlevel.checkpoint()
     found = plan(rig, "jobs", {"id": "1", "bound": "1"})
-    (condition,) = re.findall(r"Index Cond: (.*)", found)
+    (condition,) = [one for one in re.findall(r"Index Cond: (.*)", found) if "COALESCE" in one]
     assert condition.count("COALESCE") == 3
     assert "id >=" in condition
     assert condition.count("id <") == 2
@@ -50,7 +50,7 @@ def test_what_is_archived_is_what_is_shown() -> None:
     """The rows that make records have the same columns."""
     statements = load_statements("musterd.store.postgres")
     shown, archived = (
-        statements[name].partition("\nselect ")[2].partition("\nwhere ")[0]
+        statements[name].partition("\nselect ")[2].partition("\nfrom ")[0]
         for name in ("jobs", "jobs_of")
     )
     assert shown
@@ -58,7 +58,7 @@ def test_what_is_archived_is_what_is_shown() -> None:
 
 
 def fill_with_ended(rig: PostgresRig, count: int) -> None:
-    """Jobs that ended over the last 100 days, of five kinds, half of them stale."""
+    """Jobs that ended over the last 100 days, of five kinds, half of them stale, each by itself."""
     rig.raw(
         f"""set session_replication_role = replica;
         insert into job_rows (kind, state, finished_at, last_outcome, stale_at)
@@ -66,7 +66,10 @@ def fill_with_ended(rig: PostgresRig, count: int) -> None:
                clock_timestamp() - n * interval '100 days' / {count}, 'succeeded',
                case when n % 2 = 0 then clock_timestamp() end
         from generate_series(1, {count}) n;
-        analyze job_rows"""
+        insert into endings (state, kind, stale, at, jobs)
+        select state, kind, stale_at is not null, finished_at,
+               int8multirange(int8range(id, id, '[]')) from job_rows;
+        analyze job_rows, endings"""
     )
 
 
@@ -82,15 +85,13 @@ WALK = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "index"), [("mark_stale", "job_rows_ended"), ("pick_expired", "job_rows_stale")]
-)
-async def test_retention_walks_along_its_indexes(rig: PostgresRig, name: str, index: str) -> None:
+@pytest.mark.parametrize(("name", "stale"), [("mark_stale", "false"), ("pick_expired", "true")])
+async def test_retention_walks_along_the_endings(rig: PostgresRig, name: str, stale: str) -> None:
     fill_with_ended(rig, 30_000)
     await trio.lowlevel.checkpoint()
-    found = plan(rig, name, WALK)
-    assert "Seq Scan on job_rows" not in found
-    assert found.count(index) >= 3
+    found = plan(rig, name, {**WALK, "stale": stale})
+    assert not re.search("Seq Scan on (job_rows|endings)", found)
+    assert found.count("endings_order") >= 3
 
 
 async def test_halted_targets_are_counted_along_their_index(rig: PostgresRig) -> None:
@@ -104,6 +105,7 @@ async def test_halted_targets_are_counted_along_their_index(rig: PostgresRig) ->
         select 'a', 'failed', clock_timestamp(), 'failed' from generate_series(1, 20000) n;
         analyze job_rows"""
     )
+    rig.tampered = True  # no ending names them
     counts = await rig.engine.queue.counts()
     assert counts.targets_halted == 10
     found = plan(rig, "counts", {})

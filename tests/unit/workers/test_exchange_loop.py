@@ -11,7 +11,16 @@ import trio
 from trio.testing import MockClock
 
 from musterd.store.jobs import NewJob
-from musterd.store.leases import ClaimRequest, Exchange, ReapRequest, ReapRule, Settlement, Verdict
+from musterd.store.leases import (
+    NO_SUCCESSES,
+    ClaimRequest,
+    Exchange,
+    ReapRequest,
+    ReapRule,
+    Settlement,
+    Successes,
+    Verdict,
+)
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk, Seat
@@ -42,10 +51,16 @@ class Visits(PartOverlay):
         self._visits = visits
 
     async def exchange(
-        self, settlements: Sequence[Settlement], claim: ClaimRequest | None, now_local: float, /
+        self,
+        settlements: Sequence[Settlement],
+        claim: ClaimRequest | None,
+        now_local: float,
+        successes: Successes = NO_SUCCESSES,
+        /,
     ) -> Exchange:
-        self._visits.append([(one.id, one.attempt) for one in settlements])
-        done: Exchange = await self.part.exchange(settlements, claim, now_local)
+        ended = [*settlements, *successes.settlements()]
+        self._visits.append([(one.id, one.attempt) for one in ended])
+        done: Exchange = await self.part.exchange(settlements, claim, now_local, successes)
         return done
 
 

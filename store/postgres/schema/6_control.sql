@@ -21,27 +21,51 @@ create function {schema}.control_effect(action text, state text) returns text
         when 'clear failed' then 'failed' when 'clear paused' then 'canceled' end
 $$;
 
+-- How a job of which the row says that it is queued stands, if it is in hand; null = it is not.
+create function {schema}.state_in_hand(job bigint) returns text
+    language sql stable set search_path = pg_catalog, pg_temp as $$
+    select case when job = any (lease.started) then 'running' else 'assigned' end
+    from {schema}.leases lease where lease.jobs @> job limit 1
+$$;
+
 -- Acts on one job. Returns whether there is such a job, its state before and after, whether its holder has been asked,
--- and whether the action was allowed. It waits for any lock on the row, and decides on the newest version.
-create function {schema}.control_job(action text, wanted bigint,
+-- and whether the action was allowed. It waits for any lock on the row, and decides on the newest version. Nothing is done
+-- to a job that is in none of the states in `among`; then state_before says which it is in.
+-- A job whose row is locked cannot come out of anybody's hands, and if it was taken out of where it waits it cannot come into
+-- any. Between the two a claim may take it: then the question is asked again. The triggers of 2_places.sql see to the rest.
+create function {schema}.control_job(action text, wanted bigint, among text[] default null,
     out known boolean, out state_before text, out state_after text, out requested boolean, out allowed boolean)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     job record;
+    place record;
     effect text;
     moment timestamptz;
 begin
     select * into job from {schema}.lock_job(wanted);
     known := job.state is not null;
-    state_before := job.state;
-    state_after := job.state;
     requested := false;
-    effect := {schema}.control_effect(action, job.state);
-    -- A cancel that was asked for is not taken back by a pause.
-    allowed := effect is not null and not (action = 'pause' and job.request is not distinct from 'cancel');
-    if not allowed then
-        return;
-    end if;
+    loop
+        state_before := job.state;
+        if job.state = 'queued' then
+            state_before := coalesce({schema}.state_in_hand(wanted), 'queued');
+        end if;
+        state_after := state_before;
+        effect := {schema}.control_effect(action, state_before);
+        -- A cancel that was asked for is not taken back by a pause.
+        allowed := effect is not null and not (action = 'pause' and job.request is not distinct from 'cancel')
+            and (among is null or state_before = any (among));
+        if not allowed then
+            return;
+        end if;
+        exit when state_before <> 'queued';
+        select j.priority, j.run_at, j.kind into place from {schema}.job_rows j where j.id = wanted;
+        exit when {schema}.take_out(wanted, place.priority, place.run_at, place.kind, job.target) is not null;
+        if {schema}.state_in_hand(wanted) is null then
+            raise exception 'job % is queued and stands nowhere', wanted
+                using errcode = 'data_corrupted', hint = 'select * from {schema}.check() finds all such jobs';
+        end if;
+    end loop;
     moment := clock_timestamp();
     if effect = 'ask' then
         requested := true;
@@ -74,9 +98,7 @@ begin
             max_attempts = case when action = 'resume' then j.max_attempts + j.attempt - j.forgiven
                                 else j.max_attempts end,
             last_outcome = null,
-            log = null,
-            parked = false,
-            behind = false
+            log = null
         where j.id = wanted;
     insert into {schema}.count_changes (pending, queued, paused, failed, canceled)
         select (effect = 'pending')::int - (job.state = 'pending')::int, (effect = 'queued')::int - (job.state = 'queued')::int,

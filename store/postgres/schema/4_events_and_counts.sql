@@ -118,34 +118,62 @@ alter table {schema}.count_changes set (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
 
--- New jobs are counted, logged (at most a thousand in one row) and hinted at.
+-- New jobs come into the order of claims, and are counted, logged (at most a thousand in one row) and hinted at.
 create function {schema}.note_new_jobs() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    arrived integer;
+    arrived record;
     held integer;
-    kinds text[];  -- the first and the last of them
+    stretch integer;  -- jobs in one: a small batch is cut finer, so that several nodes may take from it at once
     pending constant jsonb := '{"state": "pending"}';
 begin
-    select count(*), count(*) filter (where state = 'pending'), array[min(kind collate "C"), max(kind collate "C")]
-        into arrived, held, kinds from new_rows;
-    if arrived > 0 then
-        insert into {schema}.count_changes (enqueued, pending, queued) values (arrived, held, arrived - held);
-        if arrived = 1 then
+    select count(*)::integer as number, count(*) filter (where state = 'pending')::integer as held, count(target) as targets,
+           min(id) as first_id, max(id) as last_id,
+           min(kind collate "C") as kind, max(kind collate "C") as last_kind,
+           min(priority) as priority, max(priority) as highest, min(run_at) as run_at, max(run_at) as latest
+        into arrived from new_rows;
+    if arrived.number > 0 then
+        held := arrived.held;
+        stretch := least(64, greatest(1, arrived.number / 16));
+        if arrived.number = 1 then
+            with one as materialized (select id, run_at, priority, state, kind, target from new_rows),
+            placed as (
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+                select priority, run_at, id, id, kind, target from one where state = 'queued'
+            ),
+            counted as (
+                insert into {schema}.count_changes (enqueued, pending, queued) values (1, held, 1 - held)
+            )
             insert into {schema}.event_drafts (type, job_ids, kinds, targets, common)
-            select 'job.enqueued', array[id], kinds[1:1], case when target is not null then array[target] end,
+            select 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
                    case held when 1 then pending end
-            from new_rows;
-        elsif kinds[1] = kinds[2] and held in (0, arrived) then  -- as large batches are
-            insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
-            select 'job.enqueued', count(*), array_agg(id), kinds[1:1],
-                   case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end
-            from new_rows group by id / 1000 order by min(id);
+            from one;
         else
-            insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
-            select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
-                   case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
-            from new_rows group by id / 1000, state order by min(id);
+            insert into {schema}.count_changes (enqueued, pending, queued) values (arrived.number, held, arrived.number - held);
+            if held = 0 and arrived.targets = 0 and arrived.kind = arrived.last_kind and arrived.priority = arrived.highest
+                and arrived.run_at = arrived.latest and arrived.last_id - arrived.first_id + 1 = arrived.number then
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+                select arrived.priority, arrived.run_at, first_id, least(arrived.last_id, first_id + stretch - 1), arrived.kind
+                from generate_series(arrived.first_id, arrived.last_id, stretch) as part (first_id);
+            else
+                insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+                select priority, run_at, min(id), max(id), kind, target
+                from (select priority, run_at, kind, target, id, case when target is not null then id end as alone,
+                             id - row_number() over (partition by priority, run_at, kind, target order by id) as island
+                      from new_rows where state = 'queued') neighbour
+                group by priority, run_at, kind, target, alone, island, id / stretch order by min(id);
+            end if;
+            if arrived.kind = arrived.last_kind and held in (0, arrived.number) then  -- as large batches are
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                select 'job.enqueued', count(*), array_agg(id), array[arrived.kind],
+                       case when count(target) > 0 then array_agg(target) end, case when held > 0 then pending end
+                from new_rows group by id / 1000 order by min(id);
+            else
+                insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, common)
+                select 'job.enqueued', count(*), array_agg(id), array_agg(kind),
+                       case when count(target) > 0 then array_agg(target) end, case state when 'pending' then pending end
+                from new_rows group by id / 1000, state order by min(id);
+            end if;
         end if;
         -- One hint at a time is enough: a transaction that finds another one about to hint leaves it to that one,
         -- so that concurrent commits do not queue up behind each other's notifications.

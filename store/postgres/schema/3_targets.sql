@@ -1,15 +1,8 @@
 -- Targets: jobs of one target run one at a time, in order.
 
--- The law: whatever claims do, no two jobs of a target are leased at once.
-create unique index job_rows_one_a_target on {schema}.job_rows (target)
-    where target is not null and state in ('assigned', 'running');
--- Jobs that wait behind another one of their target are in no claim's way.
-create index job_rows_behind on {schema}.job_rows (target, priority desc, run_at, id) where behind;
--- The other waiting ones, in order within their target, so that a claim sees what another claim has in hand.
-create index job_rows_in_line on {schema}.job_rows (target, priority desc, run_at, id)
-    where target is not null and state = 'queued' and not parked and not behind;
+-- That no two of them are leased at once is the law of leases_one_a_target.
 create index job_rows_halting on {schema}.job_rows (target, id)
-    where target is not null and (state = 'paused' or state = 'failed' and cleared_at is null);
+    where target is not null and (rest = 'paused' or rest = 'failed' and cleared_at is null);
 
 -- The job that has the target to itself: it is leased, waits for its retry, halts the target (paused, failed), or is the
 -- next and not yet claimed (reserved). A target without a row is free, and no job is behind.
@@ -22,7 +15,7 @@ create table {schema}.target_holders (
 -- Passes a target on if the job that holds it has ended. The first job that halts the target comes next, else the first
 -- waiting one in claim order; if there is none the target is free. Returns whether a job became claimable. Idempotent: may
 -- be called at any time.
--- Locks the holder's row, then jobs: everyone who waits for both takes them in this order. Each read is a statement of its
+-- Locks the holder's row, then jobs and stretches: everyone who waits for both takes them in this order. Each read is a statement of its
 -- own, which sees what was committed while the lock was waited for.
 create function {schema}.pass_on(wanted text) returns boolean
     language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -30,49 +23,59 @@ declare
     holder record;
     held record;
     next_id bigint;
-    next_priority integer;
+    next_priority smallint;
     next_run_at timestamptz;
+    next_kind text;
     halted boolean;
 begin
     select h.job_id, h.reserved into holder from {schema}.target_holders h where h.target = wanted for update;
     if not found then
         return false;
     end if;
-    select j.id, j.state, j.priority::integer, j.run_at into held from {schema}.job_rows j
+    select j.id, j.state, j.priority, j.run_at, j.kind, j.target into held from {schema}.job_rows j
         where j.id = holder.job_id and j.target = wanted
-          and (j.state in ('queued', 'assigned', 'running', 'paused') or j.state = 'failed' and j.cleared_at is null);
-    if held.id is not null and not (holder.reserved and held.state in ('queued', 'paused', 'failed')) then
+          and (j.state in ('queued', 'paused') or j.state = 'failed' and j.cleared_at is null);
+    if held.id is not null and not holder.reserved then
         return false;
     end if;
     -- A row that changed while it was waited for is missing from the answer: then the question is asked again.
     loop
         select j.id into next_id from {schema}.job_rows j
-            where j.target = wanted and (j.state = 'paused' or j.state = 'failed' and j.cleared_at is null)
+            where j.target = wanted and (j.rest = 'paused' or j.rest = 'failed' and j.cleared_at is null)
             order by j.id limit 1 for no key update;
         halted := found;
         exit when found or not exists (
             select from {schema}.job_rows j
-            where j.target = wanted and (j.state = 'paused' or j.state = 'failed' and j.cleared_at is null));
+            where j.target = wanted and (j.rest = 'paused' or j.rest = 'failed' and j.cleared_at is null));
     end loop;
     while not halted loop
-        select j.id, j.priority, j.run_at into next_id, next_priority, next_run_at from {schema}.job_rows j
-            where j.behind and j.target = wanted
-            order by j.priority desc, j.run_at, j.id limit 1 for no key update;
-        exit when found or not exists (select from {schema}.job_rows j where j.behind and j.target = wanted);
+        select w.first_id, w.priority, w.run_at, w.kind into next_id, next_priority, next_run_at, next_kind
+            from {schema}.waiting w
+            where w.room = 'behind' and w.name = wanted
+            order by w.priority desc, w.run_at, w.first_id limit 1 for update;
+        exit when found or not exists (select from {schema}.waiting w where w.room = 'behind' and w.name = wanted);
     end loop;
     if held.state = 'queued' then
         if not halted and (next_id is null
-            or (-held.priority, held.run_at, held.id) < (-next_priority, next_run_at, next_id)) then
+            or (-held.priority::integer, held.run_at, held.id) < (-next_priority::integer, next_run_at, next_id)) then
             return false;
         end if;
-        update {schema}.job_rows j set behind = true, parked = false where j.id = held.id;
+        perform {schema}.take_out(held.id, held.priority, held.run_at, held.kind, held.target);
+        insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+        values ('behind', wanted, held.priority, held.run_at, held.id, held.id, held.kind, wanted);
     end if;
     if next_id is null then
         delete from {schema}.target_holders h where h.target = wanted;
         return false;
     end if;
     update {schema}.target_holders h set job_id = next_id, reserved = true where h.target = wanted;
-    update {schema}.job_rows j set behind = false where j.id = next_id and j.behind;
+    if not halted then
+        delete from {schema}.waiting w
+            where w.room = 'behind' and w.name = wanted
+              and w.priority = next_priority and w.run_at = next_run_at and w.first_id = next_id;
+        insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+        values (next_priority, next_run_at, next_id, next_id, next_kind, wanted);
+    end if;
     return not halted;
 end $$;
 

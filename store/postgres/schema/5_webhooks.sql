@@ -61,3 +61,16 @@ begin
                      (select rule.webhook from {schema}.kind_rules rule where rule.kind = '')) as url) wanted
     where wanted.url is not null;
 end $$;
+
+-- A success with a URL of its own. Its statement asks nothing back of the rows, because that costs every success, and this
+-- trigger only those that have a URL.
+create function {schema}.message_own_success() returns trigger
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform {schema}.make_end_message(new.id, new.kind, 'job.succeeded', new.attempt, new.webhook);
+    return null;
+end $$;
+
+create trigger job_rows_message_own_success after update of state on {schema}.job_rows for each row
+    when (new.webhook is not null and new.state = 'succeeded' and old.state <> 'succeeded')
+    execute function {schema}.message_own_success();

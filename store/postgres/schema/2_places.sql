@@ -1,0 +1,233 @@
+-- Where jobs stand between their beginning and their end. A queued job stands in exactly one place: `ready` (a claim may take
+-- it), `waiting` (parked, or behind another job of its target) or `leases` (in hand). check() in 9_views.sql finds any that
+-- does not.
+-- Locks are taken in this order: the holder of a target, a lease, a job's row, a stretch. A claim locks stretches alone, and
+-- waits for none of them; whoever takes a job out of a stretch holds its row. Several of a sort are taken in the order of
+-- their targets, tokens, or ids.
+
+-- What a claim may take, in its order: stretches of neighbouring ids that are alike, at most 64, so that many may claim from
+-- one batch at once. Rows are made and deleted, never changed. A job with a target stands by itself.
+create table {schema}.ready (
+    priority smallint not null,
+    run_at   timestamptz not null,
+    first_id bigint not null,
+    last_id  bigint not null,
+    kind     text not null,
+    target   text,
+    constraint ready_stretches_are_short check (last_id between first_id and first_id + 63),
+    constraint ready_targets_stand_alone check (target is null or last_id = first_id)
+);
+alter table {schema}.ready set (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 5000);
+create unique index ready_order on {schema}.ready (priority desc, run_at, first_id);
+-- So that a claim sees what another claim has in hand of a target.
+create index ready_in_line on {schema}.ready (target, priority desc, run_at, first_id) where target is not null;
+
+-- The distinct priorities of claimable jobs, highest first: one probe of ready_order each, so jobs that are not yet due cost
+-- nothing, however many there are. Rows are made one by one, for as long as the reader wants more.
+create view {schema}.claimable_priorities as
+with recursive ladder (priority) as (
+    select 32768
+  union all
+    select (select lower.priority::integer from {schema}.ready lower where lower.priority < ladder.priority
+            order by lower.priority desc limit 1)
+    from ladder where ladder.priority is not null
+)
+select priority from ladder where priority < 32768;
+
+-- Jobs that are out of the way of claims, in stretches as in `ready`. Parked: as many of their kind run as may; `name` is the
+-- kind. Behind: another job has their target; `name` is the target. A job of which both is true is behind.
+create table {schema}.waiting (
+    room     text not null,
+    name     text not null,
+    priority smallint not null,
+    run_at   timestamptz not null,
+    first_id bigint not null,
+    last_id  bigint not null,
+    kind     text not null,
+    target   text,
+    constraint room_is_known check (room in ('parked', 'behind')),
+    constraint waiting_stretches_are_short check (last_id between first_id and first_id + 63),
+    constraint waiting_targets_stand_alone check (target is null or last_id = first_id),
+    constraint name_is_that_of_the_room check (name = case room when 'parked' then kind else coalesce(target, '') end)
+);
+alter table {schema}.waiting set (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 5000);
+create unique index waiting_order on {schema}.waiting (room, name, priority desc, run_at, first_id);
+
+-- What is in hand: one row for each claim and kind, and one for each job with a target. `jobs` is the fence of every write of
+-- a holder: a settlement takes its jobs out of the set of its token, or changes nothing. A row whose set is empty means
+-- nothing and may be deleted by whoever meets it.
+create table {schema}.leases (
+    id           bigint generated always as identity primary key,
+    token        uuid not null,
+    kind         text not null,
+    target       text not null default '',  -- '' = none
+    node         text not null,
+    claimed_at   timestamptz not null,
+    expires_at   timestamptz not null,
+    heartbeat_at timestamptz not null,
+    jobs         int8multirange not null,
+    done         int8multirange,  -- what the last settlement took out, for that statement itself
+    started      bigint[] not null default '{}',  -- those that are known to have started, some of which may have ended,
+    workers      integer[] not null default '{}',  -- by whom
+    started_at   timestamptz[] not null default '{}',  -- and when
+    constraint started_jobs_have_a_start check (
+        cardinality(started) = cardinality(workers) and cardinality(started) = cardinality(started_at))
+);
+-- A few rows, rewritten every few seconds and soon gone.
+alter table {schema}.leases set (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+create index leases_of_token on {schema}.leases (token, target);
+create index leases_of_kind on {schema}.leases (kind);
+-- Whose hands a job is in: without it, each look at a queued job reads all leases. Renewals leave it as it is.
+create index leases_of_jobs on {schema}.leases using gist (jobs);
+-- The law: whatever claims do, no two jobs of a target are leased at once.
+create unique index leases_one_a_target on {schema}.leases (target) where target <> '';
+
+-- Which jobs have ended, one row for each statement, state and kind: retention walks along it. Each ended job is named by a
+-- row as it is now, except a failed one that halts its target: that is named once it is cleared. Retention asks the job
+-- itself, so a row may also name one that went on since, or is no more.
+create table {schema}.endings (
+    id    bigint generated always as identity primary key,
+    state text not null,
+    kind  text not null,
+    stale boolean not null default false,  -- its jobs are marked stale
+    at    timestamptz not null,  -- no earlier than any of them ended
+    jobs  int8multirange not null,
+    constraint ending_state_is_known check (state in ('succeeded', 'failed', 'canceled'))
+);
+create index endings_order on {schema}.endings (stale, state, kind, at, id);
+
+-- One row for each job in hand.
+create view {schema}.in_hand as
+select lease.id as lease_id, lease.token, lease.kind, lease.target, lease.node, lease.claimed_at, lease.expires_at,
+       lease.heartbeat_at, member.id, member.worker, member.started_at
+from {schema}.leases lease cross join lateral (
+    select job.id, begun.worker, begun.started_at
+    from unnest(lease.jobs) as stretch (ids)
+    cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as job (id)
+    left join unnest(lease.started, lease.workers, lease.started_at) as begun (id, worker, started_at) on begun.id = job.id) member;
+
+-- Takes one job out of the room where it waits and gives the room: ready, parked or behind; null = it waits nowhere, so it is
+-- in hand if it is queued. The caller holds the job's row, and says what stands in it.
+-- All rooms are looked at in one statement, because a claim may move the job from one to another meanwhile; the row is taken
+-- in the next, and if somebody was first the question is asked again.
+create function {schema}.take_out(wanted bigint, its_priority smallint, its_run_at timestamptz, its_kind text, its_target text)
+    returns text
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    it record;
+begin
+    loop
+        select * into it from (
+            (select 'ready' as room, '' as name, r.first_id, r.last_id, r.kind, r.target from {schema}.ready r
+             where r.priority = its_priority and r.run_at = its_run_at and r.first_id <= wanted
+             order by r.first_id desc limit 1)
+          union all
+            select near.* from (values ('parked', its_kind), ('behind', its_target)) as of (room, name) cross join lateral (
+                select w.room, w.name, w.first_id, w.last_id, w.kind, w.target from {schema}.waiting w
+                where w.room = of.room and w.name = of.name
+                  and w.priority = its_priority and w.run_at = its_run_at and w.first_id <= wanted
+                order by w.first_id desc limit 1) near) stretch
+            where stretch.last_id >= wanted;
+        if not found then
+            return null;
+        elsif it.room = 'ready' then
+            delete from {schema}.ready r where r.priority = its_priority and r.run_at = its_run_at
+                and r.first_id = it.first_id and r.last_id = it.last_id;
+            continue when not found;
+            insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+            select its_priority, its_run_at, part.first_id, part.last_id, it.kind, it.target
+            from (values (it.first_id, wanted - 1), (wanted + 1, it.last_id)) as part (first_id, last_id)
+            where part.first_id <= part.last_id;
+        else
+            delete from {schema}.waiting w where w.room = it.room and w.name = it.name
+                and w.priority = its_priority and w.run_at = its_run_at
+                and w.first_id = it.first_id and w.last_id = it.last_id;
+            continue when not found;
+            insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+            select it.room, it.name, its_priority, its_run_at, part.first_id, part.last_id, it.kind, it.target
+            from (values (it.first_id, wanted - 1), (wanted + 1, it.last_id)) as part (first_id, last_id)
+            where part.first_id <= part.last_id;
+        end if;
+        return it.room;
+    end loop;
+end $$;
+
+-- Keeps the place of a job whose row was changed by anything but the end of an attempt, which sees to it itself: by an action
+-- on it, or by hand. A job in hand stays there, so it cannot be put aside, nor become one of another kind or target. One that
+-- has ended is named by an ending as it is now; what named it before names it in vain.
+create function {schema}.keep_place() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    room text;
+begin
+    if old.state = 'queued' then
+        room := {schema}.take_out(old.id, old.priority, old.run_at, old.kind, old.target);
+        if room is null and exists (select from {schema}.leases l where l.jobs @> old.id) then
+            if (new.state, new.kind, new.target) is distinct from (old.state, old.kind, old.target) then
+                raise exception 'job % is in hand: its state, kind and target are its holder''s', old.id
+                    using errcode = 'check_violation', hint = 'ask its holder: select {schema}.cancel(id) or {schema}.pause(id)';
+            end if;
+            return null;
+        end if;
+    end if;
+    if new.state in ('succeeded', 'failed', 'canceled') then
+        insert into {schema}.endings (state, kind, stale, at, jobs)
+        select new.state, new.kind, new.stale_at is not null, new.finished_at, int8multirange(int8range(new.id, new.id, '[]'))
+        where not (new.state = 'failed' and new.target is not null and new.cleared_at is null)
+          and ((new.state, new.kind) is distinct from (old.state, old.kind) or old.target is not null and old.cleared_at is null);
+    elsif new.state = 'queued' and room = 'behind' and new.target is not distinct from old.target then
+        insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+        values ('behind', new.target, new.priority, new.run_at, new.id, new.id, new.kind, new.target);
+    elsif new.state = 'queued' then
+        insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+        values (new.priority, new.run_at, new.id, new.id, new.kind, new.target);
+    end if;
+    return null;
+end $$;
+
+create trigger job_rows_keep_place after update of state, priority, run_at, kind, target, cleared_at on {schema}.job_rows for each row
+    when (old.attempt = new.attempt and (old.state, old.priority, old.run_at, old.kind, old.target, old.cleared_at)
+        is distinct from (new.state, new.priority, new.run_at, new.kind, new.target, new.cleared_at))
+    execute function {schema}.keep_place();
+
+create function {schema}.refuse_request() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if not exists (select from {schema}.leases l where l.jobs @> new.id) then
+        raise exception 'job % is in nobody''s hands: there is nobody to ask', new.id using errcode = 'check_violation';
+    end if;
+    return null;
+end $$;
+
+create trigger job_rows_ask_a_holder after update of request on {schema}.job_rows for each row
+    when (new.request is not null and old.request is null) execute function {schema}.refuse_request();
+
+-- A job that was deleted by hand stands nowhere. An ending may go on naming it: retention then finds nothing to delete.
+create function {schema}.leave_place() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if {schema}.take_out(old.id, old.priority, old.run_at, old.kind, old.target) is null then
+        update {schema}.leases l set jobs = l.jobs - int8multirange(int8range(old.id, old.id, '[]')) where l.jobs @> old.id;
+        delete from {schema}.leases l where l.jobs = '{}';
+    end if;
+    return null;
+end $$;
+
+create trigger job_rows_leave_place after delete on {schema}.job_rows for each row
+    when (old.state = 'queued') execute function {schema}.leave_place();
+
+create function {schema}.leave_all_places() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    truncate {schema}.ready, {schema}.waiting, {schema}.leases, {schema}.endings;
+    return null;
+end $$;
+
+create trigger job_rows_leave_all_places after truncate on {schema}.job_rows for each statement
+    execute function {schema}.leave_all_places();

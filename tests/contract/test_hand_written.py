@@ -1,0 +1,324 @@
+"""What people write into the tables by hand: it is kept consistent, or refused with a clear error.
+After each test the places of all jobs are looked at.
+"""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+import trio
+
+from musterd.store.jobs import NewJob
+from musterd.store.lifecycle import Action, JobState
+from tests.contract.retention_tools import ids_left, task, walk
+from tests.contract.rigs import (
+    SCHEMA,
+    PostgresRig,
+    closing_engine,
+    ending,
+    ids,
+    look,
+    put,
+    settle,
+    state_of,
+    take,
+    take_one,
+)
+from tests.contract.target_tools import put_target, take_all
+
+IN_HAND = "is in hand: its state, kind and target are its holder's"
+
+
+@pytest.fixture
+def rig(postgres_rig: PostgresRig) -> PostgresRig:
+    return postgres_rig
+
+
+def copy(rig: PostgresRig, columns: str, *lines: str) -> None:
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        command = f"copy {SCHEMA}.job_rows ({columns}) from stdin"
+        with connection.cursor().copy(command.encode()) as stream:
+            stream.write("".join(f"{line}\n" for line in lines))
+
+
+def no_faults(rig: PostgresRig) -> None:
+    assert rig.faults() == []
+
+
+# -- made by hand
+
+
+async def test_jobs_inserted_by_hand_are_claimed_in_order(rig: PostgresRig) -> None:
+    rig.raw("insert into jobs (kind, priority) values ('a', 1), ('b', 5), ('a', 1), ('c', 1)")
+    rig.raw("insert into job_rows (kind, priority) values ('a', 3)")
+    no_faults(rig)
+    assert ids(await take(rig.engine, workers=9)) == [2, 5, 1, 3, 4]
+
+
+async def test_copied_jobs_are_claimed_in_order(rig: PostgresRig) -> None:
+    at = "2020-01-01"
+    few = [f"{n}\ta\t0\tqueued\t{at}" for n in (900, 11, 10, 12, 500)]
+    copy(rig, "id, kind, priority, state, run_at", *few, f"13\tb\t0\tpending\t{at}")
+    no_faults(rig)
+    assert rig.raw("select first_id, last_id from ready order by first_id")[-1] == (900, 900)
+    assert ids(await take(rig.engine, workers=9)) == [10, 11, 12, 500, 900]
+    assert await state_of(rig.engine, 13) is JobState.PENDING
+
+
+async def test_many_of_one_insert_are_few_stretches(rig: PostgresRig) -> None:
+    rig.raw("insert into jobs (kind) select 'a' from generate_series(1, 1000)")
+    no_faults(rig)
+    assert rig.raw("select count(*) from ready")[0][0] <= 17
+    assert ids(await take(rig.engine, workers=3, ahead=200)) == list(range(1, 204))
+
+
+async def test_an_insert_that_is_rolled_back_leaves_nothing(rig: PostgresRig) -> None:
+    with psycopg.connect(rig.url) as connection:
+        connection.execute(f"insert into {SCHEMA}.jobs (kind) values ('a')".encode())
+        connection.rollback()
+    assert rig.raw("select count(*) from ready") == [(0,)]
+    assert await take(rig.engine) == []
+
+
+# -- waiting jobs that are changed by hand
+
+
+@pytest.mark.parametrize(
+    ("change", "order"),
+    [
+        ("priority = 9", [4, 1, 2, 3, 5, 6]),
+        ("priority = -1", [1, 2, 3, 5, 6, 4]),
+        ("run_at = run_at - interval '1 hour'", [4, 1, 2, 3, 5, 6]),
+        ("run_at = run_at + interval '1 hour'", [1, 2, 3, 5, 6]),
+        ("kind = 'other'", [1, 2, 3, 4, 5, 6]),
+        ("target = 't'", [1, 2, 3, 4, 5, 6]),
+        ("payload = '[1]'", [1, 2, 3, 4, 5, 6]),
+    ],
+)
+async def test_a_waiting_job_takes_its_new_place(
+    rig: PostgresRig, change: str, order: list[int]
+) -> None:
+    rig.raw("insert into jobs (kind) select 'a' from generate_series(1, 6)")
+    rig.raw(f"update job_rows set {change} where id = 4")
+    no_faults(rig)
+    assert ids(await take_all(rig.engine)) == order
+
+
+async def test_all_waiting_jobs_may_be_changed_at_once(rig: PostgresRig) -> None:
+    rig.raw("insert into jobs (kind, priority) select 'a', n % 3 from generate_series(1, 300) n")
+    rig.raw("update job_rows set priority = -priority, kind = 'b' where id % 2 = 0")
+    no_faults(rig)
+    claims = await take(rig.engine, workers=1, ahead=400)
+    wanted = rig.raw("select id from job_rows order by priority desc, run_at, id")
+    assert ids(claims) == [row[0] for row in wanted]
+
+
+async def test_a_job_at_its_limit_may_be_changed(rig: PostgresRig) -> None:
+    made = await put(rig.engine, 0, 0, 0)
+    held = await take_all(rig.engine, caps=(("report", 1),))
+    assert ids(held) == made[:1]
+    rig.raw(f"update job_rows set priority = 5 where id = {made[2]}")
+    rig.raw(f"update job_rows set kind = 'free' where id = {made[1]}")
+    no_faults(rig)
+    assert ids(await take_all(rig.engine, caps=(("report", 1),))) == [made[1]]
+    await settle(rig.engine, ending(held[0]))
+    assert ids(await take_all(rig.engine, caps=(("report", 1),))) == [made[2]]
+
+
+async def test_a_job_behind_its_target_may_be_changed(rig: PostgresRig) -> None:
+    first, second, third = await put_target(rig.engine, 0, 0, 0)
+    (claim,) = await take_all(rig.engine)
+    assert claim.id == first
+    rig.raw(f"update job_rows set priority = 5 where id = {third}")
+    rig.raw(f"update job_rows set target = 'other' where id = {second}")
+    no_faults(rig)
+    (moved,) = await take_all(rig.engine)
+    assert moved.id == second
+    await settle(rig.engine, ending(claim), ending(moved))
+    assert ids(await take_all(rig.engine)) == [third]
+
+
+@pytest.mark.parametrize("state", ["paused", "canceled"])
+async def test_a_waiting_job_may_be_put_aside(rig: PostgresRig, state: str) -> None:
+    made = await put(rig.engine, 0, 0, 0)
+    rig.raw(f"update job_rows set state = '{state}', finished_at = now() where id = {made[1]}")
+    no_faults(rig)
+    assert ids(await take(rig.engine, workers=9)) == [made[0], made[2]]
+    if state == "canceled":
+        rig.pass_time(60)
+        assert await walk(rig.engine, "mark", task(30)) == 1
+
+
+@pytest.mark.parametrize("state", ["pending", "paused"])
+async def test_a_job_that_rests_may_be_let_go(rig: PostgresRig, state: str) -> None:
+    (first,) = await rig.engine.jobs.enqueue([NewJob("a", hold=state == "pending")])
+    if state == "paused":
+        await rig.engine.control.apply(Action.PAUSE, first)
+    assert await take(rig.engine) == []
+    rig.raw(f"update job_rows set state = 'queued' where id = {first}")
+    no_faults(rig)
+    assert (await take_one(rig.engine)).id == first
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("state = 'succeeded', finished_at = now()", "job 1: queued cannot become succeeded"),
+        ("state = 'failed', finished_at = now()", "job 1: queued cannot become failed"),
+        ("state = 'pending'", "job 1: queued cannot become pending"),
+        ("state = 'running'", "job_state_is_known"),
+        ("request = 'cancel'", "job 1 is in nobody's hands: there is nobody to ask"),
+    ],
+)
+async def test_what_a_waiting_job_refuses(rig: PostgresRig, change: str, message: str) -> None:
+    await put(rig.engine, 0)
+    with pytest.raises(psycopg.errors.CheckViolation, match=message):
+        rig.raw(f"update job_rows set {change} where id = 1")
+    no_faults(rig)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["state = 'paused'", "state = 'canceled', finished_at = now()", "kind = 'b'", "target = 't'"],
+)
+async def test_what_a_job_in_hand_refuses(rig: PostgresRig, change: str) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    with pytest.raises(psycopg.errors.CheckViolation, match=IN_HAND):
+        rig.raw(f"update job_rows set {change} where id = {claim.id}")
+    no_faults(rig)
+    assert (await settle(rig.engine, ending(claim))).rejected == frozenset()
+
+
+async def test_a_job_in_hand_may_have_another_priority_when_it_comes_back(rig: PostgresRig) -> None:
+    first, second = await put(rig.engine, 0, 0)
+    claim = await take_one(rig.engine)
+    rig.raw(f"update job_rows set priority = -1 where id = {first}")
+    no_faults(rig)
+    await settle(rig.engine, ending(claim, JobState.QUEUED, delay_seconds=0))
+    assert ids(await take(rig.engine, workers=2)) == [second, first]
+
+
+async def test_the_holder_may_be_asked_by_hand(rig: PostgresRig) -> None:
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    rig.raw(f"update job_rows set request = 'cancel', requested_at = now() where id = {claim.id}")
+    await settle(rig.engine, ending(claim, JobState.QUEUED, delay_seconds=0))
+    assert await state_of(rig.engine, claim.id) is JobState.CANCELED
+
+
+# -- what is deleted
+
+
+async def test_waiting_jobs_may_be_deleted(rig: PostgresRig) -> None:
+    rig.raw("insert into jobs (kind) select 'a' from generate_series(1, 100)")
+    await put_target(rig.engine, 0, 0)
+    rig.raw("delete from job_rows where id % 3 = 0")
+    no_faults(rig)
+    assert ids(await take(rig.engine, workers=9, ahead=200))[:3] == [1, 2, 4]
+
+
+async def test_a_job_in_hand_may_be_deleted(rig: PostgresRig) -> None:
+    await put(rig.engine, 0, 0, 0)
+    first, second, third = await take(rig.engine, workers=3)
+    rig.raw(f"delete from job_rows where id = {second.id}")
+    no_faults(rig)
+    settled = await settle(rig.engine, ending(first), ending(second), ending(third))
+    assert settled.rejected == {second.id}
+    assert await state_of(rig.engine, third.id) is JobState.SUCCEEDED
+
+
+async def test_ended_jobs_may_be_deleted_and_retention_goes_on(rig: PostgresRig) -> None:
+    await put(rig.engine, 0, 0, 0)
+    claims = await take(rig.engine, workers=3)
+    await settle(rig.engine, *[ending(claim) for claim in claims])
+    rig.raw(f"delete from job_rows where id = {claims[1].id}")
+    no_faults(rig)
+    rig.pass_time(60)
+    assert await walk(rig.engine, "mark", task(30)) == 2
+    rig.raw(f"delete from job_rows where id = {claims[0].id}")
+    assert await walk(rig.engine, "delete", task(30)) == 1
+    assert ids_left(rig) == []
+    assert rig.raw("select count(*) from endings") == [(0,)]
+
+
+async def test_all_jobs_may_be_truncated(rig: PostgresRig) -> None:
+    await put(rig.engine, 0, 0, 0)
+    await put_target(rig.engine, 0, 0)
+    claim = await take_one(rig.engine)
+    rig.raw("truncate job_rows")
+    no_faults(rig)
+    assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
+    assert await take(rig.engine, workers=9) == []
+    (job_id,) = await put(rig.engine, 0)
+    assert (await take_one(rig.engine)).id == job_id
+
+
+# -- ended jobs that are changed by hand
+
+
+async def test_an_ended_job_of_another_kind_is_still_found_by_retention(rig: PostgresRig) -> None:
+    await put(rig.engine, 0)
+    await settle(rig.engine, ending(await take_one(rig.engine)))
+    rig.raw("update job_rows set kind = 'renamed'")
+    no_faults(rig)
+    rig.pass_time(60)
+    assert await walk(rig.engine, "mark", task(30)) == 1
+
+
+async def test_a_failed_job_that_loses_its_target_is_found_by_retention(rig: PostgresRig) -> None:
+    await put_target(rig.engine, 0)
+    (claim,) = await take_all(rig.engine)
+    await settle(rig.engine, ending(claim, JobState.FAILED))
+    rig.pass_time(60)
+    assert await walk(rig.engine, "mark", task(30)) == 0
+    rig.raw("update job_rows set target = null")
+    no_faults(rig)
+    assert await walk(rig.engine, "mark", task(30)) == 1
+
+
+# -- at the same time
+
+
+async def test_whoever_changes_a_job_waits_for_the_claim_that_has_it(rig: PostgresRig) -> None:
+    """The claim is not yet committed: the job may come back, or be in hand."""
+    first, second = await put(rig.engine, 0, 0)
+    async with closing_engine(rig.another()) as other:
+        await other.open()
+        with psycopg.connect(rig.url) as claiming:
+            claiming.execute(f"delete from {SCHEMA}.ready returning 1".encode())
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(other.control.apply, Action.CANCEL, second)
+                await trio.sleep(0.1)
+                assert await state_of(rig.engine, second) is JobState.QUEUED
+                claiming.rollback()
+    assert await state_of(rig.engine, second) is JobState.CANCELED
+    assert ids(await take(rig.engine, workers=2)) == [first]
+
+
+# -- what the design rests on
+
+
+async def test_a_success_writes_one_version_of_the_row_and_no_index(rig: PostgresRig) -> None:
+    """Of each index that named a column that a success changes, it would have to write an entry."""
+    made = 2_000
+    payload = '{"n": 1}'
+    rig.raw(
+        f"insert into jobs (kind, payload) select 'a', '{payload}' from generate_series(1, {made})"
+    )
+    for _ in range(made // 200):
+        claims = await take(rig.engine, workers=9, ahead=191)
+        await settle(rig.engine, *[ending(claim, result='{"a": 1}') for claim in claims])
+    assert (await look(rig, made)).state is JobState.SUCCEEDED
+    asked = f"""
+        select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables
+        where schemaname = '{SCHEMA}' and relname = 'job_rows'
+    """
+    with trio.fail_after(10):  # the server tells after a while
+        while (counted := rig.raw(asked)[0])[0] < made:  # noqa: ASYNC110 - only asking again tells
+            await trio.sleep(0.05)
+    assert counted[0] == made, "one for each job"
+    assert counted[1] >= 0.99 * made, "those that found no room in their page are few"
