@@ -12,7 +12,7 @@ from typing import Any, TextIO, TypeVar, cast
 import click
 import trio
 
-from musterd.console.output import Complaint, Exit
+from musterd.console.output import Complaint, Exit, StoreAwayNotice
 from musterd.store.errors import StoreUnavailable
 from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, EventPage
 
@@ -79,7 +79,7 @@ async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
 
 
 async def events_to_come(
-    log: EventLog, which: EventFilter, position: int, on_away: Callable[[str], None]
+    log: EventLog, which: EventFilter, position: int, away: StoreAwayNotice
 ) -> AsyncGenerator[EventPage]:
     """The events after a position, then new ones as they happen, forever; an empty page now and
     then. Waits for a store that is away.
@@ -90,9 +90,10 @@ async def events_to_come(
             await log.order()
             page = await log.read(position, which)
         except StoreUnavailable as error:
-            on_away(str(error))
+            away.say(str(error))
             pause = AWAY_SECONDS
         else:
+            away.is_back()
             position = max(position, page.position)
             yield page
             if page.more:
@@ -161,26 +162,28 @@ def _parse_line(number: int, line: str) -> Mapping[str, Any]:
 
 
 def _parse_event(number: int, fields: Mapping[str, Any]) -> Event:
-    get = fields.get
-    id_, at, type_, job_id = get("id"), get("at"), get("type"), get("job_id")
-    data, kind, target = get("data"), get("kind"), get("target")
-    if id_ is None or not _is_id(id_):
-        raise InvalidLog(f"line {number}: `id` is no position")
-    if not isinstance(type_, str):
-        raise InvalidLog(f"line {number}: `type` is no text")
-    if job_id is not None and not _is_id(job_id):
-        raise InvalidLog(f"line {number}: `job_id` is no id")
-    if not (kind is None or isinstance(kind, str)) or not (
-        target is None or isinstance(target, str)
-    ):
-        raise InvalidLog(f"line {number}: `kind` or `target` is no text")
-    if data is not None and not isinstance(data, dict):
-        raise InvalidLog(f"line {number}: `data` is no object")
-    return Event(id_, _parse_time(number, at), type_, job_id, kind, target, data or {})
+    for name, is_it, wanted in FIELDS:
+        if not is_it(fields.get(name)):
+            raise InvalidLog(f"line {number}: `{name}` is no {wanted}")
+    found: Sequence[Any] = [fields.get(name) for name, _, _ in FIELDS]
+    id_, type_, job_id, kind, target, data = found
+    return Event(
+        id_, _parse_time(number, fields.get("at")), type_, job_id, kind, target, data or {}
+    )
 
 
 def _is_id(value: object) -> bool:
     return type(value) is int and 0 < value <= ID_MAX
+
+
+FIELDS: Sequence[tuple[str, Callable[[object], bool], str]] = (
+    ("id", _is_id, "position"),
+    ("type", lambda value: isinstance(value, str), "text"),
+    ("job_id", lambda value: value is None or _is_id(value), "id"),
+    ("kind", lambda value: value is None or isinstance(value, str), "text"),
+    ("target", lambda value: value is None or isinstance(value, str), "text"),
+    ("data", lambda value: value is None or isinstance(value, dict), "object"),
+)
 
 
 def _parse_time(number: int, text: object) -> datetime:

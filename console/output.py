@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from math import ceil
 from typing import IO, Any, TextIO, TypeVar, cast
 
 import click
@@ -52,34 +53,42 @@ def coloured(state: str, text: str) -> str:
     return click.style(text, fg=colour) if colour else text
 
 
-def coloured_table(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    state_at: int = 0,
-    right: frozenset[int] = frozenset(),
-) -> list[str]:
-    """A table whose rows have the colour of the job state in column `state_at`."""
-    first, *lines = table(heads, rows, right=right)
-    return [first, *(coloured(row[state_at], line) for row, line in zip(rows, lines, strict=True))]
-
-
 Columns = Mapping[str, Callable[[T], str]]
 
 
-def table_of(found: Sequence[T], columns: Columns[T], empty: str = "") -> list[str]:
-    """A line for each, below the heads of the columns; `empty` if there is none. What has a `>`
-    before its head is set to the right.
+def table_of(
+    found: Sequence[T],
+    columns: Columns[T],
+    empty: str = "",
+    state: Callable[[T], str] = lambda _: "",
+) -> list[str]:
+    """A line for each, below the heads of the columns, in the colour of its job state if it has
+    one; `empty` if there is none. What has a `>` before its head is set to the right.
     """
     if empty and not found:
         return [empty]
     rows = [[cell(one) for cell in columns.values()] for one in found]
     right = frozenset(place for place, head in enumerate(columns) if head.startswith(">"))
-    return table([head.removeprefix(">") for head in columns], rows, right)
+    heads, *lines = table([head.removeprefix(">") for head in columns], rows, right)
+    return [heads, *(coloured(state(one), line) for one, line in zip(found, lines, strict=True))]
 
 
 def or_dash(value: T | None, text: Callable[[T], str] = str) -> str:
     return "-" if value is None else text(value)
+
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def bars(values: Sequence[int], highest: int) -> str:
+    """One block per value; only zero looks empty."""
+    top = len(BLOCKS) - 1
+    return "".join(BLOCKS[-(-value * top // max(1, highest))] for value in values)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that so large a share of all does not exceed; 0 of nothing."""
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 class StoreAwayNotice:

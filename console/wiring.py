@@ -142,7 +142,6 @@ def node_name() -> str:
 
 def http_deps(settings: Settings, node: Node, log: logging.Logger) -> HttpDeps:
     return HttpDeps(
-        listen=settings.http.listen,
         keys=node.keys,
         node=node.daemon,
         tenant=partial(_door, node.daemon),

@@ -95,11 +95,15 @@ def _node(data: Mapping[str, Any]) -> str:
     return _joined(str(data.get("node") or ""), f"musterd {data.get('version')}")
 
 
-def _scale(data: Mapping[str, Any]) -> str:
+def acts_text(decision: Mapping[str, Any]) -> str:
+    """What a decision did to the crew; empty if nothing."""
     acts = (("hired", "hired"), ("taken_back", "took back"), ("retired", "retired"))
-    done = ", ".join(f"{word} {data[key]}" for key, word in acts if data.get(key))
+    return ", ".join(f"{word} {decision[key]}" for key, word in acts if decision.get(key))
+
+
+def _scale(data: Mapping[str, Any]) -> str:
     size = f"{data.get('size_before')} -> {data.get('desired')}"
-    return _joined(str(data.get("node") or ""), size, done)
+    return _joined(str(data.get("node") or ""), size, acts_text(data))
 
 
 def _reloaded(data: Mapping[str, Any]) -> str:

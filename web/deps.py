@@ -66,7 +66,6 @@ class HttpDeps:
     `body_bytes_max` bounds the body of every request.
     """
 
-    listen: str
     keys: Keys
     node: NodeView
     tenant: Callable[[str], TenantAccess | None]

@@ -77,12 +77,8 @@ class Samples:
         return None
 
     def _rests(self, crew: TenantStatus, last: Decision | None, now_local: float) -> bool:
-        signs = (
-            crew.idle,
-            crew.settled_total,
-            crew.store_trouble,
-            None if last is None else last.at,
-        )
+        decided_at = None if last is None else last.at
+        signs = (crew.idle, crew.settled_total, crew.store_trouble, decided_at)
         asked_local, before = self._asked.get(crew.name, (float("-inf"), None))
         rests = (
             not crew.busy
@@ -136,10 +132,8 @@ class Trend:
 def sample_of(
     now_local: float, crew: TenantStatus, last: Decision | None, counts: Counts | None
 ) -> Sample:
-    seen = Sample(
-        now_local, crew.size, crew.busy,
-        None if last is None else last.desired,
-    )  # fmt: skip
+    desired = None if last is None else last.desired
+    seen = Sample(now_local, crew.size, crew.busy, desired)
     if counts is None:
         return seen
     not_ended = sum(count for state, count in counts.by_state.items() if state not in ENDED)

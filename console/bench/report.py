@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import attrs
 
+from musterd.console.output import quantile
 from musterd.store.scratch import Scratch
 from musterd.store.words import count_text, duration_text, plural, table
 
@@ -64,15 +65,8 @@ def spread_of(seconds: Sequence[float]) -> Spread | None:
     """None = nothing was measured."""
     if not seconds:
         return None
-    return Spread(percentile(seconds, 50), percentile(seconds, 99), max(seconds))
-
-
-def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that is not below `percent` of all; 0 if there is none."""
-    if not values:
-        return 0.0
-    ranked = sorted(values)
-    return ranked[min(len(ranked) - 1, -(-len(ranked) * percent // 100) - 1)]
+    ordered = sorted(seconds)
+    return Spread(*(quantile(ordered, share) for share in (0.5, 0.99, 1.0)))
 
 
 def _per_second(count: int, seconds: float) -> float | None:

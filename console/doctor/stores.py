@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from random import Random
+from typing import TypeVar
 
 import attrs
 import trio
@@ -24,6 +25,7 @@ from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.opening import Stores
 from musterd.store.words import cut, duration_text, one_line, plural
 
+T = TypeVar("T")
 GROUP = "store"
 FILE_SECONDS = 5.0  # for the check of an embedded file
 PLACES_SECONDS = 5.0  # for that of where all jobs stand
@@ -111,29 +113,31 @@ def judge_schema(state: SchemaState, settings: Settings) -> Finding:
 def _file_checks(one: Store, setup: Setup) -> dict[str, Look]:
     path = str(sqlite_path(one.url).resolve())
 
-    async def file() -> Iterable[Finding]:
-        found = await one.engine.health.file(setup.monotonic, FILE_SECONDS)
-        return [] if found is None else judges.judge_file(found)
+    ask = partial(one.engine.health.file, setup.monotonic, FILE_SECONDS)
 
     async def file_system() -> Iterable[Finding]:
         lines = (await trio.Path(setup.mounts).read_text("utf-8")).splitlines()
         return judges.judge_file_system(path, judges.file_system_of(path, lines))
 
-    looks: dict[str, Look] = {"file": file, "file system": file_system}
+    looks: dict[str, Look] = {
+        "file": lambda: _judged(ask, judges.judge_file),
+        "file system": file_system,
+    }
     if one.has_schema:
-        looks["nodes"] = partial(_check_nodes, one)
+        looks["nodes"] = lambda: _judged(one.engine.nodes.all, judge_nodes)
     return looks
 
 
 def _server_checks(one: Store, setup: Setup) -> dict[str, Look]:
     looks: dict[str, Look] = {}
+    health = one.engine.health
     if one.leads:
         looks |= {
             "server": lambda: _check_server(one),
             "session": lambda: _check_session(one),
             "clock": lambda: _check_clock(one, setup),
-            "horizon": lambda: _check_horizon(one),
-            "replication": lambda: _check_replication(one),
+            "horizon": lambda: _judged(health.holders, postgres.judge_horizon),
+            "replication": lambda: _judged(health.replication, postgres.judge_replication),
             "connections": lambda: _check_connections(one),
         }
     if one.has_schema:
@@ -141,7 +145,7 @@ def _server_checks(one: Store, setup: Setup) -> dict[str, Look]:
             "rights": lambda: _check_rights(one),
             "autovacuum": lambda: _check_tables(one),
             "places": lambda: _check_places(one),
-            "nodes": lambda: _check_nodes(one),
+            "nodes": lambda: _judged(one.engine.nodes.all, judge_nodes),
         }
     return looks
 
@@ -171,13 +175,11 @@ async def _check_clock(one: Store, setup: Setup) -> Iterable[Finding]:
     return postgres.judge_clock((before + after) / 2 - theirs, (after - before) / 2)
 
 
-async def _check_horizon(one: Store) -> Iterable[Finding]:
-    return postgres.judge_horizon(await one.engine.health.holders())
-
-
-async def _check_replication(one: Store) -> Iterable[Finding]:
-    found = await one.engine.health.replication()
-    return [] if found is None else postgres.judge_replication(found)
+async def _judged(
+    ask: Callable[[], Awaitable[T | None]], judge: Callable[[T], Iterable[Finding]]
+) -> Iterable[Finding]:
+    found = await ask()
+    return [] if found is None else judge(found)
 
 
 async def _check_connections(one: Store) -> Iterable[Finding]:
@@ -210,10 +212,6 @@ async def _check_places(one: Store) -> Iterable[Finding]:
         said = f"more jobs than can be looked at in {PLACES_SECONDS:g} s: `musterd verify` does"
         return [ok("places", said)]
     return postgres.judge_places(found or ())
-
-
-async def _check_nodes(one: Store) -> Iterable[Finding]:
-    return judge_nodes(await one.engine.nodes.all())
 
 
 WIDTH = 200

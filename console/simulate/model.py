@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from musterd.console.output import quantile
 from musterd.console.simulate.trace import NONE, Trace
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 
@@ -55,7 +56,6 @@ def simulate(trace: Trace, settings: ModelSettings) -> Run:
     """Runs the trace. The node starts where the trace begins, and ticks from then on."""
     stretch = max(STRETCH_SECONDS_MIN, trace.span_seconds / STRETCHES)
     scaler = _Scaler(settings, SimulatedQueue(trace, stretch))
-    scaler.start()
     while not scaler.is_over():
         scaler.go_on()
     return scaler.run()
@@ -69,16 +69,12 @@ class _Scaler:
         self._simulated = on
         self._memory = Memory()
         self._tick = 0  # the last one worked out
-        self._sizes: list[tuple[float, int]] = []
+        on.resize(settings.rest_size, 0.0)
+        self._sizes = [(0.0, settings.rest_size)]
         self._run = Run(on.waits, self._sizes, on.peaks.peaks, on.peaks.stretch_seconds)
         self._grew: bool | None = None  # the last change
         self._is_calm = False  # the last decision was to leave the crew as it is
         self._seen = self._look()
-
-    def start(self) -> None:
-        size = self._settings.rest_size
-        self._simulated.resize(size, 0.0)
-        self._sizes.append((0.0, size))
 
     def is_over(self) -> bool:
         at_rest = self._simulated.size == self._settings.rest_size
@@ -325,13 +321,6 @@ class Figures:
             span_seconds=self.span_seconds + longer,
             worker_seconds=self.worker_seconds + longer * self.crew_rest,
         )
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share of all does not exceed; 0 of nothing."""
-    if not ordered:
-        return 0.0
-    return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 def waits_of(ordered: Sequence[float]) -> Waits:

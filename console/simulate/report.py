@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from musterd.console.output import bars
 from musterd.console.simulate.model import (
     Figures,
     ModelSettings,
@@ -131,7 +132,6 @@ def _chart(found: Comparison) -> list[str]:
 
 
 COLUMNS = 60
-BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def chart_lines(name: str, run: Run, span_seconds: float, highest: tuple[int, int]) -> list[str]:
@@ -149,12 +149,6 @@ def scale_line(span_seconds: float) -> str:
     """The foot of a chart: where it begins and ends."""
     end = duration_text(span_seconds)
     return f"{'':<8}        0{end:>{COLUMNS - 1}}"
-
-
-def bars(values: Sequence[int], highest: int) -> str:
-    """One block per value; only zero looks empty."""
-    top = len(BLOCKS) - 1
-    return "".join(BLOCKS[-(-value * top // max(1, highest))] for value in values)
 
 
 def crew_columns(run: Run, span_seconds: float) -> list[int]:

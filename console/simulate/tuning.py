@@ -12,14 +12,13 @@ import attrs
 
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text
-from musterd.console.output import Columns, table_of
+from musterd.console.output import Columns, quantile, table_of
 from musterd.console.simulate.model import (
     PLACES,
     Figures,
     ModelSettings,
     figures_object,
     figures_of,
-    quantile,
     simulate,
 )
 from musterd.console.simulate.report import trace_lines, trace_object

@@ -7,7 +7,7 @@ from datetime import datetime
 import attrs
 
 from musterd.console.health import crew_bar, due_text, judge, states_text, tenant_on_node
-from musterd.console.output import Exit
+from musterd.console.output import Exit, bars
 from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
 from musterd.console.top.state import (
     COLUMNS,
@@ -131,7 +131,6 @@ def _hints(state: State) -> list[Span]:
     return found
 
 
-BARS = "▁▂▃▄▅▆▇█"
 LABEL_WIDTH = 7
 HEADER_STATES = (
     *(JobState.QUEUED, JobState.ASSIGNED, JobState.RUNNING, JobState.PENDING),
@@ -162,8 +161,7 @@ def verdict(state: State) -> tuple[Exit, str]:
 def sparkline(values: list[int], cells: int) -> str:
     """The newest values as bars, the highest one full; nothing is no bar."""
     shown = values[-cells:] if cells > 0 else []
-    most = max(shown, default=0)
-    return "".join(" " if not one else BARS[-(-one * len(BARS) // most) - 1] for one in shown)
+    return bars(shown, max(shown, default=0))
 
 
 def _title_line(state: State) -> list[Span]:

@@ -64,6 +64,7 @@ def help_panel() -> Panel:
 
 
 def _in_table(state: State, key: str) -> Step:
+    key = ALIASES.get(key, key)
     if key in MOVES:
         return settled(state, MOVES[key](state)), ()
     if key in ACTIONS:
@@ -75,17 +76,14 @@ def _page(state: State) -> int:
     return max(1, layout(state.size).table - 1)
 
 
+ALIASES = {"k": "up", "j": "down", "g": "home", "G": "end"}  # where nothing is typed
 MOVES: dict[str, Callable[[State], int]] = {
     "up": lambda state: state.place - 1,
-    "k": lambda state: state.place - 1,
     "down": lambda state: state.place + 1,
-    "j": lambda state: state.place + 1,
     "pgup": lambda state: state.place - _page(state),
     "pgdn": lambda state: state.place + _page(state),
     "home": lambda _: 0,
-    "g": lambda _: 0,
     "end": lambda state: len(state.jobs) - 1,
-    "G": lambda state: len(state.jobs) - 1,
 }
 ACTIONS = {"c": Action.CANCEL, "p": Action.PAUSE, "u": Action.RESUME}
 
@@ -196,10 +194,10 @@ def _in_panel(state: State, key: str) -> Step:
     if panel is None or key in ("q", "esc", "enter", "w", "h", "?"):
         return attrs.evolve(state, mode="table", panel=None), ()
     page = _page(state)
-    steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page, " ": page}
-    steps |= {"home": -panel.top, "g": -panel.top, "end": len(panel.lines), "G": len(panel.lines)}
+    steps = {"up": -1, "down": 1, "pgup": -page, "pgdn": page, " ": page}
+    steps |= {"home": -panel.top, "end": len(panel.lines)}
     last = max(0, len(panel.lines) - page)
-    top = min(max(0, panel.top + steps.get(key, 0)), last)
+    top = min(max(0, panel.top + steps.get(ALIASES.get(key, key), 0)), last)
     return attrs.evolve(state, panel=attrs.evolve(panel, top=top)), ()
 
 

@@ -46,7 +46,7 @@ class Terminal:
     def taken(self) -> Generator[None, None, None]:
         """While the block lasts the screen is ours; however it ends, it is given back."""
         try:
-            self._take()
+            self.resume()
             yield
         finally:
             self._give_back()
@@ -60,11 +60,15 @@ class Terminal:
             signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
             signal.signal(signal.SIGTSTP, before)
         finally:
-            self._take()
+            self.resume()
 
     def resume(self) -> None:
-        """Somebody else stopped the process, and may have changed the terminal."""
-        self._take()
+        """Takes it, also where somebody else stopped the process, and may have changed it."""
+        wanted = termios.tcgetattr(self._input)
+        wanted[INPUT] &= ~NO_INPUT_FLAGS
+        wanted[LOCAL] &= ~NO_LOCAL_FLAGS
+        termios.tcsetattr(self._input, termios.TCSADRAIN, wanted)
+        os.write(self._output, ENTER.encode())
 
     async def read(self) -> bytes:
         """The bytes that were typed; empty = there is no terminal any more."""
@@ -82,13 +86,6 @@ class Terminal:
         while left:
             await trio.lowlevel.wait_writable(self._output)
             left = left[os.write(self._output, left[:CHUNK_BYTES]) :]
-
-    def _take(self) -> None:
-        wanted = termios.tcgetattr(self._input)
-        wanted[INPUT] &= ~NO_INPUT_FLAGS
-        wanted[LOCAL] &= ~NO_LOCAL_FLAGS
-        termios.tcsetattr(self._input, termios.TCSADRAIN, wanted)
-        os.write(self._output, ENTER.encode())
 
     def _give_back(self) -> None:
         # The terminal may have gone.

@@ -17,18 +17,19 @@ from musterd.console.command import CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
 from musterd.console.opening import in_store
 from musterd.console.output import (
+    Columns,
     Complaint,
     Exit,
     LiveLine,
-    coloured_table,
     complain,
     live_line,
     print_json,
     say,
     say_lines,
+    table_of,
 )
 from musterd.store import bulk
-from musterd.store.bulk import Survey, Tally
+from musterd.store.bulk import Group, Survey, Tally
 from musterd.store.control import ControlResult, Selection, states_for
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
@@ -108,24 +109,14 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
         if done.requested:
             became = f"is {done.state_after}: its worker has been asked to {action} it"
         if cli.json:
-            print_json(_result_object(job_id, done))
+            shown = attrs.asdict(done)
+            print_json({"id": job_id, "state": shown.pop("state_after"), **shown})
         elif done.allowed:
             say(f"job {job_id} {became}")
         if not done.allowed:
             complain(f"musterd: {control_refusal(job_id, action, done.state_before)}")
             codes.append(Exit.WRONG_STATE if done.found else Exit.UNKNOWN)
     return codes[0] if codes else Exit.DONE
-
-
-def _result_object(job_id: int, done: ControlResult) -> dict[str, object]:
-    return {
-        "id": job_id,
-        "found": done.found,
-        "allowed": done.allowed,
-        "requested": done.requested,
-        "state_before": done.state_before,
-        "state": done.state_after,
-    }
 
 
 cancel, pause, resume, release, clear = (_verb(action) for action in TEXTS)
@@ -275,20 +266,23 @@ def _survey_lines(found: Survey) -> list[str]:
     if not found.matched:
         return ["no job matches"]
     counted = "" if found.whole else f" (the table counts the first {count_text(found.matched)})"
-    rows: list[tuple[str, ...]] = []
-    for one in found.groups[:GROUPS_SHOWN]:
-        ids = ", ".join(map(str, one.ids)) + (", …" if one.count > len(one.ids) else "")
-        rows.append((one.state.value, one_line(one.kind), count_text(one.count), ids))
+    shown = found.groups[:GROUPS_SHOWN]
     verb = "matches" if found.matched == 1 and found.whole else "match"
-    more = len(found.groups) - len(rows)
+    more = len(found.groups) - len(shown)
     return [
         f"{_matched(found)} {verb}{counted}",
-        *coloured_table(("state", "kind", "jobs", "ids"), rows, right=frozenset({2})),
+        *table_of(shown, GROUPS, state=lambda one: one.state.value),
         *([f"… {more} more"] if more else []),
     ]
 
 
 GROUPS_SHOWN = 20
+GROUPS: Columns[Group] = {
+    "state": lambda one: one.state.value,
+    "kind": lambda one: one_line(one.kind),
+    ">jobs": lambda one: count_text(one.count),
+    "ids": lambda one: ", ".join(map(str, one.ids)) + (", …" if one.count > len(one.ids) else ""),
+}
 
 
 def _tally_lines(action: str, tally: Tally) -> list[str]:

@@ -16,6 +16,7 @@ from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
 from musterd.console.opening import engine_for
 from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
 from musterd.console.verbs.config import difference_lines
+from musterd.store.event_types import acts_text
 
 RELOAD_SECONDS = 65.0  # longer than the daemon lets anybody wait
 START_SECONDS = 5.0
@@ -153,11 +154,6 @@ def scaling(cli: CommandLine, limit: int) -> None:
     cli.show(decisions, lambda: table_of(decisions, DECISION_COLUMNS, empty))
 
 
-def _done(decision: dict[str, Any]) -> str:
-    acts = (("hired", "hired"), ("taken_back", "took back"), ("retired", "retired"))
-    return ", ".join(f"{word} {decision[key]}" for key, word in acts if decision[key]) or "-"
-
-
 DECISION_COLUMNS: Columns[dict[str, Any]] = {
     "at": lambda one: one["at"][11:23] + "Z",
     ">due": lambda one: or_dash(one["due"]),
@@ -168,5 +164,5 @@ DECISION_COLUMNS: Columns[dict[str, Any]] = {
     ">wished": lambda one: or_dash(one["raw_wish"]),
     "limited by": lambda one: or_dash(one["limited_by"]),
     ">became": lambda one: or_dash(one["desired"]),
-    "done": _done,
+    "done": lambda one: acts_text(one) or "-",
 }

@@ -19,10 +19,9 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.console.bench.report import percentile
 from musterd.console.command import CommandLine, Verb
 from musterd.console.health import live_status, status_line
-from musterd.console.output import LiveLine, live_line, say
+from musterd.console.output import LiveLine, live_line, quantile, say
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.log import set_up_log
 from musterd.manager.metrics.metrics import Metrics
@@ -87,6 +86,9 @@ class DemoMetrics(Metrics):
         self.pickups_seconds: list[float] = []
         self.outcomes: Counter[str] = Counter()
         self.retries = 0
+
+    def pickup_seconds(self, percent: int) -> float:
+        return quantile(sorted(self.pickups_seconds), percent / 100)
 
     def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
         super().claimed(kind, waited_seconds)
@@ -201,7 +203,7 @@ def summary_object(show: Demo) -> dict[str, object]:
         "retries": notes.retries,
         "crew_peak": show.crew_peak,
         **{
-            f"pickup_p{percent}_ms": round(1000 * percentile(notes.pickups_seconds, percent), 3)
+            f"pickup_p{percent}_ms": round(1000 * notes.pickup_seconds(percent), 3)
             for percent in PERCENTILES
         },
     }
@@ -212,8 +214,7 @@ def summary_lines(show: Demo) -> list[str]:
     notes = show.metrics
     ended = ", ".join(f"{count_text(n)} {name}" for name, n in notes.outcomes.most_common())
     pickups = ", ".join(
-        f"p{percent} {duration_text(percentile(notes.pickups_seconds, percent))}"
-        for percent in PERCENTILES
+        f"p{percent} {duration_text(notes.pickup_seconds(percent))}" for percent in PERCENTILES
     )
     return [
         "",

@@ -89,8 +89,7 @@ def events(
             count += len(found)
         if follow:
             away = StoreAwayNotice()
-            async for page in log_reading.events_to_come(log, wanted, newest, away.say):
-                away.is_back()
+            async for page in log_reading.events_to_come(log, wanted, newest, away):
                 show(page.events)
         elif not (count or cli.json):
             say("no such events")

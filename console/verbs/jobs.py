@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import click
 
@@ -13,14 +14,15 @@ from musterd.console.completers import complete_jobs
 from musterd.console.log_reading import events_to_come, order_all, position_at
 from musterd.console.opening import in_store
 from musterd.console.output import (
+    Columns,
     Complaint,
     Exit,
     LiveLine,
     StoreAwayNotice,
     coloured,
-    coloured_table,
     print_json,
     say,
+    table_of,
 )
 from musterd.console.verbs.events import show_events
 from musterd.store.engine import Engine
@@ -57,7 +59,8 @@ def jobs(
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
     found = in_store(settings, lambda engine: engine.jobs.find(which))
     objects = (job_object(one, settings.tenant, catalog.budget_of(one.kind)) for one in found)
-    cli.show(objects, lambda: _lines(found, catalog))
+    shown = partial(table_of, found, _columns(catalog), "no such jobs", lambda one: one.state.value)
+    cli.show(objects, shown)
 
 
 @click.command(cls=Verb)
@@ -97,21 +100,21 @@ def _no_such_job(job_id: int) -> Complaint:
     return Complaint(Exit.UNKNOWN, f"there is no job {job_id}", "`musterd jobs` lists them")
 
 
-def _lines(found: list[JobRecord], catalog: Catalog) -> list[str]:
-    if not found:
-        return ["no such jobs"]
+def _columns(catalog: Catalog) -> Columns[JobRecord]:
     now = datetime.now(UTC)
-    heads = ("id", "kind", "state", "attempt", "age", "")
-    rows = [_row(record, now, catalog.budget_of(record.kind)) for record in found]
-    return coloured_table(heads, rows, state_at=2, right=frozenset({0, 3, 4}))
 
+    def tries(one: JobRecord) -> str:
+        most = max_attempts(one, catalog.budget_of(one.kind))
+        return str(one.attempt) if most is None else f"{one.attempt}/{most}"
 
-def _row(record: JobRecord, now: datetime, budget: int | None) -> tuple[str, ...]:
-    most = max_attempts(record, budget)
-    tries = str(record.attempt) if most is None else f"{record.attempt}/{most}"
-    age = duration_text(max(0.0, (now - record.created_at).total_seconds()))
-    kind = one_line(record.kind)
-    return (str(record.id), kind, record.state.value, tries, age, _remark(record, now))
+    return {
+        ">id": lambda one: str(one.id),
+        "kind": lambda one: one_line(one.kind),
+        "state": lambda one: one.state.value,
+        ">attempt": tries,
+        ">age": lambda one: duration_text(max(0.0, (now - one.created_at).total_seconds())),
+        "": lambda one: _remark(one, now),
+    }
 
 
 def _remark(record: JobRecord, now: datetime) -> str:
@@ -157,8 +160,7 @@ async def follow_job(
     which, away = EventFilter(job_id=job_id), StoreAwayNotice()
     live = LiveLine(quiet=as_json or not sys.stdout.isatty())
     # The record is read before the log, which then has every event that led to it.
-    async for page in events_to_come(engine.events, which, position, away.say):
-        away.is_back()
+    async for page in events_to_come(engine.events, which, position, away):
         if page.events:
             live.done()  # drawn again below, soon
         show_events(page.events, tenant, as_json=as_json)

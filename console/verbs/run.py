@@ -84,7 +84,11 @@ async def _run(
                 nursery.start_soon(_serve, settings, node, log, listener)
             _greet(address, node, log)
             if not live.is_quiet:
-                nursery.start_soon(_show_status, live, node)
+                from musterd.console.health import live_status
+
+                nursery.start_soon(
+                    live.keep_showing, lambda: live_status(node.daemon.status()), REDRAW_SECONDS
+                )
             collect_seldom()
             await node.daemon.run()
             if address:  # the request to drain is still being answered
@@ -135,12 +139,6 @@ def _greet(address: str, node: Node, log: logging.Logger) -> None:
     lines.append(("stop", "Ctrl-C waits for running jobs; a second one does not"))
     for name, text in lines:
         say(f"  {name:<8}{text}")
-
-
-async def _show_status(live: LiveLine, node: Node) -> None:
-    from musterd.console.health import live_status
-
-    await live.keep_showing(lambda: live_status(node.daemon.status()), REDRAW_SECONDS)
 
 
 def _own_name() -> str:

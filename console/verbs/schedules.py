@@ -56,30 +56,22 @@ def run_now(cli: CommandLine, name: str) -> None:
     cli.answer({"schedule": name, "job_id": job_id}, said)
 
 
-@schedules.command("pause", cls=Verb)
-@click.argument("name", shell_complete=complete_schedules)
-@click.pass_obj
-def pause(cli: CommandLine, name: str) -> None:
-    """Skip the slots of a schedule until it is resumed."""
-    _control(cli, "pause", name)
+def _steering(action: Wish, about: str) -> None:
+    @schedules.command(action, cls=Verb, help=about)
+    @click.argument("name", shell_complete=complete_schedules)
+    @click.pass_obj
+    def steer(cli: CommandLine, name: str) -> None:
+        settings = cli.settings()
+        _named(settings, name)
+        changed = in_store(settings, lambda engine: engine.schedules.steer(action, name))
+        state = "paused" if action == "pause" else "running"
+        said = f"is {state}" if changed else f"was {state} already"
+        found = {"schedule": name, "paused": action == "pause", "changed": changed}
+        cli.answer(found, f"schedule {name} {said}")
 
 
-@schedules.command("resume", cls=Verb)
-@click.argument("name", shell_complete=complete_schedules)
-@click.pass_obj
-def resume(cli: CommandLine, name: str) -> None:
-    """Fire a schedule again, starting with its next slot."""
-    _control(cli, "resume", name)
-
-
-def _control(cli: CommandLine, action: Wish, name: str) -> None:
-    settings = cli.settings()
-    _named(settings, name)
-    changed = in_store(settings, lambda engine: engine.schedules.steer(action, name))
-    state = "paused" if action == "pause" else "running"
-    said = f"is {state}" if changed else f"was {state} already"
-    found = {"schedule": name, "paused": action == "pause", "changed": changed}
-    cli.answer(found, f"schedule {name} {said}")
+_steering("pause", "Skip the slots of a schedule until it is resumed.")
+_steering("resume", "Fire a schedule again, starting with its next slot.")
 
 
 def _own(settings: Settings) -> Mapping[str, Schedule]:

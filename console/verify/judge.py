@@ -109,7 +109,7 @@ class Lives:
         """Something is missing in the log: what is known may no longer be true."""
         self._living.clear()
         self._resting.clear()
-        self._targets.forget()
+        self._targets = Targets(self._findings)
         self._nodes.forget()
         self.is_whole = False
 
@@ -241,10 +241,6 @@ class Targets:
             place.holder = None
         if place.holder is None and not place.halting:
             del self._places[target]
-
-    def forget(self) -> None:
-        """Something is missing in the log."""
-        self._places.clear()
 
     def _judge_halt(self, event: Event, target: str, place: _TargetState, job_id: int) -> None:
         self._findings.cases[Rule.HALTED] += 1

@@ -19,8 +19,8 @@ from musterd.catalog.load import catalog_of
 from musterd.config.load import load
 from musterd.console.wiring import Node, http_deps, make_node
 from musterd.store.jobs import NewJob
-from musterd.web.server.serving import serve
 from tests.bench.running import ROOT
+from tests.support.web_scene import serve
 
 READERS = 500
 JOBS_A_SECOND = 300
@@ -58,7 +58,9 @@ async def _lag(url: str, readers: int, jobs_a_second: int) -> Lag:
     node = make_node(settings, catalog_of(settings), log)
     late: list[float] = []
     async with trio.open_nursery() as nursery:
-        address: str = await nursery.start(serve, http_deps(settings, node, log))
+        address: str = await nursery.start(
+            serve, http_deps(settings, node, log), settings.http.listen
+        )
         await nursery.start(node.daemon.run)
         far = await _far_end(address, readers)
         async with trio.open_nursery() as working:

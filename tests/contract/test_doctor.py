@@ -13,8 +13,8 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
 from musterd.config.settings import Settings
-from musterd.console.doctor.examination import examine_all, run_program
 from musterd.console.doctor.finding import Finding, ProgramResult, Setup
+from musterd.console.doctor.verb import examine_all, run_program
 from tests.contract.rigs import PostgresRig
 from tests.support.findings import said
 from tests.support.stage import settings_with

@@ -17,6 +17,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
 from musterd.config.changes import Changes
 from musterd.config.credentials import BearerToken
+from musterd.config.listen import listen_address
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.tenant_names import DEFAULT_TENANT
@@ -31,7 +32,9 @@ from musterd.store.payload import PayloadLimits
 from musterd.store.queue import Counts
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess
-from musterd.web.server.serving import serve
+from musterd.web.samples import Samples
+from musterd.web.server.listening import address_text, listener_at
+from musterd.web.server.serving import serve_at
 from tests.support.http_client import Answer, ask
 
 SETTINGS = load(None, {}, (), Path("no.such.file")).settings
@@ -150,8 +153,6 @@ def http_deps(
     node: StillNode,
     store: Engine,
     counts: Callable[[], Awaitable[Counts]] = steady_counts,
-    *,
-    listen: str = "127.0.0.1:0",
     tokens: Sequence[BearerToken] = (),
 ) -> HttpDeps:
     """What the web side is made of."""
@@ -169,7 +170,6 @@ def http_deps(
     )
 
     return HttpDeps(
-        listen=listen,
         keys=Keys(tokens),
         node=node,
         tenant={tenant.name: tenant}.get,
@@ -185,6 +185,24 @@ def store_in_memory() -> SqliteEngine:
     return SqliteEngine(":memory:", time.time, busy_timeout_seconds=1.0)
 
 
+async def serve(
+    deps: HttpDeps, listen: str, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Listens there until cancelled and passes the address to `started()`; returns at once if it is
+    off. Raises `StartError` if it cannot listen there.
+    """
+    address = listen_address(listen)
+    if address is None:
+        task_status.started("")
+        return
+    with listener_at(address) as listener:
+        task_status.started(address_text(listener))
+        samples = Samples(deps)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(samples.run)
+            await serve_at(deps, address, listener, samples)
+
+
 @asynccontextmanager
 async def serving(
     *,
@@ -197,14 +215,14 @@ async def serving(
     """Serves while the block lasts; over a new store in memory unless there is an `engine`."""
     node, store = StillNode(), engine or store_in_memory()
     admin = [BearerToken("admin", token, ("admin",))] if token else []
-    deps = http_deps(node, store, counts, listen=listen, tokens=(*admin, *tokens))
+    deps = http_deps(node, store, counts, (*admin, *tokens))
     tenant = deps.tenant(DEFAULT_TENANT)
     assert tenant is not None
     if engine is None:
         await store.open()
         await store.migrate()
     async with trio.open_nursery() as nursery:
-        address: str = await nursery.start(serve, deps)
+        address: str = await nursery.start(serve, deps, listen)
         yield Web(address, node, store, tenant.feed)
         nursery.cancel_scope.cancel()
     if engine is None:

@@ -32,8 +32,9 @@ from musterd.web.server.answers import (
     done_answer,
     invalid,
     job_answer,
-    jobs_answer,
+    job_json,
     json_answer,
+    rendered,
     size_of,
 )
 from musterd.web.server.requests import SMALL_BYTES, read_object, tenant_access
@@ -146,7 +147,12 @@ async def list_jobs(call: Call) -> Response:
         states, call.text("kind"), before_id=call.number("cursor"), target=call.text("target")
     )
     jobs, more = await page_of(call.tenant.engine, which, limit)
-    return await jobs_answer(call, jobs, requests.cursor_after(jobs[-1].id) if more else None)
+    after = requests.cursor_after(jobs[-1].id) if more else None
+
+    def write() -> Response:
+        return json_answer({"jobs": [job_json(call.tenant, one) for one in jobs], "next": after})
+
+    return await rendered(call.site, sum(map(size_of, jobs)), write)
 
 
 def action_handler(action: Action) -> Handler:

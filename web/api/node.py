@@ -10,12 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
 from musterd.manager.duties.schedules import schedule_object
-from musterd.manager.node.status import (
-    decision_object,
-    queue_object,
-    status_object,
-    verdict,
-)
+from musterd.manager.node.status import decision_object, queue_object, status_object, verdict
 from musterd.manager.reload.outcome import (
     ReloadOutcome,
     ReloadRefused,

@@ -14,12 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from musterd.config.job_options import KIND_LENGTH_MAX, OPTIONS, JobOption
 from musterd.config.schedules import Schedule
 from musterd.config.validators import When
-from musterd.manager.node.status import (
-    Decision,
-    NodePhase,
-    NodeStatus,
-    WorkerView,
-)
+from musterd.manager.node.status import Decision, NodePhase, NodeStatus, WorkerView
 from musterd.store.duties import DutyRecord
 from musterd.store.jobs import AttemptRecord, JobRecord, NewJob
 from musterd.store.lifecycle import JobState

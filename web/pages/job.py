@@ -24,7 +24,6 @@ VALUE_CHARACTERS_MAX = 20_000  # of a payload or result that are shown
 PRETTY_CHARACTERS_MAX = 100_000  # longer texts are shown as they are
 LOG_CHARACTERS_MAX = 10_000  # the end of an attempt's log
 ATTEMPTS_SHOWN = 50
-PHASES_SHOWN = 100
 ERROR_WIDTH = 2_000
 
 
@@ -39,9 +38,6 @@ class JobDetails:
     said: str | None = None  # what has just been done
 
 
-PARTS = ("where", "why", "way", "phases", "attempts", "values")
-
-
 def job(frame: Frame, details: JobDetails) -> View:
     record = details.record
     title = f"Job {record.id}"
@@ -49,7 +45,7 @@ def job(frame: Frame, details: JobDetails) -> View:
         el("p", link(frame.at("/ui/jobs"), "Jobs"), class_="crumb"),
         el("h1", title, " ", el("span", ui.name_text(record.kind), class_="dim")),
         ui.notice(details.said) if details.said else None,
-        ui.regions(parts_of(frame, details), *PARTS),
+        ui.regions(parts_of(frame, details)),
     )
     live = frame.at("/ui/live", view="job", id=record.id)
     return View("jobs", title, content, live=live)
@@ -62,8 +58,8 @@ def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
         "where": el("section", _where(frame, details), class_="card"),
         "why": _why(details.why),
         "way": ui.card("Timeline (UTC)", timeline(record)),
-        "phases": _phase_table(record.phases) if record.phases else join(),
-        "attempts": _attempt_table(record.attempts) if record.attempts else join(),
+        "phases": _phases(record.phases),
+        "attempts": _attempts(record.attempts),
         "values": _values(record),
     }
 
@@ -72,20 +68,14 @@ def _where(frame: Frame, details: JobDetails) -> Html:
     record, now = details.record, details.now
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
-    budget = max_attempts(record, details.budget)
+    budget, was_delayed = max_attempts(record, details.budget), record.run_at != record.created_at
     shown = ui.facts(
         [
             ("State", state_badge(record)),
             ("Progress", _progress(record)),
-            (
-                "Attempt",
-                f"{ui.number(record.attempt)}{f' of {ui.number(budget)}' if budget else ''}",
-            ),
+            ("Attempt", ui.number(record.attempt) + (f" of {ui.number(budget)}" if budget else "")),
             ("Created (UTC)", ui.moment(record.created_at)),
-            (
-                "Due (UTC)",
-                ui.moment(record.run_at) if record.run_at != record.created_at else None,
-            ),
+            ("Due (UTC)", ui.moment(record.run_at) if was_delayed else None),
             ("Started (UTC)", ui.moment(record.started_at)),
             ("Finished (UTC)", ui.moment(record.finished_at)),
             ("Ran", _ran(record, now if leased else None)),
@@ -124,11 +114,12 @@ def _progress(record: JobRecord) -> Html | None:
         return None
     percent = overall(record)
     note = f" {cut(record.progress_note, 200)}" if record.progress_note else ""
-    return join(_bar(percent, "progress"), f" {percent} %{note}")
+    return join(_bar(percent, "progress"), note)
 
 
 def _bar(percent: int, what: str) -> Html:
-    return el("progress", f"{percent} %", value=str(percent), max="100", aria_label=what)
+    bar = el("progress", f"{percent} %", value=str(percent), max="100", aria_label=what)
+    return join(bar, f" {percent} %")
 
 
 def _actions(frame: Frame, record: JobRecord) -> Html | None:
@@ -165,43 +156,40 @@ def _why(why: Why | None) -> Html:
     return ui.card("Why it is in this state", el("ol", items, class_="reasons"), place, start)
 
 
-def _phase_table(phases: Sequence[PhaseRecord]) -> Html:
-    rows = [
-        ui.row(
-            ui.name_text(phase.name),
-            ui.badge(phase.state.value),
-            join(_bar(rounded(phase.progress), f"progress of {phase.name}"),
-                f" {rounded(phase.progress)} %"),
-            ui.number(phase.attempts),
-            ui.moment(phase.started_at),
-            span(phase.started_at, phase.finished_at),
-            el("code", cut(phase.result, 120))
-            if phase.result is not None and phase.state is PhaseState.SUCCEEDED else None,
-        )
-        for phase in phases[:PHASES_SHOWN]
-    ]  # fmt: skip
-    heads = ("phase", "state", "progress", "attempts", "started (UTC)", "ran", "result")
-    more = ui.left_out(len(rows), len(phases), "phase")
-    return ui.card("Phases", ui.table("Phases of this job", heads, rows, more))
+PHASES: ui.Columns[PhaseRecord] = {
+    "phase": lambda one: ui.name_text(one.name),
+    "state": lambda one: ui.badge(one.state.value),
+    "progress": lambda one: _bar(rounded(one.progress), f"progress of {one.name}"),
+    "attempts": lambda one: ui.number(one.attempts),
+    "started (UTC)": lambda one: ui.moment(one.started_at),
+    "ran": lambda one: span(one.started_at, one.finished_at),
+    "result": lambda one: el("code", cut(one.result, 120))
+    if one.result is not None and one.state is PhaseState.SUCCEEDED else None,
+}  # fmt: skip
 
 
-def _attempt_table(attempts: Sequence[AttemptRecord]) -> Html:
-    newest = attempts[::-1][:ATTEMPTS_SHOWN]
-    rows = [
-        ui.row(
-            ui.number(one.attempt),
-            ui.badge("running") if one.outcome is None else ui.badge(one.outcome.value),
-            ui.name_text(_by(one)),
-            ui.moment(one.started_at),
-            span(one.started_at, one.finished_at),
-            el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
-        )
-        for one in newest
-    ]
-    heads = ("attempt", "outcome", "worker", "started (UTC)", "ran", "error")
-    more = ui.left_out(len(rows), len(attempts), "earlier attempt")
-    logs = [_log(one) for one in newest if one.log]
-    return ui.card("Attempts", ui.table("Attempts, the latest first", heads, rows, more), logs)
+def _phases(phases: Sequence[PhaseRecord]) -> Html:
+    shown = ui.table("Phases of this job", phases, PHASES, what="phase")
+    return ui.card("Phases", shown) if phases else join()
+
+
+ATTEMPTS: ui.Columns[AttemptRecord] = {
+    "attempt": lambda one: ui.number(one.attempt),
+    "outcome": lambda one: ui.badge("running" if one.outcome is None else one.outcome.value),
+    "worker": lambda one: ui.name_text(_by(one)),
+    "started (UTC)": lambda one: ui.moment(one.started_at),
+    "ran": lambda one: span(one.started_at, one.finished_at),
+    "error": lambda one: el("span", cut(error_line(one.error), ERROR_WIDTH), class_="note"),
+}
+
+
+def _attempts(attempts: Sequence[AttemptRecord]) -> Html:
+    newest = attempts[::-1]
+    shown = ui.table(
+        "Attempts, the latest first", newest, ATTEMPTS, most=ATTEMPTS_SHOWN, what="earlier attempt"
+    )
+    logs = [_log(one) for one in newest[:ATTEMPTS_SHOWN] if one.log]
+    return ui.card("Attempts", shown, logs) if attempts else join()
 
 
 def _by(one: AttemptRecord) -> str:
@@ -274,14 +262,8 @@ def timeline(record: JobRecord) -> Html:
     steps = steps_of(record)
     left = len(steps) - STEPS_SHOWN
     shown = [
-        el(
-            "li",
-            _time_of_day(step.at),
-            " ",
-            el("span", cut(step.words, WORDS_WIDTH)),
-            class_=step.mood,
-        )
-        for step in steps[-STEPS_SHOWN:]
+        el("li", _time_of_day(at), " ", el("span", cut(words, WORDS_WIDTH)), class_=mood)
+        for at, _, mood, words in steps[-STEPS_SHOWN:]
     ]
     before = el("li", f"{plural(left, 'earlier step')} not shown") if left > 0 else None
     return el("ol", before, shown, class_="way")
@@ -306,9 +288,8 @@ def _steps(record: JobRecord) -> Iterator[Step]:
         yield from _attempt_steps(attempt)
     for phase in record.phases:
         if phase.finished_at is not None:
-            yield Step(
-                phase.finished_at, PHASE, "phase", f"phase {phase.name}: {phase.state.value}"
-            )
+            words = f"phase {phase.name}: {phase.state.value}"
+            yield Step(phase.finished_at, PHASE, "phase", words)
     if record.requested_at is not None and record.request is not None:
         yield Step(record.requested_at, 3, "asked", f"{record.request} requested")
     if record.finished_at is not None and record.state in ENDED and not _is_in_last_attempt(record):
@@ -338,10 +319,9 @@ def _attempt_steps(attempt: AttemptRecord) -> Iterator[Step]:
         yield Step(attempt.started_at, 1, "started", f"attempt {attempt.attempt} started{by}")
     if attempt.finished_at is not None and attempt.outcome is not None:
         error = error_line(attempt.error)
-        words = f"attempt {attempt.attempt} ended: {attempt.outcome.value}"
-        yield Step(
-            attempt.finished_at, 4, attempt.outcome.value, f"{words}, {error}" if error else words
-        )
+        outcome = attempt.outcome.value
+        words = f"attempt {attempt.attempt} ended: {outcome}{f', {error}' if error else ''}"
+        yield Step(attempt.finished_at, 4, outcome, words)
 
 
 def _afterwards(record: JobRecord) -> Iterator[Step]:

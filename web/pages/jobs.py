@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from musterd.store.bulk import Survey, Tally
+from musterd.store.bulk import Group, Survey, Tally
 from musterd.store.control import states_for
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import LEASED, Action, JobState
@@ -14,7 +14,7 @@ from musterd.store.queue import Counts
 from musterd.store.report import error_line, overall
 from musterd.store.words import count_text, cut, plural, span
 from musterd.web.pages import layout as ui
-from musterd.web.pages.layout import Content, Frame, Html, View, el, join, link
+from musterd.web.pages.layout import Frame, Html, View, el, join, link
 from musterd.web.pages.overview import job_link
 
 KINDS_LISTED = 100  # in the field that takes a kind; any other can be typed
@@ -108,20 +108,8 @@ def _list(frame: Frame, listing: JobList) -> Html:
         return ui.notice(words, "ill")
     if not listing.records:
         return el("p", f"no job matches: {listing.which.words}", class_="card dim")
-    rows = [_row(frame, record) for record in listing.records]
-    heads: list[Content] = [
-        "job",
-        "state",
-        "kind",
-        "target",
-        "created (UTC)",
-        "ran",
-        "attempt",
-        "note",
-    ]
-    if frame.may_act:
-        heads.insert(0, el("span", "chosen", class_="quiet"))
-    shown = ui.table(f"Jobs, the newest first: {listing.which.words}", heads, rows)
+    caption = f"Jobs, the newest first: {listing.which.words}"
+    shown = ui.table(caption, listing.records, _columns(frame))
     if not frame.may_act:
         return el("div", shown, _pages(frame, listing), class_="card")
     return el(
@@ -148,21 +136,23 @@ def _actions() -> Html:
     )  # fmt: skip
 
 
-def _row(frame: Frame, record: JobRecord) -> Html:
-    chosen = el(
-        "input", type="checkbox", name="id", value=str(record.id), aria_label=f"job {record.id}"
-    )
-    cells: list[Content] = [
-        job_link(frame, record.id),
-        state_badge(record),
-        ui.name_text(record.kind),
-        ui.name_text(record.target or ""),
-        ui.moment(record.created_at),
-        span(record.started_at, record.finished_at),
-        ui.number(record.attempt),
-        el("span", cut(note_of(record), WORDS_WIDTH), class_="note"),
-    ]
-    return ui.row(chosen, *cells) if frame.may_act else ui.row(*cells)
+def _columns(frame: Frame) -> ui.Columns[JobRecord]:
+    chosen: ui.Columns[JobRecord] = {
+        el("span", "chosen", class_="quiet"): lambda one: el(
+            "input", type="checkbox", name="id", value=str(one.id), aria_label=f"job {one.id}"
+        )
+    }
+    return {
+        **(chosen if frame.may_act else {}),
+        "job": lambda one: job_link(frame, one.id),
+        "state": state_badge,
+        "kind": lambda one: ui.name_text(one.kind),
+        "target": lambda one: ui.name_text(one.target or ""),
+        "created (UTC)": lambda one: ui.moment(one.created_at),
+        "ran": lambda one: span(one.started_at, one.finished_at),
+        "attempt": lambda one: ui.number(one.attempt),
+        "note": lambda one: el("span", cut(note_of(one), WORDS_WIDTH), class_="note"),
+    }
 
 
 def state_badge(record: JobRecord) -> Html:
@@ -181,12 +171,9 @@ def note_of(record: JobRecord) -> str:
 
 def _pages(frame: Frame, listing: JobList) -> Html:
     query = listing.which.query
-    places = [
-        None if listing.is_first else link(frame.at("/ui/jobs", **query), "Newest"),
-        link(frame.at("/ui/jobs", **query, cursor=listing.after), "Older")
-        if listing.after
-        else None,
-    ]
+    newest = link(frame.at("/ui/jobs", **query), "Newest")
+    older = link(frame.at("/ui/jobs", **query, cursor=listing.after), "Older")
+    places = (None if listing.is_first else newest, older if listing.after else None)
     return el("nav", places, aria_label="Pages", class_="pages")
 
 
@@ -202,46 +189,48 @@ PAST = {
 
 
 @frozen
-class Question:
-    """A bulk action to confirm: on these jobs, or on all that match, of which `found` is the count;
-    jobs after `until_id` are not included.
-    """
+class BulkRequest:
+    """A bulk action: on the jobs of `ids`, or on all that match, after `after_id` to `until_id`."""
 
     action: Action
     which: Filter
     ids: Sequence[int] = ()
-    found: Survey | None = None
+    is_all: bool = False
     until_id: int = 0
+    after_id: int = 0
 
 
-def question(frame: Frame, about: Question) -> View:
+def question(frame: Frame, about: BulkRequest, found: Survey | None = None) -> View:
+    """`found`: how many match, where all that match are meant."""
     back = link(frame.at("/ui/jobs", **about.which.query), "No, go back", class_="button")
-    title = f"{about.action.value.capitalize()} {_how_many(about)}?"
-    nothing = not about.ids and (about.found is None or not about.found.matched)
-    content = (el("h1", title), _affected(about), back if nothing else _answers(frame, about, back))
+    many = plural(len(about.ids), "job")
+    if found is not None:
+        more = f"{count_text(found.matched)} or more jobs"
+        many = plural(found.matched, "job") if found.whole else more
+    title = f"{about.action.value.capitalize()} {many}?"
+    nothing = not about.ids and (found is None or not found.matched)
+    answers = back if nothing else _answers(frame, about, many, back)
+    content = (el("h1", title), _affected(about, found), answers)
     return View("jobs", title, el("div", content, class_="card ask"))
 
 
-def _how_many(about: Question) -> str:
-    if about.found is None:
-        return plural(len(about.ids), "job")
-    if about.found.whole:
-        return plural(about.found.matched, "job")
-    return f"{count_text(about.found.matched)} or more jobs"
-
-
-def _affected(about: Question) -> Html:
+def _affected(about: BulkRequest, found: Survey | None) -> Html:
     wanted = " or ".join(state.value for state in states_for(about.action))
     rule = el("p", f"Only jobs that are {wanted} can be {PAST[about.action]}; ",
         "jobs that change meanwhile are left out.", class_="dim")  # fmt: skip
-    if about.found is None:
+    if found is None:
         return join(el("p", _id_list(about.ids)), rule)
-    groups = about.found.groups
-    rows = [ui.row(ui.badge(one.state.value), ui.name_text(one.kind), ui.number(one.count),
-        ", ".join(map(str, one.ids))) for one in groups[:GROUPS_SHOWN]]  # fmt: skip
-    heads = ("state", "kind", "jobs", "the first")
-    listed = ui.table("Matching jobs", heads, rows, ui.left_out(len(rows), len(groups), "group"))
-    return join(el("p", f"Filter: {about.which.words}"), listed if rows else None, rule)
+    groups = found.groups
+    listed = ui.table("Matching jobs", groups, GROUPS, most=GROUPS_SHOWN, what="group")
+    return join(el("p", f"Filter: {about.which.words}"), listed if groups else None, rule)
+
+
+GROUPS: ui.Columns[Group] = {
+    "state": lambda one: ui.badge(one.state.value),
+    "kind": lambda one: ui.name_text(one.kind),
+    "jobs": lambda one: ui.number(one.count),
+    "the first": lambda one: ", ".join(map(str, one.ids)),
+}
 
 
 def _id_list(ids: Sequence[int]) -> str:
@@ -249,8 +238,8 @@ def _id_list(ids: Sequence[int]) -> str:
     return shown + (f", {ui.left_out(IDS_SHOWN, len(ids), 'job')}" if len(ids) > IDS_SHOWN else "")
 
 
-def _answers(frame: Frame, about: Question, back: Html) -> Html:
-    label = f"Yes, {about.action.value} {_how_many(about)}"
+def _answers(frame: Frame, about: BulkRequest, many: str, back: Html) -> Html:
+    label = f"Yes, {about.action.value} {many}"
     return el(
         "form",
         [ui.hidden("id", one) for one in about.ids],
@@ -266,22 +255,13 @@ def _answers(frame: Frame, about: Question, back: Html) -> Html:
     )
 
 
-@frozen
-class Unfinished:
+def unfinished(frame: Frame, about: BulkRequest, tally: Tally) -> View:
     """A bulk action that is not at its end: how far it has come, and where it goes on."""
-
-    question: Question
-    tally: Tally
-    after_id: int
-
-
-def unfinished(frame: Frame, rest: Unfinished) -> View:
-    about = rest.question
     form = el(
         "form",
-        ui.facts([("So far", done_words(about.action, rest.tally))]),
+        ui.facts([("So far", done_words(about.action, tally))]),
         ui.hidden("action", about.action.value), ui.hidden("which", "all"),
-        ui.hidden("until", about.until_id), ui.hidden("after", rest.after_id),
+        ui.hidden("until", about.until_id), ui.hidden("after", tally.through_id),
         about.which.fields(), frame.hidden_tenant(),
         el("div", ui.button("Go on", mood="first"),
             link(frame.at("/ui/jobs", **about.which.query), "Stop here", class_="button"),

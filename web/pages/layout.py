@@ -5,12 +5,12 @@ it: the parts that views share, the frame around every view, and the pages witho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from http import HTTPStatus
 from importlib.resources import files
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from attrs import frozen
@@ -18,6 +18,7 @@ from attrs import frozen
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.words import MINUTE_SECONDS, count_text, cut, duration_text, one_line, plural
 
+T = TypeVar("T")
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 KEPT = "\n\t"  # of what cannot be printed
 
@@ -91,6 +92,7 @@ def _attribute(name: str, value: Value) -> str:
 
 
 TENANTS_LISTED = 100  # in the field that chooses one; any other can be typed
+ROWS_MAX = 100  # of a table
 NAME_WIDTH = 80  # characters of a name that are shown; its title has more
 TITLE_WIDTH = 400
 NOTHING = "\N{EN DASH}"  # where there is no value
@@ -157,28 +159,34 @@ def document(frame: Frame, view: View) -> str:
 
 
 def regions(parts: Mapping[str, Html], *names: str) -> Html:
-    """The named parts of a view, each where the script finds it."""
-    return join([el("div", parts[name], id=name, data_region=True) for name in names])
+    """The parts of a view, or those named, each where the script finds it."""
+    return join([el("div", parts[name], id=name, data_region=True) for name in names or parts])
 
 
 def card(title: str, *content: Content, class_: str = "") -> Html:
     return el("section", el("h2", title), content, class_=f"card {class_}".strip())
 
 
-def table(caption: str, heads: Sequence[Content], rows: Sequence[Content], more: str = "") -> Html:
-    """A table that scrolls by itself where the screen is narrow. `rows` are whole rows."""
+Columns: TypeAlias = Mapping["Html | str", Callable[[T], Content]]  # heads, and cells below
+
+
+def table(
+    caption: str, found: Sequence[T], columns: Columns[T], *, most: int = ROWS_MAX,
+    what: str = "row", empty: str = "",
+) -> Html:  # fmt: skip
+    """A row for each of the first, or `empty`. It scrolls by itself where the screen is narrow."""
+    if empty and not found:
+        return el("p", empty, class_="dim")
+    cells = ([cell(one) for cell in columns.values()] for one in found[:most])
     made = el(
         "table",
         el("caption", caption),
-        el("thead", el("tr", [el("th", head, scope="col") for head in heads])),
-        el("tbody", rows),
+        el("thead", el("tr", [el("th", head, scope="col") for head in columns])),
+        el("tbody", [el("tr", [el("td", cell) for cell in row]) for row in cells]),
     )
     region = el("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    more = left_out(most, len(found), what)
     return join(region, el("p", more, class_="dim") if more else None)
-
-
-def row(*cells: Content) -> Html:
-    return el("tr", [el("td", cell) for cell in cells])
 
 
 def facts(pairs: Sequence[tuple[str, Content]]) -> Html:
@@ -322,17 +330,9 @@ def sign_in_view(after: str, *, wrong: bool = False) -> View:
 
 def refusal_view(frame: Frame, status: HTTPStatus, words: str) -> View:
     title = status.phrase
-    return View(
-        "",
-        title,
-        el(
-            "div",
-            el("h1", title),
-            el("p", words or title),
-            el("p", link(frame.at("/"), "To the overview", class_="button")),
-            class_="card ask",
-        ),
-    )
+    back = el("p", link(frame.at("/"), "To the overview", class_="button"))
+    said = el("div", el("h1", title), el("p", words or title), back, class_="card ask")
+    return View("", title, said)
 
 
 def after_sign_in(place: str) -> str:

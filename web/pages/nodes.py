@@ -12,10 +12,8 @@ from musterd.store.nodes import NodeRecord, warnings
 from musterd.store.words import cut
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Content, Frame, Html, View, el, join
-from musterd.web.pages.overview import NO_ANSWER, job_link
+from musterd.web.pages.overview import NO_ANSWER, worker_columns
 
-NODES_SHOWN = 100
-WORKERS_SHOWN = 100
 WARNING_WIDTH = 500
 ERROR_WIDTH = 300
 
@@ -29,11 +27,8 @@ class NodesData:
     workers: Sequence[WorkerView]
 
 
-PARTS = ("nodes", "duties", "crew")
-
-
 def nodes(frame: Frame, data: NodesData) -> View:
-    content = (el("h1", "Nodes and duties"), ui.regions(parts_of(frame, data), *PARTS))
+    content = (el("h1", "Nodes and duties"), ui.regions(parts_of(frame, data)))
     return View("nodes", "Nodes", content, live=frame.at("/ui/live", view="nodes"))
 
 
@@ -49,73 +44,53 @@ def _nodes(frame: Frame, found: Sequence[NodeRecord] | None) -> Html:
     if found is None:
         return ui.notice(NO_ANSWER, "ill")
     warned = [ui.notice(cut(text, WARNING_WIDTH), "warn") for text in warnings(found)]
-    rows = [_node(frame, node) for node in found[:NODES_SHOWN]]
-    heads = (
-        "node", "state", "last seen", "busy", "workers", "at most", "load", "version",
-        "configuration", "started (UTC)",
-    )  # fmt: skip
-    if not rows:
-        return join(warned, el("p", "no node has reported yet", class_="dim"))
-    more = ui.left_out(len(rows), len(found), "node")
-    return join(warned, ui.table("Nodes of this store, the oldest first", heads, rows, more))
+    caption, none = "Nodes of this store, the oldest first", "no node has reported yet"
+    return join(warned, ui.table(caption, found, _columns(frame), what="node", empty=none))
 
 
-def _node(frame: Frame, node: NodeRecord) -> Html:
-    own = el("span", " (this one)", class_="dim") if node.name == frame.node else None
-    state = ui.badge(node.phase) if node.is_live else ui.badge("silent", "ill")
+def _columns(frame: Frame) -> ui.Columns[NodeRecord]:
+    own = el("span", " (this one)", class_="dim")
+    return {
+        "node": lambda one: (ui.name_text(one.name), own if one.name == frame.node else None),
+        "state": lambda one: ui.badge(one.phase) if one.is_live else ui.badge("silent", "ill"),
+        "last seen": lambda one: ui.ago_text(one.silent_seconds),
+        "busy": lambda one: ui.number(one.busy),
+        "workers": lambda one: ui.number(one.crew + one.retiring),
+        "at most": lambda one: ui.number(one.max_count),
+        "load": lambda one: ui.NOTHING if one.load is None else f"{one.load:.2f}",
+        "version": lambda one: ui.name_text(one.version),
+        "configuration": _configuration,
+        "started (UTC)": lambda one: ui.moment(one.started_at),
+    }
+
+
+def _configuration(node: NodeRecord) -> str:
     generation = "" if node.config_generation is None else f"{node.config_generation}, "
-    return ui.row(
-        (ui.name_text(node.name), own),
-        state,
-        ui.ago_text(node.silent_seconds),
-        ui.number(node.busy),
-        ui.number(node.crew + node.retiring),
-        ui.number(node.max_count),
-        ui.NOTHING if node.load is None else f"{node.load:.2f}",
-        ui.name_text(node.version),
-        f"{generation}{(node.config_hash or ui.NOTHING)[:12]}",
-        ui.moment(node.started_at),
-    )
+    return f"{generation}{(node.config_hash or ui.NOTHING)[:12]}"
 
 
 def _duties(found: Sequence[DutyRecord] | None) -> Content:
     if found is None:
         return ui.notice(NO_ANSWER, "ill")
-    if not found:
-        return el("p", "no duty has been taken yet", class_="dim")
-    rows = [_duty(one) for one in found]
-    heads = ("duty", "node", "for", "last run", "runs", "items", "errors", "last error")
-    return ui.table("Duties, and the node that has each", heads, rows)
+    caption = "Duties, and the node that has each"
+    return ui.table(caption, found, DUTIES, empty="no duty has been taken yet")
 
 
-def _duty(one: DutyRecord) -> Html:
-    held = "" if one.held_seconds is None else ui.lasting_text(one.held_seconds)
-    return ui.row(
-        one.duty,
-        ui.badge("nobody", "warn") if one.node is None else ui.name_text(one.node),
-        held,
-        ui.moment(one.last_run_at, one.now),
-        ui.number(one.runs),
-        ui.number(one.items),
-        ui.number(one.errors),
-        el("span", cut(one.last_error or "", ERROR_WIDTH), class_="note"),
-    )
+DUTIES: ui.Columns[DutyRecord] = {
+    "duty": lambda one: one.duty,
+    "node": lambda one: ui.badge("nobody", "warn") if one.node is None else ui.name_text(one.node),
+    "for": lambda one: "" if one.held_seconds is None else ui.lasting_text(one.held_seconds),
+    "last run": lambda one: ui.moment(one.last_run_at, one.now),
+    "runs": lambda one: ui.number(one.runs),
+    "items": lambda one: ui.number(one.items),
+    "errors": lambda one: ui.number(one.errors),
+    "last error": lambda one: el("span", cut(one.last_error or "", ERROR_WIDTH), class_="note"),
+}
 
 
 def _crew(frame: Frame, workers: Sequence[WorkerView]) -> Html:
     order = sorted(workers, key=lambda one: (one.job_id is None, -one.busy_seconds, one.worker))
-    rows = [
-        ui.row(
-            str(one.worker),
-            ui.badge(one.state),
-            None if one.job_id is None else job_link(frame, one.job_id),
-            ui.name_text(one.kind or ""),
-            "" if one.job_id is None else ui.lasting_text(one.busy_seconds),
-        )
-        for one in order[:WORKERS_SHOWN]
-    ]
-    if not rows:
-        return el("p", "no worker is hired", class_="dim")
-    heads = ("worker", "state", "job", "kind", "for")
-    more = ui.left_out(len(rows), len(workers), "worker")
-    return ui.table("Workers, those with a job first", heads, rows, more)
+    caption = "Workers, those with a job first"
+    return ui.table(
+        caption, order, worker_columns(frame), what="worker", empty="no worker is hired"
+    )

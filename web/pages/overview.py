@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from attrs import frozen
 
@@ -12,7 +13,7 @@ from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
-from musterd.web.pages.layout import Content, Frame, Html, View, el, join, link
+from musterd.web.pages.layout import Frame, Html, View, el, join, link
 from musterd.web.pages.scaling import act_words, reason_words, stretches
 from musterd.web.samples import SAMPLE_SECONDS, Trend
 
@@ -44,7 +45,6 @@ TILES = {
     "leaving": "Jobs out",
     "crew": "Workers",
 }
-PARTS = ("verdict", "queue", "states", "workers", "tenants-list", "decisions")
 
 
 def overview(frame: Frame, data: OverviewData) -> View:
@@ -155,8 +155,7 @@ def _crew(data: OverviewData) -> Html:
     )
 
 
-def _drawn(values: Series, what: str, words: object, second: Series = ()) -> Html:
-    assert callable(words)
+def _drawn(values: Series, what: str, words: Callable[[Any], str], second: Series = ()) -> Html:
     known = [one for one in values if one is not None]
     if not known:
         return sparkline((), what)
@@ -175,22 +174,15 @@ def _states(frame: Frame, counts: Counts | None) -> Html:
     if counts is None:
         return el("p", NO_ANSWER, class_="dim")
     total = sum(counts.by_state.values()) or 1
-    rows = [
-        ui.row(
-            link(
-                frame.at("/ui/jobs", state=state.value),
-                ui.badge(state.value),
-                data_key=state.value,
-            ),
-            el("span", ui.number(counts.by_state.get(state, 0)), class_="count"),
-            _share(counts.by_state.get(state, 0) / total),
-        )
-        for state in JobState
-    ]
+    columns: ui.Columns[JobState] = {
+        "state": lambda one: link(
+            frame.at("/ui/jobs", state=one.value), ui.badge(one.value), data_key=one.value
+        ),
+        "jobs": lambda one: el("span", ui.number(counts.by_state.get(one, 0)), class_="count"),
+        "share": lambda one: _share(counts.by_state.get(one, 0) / total),
+    }
     ever = f"{plural(counts.enqueued_total, 'job')} enqueued so far"
-    return join(
-        ui.table("Jobs by state", ("state", "jobs", "share"), rows), el("p", ever, class_="dim")
-    )
+    return join(ui.table("Jobs by state", [*JobState], columns), el("p", ever, class_="dim"))
 
 
 def _share(share: float) -> Html:
@@ -203,24 +195,23 @@ def _share(share: float) -> Html:
 
 def _workers(frame: Frame, workers: Sequence[WorkerView]) -> Html:
     busy = [worker for worker in workers if worker.job_id is not None]
-    if not busy:
-        return el("p", "no worker is busy", class_="dim")
-    longest = sorted(busy, key=lambda worker: -worker.busy_seconds)[:WORKERS_SHOWN]
-    rows = [
-        ui.row(
-            str(worker.worker),
-            job_link(frame, worker.job_id or 0),
-            ui.name_text(worker.kind or ""),
-            ui.lasting_text(worker.busy_seconds),
-            ui.badge(worker.state),
-        )
-        for worker in longest
-    ]
-    heads = ("worker", "job", "kind", "for", "state")
+    longest = sorted(busy, key=lambda worker: -worker.busy_seconds)
+    columns = worker_columns(frame)
     return ui.table(
-        "Busy workers, the longest first", heads, rows,
-        ui.left_out(len(rows), len(busy), "busy worker"),
+        "Busy workers, the longest first", longest,
+        {head: columns[head] for head in ("worker", "job", "kind", "for", "state")},
+        most=WORKERS_SHOWN, what="busy worker", empty="no worker is busy",
     )  # fmt: skip
+
+
+def worker_columns(frame: Frame) -> ui.Columns[WorkerView]:
+    return {
+        "worker": lambda one: str(one.worker),
+        "state": lambda one: ui.badge(one.state),
+        "job": lambda one: None if one.job_id is None else job_link(frame, one.job_id),
+        "kind": lambda one: ui.name_text(one.kind or ""),
+        "for": lambda one: "" if one.job_id is None else ui.lasting_text(one.busy_seconds),
+    }
 
 
 def job_link(frame: Frame, job_id: int) -> Html:
@@ -229,26 +220,23 @@ def job_link(frame: Frame, job_id: int) -> Html:
 
 def _tenants(tenants: Sequence[TenantStatus]) -> Html:
     most = sorted(tenants, key=lambda one: (-(one.depth or 0), -one.busy, one.name))
-    rows = [_tenant(one) for one in most[:TENANTS_SHOWN]]
-    heads = ("tenant", "waiting", "busy", "workers", "store")
-    return ui.table(
-        "Tenants of this node, the fullest first", heads, rows,
-        ui.left_out(len(rows), len(tenants), "tenant"),
-    )  # fmt: skip
+    caption = "Tenants of this node, the fullest first"
+    return ui.table(caption, most, TENANTS, most=TENANTS_SHOWN, what="tenant")
 
 
-def _tenant(one: TenantStatus) -> Html:
+def _tenant_link(one: TenantStatus) -> Html:
     there = Frame("", "", tenant=one.name).at("/")
-    store: Content = (
-        ui.badge("answers", "well") if one.store_trouble is None else ui.badge("away", "ill")
-    )
-    return ui.row(
-        link(there, ui.name_text(one.name), data_key=f"tenant-{one.name}"),
-        ui.number(one.depth),
-        ui.number(one.busy),
-        f"{ui.number(one.size)} of {ui.number(one.max_count)}",
-        store,
-    )
+    return link(there, ui.name_text(one.name), data_key=f"tenant-{one.name}")
+
+
+TENANTS: ui.Columns[TenantStatus] = {
+    "tenant": _tenant_link,
+    "waiting": lambda one: ui.number(one.depth),
+    "busy": lambda one: ui.number(one.busy),
+    "workers": lambda one: f"{ui.number(one.size)} of {ui.number(one.max_count)}",
+    "store": lambda one: ui.badge("away", "ill") if one.store_trouble
+    else ui.badge("answers", "well"),
+}  # fmt: skip
 
 
 def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:

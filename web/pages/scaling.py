@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from musterd.manager.node.status import Decision, TenantStatus
+from musterd.store.event_types import acts_text
 from musterd.store.words import count_text, duration_text, plural
 from musterd.web.pages import layout as ui
 from musterd.web.pages.layout import Frame, Html, View, el, join
@@ -22,11 +23,8 @@ class ScalingData:
     decisions: Sequence[Decision]
 
 
-PARTS = ("now", "journal")
-
-
 def scaling(frame: Frame, data: ScalingData) -> View:
-    content = (el("h1", "Scaling"), ui.regions(parts_of(frame, data), *PARTS))
+    content = (el("h1", "Scaling"), ui.regions(parts_of(frame, data)))
     return View("scaling", "Scaling", content, live=frame.at("/ui/live", view="scaling"))
 
 
@@ -48,25 +46,15 @@ def _now(data: ScalingData) -> Html:
 
 
 def _journal(decisions: Sequence[Decision]) -> Html:
-    found = stretches(decisions)
-    if not found:
-        return el("p", "no decision has been made yet", class_="dim")
-    rows = [_line(one) for one in found[:LINES_SHOWN]]
-    heads = ("at (UTC)", "done", "crew", "seen", "limited by")
-    more = ui.left_out(len(rows), len(found), "earlier line")
-    return ui.table("Decisions of this node, the newest first", heads, rows, more)
-
-
-def _line(one: Stretch) -> Html:
-    last = one.last
-    limit = ui.badge(last.limited_by, "limit") if last.limited_by else None
-    return ui.row(
-        ui.moment(datetime.fromtimestamp(last.at, UTC)),
-        _done(one),
-        f"{ui.number(last.size_before)} → {ui.number(last.desired)}",
-        el("span", reason_words(last).partition(";")[0], class_="note"),
-        el("span", limit, " ", limit_words(last.limited_by), class_="note"),
+    caption, none = "Decisions of this node, the newest first", "no decision has been made yet"
+    return ui.table(
+        caption, stretches(decisions), COLUMNS, most=LINES_SHOWN, what="earlier line", empty=none
     )
+
+
+def _limit(last: Decision) -> Html:
+    limit = ui.badge(last.limited_by, "limit") if last.limited_by else None
+    return el("span", limit, " ", limit_words(last.limited_by), class_="note")
 
 
 def _done(one: Stretch) -> Html:
@@ -77,6 +65,13 @@ def _done(one: Stretch) -> Html:
     return el("span", f"{words} for {lasted}, {plural(one.looks, 'decision')}", class_="dim")
 
 
+COLUMNS: ui.Columns[Stretch] = {
+    "at (UTC)": lambda one: ui.moment(datetime.fromtimestamp(one.last.at, UTC)),
+    "done": _done,
+    "crew": lambda one: f"{ui.number(one.last.size_before)} → {ui.number(one.last.desired)}",
+    "seen": lambda one: el("span", reason_words(one.last).partition(";")[0], class_="note"),
+    "limited by": lambda one: _limit(one.last),
+}
 LIMITS = {
     "min": "it keeps at least default_count workers",
     "max": "max_count allows no more",
@@ -107,13 +102,7 @@ def reason_words(decision: Decision | None) -> str:
 
 def act_words(decision: Decision) -> str:
     """The changes made to the crew."""
-    done = (
-        ("hired", decision.hired),
-        ("took back", decision.taken_back),
-        ("retired", decision.retired),
-    )
-    words = ", ".join(f"{word} {count_text(count)}" for word, count in done if count)
-    return words or "no change"
+    return acts_text(asdict(decision)) or "no change"
 
 
 class Stretch(NamedTuple):

@@ -44,15 +44,6 @@ def json_answer(
     return Response(json.dumps(value), status, headers=dict(headers or {}), media_type=JSON_TYPE)
 
 
-async def jobs_answer(call: Call, records: Sequence[JobRecord], after: str | None) -> Response:
-    """A page of jobs, and the cursor of the next one."""
-
-    def write() -> Response:
-        return json_answer({"jobs": [job_json(call.tenant, one) for one in records], "next": after})
-
-    return await rendered(call.site, sum(map(size_of, records)), write)
-
-
 async def job_answer(
     call: Call, record: JobRecord, status: int = HTTPStatus.OK, location: str = ""
 ) -> Response:

@@ -13,19 +13,13 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
 from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
 
-from musterd.config.listen import TcpAddress, UnixAddress, listen_address
+from musterd.config.listen import TcpAddress, UnixAddress
 from musterd.manager.log import event
 from musterd.web.api.routes import application
 from musterd.web.deps import HttpDeps
 from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
-from musterd.web.server.listening import (
-    CONNECTION,
-    Connection,
-    ConnectionCounts,
-    address_text,
-    listener_at,
-)
+from musterd.web.server.listening import CONNECTION, Connection, ConnectionCounts
 from musterd.web.ui.sessions import Sessions
 
 CONNECTIONS_MAX = 100  # not counting readers of events
@@ -35,33 +29,13 @@ LINGER_SECONDS = 0.1  # for what is still being answered when the peer has left
 HEADER_BYTES_MAX = 16384
 
 
-async def serve(
-    deps: HttpDeps, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Listens at `deps.listen` until cancelled and passes the address to `started()`; returns at
-    once if it is off.
-
-    Raises `StartError` if it cannot listen there. A failing connection affects only itself.
-    """
-    address = listen_address(deps.listen)
-    if address is None:
-        task_status.started("")
-        return
-    with listener_at(address) as listener:
-        task_status.started(address_text(listener))
-        samples = Samples(deps)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(samples.run)
-            await serve_at(deps, address, listener, samples)
-
-
 async def serve_at(
     deps: HttpDeps,
     address: TcpAddress | UnixAddress,
     listener: trio.SocketListener,
     samples: Samples,
 ) -> None:
-    """Like `serve`, on a listener that is open and with samples that are being taken."""
+    """Serves until cancelled. A failing connection affects only itself."""
     sessions = Sessions()
     app = application(deps, sessions, samples)
     guarded = Guard(app, address, deps.keys, sessions, deps.node, deps.body_bytes_max)

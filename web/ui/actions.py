@@ -23,7 +23,7 @@ from musterd.store.lifecycle import Action
 from musterd.web.api.jobs import control, id_of
 from musterd.web.api.node import halt_queue
 from musterd.web.api.operation import Call, Handler
-from musterd.web.pages.jobs import Filter, Question, Unfinished, question, unfinished
+from musterd.web.pages.jobs import BulkRequest, Filter, question, unfinished
 from musterd.web.pages.layout import after_sign_in, sign_in_view
 from musterd.web.server import requests
 from musterd.web.server.answers import frame_of, invalid, page_answer, plain_frame, redirect
@@ -64,15 +64,13 @@ async def confirm(call: Call) -> Response:
     call, form = await _read_call(call)
     request, frame = read_bulk_request(form), frame_of(call)
     if not request.is_all:
-        return page_answer(
-            frame, question(frame, Question(request.action, request.which, request.ids))
-        )
+        return page_answer(frame, question(frame, request))
     engine = call.tenant.engine
     end_local = trio.current_time() + SURVEY_SECONDS
     which = await bulk.pin(engine, _selection(request))
     found = await bulk.survey(engine, which, None, lambda: trio.current_time() < end_local)
-    pending = Question(request.action, request.which, (), found, which.until_id or 0)
-    return page_answer(frame, question(frame, pending))
+    pending = attrs.evolve(request, ids=(), until_id=which.until_id or 0)
+    return page_answer(frame, question(frame, pending, found))
 
 
 async def act(call: Call) -> Response:
@@ -95,8 +93,7 @@ async def act(call: Call) -> Response:
     tally = await bulk.act(engine, order)
     if not tally.stopped:
         return _back_to_list(call, request, tally)
-    pending = Question(request.action, request.which, until_id=request.until_id)
-    return page_answer(frame, unfinished(frame, Unfinished(pending, tally, tally.through_id)))
+    return page_answer(frame, unfinished(frame, request, tally))
 
 
 def _selection(request: BulkRequest) -> Selection:
@@ -174,18 +171,6 @@ class Form:
         return _read(field, requests.read_name, text) if text else None
 
 
-@attrs.frozen
-class BulkRequest:
-    """A bulk action: on the jobs of `ids`, or on all that match, after `after_id` to `until_id`."""
-
-    action: Action
-    which: Filter
-    is_all: bool
-    ids: Sequence[int]
-    until_id: int
-    after_id: int
-
-
 async def read_form(request: Request) -> Form:
     """Raises `RequestRefused`."""
     check_type(request.headers.get("content-type", ""), FORM_TYPE)
@@ -211,8 +196,8 @@ def read_bulk_request(form: Form) -> BulkRequest:
     return BulkRequest(
         _read("action", _action, form.text("action")),
         Filter(tuple(dict.fromkeys(states)), form.name("kind"), form.name("target")),
-        form.text("which") == "all",
         sorted({_read("id", requests.read_job_id, one) for one in ids}),
+        form.text("which") == "all",
         _read("until", _position, form.text("until")),
         _read("after", _position, form.text("after")),
     )

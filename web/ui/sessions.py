@@ -30,16 +30,11 @@ class _Session:
     ends_local: float
 
 
-def new_id() -> str:
-    return secrets.token_urlsafe(ID_BYTES)
-
-
 @define(eq=False)
 class Sessions:
     """`clock` gives seconds that only grow."""
 
     clock: Callable[[], float] = trio.current_time
-    mint: Callable[[], str] = new_id
     _by_id: OrderedDict[bytes, _Session] = field(factory=OrderedDict[bytes, _Session], init=False)
 
     def begin(self, token: BearerToken) -> str:
@@ -52,7 +47,7 @@ class Sessions:
         same = [key for key, session in self._by_id.items() if session.token == own]
         for key in same[: max(0, len(same) - SESSIONS_MAX + 1)]:
             del self._by_id[key]
-        session_id = self.mint()
+        session_id = secrets.token_urlsafe(ID_BYTES)
         self._by_id[fingerprint(session_id)] = _Session(own, now + SESSION_SECONDS)
         return session_id
 

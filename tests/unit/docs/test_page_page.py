@@ -1,8 +1,8 @@
 """The page on the page names its views, and its bounds are those of the code."""
 
 from musterd.store import bulk
-from musterd.web.pages import job, jobs, nodes, overview
-from musterd.web.pages.layout import VIEWS
+from musterd.web.pages import job, jobs, overview
+from musterd.web.pages.layout import ROWS_MAX, VIEWS
 from musterd.web.samples import REST_SECONDS, SAMPLE_SECONDS, SAMPLES_MAX
 from musterd.web.ui import actions, sessions, views
 from musterd.web.ui.live import LOOK_SECONDS, LOOKS_PER_SECOND
@@ -22,7 +22,7 @@ def test_the_bounds_are_those_of_the_code() -> None:
     bounds = {row[0]: row[1] for row in table(PAGE, "what", "how much")}
     assert bounds["jobs in a page of the list"] == str(views.JOBS_SHOWN)
     assert bounds["kinds offered in the filter"].startswith(f"{jobs.KINDS_LISTED};")
-    shown = f"{overview.WORKERS_SHOWN} in the overview, {nodes.WORKERS_SHOWN} among the nodes"
+    shown = f"{overview.WORKERS_SHOWN} in the overview, {ROWS_MAX} among the nodes"
     assert bounds["workers shown"].startswith(shown)
     assert f"{job.VALUE_CHARACTERS_MAX:,} characters" in bounds["payload, result"]
     steps = f"the latest {job.ATTEMPTS_SHOWN} and {job.STEPS_SHOWN}"

@@ -21,7 +21,7 @@ from musterd.store.bulk import Survey
 from musterd.store.control import Candidate
 from musterd.store.lifecycle import Action, JobState
 from musterd.web.pages import job, jobs, layout, nodes, overview, scaling
-from musterd.web.pages.jobs import Question, question
+from musterd.web.pages.jobs import BulkRequest, question
 from musterd.web.pages.layout import Frame, View, address, document, el, escaped, join, link
 from musterd.web.pages.overview import sparkline
 from musterd.web.pages.scaling import LIMITS, reason_words, stretches
@@ -63,7 +63,7 @@ PAGES: dict[str, Callable[[str], View]] = {
     "overview": lambda text: overview.overview(framed(text), overview_of(text)),
     "jobs": lambda text: jobs.jobs(framed(text), listed(text)),
     "question": lambda text: question(
-        framed(text), Question(Action.RESUME, listed(text).which, (), survey_of(text), 7)
+        framed(text), BulkRequest(Action.RESUME, listed(text).which, until_id=7), survey_of(text)
     ),
     "job": lambda text: job.job(framed(text), job_of(text)),
     "nodes": lambda text: nodes.nodes(framed(text), nodes_of(text)),

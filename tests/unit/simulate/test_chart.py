@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from musterd.console.simulate.model import quantile, simulate, waits_of
+from musterd.console.output import bars, quantile
+from musterd.console.simulate.model import simulate, waits_of
 from musterd.console.simulate.report import (
     COLUMNS,
-    bars,
     chart_lines,
     crew_columns,
     queue_columns,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from musterd.console.simulate.model import ModelSettings, quantile, simulate
+from musterd.console.output import quantile
+from musterd.console.simulate.model import ModelSettings, simulate
 from musterd.console.simulate.trace import Trace
 from musterd.console.simulate.tuning import (
     SIMULATIONS_MAX,
