@@ -105,8 +105,8 @@ class Settlement(NamedTuple):
 
 
 class Successes(NamedTuple):
-    """Attempts of which nothing else is to be said than that they succeeded, field by field. Most
-    are such, and lists of their fields cost a fraction of an object for each.
+    """Attempts of which nothing else is to be said than that they succeeded, and with what, field
+    by field. Most are such, and lists of their fields cost a fraction of an object for each.
     """
 
     ids: Sequence[int] = ()
@@ -117,6 +117,7 @@ class Successes(NamedTuple):
     ended_local: Sequence[float] = ()
     kinds: Sequence[str] = ()
     targets: Sequence[str | None] = ()
+    results: Sequence[str | None] = ()  # JSON texts
 
     def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
         return zip(self.ids, self.tokens, self.targets, strict=True)
@@ -134,8 +135,10 @@ class Successes(NamedTuple):
     def settlements(self) -> list[Settlement]:
         state, outcome = JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED
         return [
-            Settlement(*its, state, outcome, target=target, kind=kind)
-            for its, kind, target in zip(self._attempts(), self.kinds, self.targets, strict=True)
+            Settlement(*its, state, outcome, result=result, target=target, kind=kind)
+            for its, kind, target, result in zip(
+                self._attempts(), self.kinds, self.targets, self.results, strict=True
+            )
         ]
 
     def _attempts(self) -> Iterable[tuple[int, UUID, int, int, float, float]]:

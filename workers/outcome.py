@@ -90,7 +90,15 @@ class Outcome(NamedTuple):
     spent: str | None = None  # JSON text: what it has spent of its budgets
 
 
-SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)  # a plain success
+SUCCEEDED = Verdict(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+_BESIDE_RESULT = SUCCEEDED[4:]
+
+
+def is_plain(verdict: Verdict) -> bool:
+    """Whether it says success, with a result at most."""
+    if verdict is SUCCEEDED:
+        return True
+    return verdict.state is JobState.SUCCEEDED and verdict[4:] == _BESIDE_RESULT
 
 
 def judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int) -> Verdict:

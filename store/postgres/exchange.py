@@ -241,6 +241,7 @@ def success_params(ended: Successes, now_local: float) -> Mapping[str, Any]:
         "attempts": numbers(_alike(ended.attempts)),
         "kinds": texts(_alike(ended.kinds)),
         "targets": texts_if_any(ended.targets),
+        "results": texts_if_any(ended.results),
         "workers": numbers(ended.workers),
         "started_ages": ages(ended.started_local, now_local),
         "ended_ages": ages(ended.ended_local, now_local),

@@ -3,11 +3,12 @@ else is to be said.
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import uuid4
 
 import pytest
 
+from musterd.store.errors import InputRefused
 from musterd.store.events import Event
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
@@ -26,7 +27,9 @@ from tests.contract.event_tools import everything
 from tests.contract.rigs import LOCAL, Rig, ending, look, put, settle, state_of, take, take_one
 
 
-async def succeed(rig: Rig, *claims: Claim, request: ClaimRequest | None = None) -> Exchange:
+async def succeed(
+    rig: Rig, *claims: Claim, request: ClaimRequest | None = None, results: Sequence[str] = ()
+) -> Exchange:
     """Of jobs that ran from 3 s to 1 s ago, by the worker that they were claimed for, or 9."""
     successes = Successes(
         [one.id for one in claims],
@@ -37,6 +40,7 @@ async def succeed(rig: Rig, *claims: Claim, request: ClaimRequest | None = None)
         [LOCAL - 1] * len(claims),
         [one.kind for one in claims],
         [one.target for one in claims],
+        results or [None] * len(claims),
     )
     return await rig.engine.leases.exchange([], request, LOCAL, successes)
 
@@ -126,7 +130,7 @@ async def test_other_ends_and_a_claim_go_with_them(rig: Rig) -> None:
     first, second, third = await take(rig.engine, workers=3)
     request = ClaimRequest(uuid4(), "north", (1, 2), 0, 30.0)
     successes = Successes(
-        [first.id], [first.token], [1], [1], [LOCAL - 2], [LOCAL - 1], ["report"], [None]
+        [first.id], [first.token], [1], [1], [LOCAL - 2], [LOCAL - 1], ["report"], [None], [None]
     )
     visit = await rig.engine.leases.exchange(
         [ending(second, result="[1]"), ending(third, JobState.QUEUED, delay_seconds=0)],
@@ -136,6 +140,26 @@ async def test_other_ends_and_a_claim_go_with_them(rig: Rig) -> None:
     assert sorted(one.id for one in visit.claims) == sorted({third.id, first.id + 3})
     assert await state_of(rig.engine, first.id) is JobState.SUCCEEDED
     assert (await look(rig, second.id)).result == "[1]"
+
+
+async def test_results_are_kept_each_with_its_own_job(rig: Rig) -> None:
+    await put(rig.engine, *[0] * 3)
+    claims = await take(rig.engine, workers=3)
+    texts = ["null", '"a \\"quoted\\" \\n text"', '{"a": [1.5]}']
+    await succeed(rig, *claims, results=texts)
+    for claim, text in zip(claims, texts, strict=True):
+        result = (await look(rig, claim.id)).result
+        assert result is not None
+        assert json.loads(result) == json.loads(text)
+
+
+async def test_a_result_that_cannot_be_stored_undoes_the_whole_batch(rig: Rig) -> None:
+    await put(rig.engine, 0, 0)
+    claims = await take(rig.engine, workers=2)
+    with pytest.raises(InputRefused):
+        await succeed(rig, *claims, results=["1", "{"])
+    assert [await state_of(rig.engine, one.id) for one in claims] == [JobState.RUNNING] * 2
+    assert (await succeed(rig, *claims)).rejected == frozenset()
 
 
 async def test_a_target_is_passed_on(rig: Rig) -> None:

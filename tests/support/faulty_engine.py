@@ -169,7 +169,7 @@ class _RecordedLeases(PartOverlay):
         successes: Successes = NO_SUCCESSES,
         /,
     ) -> Exchange:
-        if any(map(self._engine.refuses, settlements)):
+        if any(map(self._engine.refuses, [*settlements, *successes.settlements()])):
             raise InputRefused("the store cannot keep this result")
         done: Exchange = await self.part.exchange(settlements, claim, now_local, successes)
         now = trio.current_time()

@@ -22,7 +22,7 @@ from musterd.workers.claiming.held import Ended, Held, payloads
 from musterd.workers.claiming.pacing import ClaimPacing, Look
 from musterd.workers.idleness import Idleness
 from musterd.workers.observer import JobObserver
-from musterd.workers.outcome import SUCCEEDED, released, requested
+from musterd.workers.outcome import is_plain, released, requested
 
 
 @attrs.define(eq=False)
@@ -196,8 +196,8 @@ class Desk:
         if seat is not None:
             seat.held = seat.given = None
             seat.free_since_local = now
-        if verdict is SUCCEEDED and held.started_local is not None:
-            held.succeed(now)
+        if is_plain(verdict) and held.started_local is not None:
+            held.succeed(now, verdict.result)
             self._succeeded.append(held)
         else:
             self._ended.append(held.settle(verdict, now))

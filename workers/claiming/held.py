@@ -34,6 +34,7 @@ class Held:
     worker: int | None = None
     started_local: float | None = None
     ended_local: float = 0.0  # of a plain success
+    result: str | None = None  # the same
     start_written: bool = False
     scope: trio.CancelScope | None = None  # of the attempt under way, where it can be cancelled
     settling: bool = False
@@ -68,13 +69,13 @@ class Held:
         )  # fmt: skip
         return Ended(settlement, self)
 
-    def succeed(self, ended_local: float) -> None:
+    def succeed(self, ended_local: float, result: str | None) -> None:
         """Its attempt was a plain success."""
-        self.settling, self.ended_local = True, ended_local
+        self.settling, self.ended_local, self.result = True, ended_local, result
 
     def succeeded(self) -> Ended:
         """That end, where it is not as plain to write as it was."""
-        return self.settle(SUCCEEDED, self.ended_local)
+        return self.settle(SUCCEEDED._replace(result=self.result), self.ended_local)
 
     def lose(self) -> None:
         """The lease is gone: its attempt is cancelled and nothing more is written for it."""
@@ -196,6 +197,7 @@ def successes(helds: Sequence[Held]) -> Successes:
         [held.ended_local for held in helds],
         [claim.kind for claim in claims],
         [claim.target for claim in claims],
+        [held.result for held in helds],
     )
 
 

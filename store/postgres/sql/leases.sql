@@ -256,7 +256,7 @@ where (  -- after the drafts, because a message that fails at once drafts an eve
     where (state in ('failed', 'canceled') or state = 'succeeded' and webhook is null) and (select count(*) from drafted) > 0
       and (select own_webhooks > 0 or exists (select from {schema}.kind_rules rule where rule.webhook is not null) from sums)) >= 0
 
--- settle_successes: as settle, for attempts of which nothing else is to be said; returns the ids that changed nothing
+-- settle_successes: as settle, for attempts of which nothing else is to be said than their result; returns the ids that changed nothing
 -- Of attempts and kinds one value stands for all.
 -- Rows say nothing back, which would cost as much again as half of the statement: what stood in the leases is what succeeds,
 -- and their lock orders what is drafted here behind all else that their holder had drafted.
@@ -267,10 +267,10 @@ stands as materialized (
     select ended.id, stood.token, stood.node, coalesce(ended.kind, (%(kinds)s::text[])[1]) as kind, ended.target,
            coalesce(ended.attempt, (%(attempts)s::int[])[1]) as attempt, coalesce(begun.workers[known.place], ended.worker) as worker,
            coalesce(begun.moments[known.place], (select at from now) - make_interval(secs => ended.started_age)) as started_at,
-           (select at from now) - make_interval(secs => ended.ended_age) as finished_at, known.place is null as late_start
+           (select at from now) - make_interval(secs => ended.ended_age) as finished_at, known.place is null as late_start, ended.result
     from unnest(%(ids)s::bigint[], %(which)s::int[], %(workers)s::int[], %(started_ages)s::float8[], %(ended_ages)s::float8[],
-                %(attempts)s::int[], %(kinds)s::text[], %(targets)s::text[])
-         as ended (id, which, worker, started_age, ended_age, attempt, kind, target)
+                %(attempts)s::int[], %(kinds)s::text[], %(targets)s::text[], %(results)s::text[])
+         as ended (id, which, worker, started_age, ended_age, attempt, kind, target, result)
     join stood on stood.nth = coalesce(ended.which, 1) and stood.done @> ended.id
     cross join begun cross join lateral (select array_position(begun.ids, ended.id) as place) known
 ),
@@ -278,7 +278,7 @@ succeeded as (
     update {schema}.job_rows job
     set state = 'succeeded', attempt = job.attempt + 1, claim_token = stands.token, node = stands.node, worker = stands.worker,
         started_at = stands.started_at, finished_at = stands.finished_at, last_outcome = 'succeeded',
-        result = null, error = null, reason = null, log = null, request = null, requested_at = null,
+        result = stands.result::jsonb, error = null, reason = null, log = null, request = null, requested_at = null,
         progress = case when job.progress_of = job.attempt + 1 then job.progress end,
         progress_note = case when job.progress_of = job.attempt + 1 then job.progress_note end,
         progress_of = job.attempt + 1
