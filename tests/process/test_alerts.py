@@ -160,7 +160,7 @@ def lock_the_jobs_of_acme(watched: Watched, blocker: psycopg.Connection[Any]) ->
     watched.post("/queue/pause?tenant=acme")
     with watched.client("acme") as client:
         client.enqueue("slow", run_at=an_hour_ago())
-    blocker.execute("lock table musterd_acme.job_rows in share mode")
+    blocker.execute("lock table musterd_acme.ready in share mode")
     watched.post("/queue/resume?tenant=acme")
 
 
