@@ -4,7 +4,7 @@ import pytest
 
 from musterd.store.jobs import JobFilter, NewJob
 from musterd.store.leases import Claim, ProgressNote
-from musterd.store.lifecycle import Action, JobState
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.report import current, overall
 from tests.contract.phase_tools import (
@@ -131,6 +131,20 @@ async def test_finished_phases_are_kept_through_a_retry(rig: Rig) -> None:
     assert (overall(record), current(record)) == (33, "process")
     await settle(engine, ending(again, JobState.FAILED, error=FAILED, phase=end))
     assert await shown(engine, claim.id) == "succeeded failed pending"
+
+
+async def test_a_phase_is_fenced_though_others_of_its_claim_are_in_hand(rig: Rig) -> None:
+    await rig.engine.jobs.enqueue([NewJob("video")] * 2)
+    given_back, other = await take(rig.engine, workers=2)
+    await rig.engine.phases.begin([start_of(given_back), start_of(other)], LOCAL)
+    await settle(rig.engine, ending(given_back, JobState.QUEUED, AttemptOutcome.RELEASED))
+    shown_before = await shown(rig.engine, given_back.id)
+    assert await rig.engine.phases.advance([step_of(given_back, "download", "process")]) == set()
+    assert await rig.engine.phases.begin([start_of(given_back)], LOCAL) == {}
+    end = PhaseEnd("download", PhaseState.SUCCEEDED, "1", names=NAMES)
+    await settle(rig.engine, ending(given_back, JobState.FAILED, phase=end))
+    assert await shown(rig.engine, given_back.id) == shown_before
+    assert (await look(rig.engine, other.id)).state is JobState.RUNNING
 
 
 async def test_finished_phases_are_kept_when_the_lease_is_lost(rig: Rig) -> None:

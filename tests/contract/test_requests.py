@@ -182,6 +182,15 @@ async def test_progress_is_written_by_its_holder_alone(rig: Rig) -> None:
     assert await rig.engine.leases.note_progress([own]) == frozenset()
 
 
+async def test_progress_is_fenced_though_others_of_its_claim_are_in_hand(rig: Rig) -> None:
+    await put(rig.engine, 0, 0)
+    given_back, _other = await take(rig.engine, workers=2)
+    await settle(rig.engine, ending(given_back, JobState.QUEUED, AttemptOutcome.RELEASED))
+    note = ProgressNote(given_back.id, given_back.token, 50.0, "late", None)
+    assert await rig.engine.leases.note_progress([note]) == frozenset()
+    assert (await look(rig, given_back.id)).progress_note is None
+
+
 async def test_a_new_attempt_begins_at_nothing_but_what_was_spent(rig: Rig) -> None:
     first = await running(rig)
     assert first.spent is None
