@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import click
 
@@ -59,8 +58,8 @@ def jobs(
     which = JobFilter(tuple(JobState(state) for state in states), kind, limit, target=target)
     found = in_store(settings, lambda engine: engine.jobs.find(which))
     objects = (job_object(one, settings.tenant, catalog.budget_of(one.kind)) for one in found)
-    shown = partial(table_of, found, _columns(catalog), "no such jobs", lambda one: one.state.value)
-    cli.show(objects, shown)
+    columns = _columns(catalog)
+    cli.show(objects, lambda: table_of(found, columns, "no such jobs", lambda one: one.state.value))
 
 
 @click.command(cls=Verb)
