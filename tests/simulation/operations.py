@@ -136,7 +136,7 @@ def read_back(token: object) -> Operations:
 def renew(holds: Sequence[Hold], lease_seconds: float | None) -> Operations:
     """One that extends nothing is no renewal."""
     if lease_seconds is None:
-        return Operations([], lambda _: [])
+        return Operations([], nothing)
 
     def told(renewal: Renewal) -> list[Told]:
         return [_renewed(one, renewal) for one in holds]
