@@ -4,6 +4,7 @@ makes it early. An idle node asks over this connection too, so that it knows tha
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import LiteralString
 
@@ -19,6 +20,8 @@ from musterd.store.postgres.statements import Numbered, Params, Row, send
 from musterd.store.queue import Hint
 
 DUTIES = "duties"  # what is said when somebody gives one up
+SAID = re.compile(rf"|{DUTIES}|[0-9]{{1,19}}")  # new work, a duty, or a job by its id
+HEARD_MAX = 10_000  # texts that wait to be taken; a request that is not heard comes with a renewal
 GATHER_SECONDS = 0.001  # between two hints: those that arrive meanwhile are one
 ANSWER_SECONDS = 1.0  # a connection that takes longer counts as dead
 
@@ -80,7 +83,7 @@ class Hints:
             else:
                 await self._let_another_read(channel, box)
         said, box.texts = box.texts, set()
-        requests = frozenset(int(one) for one in said if one.isdecimal())
+        requests = frozenset(int(one) for one in said if one not in ("", DUTIES))
         return Hint("" in said, requests, DUTIES in said)
 
     async def ask(self, statement: Numbered, params: Params) -> list[Row] | None:
@@ -189,8 +192,9 @@ class Hints:
         return True
 
     def _take(self, said: psycopg.Notify) -> None:
+        """Any role that may connect can notify: what musterd does not say is not heard."""
         box = self._boxes.get(said.channel)
-        if box is not None:
+        if box is not None and SAID.fullmatch(said.payload) and len(box.texts) < HEARD_MAX:
             box.put(said.payload)
 
     def _interrupt(self) -> None:

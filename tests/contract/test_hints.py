@@ -4,11 +4,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import attrs
+import psycopg
+import pytest
 import trio
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
-from tests.contract.rigs import Rig, closing_engine
+from musterd.store.postgres.migrating import channel_of
+from tests.contract.rigs import SCHEMA, PostgresRig, Rig, closing_engine
 
 SECONDS = 5  # far more than a hint takes
 QUIET_SECONDS = 0.15
@@ -94,3 +97,24 @@ async def test_hints_that_nobody_waits_for_do_no_harm(shared: Rig) -> None:
     with trio.fail_after(SECONDS):
         await shared.engine.queue.wait_for_hint()
     assert (await shared.engine.queue.counts()).enqueued_total == 50
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "²", "-1", "drop table", "1e9", "٣"])
+async def test_what_strangers_notify_is_not_heard(postgres_rig: PostgresRig, text: str) -> None:
+    """Any role that may connect can send to the channel."""
+    async with listening(postgres_rig.engine) as listener:
+        before = listener.heard
+        with psycopg.connect(postgres_rig.url, autocommit=True) as stranger:
+            stranger.execute("select pg_notify(%s, %s)", (channel_of(SCHEMA), text))
+        await trio.sleep(QUIET_SECONDS)
+        assert listener.heard == before
+        await enqueue_and_hear(listener, postgres_rig.engine)
+
+
+async def test_a_flood_of_strange_notifications_is_bounded(postgres_rig: PostgresRig) -> None:
+    flood = "select count(pg_notify(%s, n::text)) from generate_series(1, 30000) n"
+    async with listening(postgres_rig.engine) as listener:
+        with psycopg.connect(postgres_rig.url, autocommit=True) as stranger:
+            stranger.execute(flood, (channel_of(SCHEMA),))
+        await listener.quiet()
+        await enqueue_and_hear(listener, postgres_rig.engine)
