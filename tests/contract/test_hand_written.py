@@ -322,3 +322,24 @@ async def test_a_success_writes_one_version_of_the_row_and_no_index(rig: Postgre
             await trio.sleep(0.05)
     assert counted[0] == made, "one for each job"
     assert counted[1] >= 0.99 * made, "those that found no room in their page are few"
+
+
+# -- times that no client could read
+
+
+@pytest.mark.parametrize("at", ["-infinity", "infinity", "4000-01-01 BC", "20000-01-01"])
+async def test_a_time_that_no_client_can_read_is_refused(rig: PostgresRig, at: str) -> None:
+    """One such row stopped all claims."""
+    wanted = "wanted a time of the years 1 to 9999"
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        for statement in (
+            f"insert into {SCHEMA}.jobs (kind, run_at) values ('a', '{at}')",
+            f"insert into {SCHEMA}.job_rows (kind, run_at) values ('a', '{at}')",
+            f"select {SCHEMA}.enqueue('a', run_at => '{at}')",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
+                connection.execute(statement.encode())
+        await put(rig.engine, 0)
+        with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
+            connection.execute(f"update {SCHEMA}.job_rows set run_at = '{at}'".encode())
+    assert len(await take(rig.engine)) == 1
