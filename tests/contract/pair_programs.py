@@ -18,6 +18,7 @@ from musterd.store.leases import (
     ProgressNote,
     ReapRequest,
     ReapRule,
+    Successes,
 )
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
@@ -25,7 +26,7 @@ from musterd.store.postgres import retention
 from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.claiming import ClaimForm, claim_params
 from musterd.store.postgres.control import bulk_params
-from musterd.store.postgres.exchange import settlement_params, targets_of
+from musterd.store.postgres.exchange import Ends, settlement_params, success_params, targets_of
 from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import hold_params, progress_params, reap_params
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
@@ -130,13 +131,26 @@ def settling(
         settle: list[Step] = [Statement("settle", params)]
         if (phases := phases_ended(ends, LOCAL)) is not None:
             settle[:0] = [Statement("lock_leases", params), Statement("settle_phases", phases)]
-        targets = targets_of(ends)
-        if targets is None:
-            return settle
-        handing = Statement("hand_over", {"targets": targets, "ring": True})
-        return [Statement("lock_targets", {"targets": targets}), *settle, handing]
+        return _passing_on(targets_of(ends), settle)
 
     return steps
+
+
+def _passing_on(targets: str | None, settle: list[Step]) -> list[Step]:
+    if targets is None:
+        return settle
+    handing = Statement("hand_over", {"targets": targets, "ring": True})
+    return [Statement("lock_targets", {"targets": targets}), *settle, handing]
+
+
+def succeed_plainly(actor: Actor) -> list[Step]:
+    held = actor.held
+    ended = Successes(
+        [held.id], [held.token], [held.attempt], [1], [LOCAL - 1], [LOCAL], [held.kind],
+        [held.target], [None],
+    )  # fmt: skip
+    settle: list[Step] = [Statement("settle_successes", success_params(ended, LOCAL))]
+    return _passing_on(Ends((), ended).targets(), settle)
 
 
 def exchange(actor: Actor) -> list[Step]:
@@ -226,6 +240,7 @@ VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "begin phases": begin_phases,
     "finish a phase": advance_phases,
     "succeed": settling(JobState.SUCCEEDED),
+    "succeed plainly": succeed_plainly,
     "succeed and claim": exchange,
     "fail": settling(JobState.FAILED, error=ERROR),
     "retry": settling(JobState.QUEUED),

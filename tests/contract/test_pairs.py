@@ -24,10 +24,10 @@ LOCKS = re.compile(
     r"\.(job_rows|job_phases|target_holders|ready|waiting|leases|endings)\b"
     r"|for (no key )?update|_lock\(|control_job\(|hand_over\(|enqueue_keyed\("
 )
-# They lock, and never a job: nodes, counts, the log, messages.
+# They lock, and never a job: nodes, counts, endings, the log, messages.
 OTHERS = {
-    "beat", "fold_counts", "forget_leftovers", "resend_webhooks", "settle_webhooks",
-    "take_webhooks", "trim_events",
+    "beat", "fold_counts", "forget_leftovers", "gather_endings", "resend_webhooks",
+    "settle_webhooks", "take_webhooks", "trim_events",
 }  # fmt: skip
 
 
