@@ -127,7 +127,7 @@ begin
             using errcode = 'check_violation';
     elsif new.max_attempts < 1 then
         raise exception 'max_attempts is %, wanted 1 or more', new.max_attempts using errcode = 'check_violation';
-    elsif new.run_at not between timestamptz '0001-01-02 00:00+00' and timestamptz '9999-12-30 00:00+00' then
+    elsif new.run_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00' then
         raise exception 'run_at is %, wanted a time of the years 1 to 9999', new.run_at using errcode = 'check_violation';
     elsif pg_column_size(new.payload) > 1048576 then
         raise exception 'the payload takes % bytes, at most 1048576 are allowed', pg_column_size(new.payload)
@@ -146,7 +146,7 @@ create trigger job_rows_accept before insert on {schema}.job_rows for each row
     when (new.state not in ('pending', 'queued') or new.attempt <> 0
         or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
         or char_length(new.target) not between 1 and 200
-        or new.run_at not between timestamptz '0001-01-02 00:00+00' and timestamptz '9999-12-30 00:00+00'
+        or new.run_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
         or pg_column_size(new.payload) > 1048576
         or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
         or ((pg_column_size(new.payload) > 400 or octet_length(new.payload::text) > 308)
@@ -154,7 +154,7 @@ create trigger job_rows_accept before insert on {schema}.job_rows for each row
                 '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')))
     execute function {schema}.refuse_new_job();
 
--- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 in any time zone.
+-- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC).
 create function {schema}.refuse_time() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -162,7 +162,7 @@ begin
 end $$;
 
 create trigger job_rows_refuse_time after update of run_at on {schema}.job_rows for each row
-    when (new.run_at not between timestamptz '0001-01-02 00:00+00' and timestamptz '9999-12-30 00:00+00')
+    when (new.run_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
     execute function {schema}.refuse_time();
 
 create function {schema}.refuse_transition() returns trigger
