@@ -14,14 +14,13 @@ from attrs import Factory, field, frozen
 from musterd.config.faults import nearest
 from musterd.config.retention import Ages
 from musterd.config.secrets import mask_headers
-from musterd.config.settings import Retry
+from musterd.config.settings import OnLeaseLost, Retry
 from musterd.config.webhook_urls import ANY_URL, UrlPolicy
 
 # A kind's policy is the settings' own `[retry]`, with the keys that the kind overrides replaced.
 RetryPolicy = Retry
 
 Outcome = Literal["success", "fail", "cancel"]
-OnLeaseLost = Literal["requeue", "fail", "pause"]
 Isolation = Literal["process", "task", "thread"]
 PhaseInput = Literal["payload", "phases"]
 
@@ -138,6 +137,7 @@ class KindDefaults:
     grace_seconds: float = 5.0
     python_path: tuple[Path, ...] = ()  # searched after the folder of the kind's own file
     webhooks: UrlPolicy = ANY_URL
+    on_lease_lost: OnLeaseLost = "requeue"
 
 
 class UnknownKind(Exception):

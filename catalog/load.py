@@ -25,8 +25,8 @@ SHIPPED_FILE = Path(__file__).with_name("default.toml")
 def catalog_of(settings: Settings) -> Catalog:
     """Reads the catalog that the settings name; raises ConfigError with all faults."""
     grace_seconds, python_path = settings.executor.grace_seconds, settings.catalog.python_path
-    policy = settings.webhooks.policy
-    defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy)
+    policy, on_lease_lost = settings.webhooks.policy, settings.leases.on_lease_lost
+    defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy, on_lease_lost)
     return load_catalog(settings.catalog.paths, defaults)
 
 
@@ -158,7 +158,7 @@ def _kind(
         retry=evolve(defaults.retry, **inner.retry),
         time_limit_seconds=table.time_limit_seconds,
         priority=table.priority,
-        on_lease_lost=table.on_lease_lost,
+        on_lease_lost=table.on_lease_lost or defaults.on_lease_lost,
         source=document.origin(("kinds", name)),
         grace_seconds=defaults.grace_seconds if grace_seconds is None else grace_seconds,
         retry_on=table.retry_on,

@@ -11,10 +11,11 @@ from urllib.parse import SplitResult, urlsplit
 import attrs
 from attrs import Attribute, field, frozen
 
-from musterd.catalog.kinds import Isolation, OnLeaseLost, Outcome, PhaseInput
+from musterd.catalog.kinds import Isolation, Outcome, PhaseInput
 from musterd.config.faults import Unfit, did_you_mean
 from musterd.config.job_options import PRIORITY_MAX, PRIORITY_MIN
 from musterd.config.secrets import mask_all
+from musterd.config.settings import OnLeaseLost
 from musterd.config.strict import read_by
 from musterd.config.validators import Between, webhook_url
 
@@ -255,7 +256,7 @@ class KindTable(DoingTable):
     retry_on: tuple[str, ...] = field(default=(), validator=error_types)
     retry: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
     priority: int = field(default=0, validator=Between(PRIORITY_MIN, PRIORITY_MAX))
-    on_lease_lost: OnLeaseLost = "requeue"
+    on_lease_lost: OnLeaseLost | None = None
     budgets: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
     max_running: int | None = field(
         default=None, validator=attrs.validators.optional(Between(1, 1_000_000))

@@ -39,6 +39,7 @@ from musterd.config.webhook_urls import UrlPolicy
 
 Backoff = Literal["exponential", "linear", "fixed"]
 Jitter = Literal["full", "equal", "none"]
+OnLeaseLost = Literal["requeue", "fail", "pause"]
 HttpScope = Literal["read", "enqueue", "admin"]  # what the holder of a token may do
 
 _HOUR = 3_600
@@ -132,6 +133,9 @@ class Leases:
     )
     reap_interval_seconds: float = at_once(
         "time between checks for lost leases; 0 = 1/4 of the lease, at most 1.5 s", _DERIVED_LONG
+    )
+    on_lease_lost: OnLeaseLost = at_once(
+        "jobs of lost leases: requeue, fail or pause; a kind may have its own rule"
     )
 
 

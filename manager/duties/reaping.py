@@ -82,7 +82,8 @@ class Reaper:
             )
             for name, kind in self.catalog().items()
         }
-        default = ReapRule("requeue", self.settings.now.retry.max_retries + 1)
+        now = self.settings.now
+        default = ReapRule(now.leases.on_lease_lost, now.retry.max_retries + 1)
         return ReapRequest(rules, default, BATCH)
 
     def _report(self, reaped: list[Reaped]) -> None:

@@ -6,7 +6,7 @@ import trio
 from musterd.store.lifecycle import JobState
 from tests.support.faulty_engine import Fault
 from tests.support.history import settlements_of
-from tests.support.stage import Stage, until
+from tests.support.stage import Stage, kind, until
 
 
 async def test_heartbeats_keep_a_long_job_alive(stage: Stage) -> None:
@@ -180,3 +180,15 @@ async def test_a_job_is_seen_as_running_soon_after_it_was_started(stage: Stage) 
     await trio.sleep(5)
     running = await stage.jobs(JobState.RUNNING)
     assert sorted(one.id for one in running) == sorted(stage.running_now())
+
+
+async def test_a_lost_lease_of_an_unknown_kind_is_ended_by_the_settings_rule(stage: Stage) -> None:
+    stage.kinds["strange"] = kind("strange", 100_000)
+    north = await stage.start("north", workers__lease_timeout_seconds=5)
+    job_id = await stage.put_one("strange")
+    await until(stage.running_now)
+    north.kill()
+    del stage.kinds["strange"]
+    await stage.start("south", workers__lease_timeout_seconds=5, leases__on_lease_lost="pause")
+    await trio.sleep(10)
+    assert await stage.state(job_id) is JobState.PAUSED

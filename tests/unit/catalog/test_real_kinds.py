@@ -229,3 +229,13 @@ def test_the_probe_imports_nothing_but_the_standard_library() -> None:
     names = {alias.name.partition(".")[0] for node in imports for alias in node.names}
     assert names <= sys.stdlib_module_names
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+def test_a_kind_without_a_rule_for_lost_leases_has_that_of_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "kinds.toml"
+    file.write_text(
+        "[kinds.own]\nduration_ms = 0\non_lease_lost = 'requeue'\n[kinds.open]\nduration_ms = 0\n"
+    )
+    sets = [f'catalog.paths=["{file}"]', "leases.on_lease_lost=pause"]
+    catalog = catalog_of(load(None, {}, sets, Path("/nonexistent/musterd.toml")).settings)
+    assert (catalog["own"].on_lease_lost, catalog["open"].on_lease_lost) == ("requeue", "pause")
