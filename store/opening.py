@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from musterd.config.settings import Settings
     from musterd.store.engine import Engine
     from musterd.store.idle_tenant_scan import TenantScan
-    from musterd.store.postgres.hub import HubScan
+    from musterd.store.postgres.engine import HubScan
     from musterd.store.postgres.setup import StoreOptions
     from musterd.store.scratch import ScratchStore
     from musterd.store.sqlite.engine import SqliteEngine
@@ -101,7 +101,7 @@ class Stores:
         return engine
 
     def _database(self, url: str, options: StoreOptions) -> HubScan:
-        from musterd.store.postgres.hub import Hub, HubScan
+        from musterd.store.postgres.engine import Hub, HubScan
 
         known = self._databases.get(url)
         # Its last tenant may have left, and closed its connections.

@@ -29,10 +29,11 @@ from musterd.store.lifecycle import Action
 from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.postgres import setup
 from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
-from musterd.store.postgres.hosts import places
 from musterd.store.postgres.jobs import id_params, job_records, new_job_params, one_job_params
-from musterd.store.postgres.migrating import PACKAGE, fill
+from musterd.store.postgres.migrating import PACKAGE
 from musterd.store.postgres.outbox import with_webhooks
+from musterd.store.postgres.setup import places
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements
 
 T = TypeVar("T")

@@ -8,8 +8,7 @@ import attrs
 
 from musterd.store.control import BulkResult, Candidate, ControlResult, SelectedJobs, Selection
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.statements import Params, Row, Statements
+from musterd.store.postgres.statements import Params, Row, Statements, numbers, texts, words
 
 ID_MAX = 2**63 - 1
 

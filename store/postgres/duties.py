@@ -9,8 +9,7 @@ import attrs
 
 from musterd.store.duties import FOLDED_ROWS, DutyNews, DutyRecord, DutyReport, Holder
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
-from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.statements import Execute, Params, Run
+from musterd.store.postgres.statements import Execute, Params, Run, numbers, texts, words
 from musterd.store.schedules import Fired, Firing, ScheduleRecord, Wish
 
 

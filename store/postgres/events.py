@@ -27,9 +27,8 @@ from musterd.store.events import (
     fits,
 )
 from musterd.store.lifecycle import JobState
-from musterd.store.postgres.arrays import texts
-from musterd.store.postgres.pool import Pool
-from musterd.store.postgres.statements import Execute, Row, Run, Send
+from musterd.store.postgres.connection import Pool
+from musterd.store.postgres.statements import Execute, Row, Run, Send, texts
 
 
 class PostgresEvents:

@@ -22,8 +22,7 @@ from musterd.store.health import (
     Table,
 )
 from musterd.store.postgres import setup
-from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.pool import Gate, Pool
+from musterd.store.postgres.connection import Gate, Pool, TrioConnection
 from musterd.store.postgres.statements import Run
 
 ROUNDS = 20  # others use the same pooler, and may come in between

@@ -13,9 +13,8 @@ import psycopg
 import trio
 from psycopg import sql
 
-from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.connection import Gate, TrioConnection
 from musterd.store.postgres.errors import sort_error
-from musterd.store.postgres.pool import Gate
 from musterd.store.postgres.statements import Numbered, Params, Row, send
 from musterd.store.queue import Hint
 

@@ -18,11 +18,10 @@ from musterd.store.jobs import (
     job_record,
 )
 from musterd.store.lifecycle import AttemptOutcome
-from musterd.store.postgres.arrays import numbers, texts, words
 from musterd.store.postgres.control import ID_MAX
 from musterd.store.postgres.outbox import with_webhooks
 from musterd.store.postgres.phases import phases_by_job
-from musterd.store.postgres.statements import Params, Row, Run, Statements
+from musterd.store.postgres.statements import Params, Row, Run, Statements, numbers, texts, words
 from musterd.store.postgres.why import read_why_facts
 from musterd.store.why_facts import WhyFacts
 

@@ -4,38 +4,20 @@ makes the roles that other programs may be granted.
 
 from __future__ import annotations
 
-import hashlib
 from importlib.resources import files
 
 import psycopg
 
 from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
-from musterd.store.jobs import JOB_COLUMNS
 from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import sort_connect_error, sort_error
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import Migration, missing, shipped
 
-_AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
-SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)
 PACKAGE = "musterd.store.postgres"
 LOCK_SPACE = 1836413796  # the first key of the advisory lock that two migrators share
-
-
-def channel_of(schema: str) -> str:
-    """The notification channel of a schema: short enough for any schema's name."""
-    return "musterd_" + hashlib.sha256(schema.encode()).hexdigest()[:16]
-
-
-def fill(sql: str, schema: str) -> str:
-    """SQL text with the schema's names in it. `schema` is a checked identifier (see config)."""
-    return (
-        sql.replace("{schema}", f'"{schema}"')
-        .replace("{schema_name}", schema)
-        .replace("{channel}", channel_of(schema))
-        .replace("{job_columns}", SELECTED)
-    )
 
 
 async def compare(conn: TrioConnection, schema: str, where: str) -> SchemaState:

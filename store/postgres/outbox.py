@@ -10,8 +10,7 @@ import attrs
 
 from musterd.store.jobs import JobRecord
 from musterd.store.outbox import Delivery, Message, MessageFilter, MessageRecord, WebhookRecord
-from musterd.store.postgres.arrays import numbers, texts, words
-from musterd.store.postgres.statements import Execute, Row, Run
+from musterd.store.postgres.statements import Execute, Row, Run, numbers, texts, words
 
 
 class PostgresOutbox:

@@ -14,8 +14,7 @@ from musterd.store.overview import (
     Troubles,
     in_order,
 )
-from musterd.store.postgres.arrays import words
-from musterd.store.postgres.statements import Row, Run
+from musterd.store.postgres.statements import Row, Run, words
 
 FIELDS = len(OverviewJob._fields)
 STATE = OverviewJob._fields.index("state")

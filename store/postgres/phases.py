@@ -8,9 +8,17 @@ from operator import attrgetter
 from musterd.store.leases import Settlement
 from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseRecord, PhaseStart, PhaseState, PhaseStep, Results, made_whole
-from musterd.store.postgres.arrays import ages, numbers, texts, words
-from musterd.store.postgres.sets import given_params
-from musterd.store.postgres.statements import Execute, Params, Row, Run
+from musterd.store.postgres.statements import (
+    Execute,
+    Params,
+    Row,
+    Run,
+    ages,
+    given_params,
+    numbers,
+    texts,
+    words,
+)
 
 
 class PostgresPhases:

@@ -11,11 +11,10 @@ import trio
 from musterd.store.errors import StoreUnavailable
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD
-from musterd.store.postgres.claiming import Claimer
+from musterd.store.postgres.claiming import Claimer, Marks, marks_of, start_params
 from musterd.store.postgres.duties import PostgresDuties
 from musterd.store.postgres.hints import Hints
 from musterd.store.postgres.jobs import PostgresJobs
-from musterd.store.postgres.marks import Marks, marks_of, start_params
 from musterd.store.postgres.statements import Numbered, Params, Row, Statements
 from musterd.store.queue import (
     BEHIND_BOUND,

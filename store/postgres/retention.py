@@ -10,10 +10,8 @@ import psycopg
 import trio
 
 from musterd.store.jobs import JobRecord
-from musterd.store.postgres.arrays import numbers, texts
-from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.pool import Pool
-from musterd.store.postgres.statements import Params, Row, Run, TimeLimit
+from musterd.store.postgres.connection import Pool, TrioConnection
+from musterd.store.postgres.statements import Params, Row, Run, TimeLimit, numbers, texts
 from musterd.store.retention import (
     MESSAGES_KEPT_SECONDS,
     BatchResult,

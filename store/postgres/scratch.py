@@ -15,7 +15,7 @@ from musterd.store.errors import StoreError, StoreMisconfigured
 from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import first_line, sort_connect_error, sort_error
-from musterd.store.postgres.hosts import Hosts
+from musterd.store.postgres.setup import Hosts
 from musterd.store.scratch import Scratch, check_name, is_scratch_name
 
 # The first key of the advisory lock on a name. 1836413796 to ..98 are those of migrators, of who

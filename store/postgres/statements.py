@@ -1,10 +1,17 @@
-"""The statements of a schema as they are sent, and the client's own limit for their answers."""
+"""The statements of a schema as they are sent: their parameters, and the client's own limit for
+their answers.
+
+Lists go as array literals, written here because a driver that types each element costs ten times as
+much. Sets of jobs go as multiranges: a few neighbours take hardly more room than one job.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
+from uuid import UUID
 
 import attrs
 import psycopg
@@ -12,13 +19,15 @@ import trio
 from psycopg.pq import Format
 
 from musterd.store.errors import OutcomeUnknown
-from musterd.store.postgres.connection import TrioConnection
-from musterd.store.postgres.pool import Pool
+from musterd.store.jobs import JOB_COLUMNS
+from musterd.store.postgres.connection import Pool, TrioConnection
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
 Cursor = psycopg.AsyncCursor[Row]
 
+_AS_TEXT = frozenset({"payload", "result", "error", "spent"})  # JSON that is decoded elsewhere
+SELECTED = ", ".join(f"{name}::text" if name in _AS_TEXT else name for name in JOB_COLUMNS)
 _NAMED = re.compile(r"%\((\w+)\)s|%%")
 
 
@@ -39,6 +48,21 @@ def numbered(sql: str) -> Numbered:
         return f"${names.index(found[1]) + 1}" if found[1] else "%"
 
     return Numbered(_NAMED.sub(number, sql).encode(), tuple(names))
+
+
+def channel_of(schema: str) -> str:
+    """The notification channel of a schema: short enough for any schema's name."""
+    return "musterd_" + hashlib.sha256(schema.encode()).hexdigest()[:16]
+
+
+def fill(sql: str, schema: str) -> str:
+    """SQL text with the schema's names in it. `schema` is a checked identifier (see config)."""
+    return (
+        sql.replace("{schema}", f'"{schema}"')
+        .replace("{schema_name}", schema)
+        .replace("{channel}", channel_of(schema))
+        .replace("{job_columns}", SELECTED)
+    )
 
 
 async def send(conn: TrioConnection, statement: Numbered, params: Params) -> Cursor:
@@ -114,3 +138,106 @@ class Statements:
 
     def limit(self, what: str) -> TimeLimit:
         return TimeLimit(self.timeout_seconds, what)
+
+
+def numbers(values: Iterable[float | None]) -> str:
+    """For numbers and booleans."""
+    return "{" + ",".join(map(str, values)).replace("None", "NULL") + "}"
+
+
+def words(values: Iterable[object]) -> str:
+    """For values whose text holds no quote, comma, brace, backslash or blank, and is not NULL:
+    states, tokens.
+    """
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def texts(values: Iterable[str | None]) -> str:
+    """For any text."""
+    return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
+
+
+def texts_if_any(values: Sequence[str | None]) -> str:
+    """Empty where all are null: what is shorter than its neighbours is padded with nulls."""
+    return "{}" if values.count(None) == len(values) else texts(values)
+
+
+def tokens(values: Iterable[UUID]) -> str:
+    """Of a few different tokens: the text of one is dear, as is its hash."""
+    given = list(values)
+    known = {number: str(one) for number, one in {id(one): one for one in given}.items()}
+    return words(map(known.__getitem__, map(id, given)))
+
+
+def ages(begun_local: Sequence[float | None], now_local: float) -> str:
+    """Seconds since each of these moments."""
+    seconds = [None if one is None else now_local - one for one in begun_local]
+    if None in seconds:
+        return numbers(seconds)
+    return "{" + (("%.6f," * len(seconds)) % tuple(seconds))[:-1] + "}"  # at a third of the cost
+
+
+def _quoted(text: str) -> str:
+    if "\\" in text:
+        text = text.replace("\\", "\\\\")
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def given_params(jobs: Iterable[tuple[int, UUID]]) -> dict[str, str]:
+    """The jobs under each token; tokens are few, and most share one object."""
+    by_token: dict[UUID, list[int]] = {}
+    latest: UUID | None = None
+    ids: list[int] = []
+    for job_id, token in jobs:
+        if token is not latest:  # the hash of one is dear
+            latest, ids = token, by_token.setdefault(token, [])
+        ids.append(job_id)
+    tokens = sorted(by_token)
+    return {
+        "tokens": words(tokens),
+        "sets": "{" + ",".join(f'"{multirange(by_token[token])}"' for token in tokens) + "}",
+    }
+
+
+def ended_params(jobs: Iterable[tuple[int, UUID, str | None]]) -> dict[str, str]:
+    """The jobs under each token and target, and the place of each one's token; where there is one
+    token that is not said.
+    """
+    places: dict[UUID, int] = {}
+    sets: dict[tuple[int, str | None], list[int]] = {}
+    which: list[int] = []
+    place, latest = 0, None
+    for job_id, token, target in jobs:
+        if token is not latest:  # the hash of one is dear
+            place, latest = places.setdefault(token, len(places) + 1), token
+        key = place, target
+        if key in sets:
+            sets[key].append(job_id)
+        else:
+            sets[key] = [job_id]
+        which.append(place)
+    tokens = [str(token) for token in places]
+    return {
+        "tokens": words(tokens),
+        "which": numbers(which) if len(tokens) > 1 else "{}",
+        "set_tokens": words(tokens[place - 1] for place, _ in sets),
+        "set_targets": texts(target or "" for _, target in sets),
+        "sets": "{" + ",".join(f'"{multirange(ids)}"' for ids in sets.values()) + "}",
+    }
+
+
+def multirange(ids: Sequence[int]) -> str:
+    """Each of them once, in any order."""
+    first, last = ids[0], ids[-1]
+    if last - first + 1 == len(ids) and list(ids) == list(range(first, last + 1)):
+        return f"{{[{first},{last}]}}"
+    stretches: list[str] = []
+    in_order = sorted(ids)
+    begun = before = in_order[0]
+    for one in in_order[1:]:
+        if one != before + 1:
+            stretches.append(f"[{begun},{before}]")
+            begun = one
+        before = one
+    stretches.append(f"[{begun},{before}]")
+    return "{" + ",".join(stretches) + "}"

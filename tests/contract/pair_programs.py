@@ -23,15 +23,20 @@ from musterd.store.leases import (
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.postgres import retention
-from musterd.store.postgres.arrays import numbers, texts
 from musterd.store.postgres.claiming import ClaimForm, claim_params
 from musterd.store.postgres.control import bulk_params
-from musterd.store.postgres.exchange import Ends, settlement_params, success_params, targets_of
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.leases import hold_params, progress_params, reap_params
+from musterd.store.postgres.leases import (
+    Ends,
+    hold_params,
+    progress_params,
+    reap_params,
+    settlement_params,
+    success_params,
+    targets_of,
+)
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
-from musterd.store.postgres.sets import given_params
-from musterd.store.postgres.statements import Params
+from musterd.store.postgres.statements import Params, given_params, numbers, texts
 from musterd.store.retention import RetentionTask
 from tests.contract.retention_tools import HOUR, all_after
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending

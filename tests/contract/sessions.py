@@ -12,8 +12,8 @@ import attrs
 import psycopg
 import trio
 
-from musterd.store.postgres.migrating import PACKAGE, fill
-from musterd.store.postgres.statements import Params
+from musterd.store.postgres.migrating import PACKAGE
+from musterd.store.postgres.statements import Params, fill
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
 

@@ -13,11 +13,10 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Hold, ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.claiming import claim_params, claims_and_findings
-from musterd.store.postgres.exchange import settlement_params
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.leases import hold_params, reap_params
+from musterd.store.postgres.leases import hold_params, reap_params, settlement_params
+from musterd.store.postgres.statements import texts
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, ending
 from tests.contract.sessions import (
     Connection,

@@ -10,7 +10,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
-from musterd.store.postgres.migrating import channel_of
+from musterd.store.postgres.statements import channel_of
 from tests.contract.rigs import SCHEMA, PostgresRig, Rig, closing_engine
 
 SECONDS = 5  # far more than a hint takes

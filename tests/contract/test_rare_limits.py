@@ -13,7 +13,7 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ClaimRequest, Exchange, Settlement
 from musterd.store.postgres.claiming import EXPECTED
-from musterd.store.postgres.migrating import fill
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending
 

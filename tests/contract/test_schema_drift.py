@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from musterd.store.postgres.migrating import PACKAGE, fill
+from musterd.store.postgres.migrating import PACKAGE
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import current_schema, found_in
 from tests.support.schema_facts import schema_facts
 

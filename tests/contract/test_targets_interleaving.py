@@ -17,13 +17,11 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, Settlement
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.postgres.arrays import texts
 from musterd.store.postgres.claiming import claim_params, claims_and_findings
-from musterd.store.postgres.exchange import settlement_params
 from musterd.store.postgres.jobs import new_job_params
-from musterd.store.postgres.leases import reap_params
-from musterd.store.postgres.migrating import PACKAGE, fill
-from musterd.store.postgres.statements import Params
+from musterd.store.postgres.leases import reap_params, settlement_params
+from musterd.store.postgres.migrating import PACKAGE
+from musterd.store.postgres.statements import Params, fill, texts
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending
 from tests.contract.sessions import migrate

@@ -16,8 +16,7 @@ import attrs
 import psycopg
 
 from musterd.store.engine import Engine
-from musterd.store.postgres.claiming import Claimer
-from musterd.store.postgres.marks import Marks
+from musterd.store.postgres.claiming import Claimer, Marks
 from tests.contract.rigs import SCHEMA, START, PostgresRig, SqliteRig, closing_engine
 from tests.support.empty_schema import emptying
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import psycopg
 
-from musterd.store.postgres.migrating import channel_of
+from musterd.store.postgres.statements import channel_of
 from tests.bench.growth.draining import Gate
 from tests.bench.postgres import prepared, succeeded
 from tests.bench.running import Used, daemon, used, wait_until

@@ -10,11 +10,17 @@ import psycopg
 
 from musterd.store.leases import Caps, Claim, ClaimRequest, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.postgres.claiming import claim_params, claims_and_findings
-from musterd.store.postgres.exchange import settlement_params
-from musterd.store.postgres.marks import LATE_SECONDS, Findings, Mark, Start
-from musterd.store.postgres.migrating import fill
+from musterd.store.postgres.claiming import (
+    LATE_SECONDS,
+    Findings,
+    Mark,
+    Start,
+    claim_params,
+    claims_and_findings,
+)
+from musterd.store.postgres.leases import settlement_params
 from musterd.store.postgres.setup import PLANNER, limits
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import OPTIONS, SCHEMA, PostgresRig, opened
 

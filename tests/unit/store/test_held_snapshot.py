@@ -11,7 +11,7 @@ import trio
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Claim, ClaimRequest, ReapRequest, ReapRule, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.store.postgres.marks import ALL_SECONDS, WALKED_MAX
+from musterd.store.postgres.claiming import ALL_SECONDS, WALKED_MAX
 from tests.contract.rigs import PostgresRig
 from tests.contract.test_idle_check import listening
 from tests.unit.store.plan_session import (

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from musterd.store.leases import ClaimRequest
-from musterd.store.postgres.marks import (
+from musterd.store.postgres.claiming import (
     ALL_SECONDS,
     ALL_SECONDS_AN_ENTRY,
     ALL_SECONDS_MAX,

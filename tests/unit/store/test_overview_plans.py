@@ -10,7 +10,7 @@ import trio
 
 from musterd.store.lifecycle import JobState
 from musterd.store.overview import OverviewFilter
-from musterd.store.postgres.migrating import fill
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements, shipped
 from musterd.store.sqlite.overview import sorts
 from tests.contract.rigs import SCHEMA, PostgresRig, opened

@@ -14,11 +14,15 @@ from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_attempts
 
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
-from musterd.store.postgres.connection import TrioConnection
+from musterd.store.postgres.connection import SOON_SECONDS, Gate, TrioConnection
 from musterd.store.postgres.errors import NoHostServes, sort_connect_error
-from musterd.store.postgres.hosts import HEAD_START_SECONDS, Hosts, places
-from musterd.store.postgres.pool import SOON_SECONDS, Gate
-from musterd.store.postgres.setup import address, connection_params
+from musterd.store.postgres.setup import (
+    HEAD_START_SECONDS,
+    Hosts,
+    address,
+    connection_params,
+    places,
+)
 from musterd.store.waiting import Backoff
 
 TIMEOUT_SECONDS = 5.0

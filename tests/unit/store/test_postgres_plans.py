@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import trio
 
-from musterd.store.postgres.migrating import fill
+from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements
 from tests.contract.rigs import SCHEMA, PostgresRig, opened
 
