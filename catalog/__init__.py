@@ -1,1 +1,1 @@
-"""Owns the kinds of work: what each does, when it is retried, and whether it can run here."""
+"""Owns the kinds of work: what each does, when it is retried, whether it can run here."""

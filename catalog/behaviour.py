@@ -1,5 +1,5 @@
-"""From the keys of a kind or a phase to its behaviour: the tables within its table, and which keys
-go together. Each fault has its own line.
+"""From the keys of a kind or a phase to its behaviour: its inner tables, and which keys go
+together. Each fault has its own line.
 """
 
 import os
@@ -36,7 +36,7 @@ _NOTHING = Reading({}, ())
 
 @frozen
 class Inner:
-    """What the inner tables of one kind hold, and their faults."""
+    """The contents of one kind's inner tables, and their faults."""
 
     retry: Mapping[str, Any]
     budgets: Mapping[str, int]
@@ -49,8 +49,8 @@ class Inner:
 
 
 def read_inner(document: Document, path: KeyPath, retry: Retry | None) -> Inner:
-    """Reads them all; one that is no table at all is the outer table's fault. `retry` None: what is
-    read is a phase, which leaves retries and budgets to its kind.
+    """Reads all inner tables; if one is not a table, the outer table's reading has the fault.
+    `retry` None: a phase, which leaves retries and budgets to its kind.
     """
 
     def read(key: str, shape: type[AttrsInstance]) -> Reading:
@@ -86,7 +86,7 @@ def read_inner(document: Document, path: KeyPath, retry: Retry | None) -> Inner:
 
 
 def table_at(document: Document, path: KeyPath) -> Mapping[str, object] | None:
-    """Gives the table that stands at `path`, None if there is none."""
+    """The table at `path`, if there is one."""
     found: object = document.data
     for part in path:
         if isinstance(part, int):  # of a list whose elements were counted
@@ -101,7 +101,7 @@ def _table(found: object) -> dict[str, object] | None:
 
 
 def _read_each(document: Document, path: KeyPath, fit: Callable[[str, object], object]) -> Reading:
-    """Reads a table whose keys may be any names."""
+    """Reads a table whose keys are free names."""
     values: dict[str, Any] = {}
     faults: list[Fault] = []
     for name, raw in (table_at(document, path) or {}).items():
@@ -165,7 +165,7 @@ def _missing_url(document: Document, path: KeyPath) -> Iterator[Fault]:
 
 
 def _double_headers(document: Document, path: KeyPath) -> Iterator[Fault]:
-    """Headers of one name, however it is spelt: which of them would be sent?"""
+    """Two headers of the same name, in any spelling: it would be unclear which one is sent."""
     first: dict[str, KeyPath] = {}
     tables = [(*path, "headers"), (*path, "header_files")]
     for each in ((*table, name) for table in tables for name in table_at(document, table) or {}):
@@ -191,8 +191,8 @@ Table: TypeAlias = type[KindTable] | type[PhaseTable]
 def faults_of_keys(
     document: Document, path: KeyPath, shape: Table, found: Iterable[Fault]
 ) -> Iterator[Fault]:
-    """Gives the faults of a kind or a phase that does nothing, two things, or one with another's
-    keys; and those that were found in its table, with the hints that only a catalog can give.
+    """The faults of a kind or phase with no behaviour, with two, or with keys of another one; and
+    `found`, those of its table, with better hints.
     """
     keys = table_at(document, path)
     if keys is None:
@@ -231,7 +231,7 @@ def _behaviour_faults(
 
 
 def keys_beside(keys: Keys, shape: Table) -> tuple[str, ...]:
-    """Gives the keys that a kind or a phase may have which has these."""
+    """The keys that may be given together with these."""
     real = _real_of(shape)
     chosen = {key for key in keys if key in real}
     if not chosen:
@@ -245,7 +245,7 @@ def keys_beside(keys: Keys, shape: Table) -> tuple[str, ...]:
 
 
 def make_behaviour(table: DoingTable, inner: Inner, search_path: tuple[Path, ...]) -> Behaviour:
-    """Makes the behaviour of a kind without phases, or of a phase, that has no fault."""
+    """The behaviour of a kind without phases, or of a phase. There must be no faults."""
     if table.python is not None:
         return Python(*table.python, table.isolation, search_path)
     if table.command is not None:

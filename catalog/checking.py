@@ -1,4 +1,4 @@
-"""Whether the kinds can run on this machine: functions, interpreters, programs, files."""
+"""Whether kinds can run on this machine: functions, interpreters, programs, files."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ PartName: TypeAlias = tuple[str, str | None]  # (kind, phase)
 
 @frozen
 class Surroundings:
-    """What kinds are checked against: the settings' interpreter, and the environments.
-
-    `limit_seconds` is how long one module may take to import.
-    """
+    """What kinds are checked against. `limit_seconds` is how long a module may take to import."""
 
     python: str
     limit_seconds: float
@@ -50,9 +47,9 @@ def surroundings_of(
 
 
 def find_broken(catalog: Catalog, around: Surroundings) -> Catalog:
-    """Gives the catalog with each kind's `broken` as it is here: a reason, or None.
+    """The catalog with each kind's `broken` set for this machine: a reason, or None.
 
-    Looks and asks, runs no job. Modules are imported, but never in this process.
+    Runs no job. Modules are imported, but never in this process.
     """
     parts = [part for kind in catalog.values() for part in kind.parts]
     broken = dict(_broken_functions(parts, around))
@@ -69,7 +66,7 @@ def find_broken(catalog: Catalog, around: Surroundings) -> Catalog:
 
 
 def _with_reasons(kind: WorkKind, broken: Mapping[PartName, str]) -> WorkKind:
-    """A kind is broken if one of its phases is, for the reason of the first."""
+    """A kind is broken if one of its phases is; the first one's reason counts."""
     if not isinstance(kind.behaviour, Pipeline):
         return evolve(kind, broken=broken.get(_name_of(kind)))
     phases = tuple(
@@ -85,8 +82,8 @@ def _name_of(part: WorkKind) -> PartName:
 
 
 def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
-    """Gives what is wrong with the functions that `[retention]` names, by key, as far as that shows
-    without a call.
+    """Which functions of `[retention]` are broken, and why, as far as can be seen without calling
+    them.
     """
     hooks = {"on_stale": settings.retention.on_stale, "on_delete": settings.retention.on_delete}
     wanted = {
@@ -104,7 +101,7 @@ def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str | None:
-    """Gives the path of a program: `name` itself if it is one, else as PATH has it."""
+    """The path of a program: `name` itself if it is one, else looked up in PATH."""
     return shutil.which(name, path=environ.get("PATH", os.defpath))
 
 
@@ -138,7 +135,7 @@ def _broken_functions(
 def _whom_to_ask(
     in_child: bool, search_path: tuple[Path, ...], around: Surroundings
 ) -> ProbeTarget | str:
-    """Gives the interpreter that will run the function, or why there is none."""
+    """The interpreter that would run the function, or why there is none."""
     path = tuple(map(str, search_path))
     if not in_child:
         own_path = tuple(each or str(Path.cwd()) for each in sys.path)
@@ -150,7 +147,7 @@ def _whom_to_ask(
 
 
 def _why_not_runnable(command: Command, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Gives the key to blame and what is wrong; None if the program can be started."""
+    """The key to blame and the reason; None if the program can be started."""
     program = command.argv[0]
     if find_program(program, environ) is None:
         return "command", _why_no_program(program)
@@ -192,7 +189,7 @@ _LAST_WORDS_BYTES = 4_096
 
 @frozen
 class Wanted:
-    """A function that a kind names, and how it is to be run."""
+    """A function that a kind names, and its isolation."""
 
     module: str
     function: str
@@ -201,7 +198,7 @@ class Wanted:
 
 @frozen
 class ProbeTarget:
-    """The interpreter to ask: how its search path begins and, if not its own, what it is."""
+    """An interpreter to ask; its search path is `path`, then `own_path` if given, else its own."""
 
     interpreter: str
     path: tuple[str, ...]
@@ -212,7 +209,7 @@ class ProbeTarget:
 
 @frozen
 class _Answers:
-    """What one child answered before it ended, and how it ended."""
+    """What a child answered before it ended, and how it ended."""
 
     version: tuple[int, ...] | None
     said: Sequence[str | None]
@@ -220,10 +217,10 @@ class _Answers:
 
 
 def why_each_is_broken(asked: ProbeTarget, wanted: Sequence[Wanted]) -> Mapping[Wanted, str]:
-    """Gives what is wrong with each function that is not as it should be.
+    """The functions that are broken, and why.
 
-    One child is asked about all. A module that ends it, or takes longer than `limit_seconds` to
-    import, is broken; another child is asked about the functions of the other modules.
+    One child checks them all. A module that ends the child or exceeds `limit_seconds` is broken;
+    another child checks the functions of the remaining modules.
     """
     broken: dict[Wanted, str] = {}
     rest = list(wanted)
@@ -295,7 +292,7 @@ def _listen(child: subprocess.Popen[bytes], limit_seconds: float, errors: IO[byt
 
 
 def _read(answers: int, into: bytearray, limit_seconds: float) -> bool:
-    """Reads until the child ends; False if it is silent for longer than `limit_seconds`."""
+    """Reads until the child ends; False if it stays silent for longer than `limit_seconds`."""
     poll = select.poll()
     poll.register(answers, select.POLLIN)
     while poll.poll(limit_seconds * 1000):
@@ -307,7 +304,7 @@ def _read(answers: int, into: bytearray, limit_seconds: float) -> bool:
 
 
 def _parsed(lines: bytes) -> list[object] | None:
-    """Gives the answers; None if these are none."""
+    """The answers; None if the output is something else."""
     try:
         return [json.loads(line) for line in lines.splitlines()]
     except ValueError:

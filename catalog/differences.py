@@ -1,4 +1,4 @@
-"""What differs between two catalogs, and whether a running node can take the new one over."""
+"""What differs between two catalogs, and whether a running node can adopt the new one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,18 +22,18 @@ _SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
 
 
 def kind_changes(old: Catalog, new: Catalog) -> NamedChanges:
-    """Kind by kind, secrets masked. Jobs that start from now on go by the new ones."""
+    """The changed kinds, secrets masked."""
     return named_changes(_values_by_kind(old), _values_by_kind(new), "next job")
 
 
 def check_takeover(found: Changes, old: Catalog, new: Catalog) -> None:
-    """Raises ConfigError with every reason why a running node cannot take this over."""
+    """Raises ConfigError with all reasons why a running node cannot adopt the new configuration."""
     if faults := [*unsound(found), *_newly_broken(old, new)]:
         raise ConfigError(faults)
 
 
 def _newly_broken(old: Catalog, new: Catalog) -> Iterator[Fault]:
-    """A kind that was broken here before is no fault: it may be meant for other nodes."""
+    """A kind that was already broken is not a fault: it may be meant for other nodes."""
     for name, kind in new.items():
         before = old.get(name)
         if kind.broken is not None and (before is None or before.broken is None):

@@ -1,5 +1,5 @@
-"""What a kind of work is: frozen values, the catalog that holds them by name, and what follows from
-a kind for one job: what a deterministic one does, and when a failed attempt is tried again.
+"""Kinds of work: frozen values, the catalog of all kinds, and what follows from a kind for one job:
+what a deterministic one does, and when a failed attempt is retried.
 """
 
 import json
@@ -27,7 +27,7 @@ PhaseInput = Literal["payload", "phases"]
 
 @frozen
 class Deterministic:
-    """Takes a set time and ends in a set way: the same job behaves the same on every machine."""
+    """Takes a fixed time and ends in a fixed way: the same job always behaves the same."""
 
     duration_ms_min: int
     duration_ms_max: int
@@ -37,9 +37,8 @@ class Deterministic:
 
 @frozen
 class Python:
-    """Calls a function of the user's: `def` or `async def`, with a JobContext.
-
-    `search_path` is where its module is looked for, before the interpreter's own path.
+    """Calls a user's function, `def` or `async def`, with a JobContext. The module is looked up in
+    `search_path`, then on the interpreter's own path.
     """
 
     module: str
@@ -50,7 +49,7 @@ class Python:
 
 @frozen
 class Command:
-    """Runs a program, without a shell. `environment` names the variables that it may see."""
+    """Runs a program without a shell. `environment` names the variables that it sees."""
 
     argv: tuple[str, ...]
     cwd: Path | None
@@ -62,7 +61,7 @@ class Command:
 
 @frozen
 class HttpCall:
-    """Sends the payload to a URL. `header_files` hold the values of headers that are secrets."""
+    """Sends the payload to a URL. `header_files` contain the values of secret headers."""
 
     method: str
     url: str
@@ -72,9 +71,9 @@ class HttpCall:
 
 @frozen
 class Phase:
-    """One step of a pipeline: a kind of its own, with the rules of the whole where it has none.
+    """One step of a pipeline: a kind with its own rules, or those of the whole kind.
 
-    `input` is what a program or a server is given: the payload, or the results of phases as well.
+    `input` is what a program or server receives: the payload, or also the results of phases.
     """
 
     name: str
@@ -84,7 +83,7 @@ class Phase:
 
 @frozen
 class Pipeline:
-    """Runs its phases in order. One that has finished is not run again in a later attempt."""
+    """Runs its phases in order. A finished phase is not run again in a later attempt."""
 
     phases: tuple[Phase, ...]
 
@@ -99,9 +98,9 @@ Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall | Pipeline
 
 @frozen
 class WorkKind:
-    """What a job of this kind does and by which rules; `source` is the FILE:LINE that says so.
+    """What jobs of this kind do, and by which rules; `source` is its FILE:LINE.
 
-    `time_limit_seconds` is None where an attempt may take as long as it likes.
+    `time_limit_seconds` None = an attempt may take any time.
     """
 
     name: str
@@ -123,7 +122,7 @@ class WorkKind:
 
     @property
     def parts(self) -> "tuple[WorkKind, ...]":
-        """Gives what does the work: its phases, or the kind itself where it has none."""
+        """Its phases, or the kind itself if it has none."""
         if isinstance(self.behaviour, Pipeline):
             return tuple(phase.kind for phase in self.behaviour.phases)
         return (self,)
@@ -131,7 +130,7 @@ class WorkKind:
 
 @frozen
 class KindDefaults:
-    """What the settings say for every kind that does not say otherwise."""
+    """Settings that apply to kinds without values of their own."""
 
     retry: RetryPolicy
     grace_seconds: float = 5.0
@@ -141,7 +140,7 @@ class KindDefaults:
 
 
 class UnknownKind(Exception):
-    """The catalog has no such kind; `guess` is the one that was most likely meant, if any."""
+    """The catalog has no such kind; `guess` is the most likely intended one, if any."""
 
     def __init__(self, name: str, guess: str | None) -> None:
         super().__init__(f"there is no kind {name!r}")
@@ -158,7 +157,7 @@ def _caps_of(kinds: Iterable[WorkKind]) -> Caps:
 
 @frozen(eq=False)
 class Catalog(Mapping[str, WorkKind]):
-    """Every kind there is, by name; of two with one name the later counts. Never changes."""
+    """All kinds by name; if a name is given twice, the later kind counts. Immutable."""
 
     _kinds: Mapping[str, WorkKind] = field(converter=_by_name)
     caps: Caps = field(
@@ -182,7 +181,7 @@ class Catalog(Mapping[str, WorkKind]):
         return kind
 
     def budget_of(self, name: str) -> int | None:
-        """How many attempts a job of this kind has; None = the kind is not known here."""
+        """How many attempts a job of this kind has; None = an unknown kind."""
         kind = self.get(name)
         return None if kind is None else kind.retry.max_retries + 1
 
@@ -204,9 +203,9 @@ class Planned:
 
 
 def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
-    """Says what the attempt (from 1) does. Depends on nothing but its arguments.
+    """What an attempt (from 1) does. Depends only on the arguments.
 
-    `fail_first` counts only where the outcome is success. Raises TypeError for real work.
+    `fail_first` applies only if the outcome is success. Raises TypeError for real work.
     """
     behaviour = kind.behaviour
     if not isinstance(behaviour, Deterministic):
@@ -232,7 +231,7 @@ def _canonical_text(payload: JSON) -> str:
 
 
 def _canonical(value: JSON) -> JSON:
-    """Gives one spelling to what is one number: stores differ in whether 100 was 1e2 or 100.0."""
+    """One spelling for equal numbers: stores differ in whether 100 was 1e2 or 100.0."""
     if isinstance(value, dict):
         return {key: _canonical(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -251,10 +250,10 @@ def _canonical_number(value: float) -> int | float:
 
 
 def delay_seconds(policy: RetryPolicy, failures: int, job_id: int, attempt: int) -> float:
-    """Gives the delay after `failures` failed tries, never above `policy.max_seconds`.
+    """The delay after `failures` failed attempts, at most `policy.max_seconds`.
 
-    The jitter is a hash of job and attempt: it spreads load, and the same job always gets the
-    same schedule. Raises ValueError if nothing has failed yet.
+    The jitter is a hash of job and attempt: it spreads load, but a job always gets the same delays.
+    Raises ValueError if `failures` is 0.
     """
     if failures < 1:
         raise ValueError(f"failures is {failures}, wanted 1 or more: no failure, no delay")

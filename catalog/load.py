@@ -1,4 +1,4 @@
-"""The catalog from its files, with every fault of every file found in one run."""
+"""The catalog from its files; all faults of all files are found in one run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHIPPED_FILE = Path(__file__).with_name("default.toml")
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """Reads the catalog that the settings name; raises ConfigError with all faults."""
+    """Reads the catalog of these settings. Raises ConfigError with all faults."""
     grace_seconds, python_path = settings.executor.grace_seconds, settings.catalog.python_path
     policy, on_lease_lost = settings.webhooks.policy, settings.leases.on_lease_lost
     defaults = KindDefaults(settings.retry, grace_seconds, python_path, policy, on_lease_lost)
@@ -33,8 +33,8 @@ def catalog_of(settings: Settings) -> Catalog:
 def load_catalog(paths: Iterable[Path], defaults: KindDefaults | Retry) -> Catalog:
     """Reads the shipped catalog and the user's files, whose kinds replace shipped ones.
 
-    A path is a file, or a folder whose `*.toml` are read in the order of their names. Raises
-    ConfigError with all faults; the same kind twice among the user's files is one.
+    A path is a file, or a folder whose `*.toml` are read in alphabetical order. Raises ConfigError
+    with all faults; the same kind twice among the user's files is one.
     """
     if isinstance(defaults, Retry):
         defaults = KindDefaults(defaults)
@@ -90,9 +90,9 @@ _NAME_WANTED = "a letter, then up to 99 letters, digits, _, . or -"
 def read_kinds(
     document: Document, defaults: KindDefaults, faults: list[Fault]
 ) -> Iterator[WorkKind]:
-    """Gives the kinds of the file that have no fault; adds the faults of all others to `faults`.
+    """The valid kinds of the file; appends the faults of all others to `faults`.
 
-    A kind's retry policy is that of `defaults` with the keys of `[kinds.NAME.retry]` replaced.
+    A kind's retry policy is that of `defaults`, with the keys of `[kinds.NAME.retry]` replaced.
     """
     faults.extend(_stray_tables(document))
     for name in kind_tables(document):
@@ -108,7 +108,7 @@ def read_kinds(
 
 
 def kind_tables(document: Document) -> Mapping[str, object]:
-    """Gives what the file holds under `[kinds]`, by kind."""
+    """The contents of `[kinds]`, by kind."""
     kinds = document.data.get("kinds", {})
     return cast(dict[str, object], kinds) if isinstance(kinds, dict) else {}
 
@@ -172,7 +172,7 @@ def _kind(
 
 @frozen
 class PhasesRead:
-    """What the phases of the kind at `path` hold, in order, and their faults."""
+    """The phases of the kind at `path`, in order, and their faults."""
 
     path: KeyPath
     values: tuple[tuple[Mapping[str, Any], Inner], ...]
@@ -180,7 +180,6 @@ class PhasesRead:
 
 
 def read_phases(document: Document, path: KeyPath, table: Reading) -> PhasesRead:
-    """Reads them all, if the kind's own table has a list of them."""
     places = [(*path, "phases", number) for number in range(table.values.get("phases") or 0)]
     tables = [read_table(document, place, PhaseTable) for place in places]
     inners = [read_inner(document, place, None) for place in places]
@@ -196,7 +195,7 @@ def read_phases(document: Document, path: KeyPath, table: Reading) -> PhasesRead
 def make_pipeline(
     document: Document, kind: WorkKind, phases: PhasesRead, search_path: tuple[Path, ...]
 ) -> WorkKind:
-    """Gives the kind with its phases, none of which has a fault."""
+    """The kind with its phases, which have no faults."""
     made: list[Phase] = []
     for number, (values, inner) in enumerate(phases.values):
         table = PhaseTable(**values)
@@ -209,8 +208,8 @@ def make_pipeline(
 
 
 def _own_rules(kind: WorkKind, table: PhaseTable) -> dict[str, Any]:
-    """What a phase leaves out is as its kind has it, but for the time limit: the kind's is for all
-    of its phases together.
+    """What a phase does not set is inherited from its kind, except for the time limit: the kind's
+    applies to all its phases together.
     """
     own: dict[str, Any] = {"time_limit_seconds": table.time_limit_seconds}
     for name in ("grace_seconds", "retryable", "retry_on"):

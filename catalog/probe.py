@@ -1,10 +1,10 @@
 """Says of each function that Python kinds name whether an interpreter can import and call it.
 
-A script of the standard library alone, run by the interpreter that is asked, for what it imports is
-the user's code: it may print, exit, crash or hang. What it is asked stands on stdin as JSON:
-{"package": musterd's folder, "path": folders to look in first, "own_path": what then, or null for
-the interpreter's own, "wanted": [[module, function, isolation], ...]}. It answers on stdout, with a
-line of JSON each, in order: first its version, then for each function null or what is wrong.
+A standard-library script that the interpreter in question runs, because it imports the user's code:
+that may print, exit, crash or hang. It reads one JSON request from stdin: {"package": musterd's
+folder, "path": folders to search first, "own_path": what follows, or null for the interpreter's
+own, "wanted": [[module, function, isolation], ...]}. It answers on stdout, one JSON line each: its
+version, then for each function null or what is wrong.
 """
 
 import difflib
@@ -41,7 +41,7 @@ def answer(answers: int, value: object) -> None:
 
 
 def load_package(folder: str) -> None:
-    """Makes `import musterd` work, and nothing that stands beside it, in any interpreter."""
+    """Makes `import musterd` work in any interpreter, but nothing beside it."""
     place = os.path.join(folder, "__init__.py")  # noqa: PTH118 - pathlib is not loaded for this
     spec = importlib.util.spec_from_file_location(
         "musterd", place, submodule_search_locations=[folder]
@@ -68,7 +68,7 @@ def why_broken(module: str, function: str, isolation: str, looked: str) -> "str 
 
 
 def why_not_callable(found: object, isolation: str) -> str:
-    """Says why the function cannot be a handler in this isolation; nothing if it can."""
+    """Why the function cannot be a handler in this isolation; "" if it can."""
     if not callable(found):
         return f"is no function but of type {type(found).__name__}"
     looks = (found, type(found).__call__)  # an object may be called by a method
@@ -102,7 +102,7 @@ def no_function(loaded: object, module: str, function: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Names the error, and where in the user's code it came up."""
+    """The error, and where in the user's code it occurred."""
     said = " ".join(str(error).split())
     name = type(error).__name__
     own = users_frames(error)

@@ -1,4 +1,4 @@
-"""The tables of a catalog file as they may be written, and their values, before they are kinds."""
+"""The tables of a catalog file as they are written: their keys and checked values."""
 
 import keyword
 import re
@@ -53,14 +53,14 @@ def duration(raw: object) -> tuple[int, int]:
 def inner_table(
     raw: object, hint: str = "write it as { key = value }, or as a table of its own"
 ) -> Mapping[str, object]:
-    """A table in a kind's table; read by a class of its own, so that no fault hides another."""
+    """A table in a kind's table; a class of its own reads it, so that no fault hides another."""
     if isinstance(raw, dict):
         return cast(dict[str, object], raw)
     raise Unfit("a table", hint)
 
 
 def function_name(raw: object) -> tuple[str, str]:
-    """Where a function is: its module, and its name there."""
+    """A module and a function in it."""
     wanted = '"module:function", as in "shop.images:thumbnail"'
     if not isinstance(raw, str):
         raise Unfit(wanted)
@@ -76,7 +76,6 @@ def function_name(raw: object) -> tuple[str, str]:
 
 
 def argv(raw: object) -> tuple[str, ...]:
-    """A program and its arguments."""
     if isinstance(raw, str):
         raise Unfit(
             "a list of strings",
@@ -94,7 +93,7 @@ def argv(raw: object) -> tuple[str, ...]:
 
 
 def umask(raw: object) -> int:
-    """The permissions that new files do not get."""
+    """The permissions that new files lack."""
     if isinstance(raw, str) and _OCTAL.fullmatch(raw):
         return int(raw, 8)
     is_bare = type(raw) is int and _OCTAL.fullmatch(str(raw))
@@ -103,7 +102,7 @@ def umask(raw: object) -> int:
 
 
 def phase_count(raw: object) -> int:
-    """How many phases a kind has; each is read by a class of its own."""
+    """The number of phases; each is read separately."""
     count = len(cast(list[object], raw)) if isinstance(raw, list) else 0
     if 1 <= count <= _PHASES_MAX:
         return count
@@ -112,13 +111,13 @@ def phase_count(raw: object) -> int:
 
 
 def phase_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
-    """The name can stand in a command line, in a path and in a heading."""
+    """Accepts what can be used in a command line, a path and a heading."""
     if not _PHASE_NAME.fullmatch(name):
         raise Unfit("1 to 100 letters, digits, _, . or -")
 
 
 def error_types(_owner: object, _key: "Attribute[Any]", names: Sequence[str]) -> None:
-    """Each is the name of an exception, with its module or without, or of a kind of failure."""
+    """Accepts names of exceptions, qualified or not, and sorts of failure."""
     if not all(map(_is_dotted, names)):
         raise Unfit('names of error types, as "TimeoutError" or "shop.errors.Declined"')
     if _NEVER_RETRIED in names:
@@ -127,7 +126,7 @@ def error_types(_owner: object, _key: "Attribute[Any]", names: Sequence[str]) ->
 
 
 def variable_names(_owner: object, _key: "Attribute[Any]", names: Sequence[str]) -> None:
-    """Each can be the name of an environment variable, and none is for the daemon alone."""
+    """Accepts names of environment variables that are not for the daemon alone."""
     for name in names:
         bare, equals, _value = name.partition("=")  # what follows may be a secret
         if equals:
@@ -142,7 +141,7 @@ def variable_names(_owner: object, _key: "Attribute[Any]", names: Sequence[str])
 
 
 def exit_statuses(_owner: object, _key: "Attribute[Any]", statuses: Sequence[int]) -> None:
-    """Each can be the exit status of a program that failed."""
+    """Accepts exit statuses of failure."""
     if 0 in statuses:
         raise Unfit(f"1 to {_STATUS_MAX}", "status 0 is success")
     if not all(1 <= status <= _STATUS_MAX for status in statuses):
@@ -151,7 +150,7 @@ def exit_statuses(_owner: object, _key: "Attribute[Any]", statuses: Sequence[int
 
 
 def call_url(_owner: object, _key: "Attribute[Any]", url: str) -> None:
-    """The URL can be called: http or https, a host, and no secret in it."""
+    """Accepts an http or https URL with a host and without secrets."""
     parts = _split(url)
     if parts.scheme not in ("http", "https") or not url.startswith(f"{parts.scheme}://"):
         guess = did_you_mean(parts.scheme, ("http", "https")) if parts.scheme else ""
@@ -179,7 +178,7 @@ def header_name(name: str) -> None:
 
 
 def header_value(raw: object) -> str:
-    """Gives the value of a header; raises Unfit, whose reader must not show what was found."""
+    """The value of a header. Raises Unfit; callers must not show the text itself."""
     if isinstance(raw, str) and (not raw or _HEADER_VALUE.fullmatch(raw)):
         return raw
     raise Unfit("one line of printable ASCII, no space at either end")
@@ -221,8 +220,8 @@ _MIB_MAX = 1_048_576  # one tebibyte
 
 @frozen
 class DoingTable:
-    """The keys that say what is done: those of a kind, and of each of its phases. What holds where
-    one is left out; None = nothing.
+    """The keys that define behaviour, for kinds and for phases, with their defaults; None = not
+    set.
     """
 
     duration_ms: tuple[int, int] = read_by(duration, default=(0, 0))
@@ -250,8 +249,6 @@ class DoingTable:
 
 @frozen
 class KindTable(DoingTable):
-    """The keys of `[kinds.NAME]`."""
-
     retryable: bool = False
     retry_on: tuple[str, ...] = field(default=(), validator=error_types)
     retry: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
@@ -267,7 +264,7 @@ class KindTable(DoingTable):
 
 @frozen
 class PhaseTable(DoingTable):
-    """The keys of `[[kinds.NAME.phases]]`; None = as its kind has it."""
+    """The keys of `[[kinds.NAME.phases]]`; None = inherited from the kind."""
 
     name: str = field(default="", validator=phase_name)
     retryable: bool | None = None
@@ -290,8 +287,6 @@ INNER_TABLES = ("retry", "budgets", "rlimits", "http", "retention")
 
 @frozen
 class HttpTable:
-    """The keys of `http = {...}`."""
-
     url: str = field(default="", validator=call_url)
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
     headers: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
@@ -305,7 +300,7 @@ def _limit(high: int, low: int = 1) -> int | None:
 
 @frozen
 class RlimitTable:
-    """The keys of `rlimits = {...}`: what a program may use, as setrlimit(2) has it."""
+    """Limits for a program, as in setrlimit(2)."""
 
     as_mb: int | None = _limit(_MIB_MAX)
     core_mb: int | None = _limit(_MIB_MAX, low=0)

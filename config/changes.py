@@ -1,4 +1,4 @@
-"""What differs between two configurations, and what of it a running node takes over."""
+"""What differs between two configurations, and which of it a running node adopts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
@@ -21,7 +21,7 @@ Values: TypeAlias = Mapping[str, object]  # in JSON's types, by dotted key
 
 @frozen
 class Change:
-    """A key with another value. None = the key was not there, or no longer is."""
+    """A key with another value; None = the key did not exist, or no longer does."""
 
     key: str
     before: object
@@ -47,12 +47,10 @@ class NamedChanges:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that was added, changed or removed."""
         return tuple(sorted((*self.added, *self.removed, *(one.name for one in self.changed))))
 
 
 def named_changes(old: Mapping[str, Values], new: Mapping[str, Values], when: When) -> NamedChanges:
-    """The difference between two sets, each thing by its name and with its values."""
     both = sorted(old.keys() & new.keys())
     altered = [Altered(name, value_changes(old[name], new[name], when)) for name in both]
     return NamedChanges(
@@ -73,13 +71,13 @@ def value_changes(old: Values, new: Values, when: When) -> tuple[Change, ...]:
 
 
 def shown(attribute: "Attribute[object]", value: object) -> object:
-    """A setting's value in JSON's types, a secret as `***`."""
+    """A setting's value in JSON types, with secrets as `***`."""
     mask = attribute.metadata.get("mask")
     return mask(value) if mask else plain(value)
 
 
 def applies(key: str) -> When:
-    """When a running node goes by a new value of this key (`section.name`)."""
+    """When a running node adopts a new value of this key (`section.name`)."""
     return cast(When, keys()[key].metadata["applies"])
 
 
@@ -88,9 +86,8 @@ LIVE_KEYS = frozenset(key for key in keys() if applies(key) != "restart")
 
 @frozen
 class Changes:
-    """The difference between two configurations. `settings` are in effect from now on: the new
-    value of each key that applies, the old one of each that needs a restart. A tenant that `moved`
-    has another store.
+    """The difference between two configurations. `settings` are in effect from now on: keys that
+    need a restart keep their old values. A tenant that `moved` has another store.
     """
 
     settings: Settings
@@ -102,7 +99,6 @@ class Changes:
 
     @property
     def live(self) -> tuple[str, ...]:
-        """The keys that apply now, and the schedules."""
         found = [one.key for one in self.keys if one.when != "restart"]
         return (*found, *(f"schedules.{name}" for name in self.schedules.names))
 
@@ -112,7 +108,7 @@ class Changes:
 
 
 def changes(old: Settings, new: Settings) -> Changes:
-    """Compares two configurations of a node, as `load` gives them."""
+    """Compares two configurations of a node, as `load` returns them."""
     tenants = {name: _where_it_was(tenant, old, new) for name, tenant in new.tenants.items()}
     both = [name for name in tenants if name in old.tenants]
     kept: dict[str, Any] = {
@@ -135,9 +131,7 @@ def changes(old: Settings, new: Settings) -> Changes:
 
 
 def unsound(found: Changes) -> list[Fault]:
-    """Constraints that the new values which apply now break together with those that wait for a
-    restart.
-    """
+    """Constraints that the new values break together with old ones that wait for a restart."""
     return [
         _waits_for_restart(found, key, constraint.wanted)
         for constraint in CONSTRAINTS
@@ -149,7 +143,7 @@ def unsound(found: Changes) -> list[Fault]:
 
 
 def _waits_for_restart(found: Changes, key: str, wanted: str) -> Fault:
-    """Blames the key that keeps its old value, which no longer fits the others."""
+    """Blames the key that keeps its old value."""
     still = next(toml_text(one.before) for one in found.keys if one.key == key)
     hint = f"{key} changes only at a restart: restart the node, or leave the other keys unchanged"
     return Fault("while the node runs", None, key, f"{still} until a restart", wanted, hint)
@@ -175,7 +169,7 @@ def _changed(old: Settings, new: Settings, tenants: Mapping[str, Tenant]) -> Ite
 
 
 def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
-    """Each change, with the key of the node that it overrides."""
+    """Each change, with the node's key that it overrides."""
     own = f"{TABLE}.{now.name}"
     for name, attribute in attrs.fields_dict(TenantPlace).items():
         was, will = getattr(before.place, name), getattr(now.place, name)
@@ -194,19 +188,18 @@ def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
 
 
 def _written(settings: Settings) -> Mapping[str, Mapping[str, object]]:
-    """Without its place in the file."""
     return {name: as_written(one) for name, one in settings.schedules.items()}
 
 
 def _with_live(old: T, new: T, section: str) -> T:
-    """The old table, with what applies now taken from the new one."""
+    """The old table with the new values of the keys that apply at once."""
     names = [name for name in attrs.fields_dict(type(old)) if f"{section}.{name}" in LIVE_KEYS]
     fresh: dict[str, Any] = {name: getattr(new, name) for name in names}
     return cast(T, evolve(cast(Any, old), **fresh))
 
 
 def _where_it_was(tenant: Tenant, old: Settings, new: Settings) -> Tenant:
-    """A tenant without a schema of its own uses the node's, which needs a restart."""
+    """A tenant without its own schema uses the node's, which changes only at a restart."""
     if tenant.place.schema != schema_of(new.store.schema, tenant.name):
         return tenant
     schema = schema_of(old.store.schema, tenant.name)

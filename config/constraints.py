@@ -1,4 +1,4 @@
-"""Constraints between settings: what must hold of several keys together."""
+"""Constraints between settings: rules that involve several keys."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +14,8 @@ from musterd.config.webhook_urls import check_allowed
 
 @frozen
 class Constraint:
-    """What must hold of `keys`. `detail` explains a fault better than the values of the other keys
-    would. With `defaults_give_way` it is checked only if all the keys have been set.
+    """A rule for `keys`. `detail` explains a fault better than the other keys' values would. With
+    `defaults_give_way`, it is checked only if all keys are set.
     """
 
     keys: tuple[str, ...]
@@ -65,13 +65,12 @@ def _why_not_allowed(settings: Settings) -> str:
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """The value of a key (`section.name`)."""
     section, name = key.split(".")
     return getattr(getattr(settings, section), name)
 
 
 def _ordered(low: str, high: str) -> Constraint:
-    """The value of one key is at most that of the other."""
+    """The first key's value must not exceed the second's."""
     wanted = " <= ".join(key.partition(".")[2] for key in (low, high))
     return Constraint(
         (low, high), wanted, lambda settings: value_of(settings, low) <= value_of(settings, high)

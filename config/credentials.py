@@ -1,4 +1,4 @@
-"""Secrets that stand in files: a URL or a token, often handed over by systemd."""
+"""Secrets in files: a URL, a token, or signing keys, often provided by systemd."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue")
 
 
 def find_credential(name: str, environ: Mapping[str, str]) -> Path | None:
-    """Gives the file of a systemd credential, if `name` is relative and there is such a one."""
+    """The file of a systemd credential; None if `name` is absolute or no such file exists."""
     folder = environ.get("CREDENTIALS_DIRECTORY")
     if not folder or Path(name).is_absolute():
         return None
@@ -23,7 +23,7 @@ def find_credential(name: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def read_secret(key: str, name: str, environ: Mapping[str, str]) -> str:
-    """Gives the one line that the file holds; raises ConfigError, naming `key`, if it does not."""
+    """The only line of the file. Raises ConfigError, naming `key`, if there is no such line."""
     path = find_credential(name, environ) or Path(name)
     secret = _text_of(key, path).strip()
     if not secret or not secret.isprintable():
@@ -33,8 +33,8 @@ def read_secret(key: str, name: str, environ: Mapping[str, str]) -> str:
 
 
 def resolve_signing_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Gives the keys that sign webhooks, none where there is no secret. Raises ConfigError if their
-    file cannot be read, or holds anything else.
+    """The keys that sign webhooks; empty if no secret is set. Raises ConfigError if their file
+    cannot be read or is invalid.
     """
     webhooks = settings.webhooks
     if not webhooks.secret_file:
@@ -59,7 +59,7 @@ def resolve_signing_keys(settings: Settings, environ: Mapping[str, str]) -> tupl
 
 @frozen
 class BearerToken:
-    """A token of the HTTP side: its holder's name, the token itself, what its holder may do."""
+    """A token of the HTTP API: its holder's name, the token, and what it allows."""
 
     name: str
     secret: str = field(repr=False)
@@ -67,8 +67,8 @@ class BearerToken:
 
 
 def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple[BearerToken, ...]:
-    """Gives every bearer token, the one that may do everything first. Raises ConfigError, naming
-    all that cannot be read, and two that are the same.
+    """All bearer tokens, the unrestricted one first. Raises ConfigError for each that cannot be
+    read, and for duplicates.
     """
     http = settings.http
     found = [BearerToken("admin", http.token, ("admin",))] if http.token else []
@@ -91,8 +91,8 @@ def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple
 
 
 def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Gives the token that this machine's own verbs ask the daemon with: the one that may do most;
-    "" if there is none. Raises ConfigError if it cannot be read.
+    """The most powerful token, for this machine's own verbs; "" if there is none. Raises
+    ConfigError if it cannot be read.
     """
     http = settings.http
     if http.token:

@@ -1,9 +1,9 @@
-"""When a schedule fires: its slots, each computed from the one before. Pure.
+"""When a schedule fires: its slots, each computed from the previous one. Pure.
 
-Two rules keep clocks that are put forward or back from surprising anybody. A schedule that names
-its hours fires once for each time on the wall: a time that is skipped fires at the end of the gap,
-a time that can come twice fires the first time. One whose hours are `*` goes by elapsed time: it
-fires at each moment at which the clock shows a fitting time, and none is made up for.
+Two rules keep clock changes from surprising anyone. A schedule that names its hours fires once per
+wall-clock time: a skipped time fires at the end of the gap, a repeated one fires the first time. A
+schedule whose hours are `*` follows elapsed time: it fires whenever the clock shows a matching
+time, and skips what the clock skips.
 """
 
 import re
@@ -45,7 +45,7 @@ _NAMED = {
 
 @frozen
 class Cron:
-    """Fires when the clock of a zone shows a fitting time."""
+    """Fires when the clock of a zone shows a matching time."""
 
     text: str
     zone: ZoneInfo
@@ -82,12 +82,11 @@ class Cron:
 
 @frozen
 class Every:
-    """Fires every so many seconds, counted from the epoch: the same slots on every node."""
+    """Fires at a fixed interval, counted from the epoch: the same slots on every node."""
 
     seconds: float
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first slot after a moment, both in UTC."""
         count = int(moment.timestamp() // self.seconds) + 1
         slot = datetime.fromtimestamp(count * self.seconds, UTC)
         # What was divided and multiplied again may have come out at the moment itself.
@@ -98,7 +97,7 @@ Rhythm: TypeAlias = Cron | Every
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """Raises Unfit for what is the name of no time zone."""
+    """Raises Unfit if no time zone has that name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -107,7 +106,7 @@ def read_zone(name: str) -> ZoneInfo:
 
 
 def read_cron(text: str, zone: ZoneInfo) -> Cron:
-    """Raises Unfit for what cron would not take, and for what never fires."""
+    """Raises Unfit for an invalid expression, and for one that never fires."""
     fields = NICKNAMES.get(text.strip().lower()) or _STEPPED.sub(_step_of_one, text)
     if fields.startswith("@"):
         raise Unfit(_EXAMPLE, did_you_mean(fields, NICKNAMES))
@@ -129,7 +128,7 @@ def _step_of_one(found: re.Match[str]) -> str:
 
 
 def _times(fields: str, after: datetime) -> Iterator[datetime]:
-    """What a clock shows that is never put forward or back."""
+    """The matching times of a clock that never changes."""
     return CronSim(fields, after)
 
 
@@ -144,7 +143,7 @@ def _offset(moment: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def _moments(shown: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-    """When the clock shows this: once, twice, or never."""
+    """When the clock shows this time: once, twice, or never."""
     first, second = (shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if _shown(first, zone) == shown:
         yield first
@@ -153,14 +152,14 @@ def _moments(shown: datetime, zone: ZoneInfo) -> Iterator[datetime]:
 
 
 def _end_of_gap(shown: datetime, zone: ZoneInfo) -> datetime:
-    """When a clock that never shows this has been put forward over it."""
+    """The end of the gap for a time that the clock skips."""
     late = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)  # by the offset before the gap
     early = shown.replace(tzinfo=zone, fold=1).astimezone(UTC)  # by the one after it
     return _first_shift(early, late, zone)
 
 
 def _shifts(moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-    """When the clock is put forward or back soon after a moment."""
+    """When the clock changes soon after a moment."""
     start, end = moment, moment + _LONGEST_SHIFT
     while start < end:
         step = start + _HOUR
@@ -170,7 +169,7 @@ def _shifts(moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
 
 
 def _first_shift(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """The first whole second at which the offset is no longer that of `before`."""
+    """The first whole second whose offset differs from that of `before`."""
     offset = _offset(before, zone)
     low, high = int(before.timestamp()), int(after.timestamp())
     while high - low > 1:

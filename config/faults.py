@@ -1,4 +1,4 @@
-"""What is wrong with a file or a setting, said so that its reader can mend it."""
+"""Faults of files and settings, worded so that the reader can fix them."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen
 class Fault:
-    """One thing that is wrong: where it stands, what was found, what is wanted, what to do."""
+    """One fault: where it is, what was found, what is wanted, what to do."""
 
     source: str
     line: int | None = None
@@ -28,7 +28,7 @@ class Fault:
 
 
 class ConfigError(Exception):
-    """The configuration or the catalog cannot be used; holds every fault, in reading order."""
+    """The configuration or the catalog cannot be used; holds all faults in reading order."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = _in_reading_order(tuple(faults))
@@ -45,7 +45,7 @@ def _in_reading_order(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
 
 @frozen
 class ConstraintFault:
-    """A constraint between keys that does not hold; `keys` could give, the likeliest first."""
+    """A broken constraint between keys; any of `keys` could be changed, the likeliest first."""
 
     keys: tuple[str, ...]
     found: str
@@ -63,7 +63,7 @@ class Unfit(ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Gives the known name that `name` was most likely meant to be, if there is one."""
+    """The known name that `name` was most likely meant to be, if any."""
     from difflib import get_close_matches  # noqa: PLC0415 - needed only when something is wrong
 
     by_folded = {candidate.casefold(): candidate for candidate in known}
@@ -72,12 +72,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Gives the hint that names the nearest known name, or nothing."""
+    """A hint with the nearest known name, or ""."""
     guess = nearest(name, known)
     return f"did you mean {guess}?" if guess else ""
 
 
 def either(choices: Iterable[str]) -> str:
-    """Joins the choices as a sentence would: a, b or c."""
+    """Joins the choices: a, b or c."""
     *most, last = choices
     return f"{', '.join(most)} or {last}" if most else last

@@ -1,7 +1,7 @@
-"""The options of a job, each declared once: its name, its values, its default, what it does.
+"""The options of a job, each declared once: its name, values, default and effect.
 
-`musterd enqueue`, `POST /jobs`, the client, the SQL functions and schedules take them from here, or
-are compared with this table by a test. Pure, and quick to import: `--help` reads it.
+`musterd enqueue`, `POST /jobs`, the client, the SQL functions and schedules are made from this
+table, or a test compares them with it. Pure, and quick to import because `--help` reads it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OptionType(NamedTuple):
 
 
 class JobOption(NamedTuple):
-    """`musterd enqueue` takes it by `flags`, if there are any."""
+    """`flags` are those of `musterd enqueue`."""
 
     name: str
     type: OptionType
@@ -46,7 +46,6 @@ class JobOption(NamedTuple):
 
     @property
     def help(self) -> str:
-        """What it does, and what holds where it is not given."""
         return f"{self.about} Default: {self.default}." if self.default else self.about
 
 

@@ -1,4 +1,4 @@
-"""Where the HTTP side listens: an address and port, a socket, or nowhere."""
+"""Where the HTTP API listens: at an address and port, at a socket, or nowhere."""
 
 import ipaddress
 import re
@@ -16,14 +16,14 @@ _WANTED = '"host:port", "unix:/path" or ""'
 
 @frozen
 class TcpAddress:
-    """A host and a port; port 0 lets the system choose."""
+    """Port 0 lets the system choose."""
 
     host: str
     port: int
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it. A name other than localhost counts as open."""
+        """Whether only this machine can reach it. Any name but localhost counts as open."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -32,13 +32,13 @@ class TcpAddress:
 
 @frozen
 class UnixAddress:
-    """A socket in the file system; its permissions say who may use it."""
+    """A socket file; its permissions decide who may use it."""
 
     path: str
 
 
 def listen_address(text: str) -> TcpAddress | UnixAddress | None:
-    """Reads `http.listen`; None means that nothing listens. Raises Unfit if it is none of these."""
+    """Reads `http.listen`; None = nothing listens. Raises Unfit."""
     if not text:
         return None
     if text.startswith("unix:"):

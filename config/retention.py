@@ -1,4 +1,4 @@
-"""How long jobs are kept after their end, and what is done when their time has come."""
+"""How long finished jobs are kept, and what happens when their time is up."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def _hours() -> Any:
 
 @frozen
 class Ages:
-    """What is said of some jobs alone; None = nothing. Hours from the end of the job."""
+    """Overrides for some jobs, in hours after their end; None = not set."""
 
     stale_after_hours: float | None = _hours()
     delete_after_hours: float | None = _hours()
@@ -37,7 +37,7 @@ class Ages:
 
 @partial(Check, 'URL, `"module:function"`')
 def hook_text(text: str) -> None:
-    """The text is empty, a URL without secrets, or names a function."""
+    """Accepts "", a URL without secrets, or the name of a function."""
     if text.startswith(("http://", "https://")):
         _check_hook_url(text)
     elif text and not _FUNCTION.fullmatch(text):
@@ -46,7 +46,7 @@ def hook_text(text: str) -> None:
 
 @partial(Check, '`"table"`, absolute path, `""`')
 def archive_text(text: str) -> None:
-    """The text is empty, names the table, or is the whole path of a file."""
+    """Accepts "", "table", or the absolute path of a file."""
     if text in ("", IN_TABLE):
         return
     wanted = f'"", "{IN_TABLE}" or the whole path of a .jsonl file'
@@ -87,7 +87,7 @@ class Retention:
 
 @frozen
 class Kept:
-    """For how long jobs are kept after their end; None = for ever. Never stale after deletion."""
+    """How long jobs are kept after their end; None = forever. Never stale after deletion."""
 
     stale_seconds: float | None
     delete_seconds: float | None
@@ -97,8 +97,8 @@ NOTHING = Ages()
 
 
 def kept(retention: Retention, state: str, own: Ages = NOTHING) -> Kept:
-    """What holds of jobs that ended in `state`, whose kind says `own`. The kind goes before the
-    state, the state before all. A job that is deleted goes stale no later than that.
+    """The ages for jobs that ended in `state`; `own` are those of their kind. The kind's take
+    precedence over the state's, and those over the general ones.
     """
     said: Ages = getattr(retention, state)
     stale = _seconds(own.stale_after_hours, said.stale_after_hours, retention.stale_after_hours)
@@ -109,13 +109,13 @@ def kept(retention: Retention, state: str, own: Ages = NOTHING) -> Kept:
 
 
 def is_sound(ages: Ages | Retention) -> bool:
-    """Whether jobs go stale before they are deleted, where both are said in one place."""
+    """Whether jobs go stale before they are deleted, if both ages are set."""
     stale, delete = ages.stale_after_hours, ages.delete_after_hours
     return not stale or not delete or stale <= delete
 
 
 def function_of(hook: str) -> tuple[str, str] | None:
-    """Module and function of a hook that is one."""
+    """Module and function, if the hook is a function."""
     if not hook or "://" in hook:
         return None
     module, _, function = hook.partition(":")
@@ -123,14 +123,14 @@ def function_of(hook: str) -> tuple[str, str] | None:
 
 
 def merged(before: object, said: Ages) -> Ages:
-    """A table over that of an earlier layer: each key that it has counts."""
+    """A table merged over that of an earlier layer."""
     given: Mapping[str, Any] = attrs.asdict(said)
     fresh = {name: value for name, value in given.items() if value is not None}
     return evolve(before, **fresh) if isinstance(before, Ages) else said
 
 
 def _seconds(*said: float | None) -> float | None:
-    """The first that is said; None = never."""
+    """The first that is set; None = never."""
     hours = next((each for each in said if each is not None), 0)
     return hours * _HOUR if hours else None
 

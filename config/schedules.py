@@ -1,4 +1,4 @@
-"""Schedules: their tables, what they leave open, what must hold of each."""
+"""Schedules: their tables, defaults and constraints."""
 
 import json
 import re
@@ -32,7 +32,7 @@ JsonText = NewType("JsonText", str)  # of a value of TOML that JSON can hold
 
 @frozen
 class Schedule:
-    """When a job of a kind is wanted, again and again."""
+    """When to enqueue jobs of a kind, again and again."""
 
     name: str
     kind: str
@@ -73,7 +73,7 @@ def _zone(_owner: object, _key: "Attribute[Any]", name: str) -> None:
 
 @frozen
 class ScheduleTable:
-    """The keys of `[schedules.NAME]`, each with what holds where it is left out."""
+    """The keys of `[schedules.NAME]` and their defaults."""
 
     kind: str = field(default="?", validator=_kind_name)
     payload: JsonText = read_by(json_text, default=JsonText("{}"))
@@ -91,7 +91,7 @@ class ScheduleTable:
 
 
 def attribute_of(path: Sequence[str]) -> "Key | None":
-    """The key at `schedules.NAME.key`, if there can be one."""
+    """The key at `schedules.NAME.key`, if there is one."""
     match list(path):
         case [_, _, name]:
             return attrs.fields_dict(ScheduleTable).get(name)
@@ -113,7 +113,7 @@ def resolved(
     tenants: Sequence[str],
     origins: Mapping[str, str],
 ) -> Iterator[Schedule | ConstraintFault]:
-    """The schedules whose layers fit together, and the faults of the others."""
+    """The valid schedules, and the faults of the others."""
     for name in names:
         own = f"{TABLE}.{name}"
         given = {
@@ -128,7 +128,7 @@ def resolved(
 
 
 def as_written(schedule: Schedule) -> Mapping[str, object]:
-    """The keys of its table, without those that say nothing."""
+    """The keys of its table, without those that are not set."""
     rhythm = schedule.rhythm
     clock: dict[str, object] = {}
     if isinstance(rhythm, Every):
@@ -186,5 +186,4 @@ def _schedule(name: str, given: Mapping[str, Any], source: str) -> Schedule:
 
 
 def of_tenant(schedules: Mapping[str, Schedule], tenant: str) -> Mapping[str, Schedule]:
-    """The schedules that make jobs of this tenant."""
     return {name: one for name, one in schedules.items() if one.tenant == tenant}

@@ -1,4 +1,4 @@
-"""Secrets among the settings: hidden wherever settings are shown; how signing ones are written."""
+"""Secrets among the settings: how they are masked, and how signing secrets are written."""
 
 import base64
 import binascii
@@ -25,11 +25,11 @@ _SECRET_PARAMETERS = ("password", "sslpassword")
 
 
 def mask_url(url: str) -> str:
-    """Gives `url` with its passwords replaced by `***`.
+    """`url` with its passwords replaced by `***`.
 
-    Knows `user:password@`, `?password=` and libpq's `password=` keyword form. People forget to
-    encode passwords: all between the first colon and the last `@` counts as one. When in doubt,
-    more is masked, never less. A SQLite URL holds no secret and stays as it is.
+    Knows `user:password@`, `?password=` and libpq's `password=` keyword. People forget to encode
+    passwords, so everything between the first colon and the last `@` counts as one: when in doubt,
+    more is masked. A SQLite URL holds no secret and is not changed.
     """
     if url.startswith("sqlite:"):
         return url
@@ -43,12 +43,12 @@ def mask_url(url: str) -> str:
 
 
 def mask_all(secret: str | Sequence[str]) -> str:
-    """Gives `***` for a secret or several, and nothing for none."""
+    """`***` for one secret or several, "" for none."""
     return MASK if secret else ""
 
 
 def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Gives the headers; of one that may hold a secret, by its name, only that it is there."""
+    """The headers; the value of one whose name suggests a secret is masked."""
     return {
         name: mask_all(value) if _SECRET_HEADER.search(name) else value
         for name, value in headers.items()
@@ -56,7 +56,7 @@ def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secret_spans(url: str) -> Iterator[Span]:
-    """Gives where each secret stands; the same text may be in doubt for two reasons."""
+    """Where the secrets are; spans may overlap."""
     if userinfo := _USERINFO.match(url):
         yield userinfo.span(1)
     for keyword in _KEYWORD.finditer(url):
@@ -68,7 +68,7 @@ def _secret_spans(url: str) -> Iterator[Span]:
 
 
 def secret_texts(raw: object) -> tuple[str, ...]:
-    """Reads secrets of which any serves: one, or several while one takes the place of another."""
+    """Reads one secret, or several of which any is valid during a rotation."""
     given = cast(list[object], raw) if isinstance(raw, list) else [raw] if raw != "" else []
     if all(isinstance(each, str) for each in given):
         return tuple(cast(list[str], given))
@@ -82,9 +82,7 @@ _HINT = "`echo whsec_$(openssl rand -base64 32)` makes one"
 
 
 def signing_key(secret: str) -> bytes:
-    """Gives the key in a `whsec_…` secret; raises Unfit, whose reader must not show what was
-    found.
-    """
+    """The key in a `whsec_…` secret. Raises Unfit; callers must not show the text itself."""
     wanted = f"{PREFIX} and {KEY_BYTES_MIN} to {KEY_BYTES_MAX} random bytes in base64"
     if not secret.startswith(PREFIX):
         raise Unfit(wanted, _HINT)

@@ -1,8 +1,8 @@
-"""Every setting: one class for each table of `default.toml`, one declaration for each key, which
-says when a running node goes by a new value. And the pace of a lease, which follows from them.
+"""Every setting: one class per table of `default.toml`, one declaration per key, which says when a
+running node adopts a new value. Also the timing of a lease, which follows from them.
 
-The defaults stand in `default.toml`; its comments, the reference and the manual page are made from
-what is declared here (`make reference`).
+The defaults are in `default.toml`; its comments, the reference and the manual page are generated
+from these declarations (`make reference`).
 """
 
 from collections.abc import Callable, Mapping
@@ -367,7 +367,7 @@ class TenantWorkers:
 
 @frozen
 class Tenant:
-    """One tenant, with what it leaves open filled in from the node's own tables."""
+    """One tenant; what it leaves open comes from the node's own tables."""
 
     name: str
     place: TenantPlace
@@ -401,7 +401,7 @@ class Settings:
 
 
 def sections() -> Mapping[str, type[AttrsInstance]]:
-    """Gives the class of each table, by the table's name, in the order of `default.toml`."""
+    """The class of each table, by name, in the order of `default.toml`."""
     return {
         key.name: cast(type[AttrsInstance], key.type)
         for key in attrs.fields(Settings)
@@ -410,7 +410,7 @@ def sections() -> Mapping[str, type[AttrsInstance]]:
 
 
 def keys() -> Mapping[str, "attrs.Attribute[object]"]:
-    """Gives each key's attribute, by its dotted name."""
+    """Each key's attribute, by its dotted name."""
     return {
         f"{section}.{name}": key
         for section, shape in sections().items()
@@ -419,10 +419,9 @@ def keys() -> Mapping[str, "attrs.Attribute[object]"]:
 
 
 class LiveSettings:
-    """One for a node and one for each of its tenants. A reload replaces them whole; code reads
-    `now` where it acts, and keeps no copy.
-
-    Keys that apply only at a restart keep the value of the start: `changes` sees to that.
+    """One for the node and one for each tenant. A reload replaces them whole; code reads `now`
+    where it acts and keeps no copy. Keys that need a restart keep their initial values: `changes`
+    ensures that.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -434,13 +433,13 @@ class LiveSettings:
         return self._now
 
     def subscribe(self, on_change: Callable[[], None]) -> None:
-        """Calls `on_change` after each replacement. For code that sleeps by an old value, or has
-        derived something from it. It must not fail.
+        """Calls `on_change`, which must not fail, after each replacement. For code that sleeps on
+        an old value or has derived something from it.
         """
         self._subscribers.append(on_change)
 
     def replace(self, settings: Settings) -> None:
-        """Synchronous: when it returns, the new settings are in effect everywhere."""
+        """Synchronous: on return, the new settings are in effect everywhere."""
         self._now = settings
         for on_change in self._subscribers:
             on_change()
@@ -453,8 +452,8 @@ _REAP_INTERVAL_SECONDS_MAX = 1.5
 
 @frozen
 class LeasePlan:
-    """The pace of a lease: when it is renewed, how long that may take, when its holder must stop.
-    All in seconds, none zero.
+    """The timing of a lease, in seconds: when it is renewed, how long that may take, how early its
+    holder must stop. None is zero.
     """
 
     lease_seconds: float
@@ -470,7 +469,7 @@ class LeasePlan:
 
 
 def lease_plan(settings: Settings) -> LeasePlan:
-    """Resolves the zeros of `[leases]` against the length of the lease."""
+    """Derives the values that are 0 in `[leases]` from the length of the lease."""
     lease_seconds = settings.workers.lease_timeout_seconds
     chosen = settings.leases
     heartbeat_seconds = chosen.heartbeat_seconds or min(_HEARTBEAT_SECONDS_MAX, lease_seconds / 6)

@@ -1,4 +1,4 @@
-"""The effective settings as a reader wants them: as a tree or as TOML, secrets masked."""
+"""The effective settings for readers: as a tree or as TOML, secrets masked."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ Leaf: TypeAlias = tuple[str, str, object, str]  # table, key, value, origin
 
 
 def as_tree(loaded: Loaded, origin: bool) -> dict[str, dict[str, Any]]:
-    """Gives the nested object of the TOML; with `origin`, each leaf is {"value", "origin"}."""
+    """The TOML as nested objects; with `origin`, each leaf is {"value", "origin"}."""
     tree: dict[str, dict[str, Any]] = {section: {} for section in sections()}
     for header, name, value, source in _leaves(loaded):
         table: dict[str, Any] = tree
@@ -29,7 +29,7 @@ def as_tree(loaded: Loaded, origin: bool) -> dict[str, dict[str, Any]]:
 
 
 def as_text(loaded: Loaded, origin: bool) -> str:
-    """Gives valid TOML; with `origin`, each key is followed by a comment that says where from."""
+    """Valid TOML; with `origin`, a comment after each key says where its value comes from."""
     lines: list[str] = []
     header = ""
     for section, name, value, source in _leaves(loaded):
@@ -53,7 +53,7 @@ def _leaves(loaded: Loaded) -> Iterator[Leaf]:
 
 
 def _tenant(tenant: Tenant, loaded: Loaded) -> Iterator[Leaf]:
-    """What is in effect for it; of its limits only those that it does not share with the node."""
+    """Its effective settings; of its limits only those that differ from the node's."""
     header = f"{TABLE}.{tenant.name}"
     if tenant.name != DEFAULT_TENANT:
         yield from _table(header, tenant.place, loaded)

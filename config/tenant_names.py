@@ -1,4 +1,4 @@
-"""The names of tenants, and what is named after them."""
+"""Names of tenants, and names derived from them."""
 
 import re
 
@@ -9,18 +9,17 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 
 def check_name(name: str) -> None:
-    """Raises ValueError unless this can be the name of a tenant."""
     if not NAME.fullmatch(name):
         raise ValueError(f"found tenant {name!r}, wanted {NAME_WANTED}")
 
 
 def schema_of(base: str, name: str) -> str:
-    """The schema of a tenant that names none of its own."""
+    """The schema of a tenant that does not name one."""
     return base if name == DEFAULT_TENANT else f"{base}_{name}"
 
 
 def beside(url: str, name: str) -> str:
-    """The SQLite URL of a tenant's file, beside that of the default tenant."""
+    """The SQLite URL of a tenant's file, in the folder of the default tenant's."""
     if name == DEFAULT_TENANT:
         return url
     folder, slash, _ = url.rpartition("/")

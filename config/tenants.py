@@ -1,4 +1,4 @@
-"""Tenants: their tables, what they leave open, what must hold of them all together."""
+"""Tenants: their tables, defaults and constraints."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -22,8 +22,8 @@ T = TypeVar("T", TenantPlace, TenantWorkers, Limits)
 
 
 def settings_of(settings: Settings, name: str) -> Settings:
-    """The settings as this tenant sees them, which must exist. Its URL is that of its own, or the
-    node's: `store_url.resolve_store_url` leads to its place there.
+    """The settings as this tenant, which must exist, sees them. Its URL is its own or the node's;
+    see `store_url.resolve_store_url`.
     """
     tenant = settings.tenants[name]
     place, store = tenant.place, settings.store
@@ -41,7 +41,7 @@ def settings_of(settings: Settings, name: str) -> Settings:
 
 
 def attribute_of(path: Sequence[str]) -> "Key | None":
-    """The key at `tenants.NAME.…`, if there can be one."""
+    """The key at `tenants.NAME.…`, if there is one."""
     match list(path):
         case [_, _, name]:
             return attrs.fields_dict(TenantPlace).get(name)
@@ -72,12 +72,11 @@ TABLES = NamedTables(TABLE, NAME, NAME_WANTED, _read_one)
 
 
 def resolved(names: Sequence[str], values: Mapping[str, Any], settings: Settings) -> list[Tenant]:
-    """The tenants, the default one first, with what is left open filled in."""
+    """The tenants, the default one first, with their defaults filled in."""
     return [_tenant(name, values, settings) for name in (DEFAULT_TENANT, *names)]
 
 
 def broken_constraints(settings: Settings) -> Iterator[ConstraintFault]:
-    """What does not hold of the tenants of `settings`, which are the node's own."""
     for tenant in settings.tenants.values():
         yield from _broken_alone(tenant, settings)
     if len(settings.tenants) > 1:
@@ -152,7 +151,7 @@ def _same_places(settings: Settings) -> Iterator[ConstraintFault]:
 
 
 def _place(settings: Settings, tenant: Tenant) -> tuple[str, ...]:
-    """Identifies the tenant's store, as far as possible without opening it."""
+    """Identifies the tenant's store as well as possible without opening it."""
     place, store = tenant.place, settings.store
     if place.url.startswith("sqlite:"):
         return (place.url,)

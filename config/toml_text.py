@@ -1,4 +1,4 @@
-"""Values and keys written as TOML, for what is shown and for what is complained about."""
+"""Values and keys written as TOML, for output and for complaints."""
 
 import json
 import math
@@ -22,7 +22,7 @@ _SORTS = (
 
 
 def toml_text(value: object) -> str:
-    """Writes `value` as a TOML value on one line; dates and tables too."""
+    """Writes any TOML value on one line, dates and tables included."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
@@ -40,7 +40,7 @@ def toml_text(value: object) -> str:
 
 
 def short_text(value: object) -> str:
-    """Writes `value` for a line of complaint: as TOML, cut to what fits; tables not at all."""
+    """The value for a complaint: as TOML, shortened; tables are only named."""
     if _holds_tables(value):
         return sort_of(value)
     text = toml_text(value)
@@ -48,24 +48,24 @@ def short_text(value: object) -> str:
 
 
 def sort_of(value: object) -> str:
-    """Says what sort of TOML value it is, and nothing of what it holds."""
+    """The sort of a TOML value, without its content."""
     if isinstance(value, list) and _holds_tables(cast(object, value)):
         return "a list of tables"
     return next((name for kind, name in _SORTS if isinstance(value, kind)), "a date or time")
 
 
 def key_text(path: Iterable[str | int]) -> str:
-    """Writes a dotted key; parts that need quotes get them."""
+    """A dotted key, its parts quoted where necessary."""
     return ".".join(_key_part(str(part)) for part in path)
 
 
 def plain_number(value: float) -> int | float:
-    """Gives a whole number for a float that is one, so that 30 does not become 30.0."""
+    """An int if the float is a whole number, so that 30 does not become 30.0."""
     return int(value) if float(value).is_integer() else value
 
 
 def plain(value: object) -> object:
-    """Gives a setting in JSON's types, numbers as they would be written by hand."""
+    """A setting in JSON types, numbers as a person would write them."""
     if isinstance(value, tuple):
         return [plain(each) for each in cast(Sequence[object], value)]
     if isinstance(value, float):

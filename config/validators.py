@@ -1,5 +1,5 @@
-"""How a key is declared, and the checks of one value each: they run on each key as it is loaded,
-and on what code builds.
+"""How a key is declared, and checks of single values. They run when a key is loaded and when code
+builds a settings class.
 """
 
 import re
@@ -39,9 +39,9 @@ def setting(
 ) -> Any:
     """Declares a key of a settings class.
 
-    `what` is its one line in default.toml, the reference and the manual page; `mask` hides a
-    secret; `read` reads what is no plain value of the key's type. The unit stands in the key's own
-    name, the default in default.toml.
+    `what` is its line in default.toml, the reference and the manual page; `mask` hides a secret;
+    `read` reads a value that the key's type alone cannot. The key's name contains the unit; the
+    default is in default.toml.
     """
     metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table, "read": read}
     return field(validator=check, metadata=metadata, repr=True if mask is None else mask)
@@ -55,7 +55,7 @@ at_restart = partial(setting, "restart")
 
 @frozen
 class Between:
-    """The number lies between two bounds, both included; `special` is allowed beside them."""
+    """A number between two bounds, inclusive, or `special`."""
 
     low: float
     high: float
@@ -76,7 +76,7 @@ class Between:
 
 @frozen
 class Check:
-    """A check of one value, which raises Unfit; `allowed` says in the reference what passes."""
+    """Checks one value and raises Unfit; `allowed` describes valid values in the reference."""
 
     allowed: str
     run: Callable[[Any], None]
@@ -86,13 +86,12 @@ class Check:
 
 
 def store_url(schemes: tuple[str, ...]) -> Check:
-    """The text is empty or a URL of one of these schemes."""
+    """Accepts "" or a URL of one of these schemes."""
     allowed = "URL" if "sqlite" in schemes else "PostgreSQL URL"
     return Check(allowed, lambda url: check_url(url, schemes))
 
 
 def check_url(url: str, schemes: Sequence[str]) -> None:
-    """Raises Unfit unless `url` is empty or a URL of one of `schemes`."""
     if not url:
         return
     scheme, separator, rest = url.partition("://")
@@ -105,8 +104,8 @@ def check_url(url: str, schemes: Sequence[str]) -> None:
 
 
 def _check_session(rest: str) -> None:
-    """Raises Unfit where the URL asks for a server that cannot keep the queue. With several hosts
-    the one that can is looked for without being asked.
+    """Raises Unfit if the URL asks for a server that cannot keep the queue. With several hosts, the
+    client itself looks for one that can.
     """
     wanted = _SESSION.search(rest)
     place = rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
@@ -117,8 +116,6 @@ def _check_session(rest: str) -> None:
 
 
 def text_like(pattern: str, allowed: str, wanted: str) -> Check:
-    """The whole text matches a pattern."""
-
     def run(text: str) -> None:
         if not re.fullmatch(pattern, text):
             raise Unfit(wanted)
@@ -142,7 +139,6 @@ token_name = text_like(
 
 @partial(Check, "path or credential")
 def file_name(name: str) -> None:
-    """The text is empty or can be a path."""
     if "://" in name:
         raise Unfit("a path", "write the URL into `url`, or into the file")
     if not name.isprintable():
@@ -154,7 +150,6 @@ program = Check("path or name", file_name.run)
 
 @partial(Check, "path or credential")
 def named_file(name: str) -> None:
-    """The text can be a path."""
     if not name:
         raise Unfit("a path")
     file_name.run(name)
@@ -162,33 +157,29 @@ def named_file(name: str) -> None:
 
 @partial(Check, "URL")
 def webhook_url(url: str) -> None:
-    """The text is empty, or a URL that can receive the end of jobs."""
     if url:
         check_webhook_url(url)
 
 
 @partial(Check, "`whsec_` and base64, or a list")
 def signing_secrets(secrets: Sequence[str]) -> None:
-    """Each can sign a webhook."""
     for secret in secrets:
         signing_key(secret)
 
 
 @partial(Check, "at least one")
 def not_empty(values: Sequence[object]) -> None:
-    """There is at least one."""
     if not values:
         raise Unfit("at least one")
 
 
 @partial(Check, '`host:port`, `unix:/path`, `""`')
 def listen_text(text: str) -> None:
-    """The text names a place to listen, or none."""
     listen_address(text)
 
 
 @partial(Check, "rising numbers above 0")
 def rising(bounds: Sequence[float]) -> None:
-    """The bounds of a histogram: at least one, above zero, each above the one before."""
+    """Accepts bounds of a histogram."""
     if not bounds or bounds[0] <= 0 or any(low >= high for low, high in pairwise(bounds)):
         raise Unfit("rising numbers above 0")

@@ -1,4 +1,4 @@
-"""The URLs of webhooks: what may be written, and which hosts are never called."""
+"""URLs of webhooks: which are valid, and which hosts are never called."""
 
 import ipaddress
 import re
@@ -19,7 +19,7 @@ _HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]*))?
 
 @frozen
 class UrlPolicy:
-    """What the configuration allows beyond https:// to public addresses."""
+    """What is allowed beyond https:// to public addresses."""
 
     allow_http: bool = False
     allow_private: bool = False
@@ -30,9 +30,7 @@ ANY_URL = UrlPolicy(allow_http=True, allow_private=True)
 
 
 def check_webhook_url(url: object) -> None:
-    """Raises Unfit for what cannot be a webhook's URL, wherever it is asked for. The URL may hold a
-    secret: it is not shown.
-    """
+    """Raises Unfit for an invalid webhook URL. The URL may hold a secret: it is not shown."""
     if not isinstance(url, str) or not 1 <= len(url) <= URL_LENGTH_MAX:
         raise Unfit(f"a URL of 1 to {URL_LENGTH_MAX} characters")
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
@@ -51,7 +49,7 @@ def check_webhook_url(url: object) -> None:
 
 
 def check_allowed(url: str, policy: UrlPolicy) -> None:
-    """Raises Unfit for a webhook's URL that this configuration does not allow."""
+    """Raises Unfit for a webhook URL that this configuration does not allow."""
     if url.startswith("http://") and not policy.allow_http:
         raise Unfit(
             "a URL that starts with https://", "[webhooks] allow_http = true allows http://"
@@ -68,7 +66,7 @@ def check_allowed(url: str, policy: UrlPolicy) -> None:
 
 
 def _host_and_port(url: str) -> tuple[str, str | None]:
-    """The host is empty where there is none, or none that can be called."""
+    """The host is "" if there is none, or none that can be called."""
     found = _AUTHORITY.match(url)
     authority = found[1] if found else ""
     if "@" in authority:
@@ -111,9 +109,8 @@ _LOCALHOST = ipaddress.IPv4Address("127.0.0.1")
 
 
 def reach_of(address: Address) -> Reach:
-    """Says whether a call may go there: `private` = loopback and private networks, only where that
-    is allowed; `never` = link-local, multicast, reserved, made to carry another address, and the
-    like.
+    """Whether an address may be called: `private` (loopback, private networks) only if the policy
+    allows it; `never` (link-local, multicast, reserved, tunnels, …) not at all.
     """
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped
@@ -131,7 +128,7 @@ def reach_of(address: Address) -> Reach:
 
 
 def address_in(host: str) -> Address | None:
-    """Gives the address that a host is, in whatever way it is written; None = it is a name."""
+    """The address that a host is, however it is written; None = a name."""
     try:
         return ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -53,7 +53,7 @@ class Kept(NamedTuple):
     """What is kept of a job that is deleted; each is JSON text."""
 
     archived: str | None  # goes into the archive that is a table
-    told: str | None  # goes to the hook
+    sent: str | None  # goes to the hook
 
 
 # Is handed the jobs of a batch before they are deleted, in a thread, and blocks. What it gives is

@@ -112,11 +112,11 @@ class PostgresBackend:
         with self._connection("reading a job") as conn:
             found = conn.execute(self._sql["jobs"], one_job_params(job_id)).fetchall()
             ids = id_params(found)
-            past, phases, told = (
+            past, phases, webhooks = (
                 conn.execute(self._sql[name], ids).fetchall()
                 for name in ("attempts", "phases", "webhooks_of")
             )
-        records = with_webhooks(job_records(found, past, phases), told)
+        records = with_webhooks(job_records(found, past, phases), webhooks)
         return records[0] if records else None
 
     def control(self, action: Action, job_id: int) -> str:

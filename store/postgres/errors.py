@@ -114,12 +114,10 @@ def _sort_several(errors: Sequence[psycopg.Error], where: str) -> StoreError:
     troubles = {one.trouble for one in found if isinstance(one, StoreUnavailable)}
     if not troubles:
         return StoreMisconfigured(f"{message}: check [store] url")
-    return StoreUnavailable(
-        message, next(filter(troubles.__contains__, MOST_TELLING), "unreachable")
-    )
+    return StoreUnavailable(message, next(filter(troubles.__contains__, CLEAREST), "unreachable"))
 
 
-MOST_TELLING = ("read_only", "starting", "too_many_connections")  # of hosts that answer differently
+CLEAREST = ("read_only", "starting", "too_many_connections")  # of hosts that answer differently
 
 
 def trouble_of_text(text: str) -> str:

@@ -38,11 +38,11 @@ class PostgresEvents:
         self._run, self._execute = run, execute
 
     async def record(self, events: Sequence[NewEvent]) -> None:
-        told = {
+        params = {
             "types": texts(event.type for event in events),
             "datas": texts(json.dumps(dict(event.data)) for event in events),
         }
-        await self._execute("record_events", told)
+        await self._execute("record_events", params)
 
     async def order(self) -> int:
         newest: int = (await self._run("order_events", {"batch": ORDERED_AT_ONCE}))[0][0]
@@ -121,10 +121,10 @@ class PostgresAudit:
         return [AuditRow(id_, JobState(state), attempt) for id_, state, attempt in found]
 
     async def tally(self) -> Tally:
-        ((newest, told, kept, counted, enqueued),) = await self.run("audit_tally", {})
+        ((newest, drafted, kept, counted, enqueued),) = await self.run("audit_tally", {})
         drafts = [
             Draft(type_, job_id, None if state is None else JobState(state))
-            for type_, job_ids, state in told
+            for type_, job_ids, state in drafted
             for job_id in job_ids
         ]
         return Tally(newest, drafts, _by_state(kept), _by_state(counted), enqueued)

@@ -60,8 +60,8 @@ class PostgresOutbox:
 
 def with_webhooks(records: Sequence[JobRecord], found: Iterable[Row]) -> list[JobRecord]:
     """The records, each with what the statement `webhooks_of` says of its job."""
-    told = {job_id: WebhookRecord(url, sent_at, tries) for job_id, url, sent_at, tries in found}
+    webhooks = {job_id: WebhookRecord(url, sent_at, tries) for job_id, url, sent_at, tries in found}
     return [
-        attrs.evolve(record, webhook=told[record.id]) if record.id in told else record
+        attrs.evolve(record, webhook=webhooks[record.id]) if record.id in webhooks else record
         for record in records
     ]

@@ -67,7 +67,7 @@ class PostgresRetention:
             "hook": task.hook,
             "object_ids": numbers(objects),
             "archived": texts(one.archived for one in objects.values()),
-            "told": texts(one.told for one in objects.values()),
+            "sent": texts(one.sent for one in objects.values()),
         }
         deleted = await self.send(conn, "delete_expired", params)
         ((done,),) = await deleted.fetchall()

@@ -52,7 +52,7 @@ def delete(database: Database, task: RetentionTask, after: JobPosition | None) -
             about = _delete(database, place.id, now)
             if kept.archived is not None:
                 database.execute("archive_job", {"id": place.id, "job": kept.archived, "now": now})
-            _record(events, about, place.state, (DELETED, task.hook, kept.told))
+            _record(events, about, place.state, (DELETED, task.hook, kept.sent))
         events.write()
     return BatchResult(len(going), _further(looked, task))
 

@@ -58,16 +58,6 @@ IN_ANOTHER_SENSE: tuple[tuple[str, str], ...] = ()
 # Class names that say nothing by themselves.
 RETIRED_CLASSES = {"Asked", "News", "Place", "Refused", "Room", "Seen", "Way", "Wish"}
 
-# Names from before that are still to be renamed. Take names out; never add one.
-NOT_YET = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    MOST_TELLING told
-    """,
-    )
-)
-
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 SQL_NAME = re.compile(
     r"\b(?:table|view|function|trigger|index|type|sequence|domain)\s+(?:if\s+not\s+exists\s+)?"
@@ -112,7 +102,7 @@ def in_sql(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("word", RETIRED)
 def test_no_name_holds_a_retired_word(word: str) -> None:
-    allowed = {name for name, _why in IN_ANOTHER_SENSE} | NOT_YET
+    allowed = {name for name, _why in IN_ANOTHER_SENSE}
     found = [
         f"{name_of(path)}: {name}: say {RETIRED[word]}"
         for path in [*SHIPPED, *SQL]
@@ -128,7 +118,6 @@ def test_a_class_name_says_what_it_is() -> None:
         for path in SHIPPED
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in RETIRED_CLASSES
-        if node.name not in NOT_YET
     ]
     assert not found, "\n" + "\n".join(found)
 

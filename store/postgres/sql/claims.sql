@@ -97,14 +97,14 @@ counted as (
 ),
 drafted as (
     insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select told.type, told.last - told.first + 1, ids[told.first:told.last],
-           case when cardinality(kinds) = 1 then kinds else kinds[told.first:told.last] end, targets[told.first:told.last],
-           case when cardinality(attempts) = 1 then attempts else attempts[told.first:told.last] end,
-           case told.type when 'job.started' then now.workers[:told.last] else array[null::int] end, %(common)s::jsonb
+    select logged.type, logged.last - logged.first + 1, ids[logged.first:logged.last],
+           case when cardinality(kinds) = 1 then kinds else kinds[logged.first:logged.last] end, targets[logged.first:logged.last],
+           case when cardinality(attempts) = 1 then attempts else attempts[logged.first:logged.last] end,
+           case logged.type when 'job.started' then now.workers[:logged.last] else array[null::int] end, %(common)s::jsonb
     from now cross join claimed
     cross join lateral (values ('job.started', 1, least(number, now.idle)), ('job.assigned', now.idle + 1, number))
-        as told (type, first, last)
-    where told.first <= told.last
+        as logged (type, first, last)
+    where logged.first <= logged.last
 )
 
 -- part answer: the columns of what was claimed, then how many stretches were met, and how many entries of the index led to none

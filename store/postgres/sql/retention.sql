@@ -210,7 +210,7 @@ drafted as (
     from gone group by state
 ),
 objects as materialized (
-    select id, archived, sent from unnest(%(object_ids)s::bigint[], %(archived)s::text[], %(told)s::text[])
+    select id, archived, sent from unnest(%(object_ids)s::bigint[], %(archived)s::text[], %(sent)s::text[])
         as object (id, archived, sent)
 ),
 archived as (
