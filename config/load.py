@@ -1,4 +1,6 @@
-"""The settings from all their layers, with every fault of every layer found in one run."""
+"""The settings from all their layers, with every fault of every layer found in one run; and which
+database they name.
+"""
 
 import errno
 import os
@@ -13,15 +15,17 @@ from attrs import AttrsInstance, evolve, frozen
 
 from musterd.config import schedules, tenants
 from musterd.config.constraints import CONSTRAINTS, Constraint
-from musterd.config.credentials import find_credential
+from musterd.config.credentials import find_credential, read_secret
 from musterd.config.document import Document, read_document
-from musterd.config.faults import ConfigError, ConstraintFault, Fault, did_you_mean
+from musterd.config.faults import ConfigError, ConstraintFault, Fault, Unfit, did_you_mean
 from musterd.config.retention import Ages, merged
 from musterd.config.schedules import Schedule
+from musterd.config.secrets import mask_url
 from musterd.config.settings import HttpToken, Settings, keys, sections
 from musterd.config.strict import Key, describe, read_table
-from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.config.toml_text import key_text, plain
+from musterd.config.tenant_names import DEFAULT_TENANT, beside
+from musterd.config.toml_text import key_text, plain, short_text
+from musterd.config.validators import STORE_SCHEMES, check_url
 
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
 SYSTEM_FILE = Path("/etc/musterd/musterd.toml")
@@ -335,3 +339,56 @@ def _parsed(text: str) -> object:
     except (ValueError, RecursionError):
         return text
     return table["value"] if len(table) == 1 else text
+
+
+def resolve_store_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Gives the store's URL: `url`, else what `url_file` holds, else SQLite in the state directory.
+
+    A tenant without a URL of its own has its file beside that of the default tenant. `PG*`
+    variables choose nothing here; libpq reads them once a PostgreSQL URL is chosen.
+    Raises ConfigError if the file cannot be read or holds no such URL.
+    """
+    url = _given_url(settings, environ)
+    own = settings.tenants[settings.tenant].place
+    if own.url or own.url_file or not url.startswith("sqlite:"):
+        return url
+    return beside(url, settings.tenant)
+
+
+def _given_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    if settings.store.url:
+        return settings.store.url
+    if settings.store.url_file:
+        return _url_from_file(settings.store.url_file, environ)
+    return f"sqlite:///{state_directory(environ) / 'musterd.db'}"
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Gives the folder of what musterd keeps: systemd's, else the user's own."""
+    given = environ.get("STATE_DIRECTORY", "").split(":")[0]  # systemd may name several
+    if given:
+        return Path(given).absolute()
+    base = Path(environ.get("XDG_STATE_HOME", ""))
+    if not base.is_absolute():  # the XDG rules say to ignore a relative one
+        base = _home(environ) / ".local" / "state"
+    return base / "musterd"
+
+
+def _url_from_file(name: str, environ: Mapping[str, str]) -> str:
+    url = read_secret("store.url_file", name, environ)
+    try:
+        check_url(url, STORE_SCHEMES)
+    except Unfit as unfit:
+        found = short_text(mask_url(url))
+        fault = Fault(name, None, "store.url_file", found, unfit.wanted, unfit.hint)
+        raise ConfigError([fault]) from None
+    return url
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    try:
+        return Path(environ.get("HOME") or Path.home())
+    except RuntimeError:
+        hint = "set STATE_DIRECTORY or store.url"
+        fault = Fault("environment", key="HOME", found="no home directory", hint=hint)
+        raise ConfigError([fault]) from None

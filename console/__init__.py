@@ -4,6 +4,6 @@ One verb, one function; the module of a verb is loaded when it is asked for, so 
 quick.
 """
 
-from musterd.console.app import main
+from musterd.console.command import main
 
 __all__ = ["main"]

@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 import trio
 
+from musterd.config.load import resolve_store_url
 from musterd.config.settings import Settings
-from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.opening import each_in_order, reached

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import trio
 
+from musterd.config.load import resolve_store_url
 from musterd.config.settings import Settings
-from musterd.config.store_url import resolve_store_url
 from musterd.console.output import Complaint, Exit
 from musterd.store.engine import Engine
 from musterd.store.opening import make_engine

@@ -21,9 +21,9 @@ from musterd import __version__
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
+from musterd.config.load import resolve_store_url
 from musterd.config.schedules import of_tenant
 from musterd.config.settings import Settings
-from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.manager.metrics.instrumented import InstrumentedEngine
@@ -32,8 +32,8 @@ from musterd.manager.node.daemon import Daemon
 from musterd.manager.reload.reloader import publish_bounds
 from musterd.manager.systemd import ServiceManager
 from musterd.manager.tenancy.deps import DaemonDeps
+from musterd.store.input import PayloadLimits
 from musterd.store.opening import Stores
-from musterd.store.payload import PayloadLimits
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess
 from musterd.workers.idleness import IdleState
 

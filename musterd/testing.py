@@ -22,9 +22,9 @@ from musterd.catalog.kinds import Catalog, Python, WorkKind
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
 from musterd.config.settings import LiveSettings, Settings
+from musterd.store.input import PayloadLimits, check_payload
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import Claim
-from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop

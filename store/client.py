@@ -10,9 +10,9 @@ from typing import Any, Protocol, Self
 
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
 from musterd.store.errors import NoSuchJob
+from musterd.store.input import JobWanted, new_job, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, Action
-from musterd.store.new_job import JobWanted, new_job, new_jobs
 from musterd.store.report import job_object
 
 PAUSE_SECONDS = 0.02  # between two looks at a job that is waited for, doubled each time

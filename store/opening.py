@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from musterd.config.store_url import sqlite_path
+from musterd.config.secrets import mask_url
 from musterd.store.connections import ConnectionUse
 
 if TYPE_CHECKING:
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from musterd.store.scratch import ScratchStore
     from musterd.store.sqlite.engine import SqliteEngine
     from musterd.store.sqlite.idle_tenant_scan import FileScan
+
+
+_SQLITE = "sqlite:///"
+
+
+def sqlite_path(url: str) -> Path:
+    """Gives the file that a `sqlite:///` URL names. Nothing in it is percent-decoded."""
+    if not url.startswith(_SQLITE):
+        raise ValueError(f"not a SQLite URL: {mask_url(url)}")
+    return Path(url.removeprefix(_SQLITE))
 
 
 def make_engine(

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import attrs
 
 from musterd.config.job_options import OPTIONS
+from musterd.store.input import decoded
 from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, LEASED, JobState
 from musterd.store.outbox import WebhookRecord
-from musterd.store.payload import decoded
 from musterd.store.phases import ALL_PERCENT, PhaseRecord, PhaseState, rounded, share_percent
 from musterd.store.words import clock, count_text, duration_text, one_line, span, table, time_text
 

@@ -19,7 +19,7 @@ from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision, NodeStatus, WorkerView
 from musterd.manager.reload.outcome import ReloadOutcome
 from musterd.store.engine import Engine
-from musterd.store.payload import PayloadLimits
+from musterd.store.input import PayloadLimits
 from musterd.store.queue import Counts
 
 ENVELOPE_BYTES = 16_384  # around the payload: the other options, and white space

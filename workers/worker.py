@@ -12,8 +12,8 @@ import trio
 
 from musterd.catalog.kinds import JSON, Catalog, Deterministic, Pipeline, WorkKind
 from musterd.config.settings import LiveSettings
+from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.leases import Verdict
-from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.claiming.held import UNREAD, Held
 from musterd.workers.outcome import (

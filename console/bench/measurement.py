@@ -14,10 +14,9 @@ from attrs import evolve
 
 from musterd import __version__
 from musterd.catalog.kinds import Catalog, Deterministic, Python, WorkKind
-from musterd.config.load import SHIPPED_FILE, load
+from musterd.config.load import SHIPPED_FILE, load, resolve_store_url
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.settings import Retry, Settings, Tenant, TenantPlace, TenantWorkers
-from musterd.config.store_url import resolve_store_url
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.bench.report import BATCH, Findings, Plan
 from musterd.console.opening import visit

@@ -11,8 +11,8 @@ from typing import TypeVar
 import attrs
 import trio
 
+from musterd.config.load import resolve_store_url
 from musterd.config.settings import Settings
-from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
 from musterd.console.doctor import judges, postgres
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
@@ -22,7 +22,7 @@ from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.health import Connections, Server
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import NodeRecord, warnings
-from musterd.store.opening import Stores
+from musterd.store.opening import Stores, sqlite_path
 from musterd.store.words import cut, duration_text, one_line, plural
 
 T = TypeVar("T")

@@ -17,11 +17,12 @@ import attrs
 import trio
 
 from musterd.config.credentials import find_credential, resolve_http_tokens, resolve_signing_keys
+from musterd.config.load import resolve_store_url
 from musterd.config.settings import keys
-from musterd.config.store_url import resolve_store_url, sqlite_path
 from musterd.config.tenants import settings_of
 from musterd.console.doctor import judges
 from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
+from musterd.store.opening import sqlite_path
 
 T = TypeVar("T")
 _LINE = re.compile(r":\d+$")

@@ -12,8 +12,7 @@ import click
 import trio
 
 from musterd.config.settings import Settings
-from musterd.console.app import VERBS
-from musterd.console.command import CommandLine, Verb, read_delay
+from musterd.console.command import VERBS, CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
 from musterd.console.opening import in_store
 from musterd.console.output import (

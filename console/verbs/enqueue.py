@@ -32,10 +32,9 @@ from musterd.console.verbs.jobs import progress_words, running_line
 from musterd.manager.tenancy.starting import kind_rules
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
+from musterd.store.input import PayloadLimits, check_payload, new_job
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, JobState
-from musterd.store.new_job import new_job
-from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.report import error_line, job_object, overall
 from musterd.store.words import count_text, duration_text, plural
 

@@ -17,7 +17,7 @@ from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
 from musterd.console.verbs.enqueue import kind_named
 from musterd.manager.duties.schedules import firing_of, payload_limits, schedule_object
 from musterd.store.engine import Engine
-from musterd.store.payload import check_payload
+from musterd.store.input import check_payload
 from musterd.store.schedules import Wish
 from musterd.store.words import count_text, duration_text, one_line
 

@@ -8,7 +8,7 @@ import socket
 
 import click
 
-from musterd.config.store_url import resolve_store_url
+from musterd.config.load import resolve_store_url
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.opening import in_store
 from musterd.console.output import Exit, say

@@ -18,7 +18,7 @@ from musterd.config.settings import Limits, LiveSettings, Settings
 from musterd.config.tenants import settings_of
 from musterd.config.toml_text import plain_number
 from musterd.store.errors import InputRefused, StoreError, StoreMisconfigured, StoreUnavailable
-from musterd.store.payload import PayloadLimits, check_payload
+from musterd.store.input import PayloadLimits, check_payload
 from musterd.store.schedules import Firing, ScheduleRecord, Schedules
 from musterd.store.waiting import Bell
 from musterd.store.words import time_text

@@ -9,7 +9,7 @@ something to do is woken.
                                                               an idle check now and then
 
 Each tenant goes its own way through these. A look comes once a poll interval; the idle check is
-that of `workers/wakeups.py`, for many tenants at once.
+that of `workers/idleness.py`, for many tenants at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from musterd.store.errors import StoreError, StoreUnavailable
 from musterd.store.idle_tenant_scan import EVERYTHING, NOTHING, TenantActivity, TenantScan
 from musterd.store.queue import IdleCheck
 from musterd.store.waiting import Bell
-from musterd.workers.wakeups import DISTRUST_SECONDS, GRACE_SECONDS, listen_seconds
+from musterd.workers.idleness import DISTRUST_SECONDS, GRACE_SECONDS, listen_seconds
 
 QUIET_SECONDS = 2.0  # looks find nothing for so long before an idle check is worth its price
 

@@ -24,9 +24,9 @@ from musterd.store.errors import (
     OutcomeUnknown,
     StoreUnavailable,
 )
+from musterd.store.input import JobWanted, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
-from musterd.store.new_job import JobWanted, new_jobs
 from musterd.store.postgres import setup
 from musterd.store.postgres.errors import READ_ONLY, first_line, sort_connect_error, sort_error
 from musterd.store.postgres.jobs import id_params, job_records, new_job_params, one_job_params

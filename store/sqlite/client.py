@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import attrs
 
-from musterd.config.store_url import sqlite_path
 from musterd.store.errors import NoSuchJob, NotAllowed
+from musterd.store.input import JobWanted, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import Action
-from musterd.store.new_job import JobWanted, new_jobs
+from musterd.store.opening import sqlite_path
 from musterd.store.report import control_refusal
 from musterd.store.sqlite.control import control
 from musterd.store.sqlite.database import Database, connect, migrate

@@ -12,7 +12,7 @@ import trio
 
 from musterd.store.queue import IdleCheck
 from musterd.store.wrapped import wrapped
-from musterd.workers.wakeups import CHECK_SECONDS_MAX
+from musterd.workers.idleness import CHECK_SECONDS_MAX
 from tests.support.faulty_engine import FaultyEngine
 from tests.support.idle_checks import idle_check_of
 from tests.support.stage import Node, Stage, open_stage, until

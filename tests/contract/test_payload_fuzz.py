@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from musterd.store.errors import InputRefused
+from musterd.store.input import check_payload, decode_payload
 from musterd.store.jobs import NewJob
-from musterd.store.payload import check_payload, decode_payload
 from tests.contract.rigs import Rig, ending, settle, take
 from tests.fuzz.target import corpus_of
 from tests.fuzz.targets.payload import (

@@ -13,9 +13,8 @@ import attrs
 import pytest
 import trio
 
-from musterd.config.load import load
+from musterd.config.load import load, resolve_store_url
 from musterd.config.settings import Settings
-from musterd.config.store_url import resolve_store_url
 from musterd.config.tenants import settings_of
 from musterd.store.engine import Engine
 from musterd.store.idle_tenant_scan import TenantActivity

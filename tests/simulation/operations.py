@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from musterd.store.control import ControlResult
 from musterd.store.duties import DutyReport, Holder
+from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import (
     Claim,
@@ -22,7 +23,6 @@ from musterd.store.leases import (
     Settlement,
 )
 from musterd.store.lifecycle import Action
-from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.store.phases import PhaseStep
 from musterd.store.schedules import Fired, Firing
 

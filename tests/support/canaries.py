@@ -13,7 +13,7 @@ import attrs
 import click
 from click.testing import CliRunner
 
-from musterd.console.app import musterd
+from musterd.console.command import musterd
 
 CANARY = "canary-of-the"
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 
 from musterd import __version__
-from musterd.console.app import SECTIONS, musterd
-from musterd.console.command import SHARED_OPTIONS
+from musterd.console.command import SECTIONS, SHARED_OPTIONS, musterd
 from musterd.console.output import Exit
 from tests.support.man_texts import (
     DESCRIPTION,

@@ -27,8 +27,8 @@ from musterd.manager.node.status import Decision, NodeStatus, StoreAndCrew, Tena
 from musterd.manager.reload.outcome import ReloadOutcome, ReloadTaken, ReloadUnavailable
 from musterd.manager.tenancy.tenant_duties import COUNTS_FRESH_SECONDS, StoreCache
 from musterd.store.engine import Engine
+from musterd.store.input import PayloadLimits
 from musterd.store.lifecycle import JobState
-from musterd.store.payload import PayloadLimits
 from musterd.store.queue import Counts
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.web.deps import ENVELOPE_BYTES, HttpDeps, Keys, TenantAccess

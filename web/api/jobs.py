@@ -17,10 +17,9 @@ from musterd.config.job_options import MOMENT, NAMES, OPTIONS
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
 from musterd.store.control import ControlResult
 from musterd.store.engine import Engine
+from musterd.store.input import PayloadLimits, check_payload, new_job
 from musterd.store.jobs import Enqueued, JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import Action, JobState
-from musterd.store.new_job import new_job
-from musterd.store.payload import PayloadLimits, check_payload
 from musterd.store.queue import TargetView
 from musterd.store.report import control_refusal
 from musterd.store.why import why, why_object

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from attrs import frozen
 
+from musterd.store.input import decoded
 from musterd.store.jobs import AttemptRecord, JobRecord
 from musterd.store.lifecycle import EFFECTS, ENDED, LEASED, Action, JobState
-from musterd.store.payload import decoded
 from musterd.store.phases import PhaseRecord, PhaseState, rounded
 from musterd.store.report import error_line, max_attempts, overall
 from musterd.store.why import Why, band_text

@@ -21,8 +21,8 @@ from musterd.config.credentials import BearerToken
 from musterd.config.faults import did_you_mean, either
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.store.errors import StoreError
+from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.lifecycle import JobState
-from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.web.api.operation import JSON_TYPE, TIME_LIMIT, Call, Operation, Param, Site
 from musterd.web.deps import TenantAccess, may
 from musterd.web.server.answers import (

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, cast
 import trio
 
 from musterd.catalog.kinds import WorkKind
+from musterd.store.input import SUSPECT
 from musterd.store.leases import Claim, Hold, Settlement, Successes, Verdict
 from musterd.store.lifecycle import JobState, Request
-from musterd.store.payload import SUSPECT
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.workers.observer import Ignored
 from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request

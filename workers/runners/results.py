@@ -8,7 +8,7 @@ import attrs
 
 from musterd.catalog.kinds import WorkKind
 from musterd.store.errors import InputRefused
-from musterd.store.payload import SUSPECT, PayloadLimits, check_payload
+from musterd.store.input import SUSPECT, PayloadLimits, check_payload
 from musterd.workers.context import Ending
 from musterd.workers.outcome import Outcome
 

@@ -126,7 +126,7 @@ begin
     end if;
 end $$;
 
--- Refuses options that no job can have, in the words of store/new_job.py. Absent and null options are fine.
+-- Refuses options that no job can have, in the words of store/input.py. Absent and null options are fine.
 create function {schema}.check_job(job jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from musterd import Client
-from musterd.console.app import musterd
+from musterd.console.command import musterd
 
 common: Any = import_module("common")
 CATALOG = Path(__file__).with_name("kinds.toml")

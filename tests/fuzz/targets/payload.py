@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from musterd.store.errors import InputRefused
-from musterd.store.payload import PayloadInvalid, PayloadLimits, check_payload, decode_payload
+from musterd.store.input import PayloadInvalid, PayloadLimits, check_payload, decode_payload
 from tests.fuzz.mutating import changed, crossed
 from tests.fuzz.target import Wrong
 

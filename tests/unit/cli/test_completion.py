@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from musterd.console.app import musterd
+from musterd.console.command import musterd
 from tests.support.command import Home
 
 TENANT = ("--set", "tenants.acme.workers.max_count=1")

@@ -10,8 +10,7 @@ import tomli
 from click.testing import CliRunner, Result
 
 from musterd.config.faults import ConfigError, Fault
-from musterd.console.app import VERBS, musterd
-from musterd.console.command import read_delay, read_moment
+from musterd.console.command import VERBS, musterd, read_delay, read_moment
 from musterd.console.output import Exit, complaint_about
 from musterd.manager.node.process import StartError
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable

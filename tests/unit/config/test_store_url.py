@@ -6,10 +6,10 @@ import pytest
 
 from musterd.config.credentials import resolve_http_token
 from musterd.config.faults import ConfigError, Unfit
-from musterd.config.load import load
+from musterd.config.load import load, resolve_store_url, state_directory
 from musterd.config.settings import Settings
-from musterd.config.store_url import resolve_store_url, sqlite_path, state_directory
 from musterd.config.validators import STORE_SCHEMES, check_url
+from musterd.store.opening import sqlite_path
 
 ABSENT = Path("/nonexistent/musterd.toml")
 

@@ -7,10 +7,9 @@ import pytest
 import tomli
 
 from musterd.config.faults import ConfigError
-from musterd.config.load import Loaded, load
+from musterd.config.load import Loaded, load, resolve_store_url
 from musterd.config.settings import Settings
 from musterd.config.show import as_text, as_tree
-from musterd.config.store_url import resolve_store_url
 from musterd.config.tenants import settings_of
 
 ABSENT = Path("/nonexistent/musterd.toml")

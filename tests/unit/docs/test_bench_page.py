@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from musterd.console.app import musterd
 from musterd.console.bench import verb
 from musterd.console.bench.report import BATCH, Findings, Machine, Plan, report_object
+from musterd.console.command import musterd
 from musterd.console.output import Exit
 from musterd.store.scratch import PREFIX
 from musterd.store.words import count_text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from musterd.console.app import musterd
+from musterd.console.command import musterd
 from tests.support.metric_pages import alerts
 from tests.support.pages import DOCS, ROOT, bare, codes, page, table
 

@@ -11,7 +11,7 @@ from musterd.manager.duties.leadership import (
 from musterd.manager.duties.leadership import LOOK_SECONDS_MAX as MOST_SECONDS
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.nodes import HEARTBEAT_SECONDS
-from musterd.workers.wakeups import CHECK_SECONDS_MAX
+from musterd.workers.idleness import CHECK_SECONDS_MAX
 from tests.support.pages import page, table
 from tests.support.stage import settings_with
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from musterd.store.errors import InputRefused
+from musterd.store.input import new_jobs
 from musterd.store.jobs import NewJob
-from musterd.store.new_job import new_jobs
 
 
 def test_pairs_and_mappings_mean_the_same() -> None:

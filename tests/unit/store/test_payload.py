@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.store.errors import InputRefused
-from musterd.store.payload import PayloadInvalid, PayloadLimits, check_payload, decode_payload
+from musterd.store.input import PayloadInvalid, PayloadLimits, check_payload, decode_payload
 
 LIMITS = PayloadLimits(max_bytes=1000, max_depth=4)
 

@@ -15,9 +15,9 @@ import trio
 import trio.testing
 
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
+from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
-from musterd.store.payload import PayloadInvalid, decode_payload
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.rigs import ending, ids, settle, state_of, take
 

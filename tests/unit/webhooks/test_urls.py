@@ -10,7 +10,7 @@ from musterd.config.faults import ConfigError, Unfit
 from musterd.config.load import load
 from musterd.config.webhook_urls import ANY_URL, UrlPolicy, check_allowed, check_webhook_url
 from musterd.store.errors import InputRefused
-from musterd.store.new_job import new_job
+from musterd.store.input import new_job
 from tests.support.webhook_urls import GOOD, REFUSED
 
 ABSENT = Path("/nonexistent/musterd.toml")
