@@ -1,7 +1,6 @@
-"""What a shell may offer for a word: names of the configuration and the catalog, and jobs.
+"""Shell completion: names from the configuration and the catalog, and jobs.
 
-They are asked while a person types: they say nothing of what goes wrong, make nothing, and end
-soon.
+Completers run while a person types: they report no errors, create nothing, and end soon.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Completer = Callable[[click.Context, click.Parameter, str], list[Offer]]
 
 
 def _completer(find: Find) -> Completer:
-    """Offers what begins as the word does; nothing where anything goes wrong."""
+    """Offers what begins with the word; nothing if anything fails."""
 
     def complete(context: click.Context, _param: click.Parameter, word: str) -> list[Offer]:
         from musterd.console.command import CommandLine
@@ -70,7 +69,7 @@ def complete_settings(_cli: CommandLine, _context: click.Context) -> Iterable[Of
 
 @_completer
 def complete_jobs(cli: CommandLine, context: click.Context) -> Iterable[Offer]:
-    """Those that the verb can do something about."""
+    """Jobs that the verb can act on."""
     from musterd.store.control import states_for
     from musterd.store.lifecycle import Action
 
@@ -120,7 +119,7 @@ async def _look(engine: Engine) -> tuple[OverviewJob, ...]:
 
 
 def script(shell: str, command: click.Command, program: str) -> str:
-    """The script for a shell of this name; it asks `program` for completions."""
+    """The script for this shell; it asks `program` for completions."""
     found = get_completion_class(shell)
     assert found is not None
     made = found(command, {}, program, f"_{program.upper()}_COMPLETE")

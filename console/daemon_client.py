@@ -1,4 +1,4 @@
-"""Asking the daemon over HTTP, briefly: it is on this machine, or there is none."""
+"""Asks the daemon over HTTP, briefly: it is on this machine, or there is none."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class DaemonSilent(Exception):
-    """No daemon gave a usable answer; the message says where it was asked, and what came.
-
-    `is_gone`: nothing listens there.
+    """No daemon gave a usable answer; the message says where it was asked and what came. `is_gone`:
+    nothing listens there.
     """
 
     def __init__(self, message: str, *, is_gone: bool = False) -> None:
@@ -40,9 +39,7 @@ def ask_daemon(settings: Settings, path: str, method: str = "GET") -> dict[str, 
 def request(
     settings: Settings, path: str, method: str = "GET", within_seconds: float = ASK_SECONDS
 ) -> tuple[int, dict[str, Any]]:
-    """Status and JSON object of the daemon's answer, which may be an error other than 401. Raises
-    `DaemonSilent`.
-    """
+    """Status and JSON object of the answer; any error but 401 is one. Raises `DaemonSilent`."""
     token = resolve_http_token(settings, os.environ)
     headers = {"Accept": "application/json"}
     if token:

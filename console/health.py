@@ -1,6 +1,6 @@
-"""Whether all is well: what stores and daemon say, the verdict, and remarks on what is wrong.
+"""Whether all is well: answers of stores and daemon, the verdict, and remarks on what is wrong.
 
-`gather` asks; everything else is pure. `musterd status` and `musterd top` give the same verdict.
+`gather` asks; all else is pure. `musterd status` and `musterd top` give the same verdict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TENANTS_NAMED = 5  # tenants that are not well
 
 @attrs.frozen
 class StoreAnswers:
-    """The answers of a tenant's store. If `error` says why there are none, the rest is empty."""
+    """The answers of a tenant's store; with `error`, there are none."""
 
     settings: Settings
     where: str
@@ -51,8 +51,8 @@ class StoreAnswers:
 
 @attrs.frozen
 class HealthReport:
-    """What the stores and the daemon say. The first store is the one in question. `listens`: a
-    daemon is expected to answer.
+    """The answers of stores and daemon. The first store is the one in question. `listens`: a daemon
+    should answer.
     """
 
     stores: Sequence[StoreAnswers]
@@ -66,15 +66,15 @@ class HealthReport:
 
     @property
     def warnings(self) -> list[str]:
-        """Where nodes disagree; nodes of several tenants say so in each store, so each once."""
+        """Where nodes disagree, each once: nodes with several tenants say so in each store."""
         return list(dict.fromkeys(said for store in self.stores for said in warnings(store.nodes)))
 
     def on_node(self, store: StoreAnswers) -> dict[str, Any] | None:
-        """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
+        """See `tenant_on_node`."""
         return tenant_on_node(self.node, store.settings.tenant, store.where)
 
     def is_well(self, store: StoreAnswers) -> bool:
-        """Whether its store answers, and the node serves it."""
+        """Whether its store answers and the node serves it."""
         found = self.on_node(store)
         if found is None or store.error is not None:
             return False
@@ -95,7 +95,7 @@ class HealthReport:
 
 
 def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
-    """Asks these tenants' stores, and the daemon. Raises what makes the first store useless."""
+    """Asks these tenants' stores and the daemon. Raises if the first store is unusable."""
     stores, alone = Stores(time.time, random.Random()), len(tenants) == 1
     asks = [partial(_ask_store, stores, one, alone=alone) for one in tenants]
     answers = trio.run(each_in_order, asks, STORES_AT_ONCE)
@@ -108,9 +108,7 @@ def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
 
 
 async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
-    """An error ends the verb if this is the only store, else it is reported for this one. Nothing
-    that is asked grows with the queue.
-    """
+    """Its error ends the verb only if it is the only store. No cost here grows with the queue."""
     engine = stores.engine(resolve_store_url(settings, os.environ), settings)
     try:
         async with reached(engine):
@@ -138,9 +136,9 @@ def judge(
     silence: str,
     listens: bool,
 ) -> tuple[Exit, str]:
-    """The exit code for a tenant, and the reason in one line. `error`: its store did not answer.
-    `node`: what the daemon says of itself; None = it is silent, and `silence` says where it was
-    asked. `listens`: a daemon is expected to answer.
+    """A tenant's exit code and the reason. `error`: why its store did not answer. `node`: the
+    daemon's answer; None = it is silent, and `silence` says where it was asked. `listens`: a daemon
+    should answer.
     """
     if error is not None:
         return Exit.UNAVAILABLE, f"the store is not available: {error}"
@@ -160,13 +158,13 @@ def judge(
 def tenant_on_node(
     node: Mapping[str, Any] | None, tenant: str, where: str
 ) -> dict[str, Any] | None:
-    """What the daemon says of a tenant; None = it does not serve it, or uses another store."""
+    """A tenant's status on the daemon; None = it does not serve it, or uses another store."""
     seen = None if node is None else _tenant_named(node, tenant)
     return seen if seen is not None and seen["store"] == where else None
 
 
 def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
-    """Reads a decision from a daemon that may have another version; None if it cannot be read."""
+    """Reads a decision of a daemon of any version; None if it cannot be read."""
     if value is None:
         return None
     at: dict[str, Any] = {"at": 0.0}  # a text there
@@ -190,9 +188,7 @@ FAULT_WIDTH = 120
 def remarks(
     store: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
 ) -> list[str]:
-    """Remarks about one tenant; `node` and `crew` are what the daemon says of itself and of the
-    tenant.
-    """
+    """Remarks about one tenant; `node` and `crew` are the daemon's status and the tenant's."""
     found = [*_node_remarks(node, crew), *_store_remarks(store, crew), *_nodes_remarks(store)]
     return [one_line(each) for each in found]
 
@@ -257,7 +253,6 @@ def _nodes_remarks(store: StoreAnswers) -> Iterator[str]:
 
 
 def status_line(node: NodeStatus) -> str:
-    """Says in one line how the node gets on."""
     size = node.idle + node.busy + node.retiring
     parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
     parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
@@ -273,9 +268,7 @@ def status_line(node: NodeStatus) -> str:
 
 
 def crew_bar(busy: int, idle: int, most: int) -> str:
-    """Draws the crew: a full cell a busy worker, a hollow one an idle one, a dot for each not
-    hired.
-    """
+    """A full cell for each busy worker, a hollow one for an idle one, a dot for one not hired."""
     unhired = max(0, most - busy - idle)
     return "■" * busy + "□" * idle + "·" * unhired if most <= BAR_CELLS_MAX else ""
 
@@ -286,7 +279,7 @@ def live_status(node: NodeStatus) -> str:
 
 
 def states_text(counts: Counts, states: Iterable[JobState] = JobState) -> str:
-    """How many jobs are in which state, those that have any."""
+    """The number of jobs in each state that has any."""
     shown = ((state, counts.by_state.get(state, 0)) for state in states)
     return ", ".join(f"{count_text(count)} {state.value}" for state, count in shown if count)
 

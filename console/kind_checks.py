@@ -1,4 +1,4 @@
-"""Checks on this machine: which kinds cannot run here, and which hooks are broken."""
+"""Checks on this machine: which kinds and hooks are broken."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from musterd.workers.toolbox import make_tools
 
 
 def check_kinds(catalog: Catalog, settings: Settings) -> Catalog:
-    """The catalog with each kind's `broken` as it is on this machine now.
-
-    Blocks while the modules of Python kinds are imported.
+    """The catalog with each kind's `broken` as it is on this machine. Blocks while modules are
+    imported.
     """
     return find_broken(catalog, _surroundings(settings))
 
 
 def broken_hooks_of(settings: Settings) -> Mapping[str, str]:
-    """What is wrong with the functions that settings name, by key. Blocks like `check_kinds`."""
+    """Which functions of the settings are broken, and why, by key. Blocks like `check_kinds`."""
     return broken_hooks(settings, _surroundings(settings))
 
 
@@ -37,15 +36,14 @@ def _surroundings(settings: Settings) -> Surroundings:
 
 
 def log_broken_hooks(settings: Settings, log: logging.Logger) -> None:
-    """Logs which functions are broken. Their calls wait until they are fixed."""
+    """Logs broken functions. Their calls wait until they are fixed."""
     for key, why in broken_hooks_of(settings).items():
         event(log, logging.WARNING, "hook broken", key=key, message=why)
 
 
 def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) -> Catalog:
-    """Like `check_kinds`, for a daemon: logs broken kinds, and continues with the others.
-
-    A TERM or INT meanwhile ends the process with 0: nothing has begun yet.
+    """Like `check_kinds`, but logs the broken kinds. TERM or INT end the process with 0: nothing
+    has begun.
     """
     with _ended_by_signals():
         log_broken_hooks(settings, log)
@@ -61,7 +59,7 @@ def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logg
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Generator[None]:
-    """Raises SystemExit rather than dying of the signal, so that children are ended first."""
+    """Raises SystemExit instead of dying from the signal, so that children end first."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         sys.exit(0)

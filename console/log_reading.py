@@ -1,4 +1,4 @@
-"""Reading the log of events: from the store, or from lines that `musterd events --json` wrote."""
+"""Reads the event log from the store, or from the output of `musterd events --json`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AWAY_SECONDS = 1.0
 
 
 async def order_all(log: EventLog) -> int:
-    """Orders all drafts written so far; returns the newest position."""
+    """Orders all existing drafts; returns the newest position."""
     newest = await log.order()
     grown = ORDERED_AT_ONCE
     while grown >= ORDERED_AT_ONCE:
@@ -66,7 +66,7 @@ async def pages_between(
 
 
 async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
-    """A position before everything that has happened since `moment`."""
+    """A position before everything that happened since `moment`."""
     low, high = max((await log.bounds()).oldest - 1, 0), newest
     while low < high:
         middle = (low + high) // 2
@@ -81,8 +81,8 @@ async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
 async def events_to_come(
     log: EventLog, which: EventFilter, position: int, away: StoreAwayNotice
 ) -> AsyncGenerator[EventPage]:
-    """The events after a position, then new ones as they happen, forever; an empty page now and
-    then. Waits for a store that is away.
+    """Pages of events after a position, then of new ones, forever; some are empty. Waits while the
+    store is away.
     """
     while True:
         pause = LOOK_SECONDS
@@ -105,11 +105,11 @@ ID_MAX = 2**63 - 1
 
 
 class InvalidLog(ValueError):
-    """The input is not a log of events; says which line is wrong, and how."""
+    """The input is not an event log; says which line is wrong, and how."""
 
 
 def batches_of(source: TextIO, tenant: str | None) -> Iterator[list[Event]]:
-    """The events of a file, in batches. Complains if it is not a log of events."""
+    """The events of a file, in batches. Complains if it is not an event log."""
     events = events_of(source, tenant)
     try:
         while batch := list(islice(events, EVENTS_AT_ONCE)):
@@ -120,7 +120,6 @@ def batches_of(source: TextIO, tenant: str | None) -> Iterator[list[Event]]:
 
 
 def source_option(flag: str) -> Callable[[F], F]:
-    """The option that names a file of events."""
     return click.option(
         flag,
         "source",
@@ -131,9 +130,8 @@ def source_option(flag: str) -> Callable[[F], F]:
 
 
 def events_of(lines: Iterable[str], tenant: str | None) -> Iterator[Event]:
-    """The events of one tenant; None = all must be of the same. Lines that say by `record` that
-    they are something else, as in a history for the checker of the tests, are skipped. Raises
-    NoLog.
+    """The events of one tenant; None = all must be of the same. Skips lines whose `record` is not
+    "event", as in histories of the tests' checker. Raises InvalidLog.
     """
     seen = tenant
     for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""What a verb prints and how it ends: text and JSON on stdout, complaints on stderr, exit codes."""
+"""What verbs print and how they end: text and JSON on stdout, complaints on stderr, exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ STATE_COLOURS = {
 
 
 def print_json(value: object) -> None:
-    """Prints one object on one line."""
     click.echo(json.dumps(value))
 
 
@@ -48,7 +47,7 @@ def complain(text: str) -> None:
 
 
 def coloured(state: str, text: str) -> str:
-    """`text` in the colour of a job's state; click removes the colour if it is not wanted."""
+    """`text` in the colour of a job's state, unless colour is off."""
     colour = STATE_COLOURS.get(state)
     return click.style(text, fg=colour) if colour else text
 
@@ -62,8 +61,8 @@ def table_of(
     empty: str = "",
     state: Callable[[T], str] = lambda _: "",
 ) -> list[str]:
-    """A line for each, below the heads of the columns, in the colour of its job state if it has
-    one; `empty` if there is none. What has a `>` before its head is set to the right.
+    """Heads and one line per row, in the colour of its job state if it has one; `empty` if there
+    are no rows. A head with `>` aligns its column right.
     """
     if empty and not found:
         return [empty]
@@ -87,12 +86,12 @@ def bars(values: Sequence[int], highest: int) -> str:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share of all does not exceed; 0 of nothing."""
+    """The smallest value that this share of all does not exceed; 0 if there are none."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 class StoreAwayNotice:
-    """Says once that the store is not available, each time that it goes away."""
+    """Complains once each time the store goes away."""
 
     def __init__(self) -> None:
         self._is_said = False
@@ -107,8 +106,8 @@ class StoreAwayNotice:
 
 
 class LiveLine:
-    """One line at the foot of a terminal, rewritten in place; other lines pass above it. If it is
-    `quiet` there is no such line.
+    """A line at the foot of a terminal, rewritten in place; other lines pass above it. A `quiet`
+    one shows nothing.
     """
 
     def __init__(self, terminal: TextIO | None = None, *, quiet: bool = False) -> None:
@@ -124,7 +123,7 @@ class LiveLine:
             self._terminal.flush()
 
     async def keep_showing(self, text: Callable[[], str], every_seconds: float) -> None:
-        """Shows what `text` returns, anew each time, until cancelled."""
+        """Shows what `text` returns, again and again, until cancelled."""
         import trio
 
         try:
@@ -135,7 +134,7 @@ class LiveLine:
             self.done()
 
     def write(self, text: str) -> int:
-        """Writes whole lines above the live one, so that a log can write here."""
+        """Writes lines above the live one, so that a log can write here."""
         self._terminal.write(f"\r\x1b[K{text}{self._shown}")
         return len(text)
 
@@ -149,7 +148,6 @@ class LiveLine:
         return self._terminal.fileno()
 
     def done(self) -> None:
-        """Removes the line."""
         if not self.is_quiet:
             self._shown = ""
             self._terminal.write("\r\x1b[K")
@@ -158,7 +156,7 @@ class LiveLine:
 
 @contextmanager
 def live_line(*, quiet: bool = False, terminal: TextIO | None = None) -> Generator[LiveLine]:
-    """A live line for the block; a quiet one if the output is not a terminal."""
+    """A live line for the block; quiet unless the output is a terminal."""
     stream = sys.stdout if terminal is None else terminal
     line = LiveLine(stream, quiet=quiet or not stream.isatty())
     try:
@@ -168,7 +166,7 @@ def live_line(*, quiet: bool = False, terminal: TextIO | None = None) -> Generat
 
 
 class Exit(IntEnum):
-    """The exit codes that scripts rely on."""
+    """Exit codes; scripts rely on them."""
 
     DONE = 0
     UNSUCCESSFUL = 1  # the job waited for did not succeed; the node is not healthy
@@ -197,13 +195,13 @@ class Complaint(click.ClickException):
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The single error inside nested groups; a group of several stays a group."""
+    """The single error in nested groups; a group of several stays a group."""
     inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
     return innermost(inner[0]) if len(inner) == 1 else error
 
 
 def complaint_about(error: BaseException) -> Complaint | None:
-    """What to say about an error that a user can fix; None = a fault of the program."""
+    """The complaint for an error that a user can fix; None = a bug."""
     from musterd.manager.node.process import StartError
 
     single = innermost(error)

@@ -13,15 +13,13 @@ from musterd.workers.worker import WorkerDeps, work
 
 
 class Change(NamedTuple):
-    """What one resizing did."""
-
     hired: int
     taken_back: int
     retired: int
 
 
 class Head(NamedTuple):
-    """The crew counted. `size` is without those that are leaving."""
+    """`size` excludes workers that are leaving."""
 
     idle: int
     busy: int
@@ -33,7 +31,7 @@ class Head(NamedTuple):
 
 
 class Crew:
-    """Owns its workers: `run` ends when it has been closed and the last of them has left."""
+    """Owns its workers. `run` ends when the crew is closed and its last worker has left."""
 
     def __init__(
         self, desk: Desk, worker_deps: WorkerDeps, on_change: Callable[[str, int], None]
@@ -67,9 +65,8 @@ class Crew:
         return Head(idle, len(seats) - retiring - idle, retiring)
 
     def resize(self, desired: int) -> Change:
-        """Towards `desired`: first takes back who is leaving, then hires; retires idle workers
-        only, the newest first. Nothing changes in a crew that is closed: a decision that was under
-        way may come after that.
+        """Takes back leaving workers, then hires; or retires idle workers only, the newest first.
+        Changes nothing in a closed crew: a decision may come too late.
         """
         if self.is_closed:
             return Change(0, 0, 0)
@@ -102,7 +99,7 @@ class Crew:
         self._note_if_gone()
 
     def dismiss(self) -> None:
-        """Everybody leaves now; jobs are cancelled and settled as interrupted."""
+        """Everybody leaves now; their jobs are cancelled and settled as interrupted."""
         self._closed.set()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()

@@ -1,8 +1,7 @@
-"""The daemon's log: one event a line, to stderr, as text for people or as logfmt or JSON for
-programs.
+"""The daemon's log on stderr: one event per line, as text for people, or as logfmt or JSON.
 
-An event is a short fixed phrase and its fields: `event(log, INFO, "crew resized", before=2,
-after=5)`. Values are escaped, so that an event is always one line. Writing a line never raises.
+An event is a short fixed phrase with fields: `event(log, INFO, "crew resized", before=2, after=5)`.
+Values are escaped, so that an event is always one line. Writing never raises.
 """
 
 from __future__ import annotations
@@ -43,13 +42,12 @@ _BARE = frozenset(
 
 
 def event(log: Log, level: int, phrase: str, /, **fields: object) -> None:
-    """Writes one event with its fields."""
     if log.isEnabledFor(level):
         log.log(level, phrase, extra={"fields": fields})
 
 
 def event_of_list(log: Log, level: int, phrase: str, /, **fields: object) -> None:
-    """As `event`, for one of a list that is written once: none of its lines is held back."""
+    """Like `event`, for a list that is written once: no line of it is held back."""
     if log.isEnabledFor(level):
         log.log(level, phrase, extra={"fields": fields, "is_of_list": True})
 
@@ -60,9 +58,7 @@ def extra(**fields: object) -> dict[str, object]:
 
 
 def tenant_log(log: logging.Logger, tenant: str) -> Log:
-    """The log of one tenant: each of its events names the tenant. That of the default tenant, the
-    only one for most, does not.
-    """
+    """A log whose events name the tenant, unless it is the default one."""
     return log if tenant == DEFAULT_TENANT else _TenantLog(log, {"tenant": tenant})
 
 
@@ -78,9 +74,8 @@ class _TenantLog(logging.LoggerAdapter[logging.Logger]):
 def set_up_log(
     level: str, form: Format, monotonic: Callable[[], float], stream: TextIO | None = None
 ) -> logging.Logger:
-    """Makes the program's log write to `stream` (stderr if none is given); returns its logger.
-
-    What libraries say is written too, from warnings up. Called again, it replaces what it made.
+    """Makes the program's log write to `stream` (default: stderr) and returns its logger. Includes
+    warnings of libraries. Another call replaces the first.
     """
     target = sys.stderr if stream is None else stream
     handler = _LineHandler(target)
@@ -98,7 +93,7 @@ def set_up_log(
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether `stream` goes straight to systemd's journal."""
+    """Whether `stream` is connected to systemd's journal."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -107,7 +102,7 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 class TextFormatter(logging.Formatter):
-    """For people: time, level where it matters, phrase, fields; a traceback on lines of its own."""
+    """For people: time, level if it matters, phrase, fields; a traceback on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).astimezone()
@@ -133,9 +128,8 @@ class JsonFormatter(logging.Formatter):
 
 
 class JournalFormatter(logging.Formatter):
-    """Another form behind the `<N>` by which the journal knows a line's level: each line of a
-    traceback has its own, since to the journal it is an entry of its own. The journal keeps the
-    time.
+    """Prefixes each line with the `<N>` that tells the journal its level: to the journal, each line
+    of a traceback is an entry. The journal adds the time itself.
     """
 
     def __init__(self, inner: logging.Formatter) -> None:
@@ -156,7 +150,7 @@ class _Window:
 
 @define
 class RepeatFilter:
-    """Holds back a phrase that comes too often; the next line that passes has their number."""
+    """Holds back phrases that come too often; the next line that passes has their number."""
 
     monotonic: Callable[[], float]
     _windows: dict[tuple[str, int, str], _Window] = field(
@@ -254,7 +248,7 @@ def _value(item: object) -> str:
 
 
 def _bare(item: object) -> str:
-    """As `_value`, but quotes are spared where a reader does not need them."""
+    """Like `_value`, but without quotes that a reader does not need."""
     text = one_line(_text(item))
     return f'"{text}"' if " " in text and '"' not in text else text
 

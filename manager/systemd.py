@@ -1,4 +1,4 @@
-"""Keeps systemd informed about the daemon, by the protocol of sd_notify(3)."""
+"""Keeps systemd informed about the daemon through sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SLACK_SECONDS = 20.0
 
 @attrs.frozen
 class DaemonView:
-    """The node as it is now. `stop_by_local`: when a drain must have ended; None = it does not
-    drain. `unwell`: why the watchdog is not fed.
+    """The node now. `stop_by_local`: when a drain must have ended; None = no drain. `unwell`: why
+    the watchdog is not fed.
     """
 
     now_local: float
@@ -41,7 +41,7 @@ class DaemonView:
 
 @attrs.frozen
 class Sent:
-    """What systemd has heard, and when."""
+    """What systemd has been sent, and when."""
 
     ready: bool = False
     stopping: bool = False
@@ -53,8 +53,8 @@ class Sent:
 def next_message(
     view: DaemonView, sent: Sent, feed_seconds: float | None
 ) -> tuple[list[str], Sent]:
-    """Gives the lines to send, maybe none, and what systemd knows once they are sent.
-    `feed_seconds`: time between two signs of life; None = it asks for none.
+    """The lines to send, if any, and what systemd knows afterwards. `feed_seconds`: time between
+    two signs of life; None = it wants none.
     """
     lines, now = list[str](), view.now_local
     if view.status.phase != "starting" and not sent.ready:
@@ -77,14 +77,14 @@ def next_message(
 
 
 def _needs_time(view: DaemonView, sent: Sent) -> bool:
-    """A store that is away is waited for however long it takes; a drain has an end."""
+    """A store that is away is awaited without limit; a drain has an end."""
     if view.stop_by_local is not None:
         return view.now_local <= view.stop_by_local
     return not sent.ready
 
 
 def status_text(view: DaemonView) -> str:
-    """Gives the line that `systemctl status` shows: `6/8 workers, depth 41`, and what is wrong."""
+    """The line of `systemctl status`: `6/8 workers, depth 41`, and what is wrong."""
     status = view.status
     if status.phase == "starting":
         parts = [_waiting_text(status)]
@@ -124,8 +124,8 @@ def _drain_text(status: NodeStatus) -> str:
 
 @attrs.frozen
 class Liveness:
-    """How the renewals of one tenant's leases get on. `unrenewed_seconds`: how long none has come
-    through although one was sent; None = the last one did, or none was ever due.
+    """How a tenant's lease renewals do. `unrenewed_seconds`: how long none of those sent has
+    succeeded; None = the last one did, or none was due.
     """
 
     tenant: str
@@ -135,10 +135,10 @@ class Liveness:
 
 
 def why_unwell(tenants: Sequence[Liveness], late_seconds: float, late_max: float) -> str | None:
-    """Says why the watchdog is not fed; None = it is.
+    """Why the watchdog is not fed; None = it is.
 
-    A store that is known to be away is weather, and starting anew does not help. Renewals that
-    vanish without a word for longer than a lease are ours to end.
+    A store that is known to be away is no reason: a restart would not help. Renewals that fail
+    silently for longer than a lease are.
     """
     if late_seconds > late_max:
         return f"the event loop is {duration_text(late_seconds)} late"
@@ -154,15 +154,15 @@ def why_unwell(tenants: Sequence[Liveness], late_seconds: float, late_max: float
 def liveness_of(
     tenant: str, keeper: LeaseKeeper, trouble: str | None, now_local: float
 ) -> Liveness:
-    """`trouble` is what is known to ail the tenant's store."""
+    """`trouble`: what is known to be wrong with the tenant's store."""
     since_local = keeper.unrenewed_since_local
     unrenewed_seconds = None if since_local is None else now_local - since_local
     return Liveness(tenant, keeper.plan.lease_seconds, unrenewed_seconds, trouble is not None)
 
 
 def drain_seconds_max(settings: Settings) -> float:
-    """Gives the longest time from the request to stop to the end of the process: each part of
-    `[shutdown]` in turn, then the last webhooks and the last writes.
+    """The longest time from a stop request to the end of the process: all parts of `[shutdown]`,
+    then the last webhooks and writes.
     """
     shutdown = settings.shutdown
     names = [one.name for one in attrs.fields(Shutdown) if one.name.endswith("_seconds")]
@@ -213,7 +213,6 @@ class Notifier:
         self._bell.ring()
 
     def stop(self) -> None:
-        """The daemon begins to leave."""
         if self._stop_by_local is None:
             self._stop_by_local = trio.current_time() + self.drain_seconds_max()
         self._bell.ring()
@@ -242,7 +241,7 @@ class Notifier:
             self._sent = sent
 
     def _send_in_order(self, lines: list[str]) -> None:
-        """What may not be lost: it waits until it can be sent."""
+        """These must not be lost: they wait until they can be sent."""
         if self.manager is not None:
             self._waiting.append(lines)
             self._flush(self.manager)
@@ -272,16 +271,16 @@ class Notifier:
 
 @attrs.frozen
 class ServiceManager:
-    """Listens at `address`: a path, or `@name` for an abstract one. It wants to hear from a daemon
-    that is well at least every `watchdog_seconds`; None = it does not watch.
+    """Listens at `address`: a path, or `@name` for an abstract socket. Expects a sign of life every
+    `watchdog_seconds`; None = it does not watch.
     """
 
     address: str
     watchdog_seconds: float | None = None
 
     def send(self, lines: Iterable[str]) -> bool:
-        """Sends the lines as one message. Never waits and never raises; False = it was not sent:
-        nobody listens there, or the queue is full.
+        """Sends the lines as one message. Never waits or raises; False = not sent: nobody listens,
+        or the queue is full.
         """
         where = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         try:
@@ -294,8 +293,8 @@ class ServiceManager:
 
 
 def take_service_manager(environ: MutableMapping[str, str], pid: int) -> ServiceManager | None:
-    """Gives the service manager that waits to hear from this process, which is `pid`; None = there
-    is none. Its variables are taken out of `environ`, so that no child can speak for us.
+    """The service manager of this process, which is `pid`; None = there is none. Removes its
+    variables from `environ`, so that no child can speak for us.
     """
     address = environ.pop(ADDRESS, "")
     usec, watched = environ.pop(WATCHDOG_USEC, ""), environ.pop(WATCHDOG_PID, "")

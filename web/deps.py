@@ -1,4 +1,4 @@
-"""What the web side needs of the daemon: values, the calls behind its routes, bearer tokens."""
+"""What the web side needs of the daemon, and bearer tokens."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NodeView(Protocol):
 
 @frozen
 class TenantAccess:
-    """One tenant, as far as the routes need it. Calls other than the engine's return at once."""
+    """One tenant for the routes. Calls other than the engine's return at once."""
 
     name: str
     engine: Engine
@@ -61,9 +61,8 @@ class TenantAccess:
 
 @frozen
 class HttpDeps:
-    """`tenant` gives access to a tenant that this node serves; `default` always exists.
-
-    `body_bytes_max` bounds the body of every request.
+    """`tenant` returns a tenant of this node; `default` always exists. `body_bytes_max` limits all
+    bodies.
     """
 
     keys: Keys
@@ -80,21 +79,18 @@ NOBODY = BearerToken("", "", ("admin",))  # callers, if no token is configured
 
 
 def may(token: BearerToken, scope: HttpScope) -> bool:
-    """`admin` may do everything; the others each what they say."""
+    """`admin` may do everything."""
     return "admin" in token.scopes or scope in token.scopes
 
 
 @define(eq=False)
 class Keys:
-    """All bearer tokens; a reload replaces them. With none, every caller may do everything."""
+    """All bearer tokens; a reload replaces them. Without any, every caller may do everything."""
 
     tokens: Sequence[BearerToken] = ()
 
     def holder(self, authorization: str) -> BearerToken | None:
-        """The token in an `Authorization` header; None = an unknown one.
-
-        Takes the same time whatever the token.
-        """
+        """The token in an `Authorization` header; None = unknown. Takes constant time."""
         if not self.tokens:
             return NOBODY
         scheme, _, secret = authorization.partition(" ")

@@ -1,6 +1,5 @@
-"""How the queues of a node stood in the last minutes, for the sparklines of the page.
-
-Kept in the memory of this node: the samples begin when the node does.
+"""The queues of a node over the last minutes, for the page's sparklines. Kept in memory: the
+samples begin when the node does.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ OPEN_PHASES = ("running", "draining")  # in which the store is open
 
 
 class Samples:
-    """`run` takes a sample of each tenant every few seconds, forever."""
+    """`run` samples each tenant every few seconds, forever."""
 
     def __init__(self, deps: HttpDeps) -> None:
         self._deps = deps
@@ -40,7 +39,7 @@ class Samples:
             await trio.sleep(SAMPLE_SECONDS)
 
     async def take(self) -> None:
-        """One sample of each tenant; of those that are no longer there all are forgotten."""
+        """One sample of each tenant; those of former tenants are dropped."""
         crews = self._deps.node.status().tenants[:TENANTS_MAX]
         names = {crew.name for crew in crews}
         for gone in self._rings.keys() - names:
@@ -97,7 +96,7 @@ RATE_SAMPLES = 6  # the samples that a rate covers
 
 @attrs.frozen
 class Sample:
-    """One moment. What is None is not known."""
+    """None = unknown."""
 
     at_local: float
     size: int
@@ -111,7 +110,7 @@ class Sample:
 
 @attrs.frozen
 class Trend:
-    """The samples of one tenant as series, the newest last; rates are per second."""
+    """One tenant's samples as series, newest last; rates are per second."""
 
     depth: Sequence[float | None] = ()
     oldest: Sequence[float | None] = ()
@@ -122,7 +121,7 @@ class Trend:
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
-        """Jobs that arrive and finish per second, now."""
+        """Jobs that arrive and finish per second now."""
         return (
             self.arriving[-1] if self.arriving else None,
             self.leaving[-1] if self.leaving else None,
@@ -144,7 +143,7 @@ def sample_of(
 
 
 def trend_of(samples: Sequence[Sample]) -> Trend:
-    """What was enqueued and is no longer open has finished: deleting old jobs does not count."""
+    """Jobs that were enqueued and are no longer open have finished: deletion does not count."""
     rates = [_rates(_before(samples, place), one) for place, one in enumerate(samples)]
     return Trend(
         [one.depth for one in samples],
@@ -157,7 +156,7 @@ def trend_of(samples: Sequence[Sample]) -> Trend:
 
 
 def _before(samples: Sequence[Sample], place: int) -> Sample:
-    """The sample that a rate counts from: a few samples ago, later if nothing was known then."""
+    """The start of a rate's window: a few samples ago, later if nothing was known then."""
     window = samples[max(0, place - RATE_SAMPLES) : place + 1]
     return next((one for one in window if one.enqueued_total is not None), samples[place])
 

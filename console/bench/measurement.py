@@ -1,4 +1,4 @@
-"""The measurement: enqueue many jobs, let a crew do them, then enqueue one at a time."""
+"""Measures: enqueues many jobs, lets a crew do them, then enqueues one at a time."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ REMOVE_SECONDS = 30.0
 
 @attrs.frozen
 class Measurement:
-    """`own`: the settings as the tenant sees them in whose store it is measured; `name`: of the
-    store for the occasion. `clock` is asked in several threads.
-    """
+    """`own`: the tenant's settings; `name`: of the temporary store. `clock` must be thread-safe."""
 
     order: Plan
     own: Settings
@@ -55,7 +53,7 @@ class Measurement:
     clock: Callable[[], float]
 
     async def run(self) -> None:
-        """Puts what it finds into `found`, and leaves no store. Raises the store's errors."""
+        """Fills `found` and removes its store. Raises the store's errors."""
         deadline = trio.current_time() + self.order.within_seconds
         scope = trio.CancelScope(deadline=deadline + END_SECONDS)
         place = make_scratch(resolve_store_url(self.own, os.environ), self.own, self.name)
@@ -101,7 +99,7 @@ class Measurement:
             found.enqueued, found.enqueue_seconds = last, self.clock() - began
 
     async def _serve(self, settings: Settings, client: Client, deadline: float) -> None:
-        """One node's life, in which the jobs are done."""
+        """Runs a node while the jobs are done."""
         marks = TimingMetrics(settings.metrics, self.clock)
         node = make_node(settings, bench_catalog(settings.retry), self.log, marks)
         on_begin.set(marks.begins)
@@ -116,9 +114,7 @@ class Measurement:
     async def _watch(
         self, marks: TimingMetrics, client: Client, node: Node, deadline: float
     ) -> None:
-        """Stops the daemon after all phases; if something else stops it, the measurement is cut
-        short.
-        """
+        """Stops the daemon after all phases. If it stops earlier, the measurement is cut short."""
         with trio.move_on_at(deadline):
             await self._drain(marks)
             await trio.sleep(REST_SECONDS)
@@ -162,8 +158,8 @@ QUIET = ("http.listen=", "log.level=error", "shutdown.grace_period_seconds=3")
 
 
 def bench_settings(own: Settings, place: Scratch, workers: int) -> Settings:
-    """How the store is reached, how claims are made and leases are kept, as `own` says; a crew of
-    `workers`, no more and no less. No schedules, webhooks, hooks, other tenants, HTTP: as shipped.
+    """Store, claims and leases as in `own`, a crew of exactly `workers`; the rest as shipped: no
+    schedules, webhooks, hooks, other tenants or HTTP.
     """
     shipped = load(SHIPPED_FILE, {}, QUIET).settings
     limits = evolve(own.limits, max_running=0)
@@ -198,7 +194,7 @@ async def report_begin(job: JobContext) -> None:  # noqa: ASYNC124 - a task kind
 
 
 def bench_catalog(retry: Retry) -> Catalog:
-    """Both kinds. Neither ever fails: `retry` is not asked."""
+    """Neither kind ever fails, so `retry` does not matter."""
     handler = Python(__name__, report_begin.__name__, "task", ())
     nothing = Deterministic(0, 0, "success", 0)
     kind = WorkKind(NOTHING, nothing, False, retry, None, 0, "requeue", "musterd bench")
@@ -206,8 +202,8 @@ def bench_catalog(retry: Retry) -> Catalog:
 
 
 class TimingMetrics(Metrics):
-    """The node's metrics, which also note when its crew made its first claim, when each handler
-    began, and how many jobs have ended.
+    """Metrics that also record the crew's first claim, the start of each handler, and how many jobs
+    have ended.
     """
 
     def __init__(self, settings: MetricsSettings, clock: Callable[[], float]) -> None:
@@ -239,16 +235,16 @@ class TimingMetrics(Metrics):
         self._more = trio.Event()
 
     def begins(self, job_id: int) -> None:
-        """A handler begins. Of one that begins again the first time counts."""
+        """A handler begins. If a job begins again, the first time counts."""
         self.begun_local.setdefault(job_id, self._clock())
 
     async def more(self) -> None:
-        """Returns when a further job has ended."""
+        """Returns when another job has ended."""
         await self._more.wait()
 
     @property
     def busy_seconds(self) -> float:
-        """From the crew's first claim until the last job that has ended."""
+        """From the crew's first claim to the last ended job."""
         if self.first_claim_local is None or not self.ended:
             return 0.0
         return self.last_end_local - self.first_claim_local

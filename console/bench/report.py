@@ -1,4 +1,4 @@
-"""What a measurement found, as lines for people and as one object for programs. Pure."""
+"""The findings of a measurement, as lines for people and as an object for programs. Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ class Plan:
 
 
 class Spread(NamedTuple):
-    """Of many measured durations, in seconds."""
-
     p50: float
     p99: float
     max: float
@@ -38,8 +36,6 @@ class Spread(NamedTuple):
 
 @attrs.define(eq=False)
 class Findings:
-    """The measurements so far."""
-
     place: Scratch | None = None
     stage: Stage = "making a store"
     enqueued: int = 0
@@ -78,15 +74,13 @@ AGAINST = "Anything else that machine and database do meanwhile lowers these fig
 
 @attrs.frozen
 class Machine:
-    """The machine of the measurement."""
-
     musterd: str
     python: str
     cores: int
 
 
 def report_lines(order: Plan, found: Findings, machine: Machine) -> list[str]:
-    """Where it was measured, the figures, and what counts against them."""
+    """Where it was measured, the figures, and what limits them."""
     crew = f"{plural(order.workers, 'worker')} in this process"
     versions = f"musterd {machine.musterd}, Python {machine.python}"
     where = f"{crew}, {plural(machine.cores, 'core')}, {versions}"
@@ -126,7 +120,6 @@ def cut_text(order: Plan, found: Findings) -> str:
 
 
 def progress_text(order: Plan, found: Findings) -> str:
-    """The current phase, in one line."""
     return f"{found.stage} · {_far_text(order, found)}"
 
 

@@ -1,4 +1,4 @@
-"""What a check finds, what a check is, and the setup that is examined: values."""
+"""Findings, checks, and the setup that is examined: values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Stop = Literal["unavailable", "misconfigured"]  # why nothing more can be asked 
 
 @attrs.frozen
 class Finding:
-    """The result of a check. `wanted` and `advice` are empty if all is well."""
+    """`wanted` and `advice` are empty if all is well."""
 
     name: str
     level: Level
@@ -31,7 +31,7 @@ class Finding:
 
 @attrs.frozen
 class Check:
-    """`look` may raise, and may take its time: the examination handles both."""
+    """`look` may raise or hang: the examination handles both."""
 
     name: str
     group: str
@@ -52,17 +52,15 @@ def fail(name: str, found: str, wanted: str, advice: str) -> Finding:
 
 
 class ProgramResult(NamedTuple):
-    """A program that has ended."""
-
     code: int
     out: str
 
 
 @attrs.frozen
 class Setup:
-    """What is examined. `settings` are the node's own; `tenants` names the tenants to check.
-    `kinds` checks each kind on this machine, `hooks` says which functions of the settings are
-    broken; both block. `origins` says where each setting comes from. `run` runs a program.
+    """What is examined. `settings` are the node's own; `tenants` are those to check. `kinds` checks
+    each kind, `hooks` returns the broken functions of the settings; both block. `origins` says
+    where settings come from. `run` runs a program.
     """
 
     settings: Settings

@@ -1,6 +1,5 @@
-"""Whether the configured times, kinds, hooks, schedules and secrets can work well, and whether this
-machine suits a daemon: its disks, files and permissions, its systemd unit, the file of an embedded
-store. Pure.
+"""Whether times, kinds, hooks, schedules and secrets work well, and whether this machine suits a
+daemon: disks, files, permissions, its systemd unit, an embedded store's file. Pure.
 
 The configuration refuses what cannot work at all; these findings are about what works badly.
 """
@@ -159,7 +158,7 @@ OTHER_CONNECTIONS, OWN_FILES, FILES_A_WORKER = 100, 64, 6
 
 @attrs.frozen
 class Disk:
-    """Where something of ours lies. Numbers of files are 0 where the file system has no limit."""
+    """Numbers of files are 0 if the file system has no limit."""
 
     path: str
     what: str
@@ -171,7 +170,7 @@ class Disk:
 
 @attrs.frozen
 class GivenFile:
-    """A file that we are given. `key`: the setting that names it."""
+    """A file named by the setting `key`."""
 
     path: str
     key: str
@@ -195,7 +194,7 @@ def judge_disk(disk: Disk) -> list[Finding]:
 
 
 def judge_open_files(limit: int, settings: Settings, whose: str) -> list[Finding]:
-    """`limit`: how many files a process may have open; a connection counts as one."""
+    """`limit`: how many files a process may open; connections count."""
     wanted = files_wanted(settings)
     name, said = "open files", f"{whose} may open {count_text(limit)}"
     if limit >= wanted:
@@ -205,7 +204,7 @@ def judge_open_files(limit: int, settings: Settings, whose: str) -> list[Finding
 
 
 def files_wanted(settings: Settings) -> int:
-    """The most that a daemon with these settings opens."""
+    """The most files that a daemon with these settings opens."""
     tenants = len(settings.tenants)
     store = 2 * settings.store.pool_size + 4 + 3 * tenants
     web = OTHER_CONNECTIONS + settings.http.max_event_readers if settings.http.listen else 0
@@ -251,13 +250,13 @@ _PART = re.compile(r"([\d.]+)\s*([a-z]+)")
 
 
 def properties(text: str) -> dict[str, str]:
-    """The output of `systemctl show`, by name."""
+    """The output of `systemctl show` by name."""
     pairs = (line.partition("=") for line in text.splitlines())
     return {name: value for name, _, value in pairs if name}
 
 
 def span_seconds(text: str) -> float | None:
-    """A span as systemd writes it, `5min 30s`; None = infinity, or no span."""
+    """A span as systemd writes it, `5min 30s`; None = infinity, or not a span."""
     if text == "0":
         return 0.0
     parts = _PART.findall(text)
@@ -267,7 +266,7 @@ def span_seconds(text: str) -> float | None:
 
 
 def ending_seconds(settings: Settings) -> float:
-    """The longest that a daemon takes to end: every step of it has its bound in [shutdown]."""
+    """The longest time that a daemon takes to end: each step is limited in [shutdown]."""
     steps: Mapping[str, object] = attrs.asdict(settings.shutdown)
     bounds = [value for name, value in steps.items() if name.endswith("_seconds")]
     return sum(float(value) for value in bounds if isinstance(value, int | float))
@@ -356,7 +355,7 @@ def judge_file_system(path: str, sort: str | None) -> list[Finding]:
 
 
 def file_system_of(path: str, mounts: Sequence[str]) -> str | None:
-    """The sort of the file system that `path` lies on, by the lines of /proc/self/mountinfo."""
+    """The type of the file system of `path`, by the lines of /proc/self/mountinfo."""
     best, sort = "", None
     for line in mounts:
         left, _, right = line.partition(" - ")

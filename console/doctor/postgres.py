@@ -48,7 +48,7 @@ def judge_durability(server: Server) -> list[Finding]:
 
 
 def judge_session(server: Server, mode: PoolMode, settings: Settings) -> list[Finding]:
-    """Judges a new session of the role. Direct connections set limits of their own."""
+    """A new session of the role. Direct connections set their own limits."""
     found = [*_session_faults(server, mode, settings)]
     said = f"role {server.role}" + (", a superuser" if server.is_superuser else "")
     return found or [ok("session", said)]
@@ -109,9 +109,7 @@ def judge_rights(missing: Sequence[Missing], server: Server) -> list[Finding]:
 
 
 def judge_clock(skew_seconds: float, doubt_seconds: float) -> list[Finding]:
-    """`skew_seconds`: this machine's clock against the store's; half of what the question took is
-    in doubt.
-    """
+    """`skew_seconds`: this machine's clock minus the store's, uncertain by `doubt_seconds`."""
     name, way = "clock", "ahead of" if skew_seconds > 0 else "behind"
     size = abs(skew_seconds)
     if size - doubt_seconds <= SKEW_SECONDS:
@@ -274,7 +272,7 @@ def judge_tables(tables: Sequence[Table]) -> list[Finding]:
 
 
 def judge_horizon(holders: Sequence[Holder]) -> list[Finding]:
-    """The holders that reach back far, the oldest first."""
+    """The holders of old snapshots, the oldest first."""
     name = "horizon"
     old = [one for one in holders if _reaches_back(one, HELD_SECONDS, HELD_TRANSACTIONS)]
     if not holders:

@@ -1,4 +1,4 @@
-"""The checks of the stores, each of which is opened once; and whether its nodes agree."""
+"""Checks of the stores, each of which is opened once, and whether their nodes agree."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Look = Callable[[], Awaitable[Iterable[Finding]]]
 
 @attrs.define(eq=False)
 class Store:
-    """A tenant's. `leads`: of those that share a database it is the one that is asked about it.
-    `sharing`: how many there are of these on each node.
+    """A tenant's store. `leads`: of the tenants in one database, this one's checks cover it.
+    `sharing`: how many these are per node.
     """
 
     tenant: str
@@ -50,7 +50,7 @@ class Store:
 
 
 def stores_of(setup: Setup) -> list[Store]:
-    """Opens nothing. Raises ConfigError where a URL cannot be read."""
+    """Opens nothing. Raises ConfigError for an unreadable URL."""
     rng = Random(0)  # for pauses after failures, which nothing here waits for
     made = Stores(setup.wall_clock, rng)
     all_urls = Counter(
@@ -71,7 +71,6 @@ def opening_checks(stores: Sequence[Store]) -> list[Check]:
 
 
 def open_checks(stores: Sequence[Store], setup: Setup) -> list[Check]:
-    """The checks of the stores that could be opened."""
     found: list[Check] = []
     for one in stores:
         if one.is_open:
@@ -239,8 +238,8 @@ def judge_nodes(nodes: Sequence[NodeRecord]) -> list[Finding]:
 def judge_connections(
     found: Connections, live_nodes: int, tenants: int, settings: Settings
 ) -> list[Finding]:
-    """`tenants`: how many of each node share this database's connections. A node that is not alive
-    is counted too where none is: it will come.
+    """`tenants`: how many of each node share these connections. If no node is alive, one is
+    assumed.
     """
     nodes, room = max(1, live_nodes), found.most - found.reserved
     wanted = nodes * node_connections(tenants, settings)
@@ -259,14 +258,14 @@ def judge_connections(
 
 
 def node_connections(tenants: int, settings: Settings) -> int:
-    """The most that a node opens to one database: see `store.postgres.hub`."""
+    """The most connections of a node to one database: see `store.postgres.hub`."""
     pool = settings.store.pool_size
     exchanges = max(EXCHANGES_AT_ONCE, min(tenants + 1, pool))
     return pool + exchanges + min(tenants, LEASE_CONNECTIONS_MAX) + LISTENING
 
 
 def _limit_faults(what: str, most: int, used: int, others: int, wanted: int) -> list[Finding]:
-    """A limit of -1 is none. What others have now they may have again."""
+    """-1 = no limit. Others may again have as many connections as now."""
     if most < 0:
         return []
     advice = "raise it, lower store.pool_size, or put a pooler in between"

@@ -1,4 +1,4 @@
-"""The checks that need no store: the configuration, its files, this judges."""
+"""Checks that need no store: of the configuration, its files, and this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ CONFIGURATION, MACHINE = "configuration", "machine"
 
 
 def checks(setup: Setup) -> list[Check]:
-    """All of them, in the order of the report."""
     settings = setup.settings
     return [
         Check("leases", CONFIGURATION, _in_thread(lambda: judges.judge_leases(settings))),
@@ -51,7 +50,7 @@ def _in_thread(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
 
 
 def _secrets(setup: Setup) -> list[Finding]:
-    """Raises ConfigError where one cannot be read."""
+    """Raises ConfigError if one cannot be read."""
     settings, environ = setup.settings, setup.environ
     for name in setup.tenants:
         resolve_store_url(settings_of(settings, name), environ)
@@ -112,7 +111,7 @@ def _files_with_secrets(setup: Setup) -> Iterator[str]:
 
 
 def _masked(setup: Setup, key: str) -> tuple[Callable[[str], str] | None, str]:
-    """How a setting is masked, and its value."""
+    """A setting's mask, and its value."""
     section, _, name = key.partition(".")
     attribute = keys().get(key)
     if attribute is not None:
@@ -168,7 +167,7 @@ def _disk(path: Path, what: str) -> list[Finding]:
 
 
 def _places(setup: Setup) -> Iterator[tuple[Path, str]]:
-    """The folders that fill up."""
+    """Folders that can fill up."""
     archive = setup.settings.retention.archive
     if archive.startswith("/"):
         yield Path(archive).parent, "the archive"

@@ -1,4 +1,4 @@
-"""`musterd doctor`: whether everything around the queue is as it should be, and what to do."""
+"""`musterd doctor`: whether everything around the queue is in order, and what to do."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ AT_ONCE = 4  # a setup is not to be made ill by its doctor
 
 
 async def examine(checks: Sequence[Check], seconds: float = CHECK_SECONDS) -> list[Finding]:
-    """The findings of the checks, in their order."""
+    """The findings of the checks, in order."""
     looks = [partial(_run_check, check, seconds) for check in checks]
     return [one for findings in await each_in_order(looks, AT_ONCE) for one in findings]
 
@@ -152,7 +152,7 @@ PROGRAM_BYTES_MAX = 64 * 1024
 
 
 async def examine_all(setup: Setup, seconds: float = CHECK_SECONDS) -> list[Finding]:
-    """All that is found, the stores' after the rest, each tenant's together."""
+    """All findings: the stores' after the rest, each tenant's together."""
     try:
         found_stores = stores.stores_of(setup)
     except ConfigError:

@@ -1,4 +1,4 @@
-"""The simulation: a supervisor on a virtual clock, the queue it observes, and its figures. Pure."""
+"""The simulation: a supervisor on a virtual clock, the queue it observes, and figures. Pure."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ STRETCH_SECONDS_MIN = 0.001
 
 @attrs.frozen
 class ModelSettings:
-    """The settings that the model knows: the supervisor's policy, and how often it decides."""
+    """The supervisor's policy, and how often it decides."""
 
     policy: ScalingPolicy
     interval_seconds: float
 
     @property
     def rest_size(self) -> int:
-        """The crew at the start, and whenever there is nothing to do."""
+        """The crew at the start and when there is nothing to do."""
         return min(self.policy.default_count, self.policy.bound)
 
 
 @attrs.define
 class Run:
-    """The outcome of a trace. `sizes`: the times at which the crew changed, and its size from then
-    on.
-    """
+    """The outcome of a trace. `sizes`: when the crew changed, and its new size."""
 
     waits: Sequence[float]  # of each attempt, in the trace's order
     sizes: Sequence[tuple[float, int]]
@@ -53,7 +51,7 @@ class Run:
 
 
 def simulate(trace: Trace, settings: ModelSettings) -> Run:
-    """Runs the trace. The node starts where the trace begins, and ticks from then on."""
+    """Runs the trace. The node starts when the trace begins."""
     stretch = max(STRETCH_SECONDS_MIN, trace.span_seconds / STRETCHES)
     scaler = _Scaler(settings, SimulatedQueue(trace, stretch))
     while not scaler.is_over():
@@ -62,7 +60,7 @@ def simulate(trace: Trace, settings: ModelSettings) -> Run:
 
 
 class _Scaler:
-    """The supervisor: each tick of its grid, but for those that can change nothing."""
+    """The supervisor, without the ticks that cannot change anything."""
 
     def __init__(self, settings: ModelSettings, on: SimulatedQueue) -> None:
         self._settings = settings
@@ -106,8 +104,8 @@ class _Scaler:
     def _next_tick(self) -> int | None:
         """None = all jobs ended before there was anything to decide.
 
-        A crew of its smallest size stays so until a job has to wait. Any other is examined when
-        something has happened, or when what held it back is over.
+        A crew at rest stays so until a job waits. Any other is examined when something happens, or
+        when what held it back is over.
         """
         on, soonest = self._simulated, self._tick + 1
         self._seen = self._look()  # as it stays until then
@@ -120,15 +118,15 @@ class _Scaler:
         return max(soonest, int(found)) if abs(found) < inf else soonest
 
     def _tick_at(self, moment: float) -> int:
-        """The first tick that sees what happens then."""
+        """The first tick that sees this moment."""
         tick = max(0, ceil(moment / self._settings.interval_seconds) - 1)
         while self._time(tick) < moment:
             tick += 1
         return tick
 
     def _held_until(self) -> float:
-        """About a tick before a wanted size leaves the window, or a cooldown ends. -inf = each tick
-        counts; inf = nothing holds the crew back.
+        """About a tick before a wish leaves the window or a cooldown ends. -inf = look at each
+        tick; inf = nothing holds the crew back.
         """
         if not self._is_calm:
             return -inf
@@ -174,7 +172,7 @@ class _Scaler:
 
 
 class Peaks:
-    """The longest queue of each stretch of time."""
+    """The longest queue in each stretch of time."""
 
     def __init__(self, stretch_seconds: float) -> None:
         self.stretch_seconds = stretch_seconds
@@ -191,8 +189,8 @@ class Peaks:
 
 
 class SimulatedQueue:
-    """A crew of `size`; an idle worker takes the first waiting job at once. At the same moment,
-    ends come before arrivals.
+    """A crew of `size`; idle workers take waiting jobs at once. Ends come before arrivals of the
+    same moment.
     """
 
     def __init__(self, trace: Trace, stretch_seconds: float) -> None:
@@ -209,13 +207,13 @@ class SimulatedQueue:
         self._ends: list[tuple[float, int]] = []  # a heap
 
     def next_at(self) -> float:
-        """When something happens next; inf = nothing ever will."""
+        """When the next event happens; inf = never."""
         again = self._again[0][0] if self._again else inf
         end = self._ends[0][0] if self._ends else inf
         return min(self._first_due[self._arrived], again, end)
 
     def advance(self, until: float, *, stops_at_queue: bool = False) -> None:
-        """Lets events happen up to then, or only until a job has to wait."""
+        """Processes events up to then, or until a job has to wait."""
         while (at := self.next_at()) <= until and at < inf:
             self.now = at
             if self._ends and self._ends[0][0] <= at:
@@ -226,7 +224,7 @@ class SimulatedQueue:
                 return
 
     def resize(self, size: int, now: float) -> None:
-        """New workers take waiting jobs. Only idle workers leave, whatever `size` says."""
+        """New workers take waiting jobs. Only idle workers leave."""
         self.now = now
         self.size = max(size, self.busy)
         while self.queue and self.busy < self.size:
@@ -272,7 +270,7 @@ PLACES = 6  # of seconds and shares, for programs
 
 
 class Waits(NamedTuple):
-    """From when an attempt was due to its start, in seconds."""
+    """Seconds from an attempt's due time to its start."""
 
     p50: float
     p95: float
@@ -282,7 +280,7 @@ class Waits(NamedTuple):
 
 @attrs.frozen
 class Figures:
-    """Over `span_seconds`; runs that are compared cover the same span."""
+    """Over `span_seconds`; compared runs cover the same span."""
 
     attempts: int
     waits: Waits
@@ -304,7 +302,6 @@ class Figures:
 
     @property
     def idle_share(self) -> float:
-        """The idle share of the worker-seconds."""
         if not self.worker_seconds:
             return 0.0
         return max(0.0, 1 - self.busy_seconds / self.worker_seconds)
@@ -314,7 +311,7 @@ class Figures:
         return self.turns * HOUR_SECONDS / self.span_seconds if self.span_seconds else 0.0
 
     def over(self, span_seconds: float) -> Figures:
-        """The figures as if the run had continued until then, with a crew at rest."""
+        """The figures as if the run had continued until then with a crew at rest."""
         longer = max(0.0, span_seconds - self.span_seconds)
         return attrs.evolve(
             self,
@@ -360,7 +357,6 @@ def waits_object(waits: Waits) -> dict[str, float]:
 
 
 def settings_object(settings: ModelSettings) -> dict[str, Any]:
-    """The settings that the model knows, by their names."""
     policy = settings.policy
     return {
         "workers.default_count": policy.default_count,
@@ -375,6 +371,6 @@ def settings_object(settings: ModelSettings) -> dict[str, Any]:
 
 
 def changed_settings(before: ModelSettings, after: ModelSettings) -> Mapping[str, tuple[Any, Any]]:
-    """The settings that differ: before and after, by name."""
+    """Before and after, by name."""
     old, new = settings_object(before), settings_object(after)
     return {name: (old[name], new[name]) for name in old if old[name] != new[name]}

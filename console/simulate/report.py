@@ -1,4 +1,4 @@
-"""What `musterd simulate` prints: one object for programs, tables and a chart for people. Pure."""
+"""The output of `musterd simulate`: an object for programs, tables and a chart for people. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_KNOWN = "-"
 
 @attrs.frozen
 class Comparison:
-    """Runs of one trace under the present settings and, if there are any, the proposed ones."""
+    """Runs of one trace under the present settings and, if given, the proposed ones."""
 
     trace: Trace
     settings: Sequence[ModelSettings]
@@ -135,9 +135,7 @@ COLUMNS = 60
 
 
 def chart_lines(name: str, run: Run, span_seconds: float, highest: tuple[int, int]) -> list[str]:
-    """Two lines, for crew and queue, each the maximum within a column's time. `highest`: the value
-    of a full block in each.
-    """
+    """Crew and queue, each the maximum in a column's time. `highest`: values of a full block."""
     crew, queue = crew_columns(run, span_seconds), queue_columns(run, span_seconds)
     return [
         f"{name:<8} crew   {bars(crew, highest[0])}  most {max(crew)}",
@@ -146,13 +144,11 @@ def chart_lines(name: str, run: Run, span_seconds: float, highest: tuple[int, in
 
 
 def scale_line(span_seconds: float) -> str:
-    """The foot of a chart: where it begins and ends."""
     end = duration_text(span_seconds)
     return f"{'':<8}        0{end:>{COLUMNS - 1}}"
 
 
 def crew_columns(run: Run, span_seconds: float) -> list[int]:
-    """The largest crew of each column's time."""
     columns = [0] * COLUMNS
     ends = [at for at, _ in run.sizes[1:]] + [span_seconds]
     for (since, size), until in zip(run.sizes, ends, strict=True):
@@ -162,7 +158,6 @@ def crew_columns(run: Run, span_seconds: float) -> list[int]:
 
 
 def queue_columns(run: Run, span_seconds: float) -> list[int]:
-    """The longest queue of each column's time."""
     columns = [0] * COLUMNS
     for stretch, peak in enumerate(run.queue_peaks):
         column = _column(stretch * run.stretch_seconds, span_seconds)

@@ -1,4 +1,4 @@
-"""A trace: when past attempts became due and how long they ran, as the log of events says. Pure."""
+"""A trace: when past attempts were due and how long they ran, from the event log. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE = -1  # no further attempt
 
 @attrs.frozen
 class LeftOut:
-    """What the log has and a simulation cannot use. `cut`: it was too long to read to its end."""
+    """Parts of the log that a simulation cannot use. `cut`: it was too long to read whole."""
 
     running: int = 0  # attempts whose end is not in the log
     waiting: int = 0  # jobs that never started
@@ -31,11 +31,10 @@ class LeftOut:
 
 @attrs.frozen(slots=False)
 class Trace:
-    """One entry an attempt in each column, in the order of their ends. All seconds are from
-    `begun_at`.
+    """One entry per attempt in each column, in order of their ends. Seconds count from `begun_at`.
 
-    An attempt that follows another of the same job is due `pause_seconds` after the end of that,
-    whenever that comes; so no simulated job is ever in two hands.
+    A further attempt of a job is due `pause_seconds` after the previous one ends in the simulation,
+    so that no simulated job runs twice at a time.
     """
 
     begun_at: datetime
@@ -53,7 +52,7 @@ class Trace:
 
     @cached_property
     def waits(self) -> Sequence[float]:
-        """The actual waits, as far as they are known, sorted."""
+        """The known waits, sorted."""
         return sorted(one for one in self.waited_seconds if not isnan(one))
 
     @cached_property
@@ -62,21 +61,19 @@ class Trace:
 
     @cached_property
     def most_at_once(self) -> int:
-        """How many attempts ran at the same time, in truth."""
+        """How many attempts really ran at the same time."""
         known = ((0.0 if isnan(one) else one) for one in self.waited_seconds)
         starts = (due + wait for due, wait in zip(self.due_seconds, known, strict=True))
         return _overlap(starts, self.run_seconds)
 
     @cached_property
     def most_wanted(self) -> int:
-        """How many would have run at the same time if none had waited: a larger crew could not
-        help.
-        """
+        """How many would have run at once if none had waited: a larger crew could not help."""
         return _overlap(self.due_seconds, self.run_seconds)
 
 
 def _overlap(starts: Iterable[float], runs: Iterable[float]) -> int:
-    """At least one; of two that touch, one is over."""
+    """At least 1; attempts that only touch do not overlap."""
     changes: list[tuple[int, int]] = []  # in microseconds, as events have them: sums are not
     for start, run in zip(starts, runs, strict=True):
         changes += ((round(start * MICRO), 1), (round((start + run) * MICRO), -1))
@@ -108,7 +105,7 @@ class _Job:
 
 
 class TraceReader:
-    """Takes the events of one store in order; `trace` is what they amount to so far."""
+    """Takes the events of one store in order; `trace` is the result so far."""
 
     def __init__(self, attempts_max: int = ATTEMPTS_MAX) -> None:
         self._attempts_max = attempts_max
@@ -126,7 +123,7 @@ class TraceReader:
         return len(self._run) >= self._attempts_max or len(self._jobs) >= LIVING_MAX
 
     def take(self, events: Iterable[Event]) -> None:
-        """Ignores events that come after it is full."""
+        """Ignores further events when it is full."""
         for event in events:
             if self.is_full:
                 return
@@ -140,7 +137,7 @@ class TraceReader:
 
     @property
     def trace(self) -> Trace | None:
-        """None = no attempt has both its start and its end in the log."""
+        """None = the log has no attempt with both its start and its end."""
         if self._begun_at is None or not self._run:
             return None
         running = sum(job.is_held for job in self._jobs.values())
@@ -156,7 +153,7 @@ class TraceReader:
         return max(0.0, (at - self._begun_at).total_seconds())
 
     def made(self, event: Event, job_id: int, now: float) -> None:
-        """It is enqueued, released or resumed."""
+        """Enqueued, released or resumed."""
         if event.data.get("state") != "pending":  # held: due when it is released
             self._jobs[job_id] = _Job(due=now)
 
@@ -176,7 +173,7 @@ class TraceReader:
             self._unstarted += 1
 
     def tried_again(self, event: Event, job_id: int, now: float) -> None:
-        """Given back before it started, it is due as before."""
+        """If it is given back before it started, it is due as before."""
         job = self._jobs.setdefault(job_id, _Job())
         if job.started is not None:
             job.last = self._note(job, job_id, self._start_of(job, job.started), now)
@@ -190,15 +187,15 @@ class TraceReader:
         self._jobs.pop(job_id, None)
 
     def _start_of(self, job: _Job, logged: float) -> float:
-        """The start of a job that was claimed ahead is logged late, at worst with its end: it began
-        when its worker was free.
+        """The start of a job claimed ahead is logged late, maybe with its end: it really began when
+        its worker was free.
         """
         if job.assigned is None or job.hand is None:
             return logged
         return min(logged, max(job.assigned, self._free_since.get(job.hand, 0.0)))
 
     def _due_again(self, event: Event, now: float) -> float | None:
-        """None = the log does not say, as after a snooze."""
+        """None = unknown, as after a snooze."""
         if event.type == "job.requeued":
             return None if event.data.get("outcome") == "snoozed" else now
         try:
@@ -207,7 +204,7 @@ class TraceReader:
             return None
 
     def _note(self, job: _Job, job_id: int, started: float, ended: float) -> int:
-        """An attempt whose due time is unknown is assumed not to have waited."""
+        """An attempt with an unknown due time is assumed not to have waited."""
         entry = len(self._run)
         due = started if job.due is None else min(job.due, started)
         self._due.append(due)

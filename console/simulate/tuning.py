@@ -1,6 +1,6 @@
-"""`musterd tune`: finds the counts that keep waits short at the least cost, and reports them. Pure.
+"""`musterd tune`: finds counts that keep waits short at the least cost, and reports them. Pure.
 
-The wait falls as the crew may grow, so few simulations suffice: each search halves what is left.
+Waits fall as the crew may grow, so few simulations suffice: each search halves what is left.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Mark = Literal["present", "recommended", "same floor", "no gain beyond"]
 
 @attrs.frozen
 class Aim:
-    """So large a share of the attempts waits no longer than that."""
+    """This share of the attempts waits no longer than that."""
 
     share: float
     wait_seconds: float
@@ -51,7 +51,7 @@ class Counts:
 
 @attrs.frozen
 class Candidate:
-    """`wait_seconds` is that of the aim's share. `marks` say what it is."""
+    """`wait_seconds` is at the aim's share."""
 
     counts: Counts
     wait_seconds: float
@@ -61,8 +61,8 @@ class Candidate:
 
 @attrs.frozen
 class Advice:
-    """`useful_most`: a larger crew than that would not make them wait less; None = that was not
-    found out within the bound on simulations.
+    """`useful_most`: a larger crew would not shorten waits; None = not found within the limit on
+    simulations.
     """
 
     aim: Aim
@@ -113,7 +113,7 @@ def _marked(
 
 
 class _Search:
-    """Remembers what was simulated, and bounds how often that is done."""
+    """Remembers simulations and limits their number."""
 
     def __init__(
         self, trace: Trace, settings: ModelSettings, aim: Aim, progress: Callable[[int], None]
@@ -142,8 +142,8 @@ class _Search:
         return self.wait(counts) <= self._aim.wait_seconds
 
     def cheapest(self, present: int, most: int) -> Counts:
-        """The smallest floor with which the aim can be reached at all, then the smallest crew. An
-        empty crew at rest is nothing that anybody is talked into.
+        """The smallest floor that can reach the aim at all, then the smallest crew. Never
+        recommends an empty crew at rest unless it is present.
         """
         floor = min(1, present)
         least = self._first(floor, most, lambda one: self.reaches(Counts(one, most)))
@@ -155,13 +155,13 @@ class _Search:
         return Counts(least, found)
 
     def cheaper(self, one: Counts, other: Counts) -> Counts:
-        """The one that reaches the aim; if both do, or neither, the one that costs less."""
+        """The one that reaches the aim; if both or neither do, the cheaper one."""
         reaches = {each: self.reaches(each) for each in (one, other)}
         cost = {each: self._over(each).worker_seconds for each in reaches}
         return min(reaches, key=lambda each: (not reaches[each], cost[each], each))
 
     def useful_most(self, least: int, most: int) -> int | None:
-        """The smallest crew beyond which there is no gain; None = no simulations are left."""
+        """The smallest crew beyond which nothing is gained; None = no simulations left."""
         best = self.wait(Counts(least, most))
         enough = best + max(GAIN_SECONDS, best * GAIN_SHARE)
         found = self._first(
@@ -170,7 +170,7 @@ class _Search:
         return found if self._waits.get(Counts(least, found), enough + 1) <= enough else None
 
     def candidates(self, marks: Mapping[Counts, tuple[Mark, ...]]) -> list[Candidate]:
-        """The smallest crew first, all over the same span."""
+        """The smallest crew first, over the same span."""
         for counts in marks:
             self.wait(counts)
         return [
@@ -179,7 +179,7 @@ class _Search:
         ]
 
     def _first(self, low: int, high: int, fits: Callable[[int], bool]) -> int:
-        """The smallest that fits, provided that all larger ones fit; `high` is assumed to fit."""
+        """The smallest number that fits, given that all larger ones do; `high` is assumed to."""
         while low < high and self.count < SIMULATIONS_MAX - 3:  # the last few are for the table
             middle = (low + high) // 2
             if fits(middle):
@@ -239,7 +239,7 @@ def settings_lines(advice: Advice, tenant: str) -> list[str]:
 
 
 def summary_lines(advice: Advice, settings: ModelSettings) -> Iterator[str]:
-    """What to do, with what effect, and what would not help."""
+    """What to do, to what effect, and what would not help."""
     yield _change(advice)
     if advice.useful_most is not None:
         beyond = max(advice.useful_most, advice.recommended.counts.most)
@@ -275,7 +275,7 @@ def _cost(one: Candidate) -> str:
 
 
 def _unreached(advice: Advice, settings: ModelSettings) -> str:
-    """No crew reaches the aim. One as large as all that ever ran would, if it might be hired."""
+    """No crew reaches the aim. One as large as all that ever ran at once might."""
     best = f"Nothing reaches the aim; {duration_text(advice.recommended.wait_seconds)} is the best"
     most = settings.policy.max_running
     if most is not None:

@@ -28,7 +28,6 @@ from musterd.store.events import EventFilter
 
 
 def trace_options(verb: F) -> F:
-    """Adds the options that say where the trace comes from."""
     since = click.option(
         "--since",
         callback=read_since,
@@ -123,14 +122,14 @@ def tune(cli: CommandLine, /, wait_seconds: float, quantile: float, **where: Any
 
 
 def model_settings(settings: Settings) -> ModelSettings:
-    """The settings for the model, made by the daemon's own function."""
+    """Made by the daemon's own function."""
     return ModelSettings(policy_of(settings), settings.workers.scale_interval_ms / 1000)
 
 
 def read_trace(
     cli: CommandLine, settings: Settings, source: TextIO | None, since: Since | None
 ) -> Trace:
-    """Reads the trace; complains if there is none."""
+    """Complains if there is no trace."""
     reader = TraceReader()
     if source is None:
         _from_store(settings, reader, since)

@@ -1,6 +1,6 @@
-"""Text on a grid of cells: cut and filled to fit, and painted for a terminal. Pure.
-
-All text goes through `fitted` or `span`, which pass nothing that a terminal would obey."""
+"""Text on a grid of cells: cut, filled and painted. Pure. All text passes `fitted` or `span`, which
+remove what a terminal would obey.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ELLIPSIS = "…"
 
 
 class Span(NamedTuple):
-    """A piece of a line. Nothing in it moves the cursor."""
+    """A piece of a line without control characters."""
 
     text: str
     style: Style = "plain"
@@ -25,19 +25,18 @@ Line = tuple[Span, ...]
 
 
 def span(text: str, style: Style = "plain") -> Span:
-    """Makes a text of unknown origin harmless."""
     return Span(one_line(text), style)
 
 
 def width(text: str) -> int:
-    """How many cells it takes. Marks that join what is before them take none."""
+    """In cells. Combining marks take none."""
     if text.isascii():
         return len(text)
     return sum(_cells(character) for character in text)
 
 
 def cut(text: str, cells: int) -> str:
-    """Shortens to `cells`, the last one an ellipsis where something is missing."""
+    """Shortens to `cells`, ending with an ellipsis if something is missing."""
     if width(text) <= cells:
         return text
     if cells <= 0:
@@ -59,7 +58,7 @@ def fitted(text: str, cells: int, *, right: bool = False) -> str:
 
 
 def line(spans: Iterable[Span], cells: int, *, fill: bool = False) -> Line:
-    """A line of at most `cells`; with `fill` of exactly so many, in the style of its last span."""
+    """At most `cells` wide; with `fill` exactly so wide, in the style of the last span."""
     found: list[Span] = []
     left = cells
     for one in spans:
@@ -76,7 +75,6 @@ def line(spans: Iterable[Span], cells: int, *, fill: bool = False) -> Line:
 
 
 def plain(drawn: Line) -> str:
-    """The line without its styles."""
     return "".join(one.text for one in drawn).rstrip()
 
 
@@ -104,7 +102,7 @@ ASCII = str.maketrans("▁▂▃▄▅▆▇█■□·…", "..::||###o.~")
 
 
 class Painter:
-    """Knows what is on the screen, and writes only what has changed."""
+    """Remembers the screen and writes only what has changed."""
 
     def __init__(self, *, colour: bool, encoding: str) -> None:
         self._styles = COLOURS if colour else WITHOUT_COLOUR
@@ -112,7 +110,7 @@ class Painter:
         self._shown: list[Line] = []
 
     def forget(self) -> None:
-        """The screen shows something else now: the next picture is drawn whole."""
+        """The screen shows something else: the next picture is drawn whole."""
         self._shown = []
 
     def paint(self, lines: Sequence[Line]) -> bytes:

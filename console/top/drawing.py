@@ -1,4 +1,4 @@
-"""The screen: a state in, lines out, each of which fits; one look as plain text or JSON. Pure."""
+"""The screen: a state in, fitting lines out; a snapshot as text or JSON. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STYLES: dict[JobState, Style] = {
 
 
 def draw(state: State) -> list[Line]:
-    """Exactly as many lines as the terminal has rows, none wider than it."""
+    """As many lines as the terminal has rows, none wider than it."""
     if state.size.columns <= 0 or state.size.rows <= 0:
         return []
     parts = layout(state.size)
@@ -139,7 +139,7 @@ HEADER_STATES = (
 
 
 def header(state: State) -> list[Line]:
-    """As many lines as there is room for; the most important ones stay longest."""
+    """As many lines as fit; the most important ones stay longest."""
     count = layout(state.size).header
     if count == 0:
         return []
@@ -150,7 +150,7 @@ def header(state: State) -> list[Line]:
 
 
 def verdict(state: State) -> tuple[Exit, str]:
-    """The verdict, as `musterd status` gives it."""
+    """As `musterd status` gives it."""
     if state.trouble is None and (state.node is None or state.store is None):
         return Exit.DONE, "looking …"
     said = state.node or NodeAnswer(None)
@@ -159,7 +159,7 @@ def verdict(state: State) -> tuple[Exit, str]:
 
 
 def sparkline(values: list[int], cells: int) -> str:
-    """The newest values as bars, the highest one full; nothing is no bar."""
+    """The newest values as bars, the highest one full."""
     shown = values[-cells:] if cells > 0 else []
     return bars(shown, max(shown, default=0))
 
@@ -252,7 +252,6 @@ def snapshot_lines(state: State) -> list[str]:
 
 
 def snapshot_object(state: State) -> dict[str, object]:
-    """One look as a JSON object."""
     code, words = verdict(state)
     seen = state.store
     node = None if state.node is None or state.node.whole is None else state.node.whole["node"]
@@ -276,7 +275,7 @@ BRIEF = (
 
 
 def job_brief(job: OverviewJob) -> dict[str, object]:
-    """A job in short, by the names of the job object."""
+    """Uses the names of the job object."""
     values = {name: getattr(job, name) for name in BRIEF}
     times = {name: time_text(at) for name, at in values.items() if isinstance(at, datetime)}
     return {

@@ -1,4 +1,4 @@
-"""Keeps the screen alive: reads store, daemon, keys and signals; draws; does what keys ask for."""
+"""Keeps the screen alive: reads store, daemon, keys and signals; draws; executes commands."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Screen(Protocol):
 
 @attrs.frozen
 class DriverDeps:
-    """`settings_of` returns a tenant's settings, `engine_of` its engine, not yet open; `ask` asks
-    the daemon; `by` is the name under which the queue is paused.
+    """`settings_of` returns a tenant's settings, `engine_of` makes its engine, `ask` asks the
+    daemon; `by` is the name for pausing the queue.
     """
 
     interval_seconds: float
@@ -81,7 +81,7 @@ class DriverDeps:
 
 
 class Driver:
-    """Owns the tasks that run while the screen is shown; `run` returns when the user quits."""
+    """Owns the tasks behind the screen; `run` returns when the user quits."""
 
     def __init__(self, state: State, deps: DriverDeps, screen: Screen, painter: Painter) -> None:
         self.state = state
@@ -266,7 +266,7 @@ AWAY = (StoreUnavailable, StoreMisconfigured, Complaint)  # what the screen says
 
 
 async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
-    """Everything that the screen shows of the store; its cost does not grow with the queue."""
+    """All that the screen shows of the store; the cost does not grow with the queue."""
     overview = await engine.overview.jobs(which.wanted)
     counts = await engine.queue.counts()
     nodes = await engine.nodes.all()
@@ -274,7 +274,7 @@ async def read_store(engine: Engine, which: Filter) -> StoreSnapshot:
 
 
 async def read_daemon(settings: Settings) -> NodeAnswer:
-    """What the daemon says. Never raises: silence is an answer too."""
+    """Never raises: silence is an answer too."""
 
     def ask() -> NodeAnswer:
         query = f"?tenant={settings.tenant}"

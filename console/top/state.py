@@ -1,5 +1,5 @@
-"""What is shown, and what is under way: values; and the table of jobs, which match the filter, in
-which order and in which columns. Pure.
+"""What is shown and what is under way: values. Also the table of jobs: which, in which order and
+columns. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GAP = 1
 
 @attrs.frozen
 class Column:
-    """`rank`: the lower, the longer it stays where the terminal is narrow."""
+    """`rank`: lower ones stay longer on a narrow terminal."""
 
     head: str
     cell: Cell
@@ -37,7 +37,7 @@ class Column:
 
 
 def age_seconds(job: OverviewJob, now: datetime) -> float:
-    """How long the job has run, waited, or been finished; negative: due in this time."""
+    """How long the job has run, waited, or been finished; negative: until it is due."""
     since = job.run_at if job.state is JobState.QUEUED else None
     if job.state in LEASED:
         since = job.started_at
@@ -49,9 +49,7 @@ def age_seconds(job: OverviewJob, now: datetime) -> float:
 def sorted_jobs(
     jobs: Sequence[OverviewJob], column: int, *, reverse: bool, now: datetime
 ) -> list[OverviewJob]:
-    """By that column; -1: as the store returned them, running jobs first, then in claim order. The
-    sort is stable.
-    """
+    """By that column, stably; -1: as the store returned them."""
     if column < 0:
         return list(reversed(jobs) if reverse else jobs)
     return sorted(jobs, key=lambda job: COLUMNS[column].key(job, now), reverse=reverse)
@@ -60,8 +58,8 @@ def sorted_jobs(
 def shown_columns(
     jobs: Sequence[OverviewJob], now: datetime, cells: int, marked: int = -1
 ) -> list[tuple[Column, int]]:
-    """The columns that fit, with their widths; the last one gets the rest. The head of the marked
-    column has room for its mark.
+    """The columns that fit and their widths; the last one gets the rest. `marked` has room for its
+    mark.
     """
     widths = {one.head: _width(one, jobs, now) for one in COLUMNS}
     if marked >= 0:
@@ -136,7 +134,7 @@ FILTER_HELP = "state=failed,paused kind=NAME target=NAME, and any text"
 
 @attrs.frozen
 class Filter:
-    """Empty and None match everything. All `words` must be in the shown text of a job."""
+    """Empty and None match everything. All `words` must occur in the job's text."""
 
     text: str = ""
     states: tuple[JobState, ...] = ()
@@ -155,7 +153,7 @@ class Filter:
 
 
 def read_filter(text: str) -> Filter:
-    """Reads `state=failed kind=report error`. Raises ValueError, which says what is wrong."""
+    """Reads `state=failed kind=report error`. Raises ValueError."""
     found = Filter(" ".join(text.split()))
     for part in text.split():
         key, equals, value = part.partition("=")
@@ -175,7 +173,7 @@ def read_filter(text: str) -> Filter:
 
 
 def matches(which: Filter, job: OverviewJob) -> bool:
-    """The store has sifted by what it knows; an older answer of it may be on the screen still."""
+    """The store applies the filter too, but the screen may still show an older answer."""
     if which.states and job.state not in which.states:
         return False
     if which.kind not in (None, job.kind) or which.target not in (None, job.target):
@@ -208,7 +206,7 @@ class Size(NamedTuple):
 
 @attrs.frozen
 class StoreSnapshot:
-    """The result of one look at the store. `at` is a local time, in seconds."""
+    """`at` is a local time in seconds."""
 
     at: float
     now: datetime
@@ -219,7 +217,7 @@ class StoreSnapshot:
 
 @attrs.frozen
 class NodeAnswer:
-    """What the daemon on this machine says; `whole` None = it is silent."""
+    """The daemon's answer; `whole` None = it is silent."""
 
     whole: Mapping[str, Any] | None
     silence: str = ""
@@ -235,16 +233,12 @@ class Sample(NamedTuple):
 
 @attrs.frozen
 class ActOnJob:
-    """Do something to one job."""
-
     action: Action
     job_id: int
 
 
 @attrs.frozen
 class OpenPanel:
-    """Open a panel about one job."""
-
     what: Literal["why", "details"]
     job_id: int
 
@@ -261,7 +255,7 @@ class SwitchTenant:
 
 @attrs.frozen
 class ScreenCommand:
-    """For the driver itself: look now, redraw, suspend, quit."""
+    """For the driver itself."""
 
     what: Literal["look", "redraw", "suspend", "quit"]
 
@@ -335,7 +329,7 @@ class State:
 
 
 def with_store(state: State, seen: StoreSnapshot) -> State:
-    """The state after a look at the store. While the screen is frozen only the trend continues."""
+    """After a look at the store. While the screen is frozen, only the trend continues."""
     unfinished = sum(n for one, n in seen.counts.by_state.items() if one not in ENDED)
     enqueued = seen.counts.enqueued_total
     sample = Sample(seen.at, seen.counts.due, enqueued, enqueued - unfinished)
@@ -345,7 +339,6 @@ def with_store(state: State, seen: StoreSnapshot) -> State:
 
 
 def switched(state: State, tenant: str, where: str) -> State:
-    """Another tenant: nothing is known of it yet."""
     return attrs.evolve(
         state, tenant=tenant, where=where, store=None, trouble=None, node=None, samples=(),
         chosen=None, place=0, top=0, is_frozen=False,
@@ -358,7 +351,7 @@ def resized(state: State, size: Size) -> State:
 
 def settled(state: State, place: int | None = None) -> State:
     """Puts the cursor on a visible job: at `place`, else on its job, else on that job's last row.
-    In the first row it stays there, whichever job is there.
+    In the first row it stays there, whatever job that is.
     """
     jobs = state.jobs
     if not jobs:

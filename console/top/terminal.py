@@ -1,4 +1,4 @@
-"""The terminal: taken whole and always given back as it was; and the keys that its bytes mean."""
+"""The terminal: taken over and always restored; and the keys that its bytes mean."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_LOCAL_FLAGS = termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN
 
 
 class Terminal:
-    """Standard input and output, where both are one terminal."""
+    """Standard input and output, if both are one terminal."""
 
     def __init__(self) -> None:
         self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
@@ -44,7 +44,7 @@ class Terminal:
 
     @contextlib.contextmanager
     def taken(self) -> Generator[None, None, None]:
-        """While the block lasts the screen is ours; however it ends, it is given back."""
+        """The screen is ours within the block, and restored however it ends."""
         try:
             self.resume()
             yield
@@ -52,7 +52,7 @@ class Terminal:
             self._give_back()
 
     def suspend(self) -> None:
-        """The terminal back and stops, like Ctrl-Z; takes it again on resuming."""
+        """Restores the terminal and stops, like Ctrl-Z; takes it again on resuming."""
         self._give_back()
         try:
             before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -63,7 +63,7 @@ class Terminal:
             self.resume()
 
     def resume(self) -> None:
-        """Takes it, also where somebody else stopped the process, and may have changed it."""
+        """Takes it, also after somebody else stopped the process."""
         wanted = termios.tcgetattr(self._input)
         wanted[INPUT] &= ~NO_INPUT_FLAGS
         wanted[LOCAL] &= ~NO_LOCAL_FLAGS
@@ -71,7 +71,7 @@ class Terminal:
         os.write(self._output, ENTER.encode())
 
     async def read(self) -> bytes:
-        """The bytes that were typed; empty = there is no terminal any more."""
+        """The typed bytes; empty = the terminal is gone."""
         await trio.lowlevel.wait_readable(self._input)
         try:
             return os.read(self._input, READ_BYTES)
@@ -79,9 +79,7 @@ class Terminal:
             return b""
 
     async def write(self, data: bytes) -> None:
-        """A terminal that takes nothing holds up its own picture only. Raises OSError where there
-        is none any more.
-        """
+        """A stuck terminal delays only its own picture. Raises OSError if it is gone."""
         left = memoryview(data)
         while left:
             await trio.lowlevel.wait_writable(self._output)
@@ -116,7 +114,7 @@ UNFINISHED_MAX = 64  # a sequence that goes on for longer is none
 
 
 class Keys:
-    """Reads keys from bytes that come in pieces. A key that types something is that character."""
+    """Reads keys from bytes that come in pieces. A key that types a character is that character."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -124,14 +122,14 @@ class Keys:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether what came last may go on: an Escape is either that key or the start of one."""
+        """Whether more may follow: an Escape is that key, or the start of another."""
         return bool(self._left)
 
     def feed(self, data: bytes) -> list[str]:
         return self._read(self._left + self._decoder.decode(data))
 
     def flush(self) -> list[str]:
-        """Nothing more came: an Escape is that key."""
+        """Nothing followed: an Escape is that key."""
         left, self._left = self._left, ""
         return ["esc"] if left.startswith(ESCAPE) else []
 

@@ -68,7 +68,7 @@ def top(context: click.Context, /, interval: float, which: Filter, once: bool) -
 
 
 def _one_look(settings: Settings, state: State) -> State:
-    """Raises where the store is away, or misconfigured."""
+    """Raises if the store is away or misconfigured."""
 
     async def look() -> State:
         async with reached(engine_for(settings)) as engine:

@@ -92,8 +92,8 @@ def diff(cli: CommandLine, file: Path) -> None:
 
 
 def _check_secrets(found: Changes, wanted: Settings) -> None:
-    """Raises ConfigError where those that are to be others cannot be read. What stays as it is may
-    be for the daemon alone to read, as systemd's credentials are.
+    """Raises ConfigError if a changed secret cannot be read. Unchanged ones may be readable by the
+    daemon alone, as systemd's credentials are.
     """
     changed = {one.key for one in found.keys}
     if changed & {"webhooks.secret", "webhooks.secret_file"}:
@@ -103,14 +103,13 @@ def _check_secrets(found: Changes, wanted: Settings) -> None:
 
 
 def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -> Catalog:
-    """These kinds, with what keeps them from running here."""
     some = Catalog([catalog[name] for name in names if name in catalog])
     return check_kinds(some, settings) if some else some
 
 
 def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict[str, Any] | None:
-    """The daemon of this machine and store, if one answers, and whether its configuration is that
-    of the files. What may differ between machines is not compared.
+    """The daemon of this store on this machine, if it answers, and whether it runs with the files'
+    configuration, apart from what may differ between machines.
     """
     own = cli.of_node(present)
     try:
@@ -136,7 +135,6 @@ APPLIES = {
 
 
 def difference_lines(found: dict[str, Any]) -> list[str]:
-    """One line a thing; none where nothing is different."""
     rows = [_key_row(one["key"], one) for one in found["changed"]]
     for what in ("kinds", "schedules"):
         rows += _named_rows(what, found[what])

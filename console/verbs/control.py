@@ -1,4 +1,4 @@
-"""`musterd cancel|pause|resume|release|clear`: acting on jobs by id, or on all that match."""
+"""`musterd cancel|pause|resume|release|clear`: acts on jobs by id, or on all that match."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _check(job_ids: tuple[int, ...], request: BulkRequest) -> None:
 
 
 def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exit:
-    """Acts on each in order and reports each result; the first failure is the exit code."""
+    """Acts on each and reports it; the first failure is the exit code."""
 
     async def work(engine: Engine) -> list[ControlResult]:
         return [await engine.control.apply(Action(action), job_id) for job_id in job_ids]
@@ -128,8 +128,6 @@ _NEXT_KEY = re.compile(r",(?=[a-z_]+=)")
 
 @attrs.frozen
 class BulkRequest:
-    """The bulk options of the command line."""
-
     action: str
     where: tuple[str, ...]
     older_seconds: float | None
@@ -144,7 +142,7 @@ class BulkRequest:
 
 
 def act_on_all(settings: Settings, request: BulkRequest) -> Exit:
-    """Shows what matches, asks, then acts; returns the exit code."""
+    """Shows what matches, asks, then acts."""
     which = read_selection(request)
 
     async def look(engine: Engine) -> tuple[Selection, Survey]:
@@ -194,7 +192,7 @@ def _priority(text: str) -> int:
 
 
 def _confirm(request: BulkRequest, found: Survey) -> None:
-    """Returns only if the user wants to continue."""
+    """Returns only if the user agrees."""
     if request.yes:
         return
     if request.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -205,7 +203,7 @@ def _confirm(request: BulkRequest, found: Survey) -> None:
 
 
 def _act_on_all(settings: Settings, request: BulkRequest, which: Selection, found: Survey) -> Tally:
-    """Ctrl-C ends it after the current batch, so that it can report how many are done."""
+    """Ctrl-C ends it after the current batch, so that it can report the count."""
 
     async def work(engine: Engine, live: LiveLine) -> Tally:
         stop = trio.Event()

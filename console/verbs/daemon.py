@@ -60,7 +60,7 @@ def reload(cli: CommandLine, wait: bool) -> None:
 
 
 def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
-    """The settings that lead to the daemon, and their faults: the daemon itself judges them."""
+    """The settings that lead to the daemon, and their faults: the daemon judges them itself."""
     try:
         return cli.of_node(cli.load().settings), None
     except UnsoundSettings as unsound:
@@ -111,7 +111,7 @@ def _check_daemon(settings: Settings) -> None:
 
 
 def _wait_until_gone(settings: Settings, name: str, live: LiveLine) -> None:
-    """Returns when no daemon answers, or already the next one."""
+    """Returns when no daemon answers, or another one."""
     heard = time.monotonic()
     while True:
         try:

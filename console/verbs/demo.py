@@ -1,6 +1,4 @@
-"""`musterd demo`: a store for the occasion, waves of jobs, and a crew that grows and shrinks
-before one's eyes.
-"""
+"""`musterd demo`: a temporary store, waves of jobs, and a crew that grows and shrinks."""
 
 from __future__ import annotations
 
@@ -79,8 +77,6 @@ def demo(cli: CommandLine) -> None:
 
 
 class DemoMetrics(Metrics):
-    """The node's metrics, which also keep figures for the summary."""
-
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.metrics, __version__)
         self.pickups_seconds: list[float] = []
@@ -108,7 +104,7 @@ class DemoMetrics(Metrics):
 
 
 class Demo:
-    """One demo: plays its waves, watches the crew, and shows both while they last."""
+    """Plays its waves, watches the crew, and shows both."""
 
     def __init__(self, settings: Settings, live: LiveLine, *, is_quiet: bool) -> None:
         self.metrics = DemoMetrics(settings)
@@ -128,7 +124,7 @@ class Demo:
                 nursery.cancel_scope.cancel()
 
     async def _play_and_stop(self, node: Node) -> None:
-        """Plays the demo to its end; stopping the daemon earlier stops the demo."""
+        """Stopping the daemon earlier stops the demo."""
         try:
             with trio.move_on_after(DEMO_SECONDS_MAX - END_SECONDS):
                 await self._play(node)
@@ -154,7 +150,6 @@ class Demo:
             await _until(lambda: _size(node.daemon.status()) <= floor)
 
     async def _watch(self, node: Node) -> None:
-        """Looks at the crew until cancelled."""
         started = trio.current_time()
         while True:
             status = node.daemon.status()
@@ -194,7 +189,6 @@ class Demo:
 
 
 def summary_object(show: Demo) -> dict[str, object]:
-    """The summary for programs."""
     notes = show.metrics
     return {
         "seconds": round(show.seconds, 3),
@@ -210,7 +204,6 @@ def summary_object(show: Demo) -> dict[str, object]:
 
 
 def summary_lines(show: Demo) -> list[str]:
-    """The summary for people."""
     notes = show.metrics
     ended = ", ".join(f"{count_text(n)} {name}" for name, n in notes.outcomes.most_common())
     pickups = ", ".join(

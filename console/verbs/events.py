@@ -104,7 +104,7 @@ def events(
 async def _past(
     log: EventLog, which: EventFilter, most: int | None, start: int, newest: int
 ) -> AsyncGenerator[Sequence[Event]]:
-    """At most so many, the newest; None = all."""
+    """At most this many, the newest; None = all."""
     if most is not None:
         found = await log_reading.newest_events(log, which, most, newest)
         yield [one for one in found if one.id > start]
@@ -114,7 +114,6 @@ async def _past(
 
 
 async def position_since(engine: Engine, since: Since | None, newest: int) -> int:
-    """The position after which all newer events are."""
     if since is None or isinstance(since, int):
         return since or 0
     moment = since
@@ -124,7 +123,6 @@ async def position_since(engine: Engine, since: Since | None, newest: int) -> in
 
 
 def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
-    """One line each."""
     for one in found:
         if as_json:
             print_json(event_object(one, tenant))
@@ -133,7 +131,7 @@ def show_events(found: Sequence[Event], tenant: str, *, as_json: bool) -> None:
 
 
 def event_line(event: Event) -> str:
-    """An event for people, in the colour of the job state that it names."""
+    """In the colour of the job state that it names."""
     at = time_text(event.at) or ""
     job = "" if event.job_id is None else f"job {event.job_id}"
     head = f"{at[:10]} {at[11:23]}Z  {one_line(event.type):<{TYPE_WIDTH}}  {job:<{JOB_WIDTH}}"

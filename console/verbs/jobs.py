@@ -1,4 +1,4 @@
-"""`musterd jobs`, `job ID` and `why ID`: which jobs there are, what became of one, why it waits."""
+"""`musterd jobs`, `job ID` and `why ID`: which jobs there are, how one fared, why it waits."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ MARGIN = timedelta(seconds=1)  # a job may be a little older than its first even
 async def follow_job(
     engine: Engine, job_id: int, tenant: str, *, as_json: bool
 ) -> JobRecord | None:
-    """Shows a job's events from the first, until it has ended or is paused, and on a terminal its
-    progress below them; None = no such job.
+    """Shows a job's events from the first until it ends or is paused, and its progress on a
+    terminal; None = no such job.
     """
     record = await engine.jobs.get(job_id)
     if record is None:
@@ -192,7 +192,7 @@ def progress_bar(percent: int) -> str:
 
 
 def progress_words(record: JobRecord) -> str:
-    """The phase that a job is in, and its note, if there is one."""
+    """The job's current phase and its note, if any."""
     running = (one.name for one in record.phases if one.state is PhaseState.RUNNING)
     parts = (next(running, ""), record.progress_note or "")
     return ": ".join(one_line(part) for part in parts if part)

@@ -62,7 +62,6 @@ def _object(kind: WorkKind, checked: bool) -> dict[str, object]:
 
 
 def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
-    """The keys that belong to a phase itself."""
     part = phase.kind
     own = ("behaviour", "time_limit_seconds", "grace_seconds", "retryable", "retry_on", "source")
     found: dict[str, object] = {"name": phase.name, "input": phase.input}
@@ -71,7 +70,7 @@ def _phase_object(phase: Phase, checked: bool) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """The value in JSON types; secret headers are masked, URLs have no passwords."""
+    """The value in JSON types; secret headers and passwords in URLs are masked."""
     if attrs.has(type(value)):
         return _plain(attrs.asdict(cast(attrs.AttrsInstance, value), recurse=False))
     if isinstance(value, Mapping):

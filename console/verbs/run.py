@@ -98,7 +98,7 @@ async def _run(
 
 @contextlib.contextmanager
 def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener | None]:
-    """The listener of the web side; None = it is off. Callers wait until it serves."""
+    """The listener of the web side, whose callers wait until it serves; None = it is off."""
     address = listen_address(settings.http.listen)
     if address is None:
         yield None  # and its libraries are never loaded
@@ -111,8 +111,8 @@ def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener 
 async def _serve(
     settings: Settings, node: Node, log: logging.Logger, listener: trio.SocketListener
 ) -> None:
-    """Serves requests. The first connection loads the libraries, in a thread: a daemon that nobody
-    calls never has them in memory.
+    """The first connection loads the libraries, in a thread: a daemon that nobody calls never has
+    them in memory.
     """
     deps, address = http_deps(settings, node, log), listen_address(settings.http.listen)
     assert address is not None, "somebody listens"
@@ -127,7 +127,7 @@ async def _serve(
 
 
 def _greet(address: str, node: Node, log: logging.Logger) -> None:
-    """Shows where everything is and what to type next."""
+    """Shows addresses, and what to type next."""
     pages = {"page": f"{address}/", "metrics": f"{address}/metrics"} if address else {}
     event(log, logging.INFO, "starting", store=node.engine.where, **pages)
     if not sys.stdout.isatty():
@@ -142,7 +142,7 @@ def _greet(address: str, node: Node, log: logging.Logger) -> None:
 
 
 def _own_name() -> str:
-    """How this program is called from the present folder: it may not be on PATH."""
+    """How to call this program from the current folder: it may not be on PATH."""
     if shutil.which("musterd"):
         return "musterd"
     program = Path(sys.argv[0]).absolute()

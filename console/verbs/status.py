@@ -1,4 +1,4 @@
-"""`musterd status`: is it healthy? One line that answers, then what the answer stands on."""
+"""`musterd status`: a one-line answer, then what it is based on."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _remarks(report: HealthReport) -> list[str]:
 
 
 def _table(report: HealthReport, rows_max: int) -> list[str]:
-    """One line per tenant; if there is no room for all, those in trouble, then the fullest."""
+    """One line per tenant; if they do not fit, first those in trouble, then the fullest."""
     heads = ("tenant", "due", "oldest", "queued", "running", "failed", "crew", "")
     shown = list(report.stores)
     left: list[str] = []
@@ -141,7 +141,7 @@ def _node_lines(report: HealthReport, crew_of: Mapping[str, Any]) -> list[str]:
 
 
 def _generation(report: HealthReport) -> str:
-    """With which configuration the node that answers works, once it has been reloaded."""
+    """The node's configuration, once it has been reloaded."""
     assert report.node is not None
     name = report.node["node"]["node"]
     (generation,) = [one.config_generation for one in report.first.nodes if one.name == name] or [0]

@@ -1,4 +1,4 @@
-"""`musterd db` and `musterd queue`: a store's schema, and halting all of its claims."""
+"""`musterd db` and `musterd queue`: a store's schema, and pausing all claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`musterd webhooks`: messages that were delivered, wait or failed; sending them again."""
+"""`musterd webhooks`: lists messages, and sends them again."""
 
 from __future__ import annotations
 

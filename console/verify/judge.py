@@ -1,5 +1,5 @@
-"""Judges a log of events, a batch at a time, and gives the verdict: each job by itself, its target,
-which has one job at a time, and nodes, which claim nothing while they drain. Pure.
+"""Judges a log of events in batches and gives the verdict: on each job, on targets, which have one
+job at a time, and on nodes, which claim nothing while they drain. Pure.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from musterd.store.words import count_text, one_line, plural
 
 
 class Judge:
-    """Takes the log in its order. If it begins late or has gaps, nothing is reported that a missing
-    event may explain.
+    """Takes the log in order. If it begins late or has gaps, nothing is reported that missing
+    events could explain.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Judge:
         self.looked_at = 0
 
     def start_behind(self, position: int) -> None:
-        """Events up to there are not shown, or no longer exist."""
+        """Earlier events are not shown, or no longer exist."""
         if position > self.position:
             self.position = position
             self.lives.forget()
@@ -56,7 +56,7 @@ class Judge:
         self.findings.cases[Rule.LOG] = self.looked_at
 
     def _is_further(self, event: Event) -> bool:
-        """Whether an event that does not follow the last one is further on in the log."""
+        """Whether an event that does not follow the previous one is further on in the log."""
         before = self.position
         if event.id <= before:
             story = f"position {event.id} comes behind position {before}"
@@ -79,7 +79,7 @@ StateAndAttempt = tuple[JobState | None, int | None]
 
 
 class Lives:
-    """Living jobs as objects, those that rest as numbers, those that are deleted not at all."""
+    """Living jobs as objects, resting ones as numbers, deleted ones not at all."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -106,7 +106,7 @@ class Lives:
                 self._watched[job_id].append(self.seen(job_id))
 
     def forget(self) -> None:
-        """Something is missing in the log: what is known may no longer be true."""
+        """Events are missing: what is known may no longer be true."""
         self._living.clear()
         self._resting.clear()
         self._targets = Targets(self._findings)
@@ -114,7 +114,7 @@ class Lives:
         self.is_whole = False
 
     def seen(self, job_id: int) -> StateAndAttempt:
-        """The state and attempt of a job, as the log says."""
+        """A job's state and attempt according to the log."""
         life = self._living.get(job_id)
         if life is not None:
             return life.state, life.attempt
@@ -122,7 +122,7 @@ class Lives:
         return (None, 0) if number is None else (packed_state(number), packed_attempt(number))
 
     def watch(self) -> Mapping[int, Sequence[StateAndAttempt]]:
-        """All that jobs have been from now on, by job, until this is called again."""
+        """Records all that jobs become, until this is called again."""
         self._watched = {}
         return self._watched
 
@@ -145,7 +145,7 @@ class Lives:
         return found
 
     def _found(self, event: Event, job_id: int) -> Life | None:
-        """The life that rests, or begins; None = it is one of which nothing more is to be said."""
+        """The life that rests or begins; None = there is nothing more to say of it."""
         number = self._resting.get(job_id)
         if number is not None:
             life = unpacked(number)
@@ -206,14 +206,14 @@ class _TargetState:
 
 
 class Targets:
-    """Remembers the targets that a job has or halts, and no others."""
+    """Remembers targets that a job holds or halts."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._places: dict[str, _TargetState] = {}
 
     def claimed(self, event: Event, target: str, job_id: int, *, is_known: bool) -> None:
-        """`is_known`: if the job had had the target before, the log would say so."""
+        """`is_known`: had the job held the target before, the log would say so."""
         place = self._places.setdefault(target, _TargetState())
         self._findings.cases[Rule.TARGET] += 1
         if place.holder not in (None, job_id):
@@ -228,7 +228,7 @@ class Targets:
         place.halting.pop(job_id, None)
 
     def changed(self, event: Event, target: str, life: Life, job_id: int) -> None:
-        """After any other event that made something else of a job."""
+        """After any other event that changed a job."""
         place = self._places.get(target)
         if life.halts:
             place = place or self._places.setdefault(target, _TargetState())
@@ -253,14 +253,14 @@ class Targets:
 
 @attrs.define(eq=False)
 class _NodeRuns:
-    """Daemons of one name: one is started while another still drains."""
+    """Daemons of one name: one may start while another drains."""
 
     count: int = 0
     draining: list[tuple[int, datetime]] = attrs.field(factory=list[tuple[int, datetime]])
 
 
 class Nodes:
-    """Judges only while the log has each node's start: else nobody knows how many have a name. A
+    """Judges only while the log has the start of every node, so that their number is known. A
     killed node logs no end and counts as running, so that nothing is reported wrongly.
     """
 
@@ -298,7 +298,6 @@ class Nodes:
             self._findings.add(Rule.DRAINING, event.job_id, (position, event.id), story)
 
     def forget(self) -> None:
-        """Something is missing in the log."""
         self._runs.clear()
         self._is_whole = False
 
@@ -334,7 +333,7 @@ def _rule_object(findings: Findings, rule: Rule) -> Mapping[str, Any]:
 
 
 def verdict_lines(judge: Judge) -> list[str]:
-    """The first says whether all holds."""
+    """The first line is the answer."""
     findings = judge.findings
     seen = plural(judge.looked_at, "event")
     if judge.looked_at:

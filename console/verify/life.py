@@ -1,6 +1,6 @@
-"""One job as the log has it: its life so far, and whether the next event is allowed. Pure.
-
-The life of a job that has ended is kept in one number."""
+"""One job according to the log: its life so far, and whether the next event is allowed. An ended
+life is packed into a number. Pure.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ _ATTEMPT_MASK, _STATE_MASK = (1 << _ATTEMPT_BITS) - 1, (1 << _STATE_BITS) - 1
 
 @attrs.define(eq=False)
 class Life:
-    """`state`, `attempt` None = the log begins later than the job. `last`: the position of the
-    event that led to its state; `claimed`: of its latest claim. `is_known`: the log says whether it
-    has its target.
+    """`state`, `attempt` None = the log begins later. `last`: position of the event that led to its
+    state; `claimed`: of its latest claim. `is_known`: the log says whether it has its target.
     """
 
     state: JobState | None
@@ -52,7 +51,7 @@ class Life:
 
 
 def packed(life: Life) -> int | None:
-    """A job that has ended in one number; None = there is more to remember of it."""
+    """An ended job as a number; None = it does not fit into one."""
     state, attempt = life.state, life.attempt
     if state is JobState.FAILED and (life.target is not None or life.phases):
         return None  # it may go on where it was
@@ -83,8 +82,6 @@ EARLY_MAX = timedelta(milliseconds=2)  # by so much times may be rounded
 
 
 class Change(Enum):
-    """The effect of an event on its job."""
-
     CLAIMED = "claimed"
     CHANGED = "changed"
     DELETED = "deleted"
@@ -92,7 +89,7 @@ class Change(Enum):
 
 
 def apply_event(event: Event, life: Life, findings: Findings) -> Change:
-    """Takes an event into a life. A type that is not known says nothing."""
+    """Unknown types change nothing."""
     known = TYPES.get(event.type)
     return Change.NONE if known is None else known.step(event, life, findings)
 
@@ -170,7 +167,7 @@ _CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
 
 
 def _left(event: Event, life: Life, findings: Findings) -> Change:
-    """An attempt has ended; or the job is canceled or paused, by its holder or while it waits."""
+    """An attempt has ended; or the job was canceled or paused, in hand or waiting."""
     state, may_wait = life.state, TYPES[event.type].follows
     rule = Rule.EDGES if may_wait else Rule.HOLDER
     findings.cases[rule] += 1
@@ -190,7 +187,7 @@ def _left(event: Event, life: Life, findings: Findings) -> Change:
 
 
 def _goes_on(event: Event, life: Life, findings: Findings) -> Change:
-    """It is released or resumed."""
+    """Released or resumed."""
     _judge_edge(event, life, findings)
     life.state, life.last, life.due = JobState.QUEUED, event.id, None
     life.is_cleared = life.is_stale = False
@@ -239,7 +236,7 @@ def _delivered(event: Event, life: Life, findings: Findings) -> Change:
 
 
 def _aged(event: Event, life: Life, findings: Findings) -> Change:
-    """It goes stale, or is deleted."""
+    """Stale or deleted."""
     findings.cases[Rule.DELETED] += 1
     deleted = event.type == "job.deleted"
     story = ""
@@ -289,8 +286,8 @@ def _become(event: Event, life: Life, findings: Findings) -> None:
 
 
 class _Type(NamedTuple):
-    """What an event does to a job: the step, the state that follows, and which may come before
-    where it is not in hand.
+    """What an event does: its step, the next state, and the states that it may follow if the job is
+    not in hand.
     """
 
     step: Callable[[Event, Life, Findings], Change]

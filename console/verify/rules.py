@@ -1,4 +1,4 @@
-"""The rules that a log and a store must keep, and what was found to break one. Pure."""
+"""The rules for logs and stores, and what breaks them. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _REPORT = "save the log (`musterd events --since 0 --json`) and report it: a bug
 
 
 class Rule(StrEnum):
-    """If one fault breaks several rules, it is reported once, by the nearest. `says` what must
-    hold; `advice`: what to do where it does not.
+    """A fault that breaks several rules is reported once, by the nearest. `says` what must hold;
+    `advice`: what to do if it does not.
     """
 
     says: str
@@ -106,7 +106,7 @@ KEPT_MAX = 100  # violations per rule that are listed; the rest are counted
 
 @attrs.frozen
 class Violation:
-    """`positions` are those of the events involved, oldest first."""
+    """`positions` of the events involved, oldest first."""
 
     rule: Rule
     job_id: int | None
@@ -116,7 +116,7 @@ class Violation:
 
 @attrs.define(eq=False)
 class Findings:
-    """`unchecked`: why a rule could not be checked, if that is known."""
+    """`unchecked`: why a rule could not be checked, if known."""
 
     cases: dict[Rule, int] = attrs.field(factory=lambda: dict.fromkeys(Rule, 0))
     violated: dict[Rule, int] = attrs.field(factory=dict[Rule, int])

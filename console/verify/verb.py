@@ -1,7 +1,7 @@
-"""`musterd verify`: whether the log of events, the jobs and the counts are consistent.
+"""`musterd verify`: whether the event log, the jobs and the counts are consistent.
 
-A live store is compared with its own log without blocking anybody: a job that changes meanwhile is
-compared with every state that it had.
+It compares a live store with its own log without blocking anyone: a job that changes meanwhile is
+compared with all states that it had.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ID_MAX = 2**63 - 1
 
 
 class Comparison:
-    """Follows the log of a store, and holds its rows against it."""
+    """Follows the log of a store and compares its rows."""
 
     def __init__(self, engine: Engine, judge: Judge) -> None:
         self._engine, self._judge = engine, judge
@@ -50,7 +50,6 @@ class Comparison:
                 return
 
     async def compare(self) -> None:
-        """After the log was followed once."""
         known = self._judge.lives.ids()
         after: int | None = 0
         while after is not None:
@@ -60,8 +59,8 @@ class Comparison:
         await self._look_at_places()
 
     async def _compare_page(self, after: int, known: Sequence[int]) -> int | None:
-        """Returns how far it came; None = there are no more. Each row is compared with all that its
-        job has been since before the page was read, since the log is read afterwards.
+        """Returns the last id; None = there are no more. The log is read after the page, so each
+        row is compared with all that its job has been since before.
         """
         lives, cases = self._judge.lives, self._judge.findings.cases
         meanwhile = lives.watch()
@@ -112,7 +111,7 @@ class Comparison:
             findings.add(Rule.PLACES, fault.job_id, (), f"job {fault.job_id} {fault.story}")
 
     def _after(self, drafts: Sequence[Draft]) -> Mapping[JobState, int]:
-        """How many jobs are in which state once this has been put in order."""
+        """The number of jobs in each state once these drafts are ordered."""
         lives = self._judge.lives
         totals: Counter[JobState] = lives.totals()
         now: dict[int, JobState | None] = {}
@@ -137,7 +136,7 @@ def _state_after(draft: Draft, before: JobState | None) -> JobState | None:
 
 
 def _fits(seen: StateAndAttempt, row: AuditRow | None) -> bool:
-    """Whether a row is as the log says; what the log does not say fits."""
+    """Whether a row agrees with the log; what the log does not say agrees."""
     state, attempt = seen
     if row is None or seen == GONE:
         return row is None and seen == GONE

@@ -1,4 +1,4 @@
-"""What a duty is, the names of all, and the loop of the node that has one."""
+"""What a duty is, the names of all duties, and the loop of the node that holds one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MESSAGE_LENGTH_MAX = 500
 
 @attrs.frozen(eq=False)
 class Duty:
-    """`run` does one batch and gives how much was done; it is cancelled where the duty is lost, and
-    what it writes is safe when written twice. A whole batch means that there may be more.
+    """`run` does one batch and returns how much was done. It is cancelled when the duty is lost, so
+    its writes must be safe to repeat. A full batch means that there may be more.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Duty:
 
 
 class DutyObserver(Protocol):
-    """Hears what becomes of duties. Returns at once, never raises."""
+    """Hears what becomes of duties. Returns at once and never raises."""
 
     def acquired(self, duties: Sequence[str]) -> None: ...
 
@@ -57,7 +57,7 @@ class DutyObserver(Protocol):
 
 @attrs.define(eq=False)
 class Tally:
-    """What was done of a duty and has not been written yet."""
+    """Work that has not been reported to the store yet."""
 
     runs: int = 0
     items: int = 0
@@ -72,7 +72,7 @@ class Tally:
             self.last_error = error[:MESSAGE_LENGTH_MAX]
 
     def forget(self, reported: Tally) -> None:
-        """These figures are in the store."""
+        """These figures have been reported."""
         self.runs -= reported.runs
         self.items -= reported.items
         self.errors -= reported.errors
@@ -86,8 +86,8 @@ async def serve(
     log: Log,
     is_held: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Runs a duty until cancelled, or until it would begin a run of one that is no longer held. One
-    that fails is tried again, later each time.
+    """Runs a duty until cancelled, or until it is no longer held. After an error it tries again,
+    later each time.
     """
     backoff = Backoff(BACKOFF_SECONDS, BACKOFF_SECONDS_MAX, rng)
     while is_held():
@@ -108,12 +108,12 @@ async def serve(
 
 
 def rest_after(run_seconds: float) -> float:
-    """How long at least until the next run."""
+    """The shortest pause before the next run."""
     return min(RESTS * run_seconds, REST_SECONDS_MAX)
 
 
 class _Run(NamedTuple):
-    """What one run came to. `away`: nothing ails the duty, but the store cannot be reached."""
+    """The result of one run. `away`: the duty is fine, but the store cannot be reached."""
 
     items: int
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Takes duties, keeps them and loses them: the node's part in sharing the background work."""
+"""How a node takes, keeps and loses duties."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ HESITATE_SECONDS = 0.3
 
 
 def fair_share(duties: int, live_nodes: int) -> int:
-    """How many duties a node has where they are spread evenly; a remainder is rounded up."""
+    """A node's part if duties are spread evenly, rounded up."""
     return math.ceil(duties / max(1, live_nodes))
 
 
 def pause_seconds(
     live_nodes: int, rng: random.Random, *, left_free: bool, has_all: bool, rests: bool
 ) -> float:
-    """How long until the next look, soon if it left a duty free to others. `has_all`: this node has
-    all that it could have. `rests`: nothing happens in this store.
+    """The time until the next look; short if it left a free duty to others. `has_all`: this node
+    has all duties that it could have. `rests`: nothing happens in this store.
     """
     if left_free:
         return SPARE_SECONDS * rng.uniform(0.4, 0.6)
@@ -48,9 +48,7 @@ def pause_seconds(
 def to_take(
     free_since: Mapping[str, float], held: int, share: int, now: float, rng: random.Random
 ) -> list[str]:
-    """Which free duties a node takes that has `held` already: as many as its share allows, and
-    those that nobody has taken for a while.
-    """
+    """The free duties to take: those of its share, and any that have been free for a while."""
     overdue = [duty for duty, since in free_since.items() if now - since >= SPARE_SECONDS]
     fresh = [duty for duty in free_since if duty not in overdue]
     room = max(0, share - held - len(overdue))
@@ -66,9 +64,8 @@ REBALANCE_SECONDS = 15.0  # a node with too much gives some up, but not more oft
 
 @attrs.frozen
 class Pace:
-    """How long duties are held for, and how often that is renewed. A holder trusts its lease
-    `margin_seconds` less than the store does. `rests`: nothing happens there, and looks may be
-    seldom.
+    """How long duties are leased, and how often the lease is renewed. Holders trust it for
+    `margin_seconds` less. `rests`: nothing happens, so looks may be rare.
     """
 
     lease_seconds: float
@@ -81,9 +78,7 @@ class Pace:
 
     @property
     def trust_look_seconds(self) -> float:
-        """How often a holder looks at its clock: well within the margin. It has to look, since
-        waits do not count the time of a suspend.
-        """
+        """How often a holder checks the clock: waits do not count the time of a suspend."""
         return self.margin_seconds / 4
 
 
@@ -111,8 +106,8 @@ class _Held:
 
 @attrs.define(eq=False)
 class Leadership:
-    """Owned by a tenancy. `duties` are those that this node could do at the moment. `boottime` runs
-    on through a suspend: a machine that slept knows that its duties may be another's.
+    """Owned by a tenancy. `duties` are those that this node could do now. `boottime` includes
+    suspends: a machine that slept knows that it may have lost its duties.
     """
 
     store: Duties
@@ -137,16 +132,15 @@ class Leadership:
         return frozenset(self._held)
 
     def wake(self) -> None:
-        """Somebody has given a duty up, or there are others to be done here."""
+        """Another node has released a duty, or this node could do other duties."""
         self._bell.ring()
 
     def change_pace(self) -> None:
-        """Another pace holds from now on, also for what is held."""
         self._renewal.ring()
         self._bell.ring()
 
     async def run(self) -> None:
-        """Until cancelled; then what is held is given up, its work having ended."""
+        """Until cancelled; then its duties are released, after their work has ended."""
         try:
             async with trio.open_nursery() as nursery:
                 await trio.sleep(START_SECONDS * self.rng.uniform(0.5, 1.0))
@@ -169,7 +163,7 @@ class Leadership:
                 await trio.sleep(HESITATE_SECONDS * self.rng.random())
 
     async def _look_and_take(self, nursery: trio.Nursery) -> float:
-        """Gives how long until the next look."""
+        """Returns the time until the next look."""
         duties = self.duties()
         try:
             await self._clear_up()
@@ -188,7 +182,7 @@ class Leadership:
         )
 
     async def _clear_up(self) -> None:
-        """What this node no longer does others need not wait for."""
+        """Releases what this node no longer does, so that others need not wait."""
         left_behind = dict(self._left_behind)
         if left_behind:
             await self.store.release([DutyReport(*one) for one in left_behind.items()])
@@ -269,7 +263,7 @@ class Leadership:
             held.tally.forget(reported[name])
 
     async def _watch_trust(self) -> None:
-        """The end of trust comes before the end of the lease, whatever became of a renewal."""
+        """Trust ends before the lease does, even if a renewal hangs."""
         while True:
             await self._wait_until_held()
             first = min(held.trusted_until for held in self._held.values())
@@ -301,7 +295,7 @@ class Leadership:
 
 @attrs.define(eq=False)
 class Everyone:
-    """Owned by a tenancy; to be used as `Leadership` is."""
+    """Used like `Leadership`."""
 
     duties: Callable[[], Mapping[str, Duty]]
     rng: random.Random
@@ -317,14 +311,12 @@ class Everyone:
         return frozenset(self._running)
 
     def wake(self) -> None:
-        """There may be others to be done."""
         self._bell.ring()
 
     def change_pace(self) -> None:
-        """Nothing is held for a time."""
+        """Duties are not leased here."""
 
     async def run(self) -> None:
-        """Until cancelled."""
         try:
             async with trio.open_nursery() as nursery:
                 while True:

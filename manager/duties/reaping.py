@@ -1,5 +1,5 @@
-"""The duty of reaping: ends leases that have run out, whoever held them. The store lets each lease
-be ended once, so two that reap at the same time do no harm.
+"""The duty of reaping: ends expired leases. The store ends each lease only once, so two reapers do
+no harm.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ BATCH = 500
 
 @attrs.define(eq=False)
 class Reaper:
-    """The rules come from the catalog of the moment; unknown kinds get the defaults. While
-    hints or the node's scan report leases that expire, it looks only for those that this node has
-    had itself within the time of two leases.
+    """Takes its rules from the current catalog. While hints or the node's scan report expiring
+    leases, it looks only for leases that this node held within the last two lease times.
     """
 
     engine: Engine
@@ -44,21 +43,20 @@ class Reaper:
         self.idleness.on_move(self._end_listening)
 
     async def run(self) -> int:
-        """One batch; gives how many leases were ended."""
+        """One batch; returns how many leases were ended."""
         reaped = await self.engine.leases.reap(self._request())
         if reaped:
             self._report(reaped)
         return len(reaped)
 
     async def wait(self, seconds: float) -> None:
-        """Until it is time to look again."""
         await trio.sleep(seconds)
         if self.idleness.is_notified and not self._may_have_lost_some():
             await self._bell.wait()
         self._bell.clear()
 
     def wake(self) -> None:
-        """There may be leases that expired."""
+        """Leases may have expired."""
         self._bell.ring()
 
     def _wake_if_held(self) -> None:

@@ -1,6 +1,6 @@
-"""The duty of retention: marks jobs that have ended as stale, and deletes them when their time has
-come; an archive gets them first. Two nodes that do it at the same time share the work, and neither
-waits for the other.
+"""The duty of retention: marks finished jobs as stale and deletes them when their time is up, after
+copying them to an archive. Two nodes that do it at once share the work without waiting for each
+other.
 """
 
 from __future__ import annotations
@@ -56,23 +56,21 @@ class Retiring:
     _halved: int = attrs.field(default=0, init=False)
 
     async def wait(self, seconds: float) -> None:
-        """Until it is time to look again."""
         await self._bell.wait(seconds)
         self._bell.clear()
 
     def look_seconds(self) -> float:
-        """How long the next look may wait."""
         settings, catalog = self.settings.now.retention, self.catalog()
         ages = ages_of(settings, catalog, "stale_seconds")
         return pause_seconds(settings.interval_seconds, ages.shortest, self._quiet)
 
     def wake(self) -> None:
-        """Other rules hold now."""
+        """The rules have changed."""
         self._bell.ring()
 
     async def look(self) -> int:
-        """Marks and deletes all that is due; gives how many jobs that was about. After a batch that
-        ran into a time limit the next ones are smaller: the same again would fail again.
+        """Marks and deletes what is due; returns the number of jobs. After a batch that ran into a
+        time limit, the next ones are smaller.
         """
         try:
             done = await self._look()
@@ -135,7 +133,7 @@ class Retiring:
         await trio.sleep(max(PAUSE_SECONDS, REST * (trio.current_time() - started)))
 
     def _note_trouble(self, trouble: str | None) -> None:
-        """Once when it begins, and once when it is over."""
+        """Logs once when it begins and once when it ends."""
         before, self.trouble = self.trouble, trouble
         if before == trouble:
             return
@@ -148,7 +146,7 @@ class Retiring:
 
 
 def ages_of(settings: RetentionSettings, catalog: Catalog, which: Which) -> Ages:
-    """From when on jobs are stale, or are deleted, by state and kind."""
+    """When jobs become stale or are deleted, by state and kind."""
 
     def of(own: KindAges) -> Mapping[JobState, float | None]:
         return {state: getattr(kept(settings, state, own), which) for state in sorted(ENDED)}
@@ -158,7 +156,6 @@ def ages_of(settings: RetentionSettings, catalog: Catalog, which: Which) -> Ages
 
 
 def address_of(hook: str) -> str | None:
-    """Where messages for a hook go."""
     if not hook:
         return None
     return hook if function_of(hook) is None else f"python:{hook}"
@@ -167,7 +164,7 @@ def address_of(hook: str) -> str | None:
 def keeper_of(
     settings: RetentionSettings, tenant: str, catalog: Callable[[], Catalog]
 ) -> Archivist | None:
-    """What is done with jobs before they are deleted; None = nothing."""
+    """What to do with jobs before they are deleted; None = nothing."""
     archive, hook = settings.archive, settings.on_delete
     if not archive and not hook:
         return None
@@ -183,8 +180,8 @@ def keeper_of(
 
 
 def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: int) -> float:
-    """How long until the next look: longer while there is nothing to do, but never so long that a
-    job is late by more than a tenth of the shortest age.
+    """The time until the next look: it grows while nothing is due, but a job is never late by more
+    than a tenth of the shortest age.
     """
     pause = interval_seconds * 2.0**quiet
     if shortest_age is None:
@@ -193,13 +190,13 @@ def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: in
 
 
 class ArchiveFailed(Exception):
-    """The file could not be written: nothing that was to be in it may be deleted."""
+    """The file could not be written: the jobs of this batch must not be deleted."""
 
 
 @attrs.frozen
 class Archivist:
-    """A `Keeper` (see `store.retention`). `file` takes a JSON object a line, `in_table` says that
-    the store keeps them, `for_hook` that the hook gets them; `with_payload`: with the payload.
+    """A `Keeper` (see `store.retention`): writes lines to `file`, returns texts for the table if
+    `in_table`, and for the hook if `for_hook`, with the payload if `with_payload`.
     """
 
     tenant: str
@@ -210,7 +207,7 @@ class Archivist:
     with_payload: bool
 
     def __call__(self, jobs: Sequence[JobRecord]) -> Sequence[Kept]:
-        """Raises `ArchiveFailed`. When it returns the lines are on the disk."""
+        """Raises `ArchiveFailed`. On return the lines are on disk."""
         catalog = self.catalog()
         objects = [job_object(job, self.tenant, catalog.budget_of(job.kind)) for job in jobs]
         if self.file is not None:
@@ -230,10 +227,10 @@ class Archivist:
 
 
 def append_lines(path: Path, lines: Sequence[str]) -> None:
-    """Appends whole lines, or none, and returns when they are on the disk. A file that is not there
-    is made, for its owner alone. Several processes may write the same file.
+    """Appends all lines or none; on return they are on disk. Creates the file for its owner alone.
+    Several processes may write to it.
 
-    Raises `ArchiveFailed`. A line that a crash has cut off is ended before the next one begins.
+    Raises `ArchiveFailed`. A line that a crash cut short is ended first.
     """
     try:
         is_new = not path.exists()

@@ -1,4 +1,4 @@
-"""The duty of schedules: which slots are due, and handling each on time by the store's clock."""
+"""The duty of schedules: finds due slots and handles them on time, by the store's clock."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _AT_A_TIME_MAX = MISSED_MAX + 1
 
 @attrs.frozen
 class Seeing:
-    """What to do now. Slots up to `let_go_to` are left out, `let_go` of them as far as counted;
-    then those of `fire` are fired in their order. `following` is the slot that comes next.
+    """What to do now: skip the slots up to `let_go_to`, `let_go` of which count, then fire those of
+    `fire` in order. `following` is the next slot.
     """
 
     following: datetime | None
@@ -42,7 +42,6 @@ class Seeing:
 
 
 def seeing(rhythm: Rhythm, last_slot: datetime, now: datetime, missed: Missed) -> Seeing:
-    """What becomes of the slots after `last_slot` up to `now`."""
     found, following = _latest(rhythm, last_slot, now)
     on_time = [slot for slot in found if now - slot <= ON_TIME]
     late = found[: len(found) - len(on_time)]
@@ -55,13 +54,12 @@ def seeing(rhythm: Rhythm, last_slot: datetime, now: datetime, missed: Missed) -
 
 
 def let_all_go(rhythm: Rhythm, last_slot: datetime, now: datetime) -> Seeing:
-    """For a schedule that is switched off: its slots are nobody's."""
+    """For a disabled schedule: nobody takes its slots."""
     found, _ = _latest(rhythm, last_slot, now)
     return Seeing(None, (), found[-1] if found else None)
 
 
 def upcoming(rhythm: Rhythm, after: datetime, count: int) -> list[datetime]:
-    """The next slots, at most so many."""
     found: list[datetime] = []
     for slot in _slots(rhythm, after):
         if len(found) == count:
@@ -71,8 +69,8 @@ def upcoming(rhythm: Rhythm, after: datetime, count: int) -> list[datetime]:
 
 
 def in_turns(wanted: Mapping[str, Sequence[datetime]], most: int) -> list[tuple[str, datetime]]:
-    """The first `most` slots of several schedules: the first of each, then the second of each, …
-    So one that has missed a thousand keeps none of the others waiting.
+    """The first `most` slots of several schedules, one of each in turn, so that a schedule with a
+    thousand missed slots does not delay the others.
     """
     rows = zip_longest(*wanted.values())
     turns = ((name, slot) for row in rows for name, slot in zip(wanted, row, strict=True))
@@ -82,12 +80,11 @@ def in_turns(wanted: Mapping[str, Sequence[datetime]], most: int) -> list[tuple[
 def _latest(
     rhythm: Rhythm, last_slot: datetime, now: datetime
 ) -> tuple[list[datetime], datetime | None]:
-    """The slots after `last_slot` up to `now`, in their order, of very many the latest ones; and
-    the one after these.
+    """The slots after `last_slot` up to `now`, or only the latest if there are very many; and the
+    one after these.
 
-    Mostly the first slot is still to come, and that is all. Else, where there are many, goes back
-    step by step: however long nobody was there, and however unevenly they lie, only so many are
-    computed.
+    Usually the first slot is still to come. If there are many, this walks backwards, so that the
+    cost stays bounded however long nobody was there and however unevenly they lie.
     """
     found, following = _within(rhythm, last_slot, now)
     if found is not None:
@@ -108,9 +105,7 @@ def _latest(
 def _within(
     rhythm: Rhythm, start: datetime, end: datetime
 ) -> tuple[list[datetime] | None, datetime | None]:
-    """The slots after `start` up to `end`, None = more than are worth computing at a time; and the
-    one after these.
-    """
+    """The slots after `start` up to `end`, None = too many to compute; and the one after these."""
     found: list[datetime] = []
     for slot in _slots(rhythm, start):
         if slot > end:
@@ -137,18 +132,16 @@ CLOCK_AHEAD = timedelta(hours=3)  # a last slot that is further in the future is
 
 
 class ScheduleRefused(StoreError):
-    """The store refused the job of a schedule. The others were seen to."""
+    """The store refused a schedule's job. The other schedules were handled."""
 
 
 class ScheduleBroken(RuntimeError):
-    """A fault of the program met one schedule. The others were seen to."""
+    """A bug met one schedule. The others were handled."""
 
 
 @attrs.define(eq=False)
 class ScheduleKeeper:
-    """`settings` are the tenant's own. A second keeper beside it does no harm:
-    the store sees to each slot once.
-    """
+    """`settings` are the tenant's. Two keepers do no harm: the store takes each slot once."""
 
     store: Schedules
     settings: LiveSettings
@@ -161,14 +154,13 @@ class ScheduleKeeper:
     _bell: Bell = attrs.field(factory=Bell, init=False)
 
     def wake(self) -> None:
-        """The configuration has changed."""
         self._look_local = SOON
         self._held_back.clear()
         self._bell.ring()
 
     async def run(self) -> int:
-        """One round; gives how many slots were seen to, at most SLOTS_A_ROUND. When all have had
-        their turn it raises for those that could not be seen to, and leaves them alone for a while.
+        """One round; returns how many slots were handled, at most SLOTS_A_ROUND. After the round it
+        raises for the schedules that failed, and leaves them alone for a while.
         """
         self._bell.clear()
         self._failed.clear()
@@ -189,7 +181,7 @@ class ScheduleKeeper:
         await self._bell.wait(seconds)
 
     def _to_look_at(self, schedules: Mapping[str, Schedule]) -> list[str]:
-        """Those whose slot has come; every now and then all, but those that are left alone."""
+        """Schedules with a due slot; now and then all, except those left alone."""
         now_local = trio.current_time()
         self._held_back = _later(self._held_back, schedules, now_local)
         if now_local >= self._look_local:
@@ -202,7 +194,7 @@ class ScheduleKeeper:
     async def _see_to(
         self, schedules: Mapping[str, Schedule], names: Sequence[str]
     ) -> tuple[int, bool]:
-        """How many slots were seen to, and whether these were all."""
+        """How many slots were handled, and whether these were all."""
         records = await self.store.know(names)
         now_local = trio.current_time()
         wanted: dict[str, Sequence[datetime]] = {}
@@ -219,7 +211,7 @@ class ScheduleKeeper:
     async def _begin(
         self, schedule: Schedule, record: ScheduleRecord, now_local: float
     ) -> Sequence[datetime]:
-        """Lets go what is to be let go; gives the slots to be fired."""
+        """Skips what is to be skipped; returns the slots to fire."""
         self._due_local[schedule.name] = float("inf")
         if record.paused_at is not None:
             return ()
@@ -286,7 +278,7 @@ def _is_about_all(error: Exception) -> bool:
 def _later(
     times_local: Mapping[str, float], schedules: Mapping[str, Schedule], now_local: float
 ) -> dict[str, float]:
-    """The times that are still to come, of schedules that there are."""
+    """The times in the future of schedules that still exist."""
     return {name: at for name, at in times_local.items() if name in schedules and at > now_local}
 
 
@@ -300,7 +292,7 @@ SLOTS_SHOWN = 3
 
 
 def schedule_object(schedule: Schedule, record: ScheduleRecord) -> dict[str, object]:
-    """What is configured of a schedule, where it stands, and its next slots."""
+    """A schedule's configuration, its state, and its next slots."""
     is_off = record.paused_at is not None or not schedule.enabled
     after = max(record.now, record.last_slot)
     slots = [] if is_off else upcoming(schedule.rhythm, after, SLOTS_SHOWN)
@@ -338,8 +330,8 @@ def _rhythm(schedule: Schedule) -> dict[str, object]:
 def schedule_faults(
     settings: Settings, catalog: Catalog, origins: Mapping[str, str]
 ) -> list[Fault]:
-    """The faults of schedules whose kind the catalog lacks, or whose payload is beyond the limits
-    of their tenant. `origins`: where each key was given, as far as that is known.
+    """Schedules whose kind is not in the catalog, or whose payload exceeds their tenant's limits.
+    `origins`: where each key was given, if known.
     """
     faults: list[Fault] = []
     for schedule in settings.schedules.values():
@@ -358,7 +350,7 @@ def payload_limits(limits: Limits) -> PayloadLimits:
 def _faults(
     schedule: Schedule, catalog: Catalog, limits: Limits
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Key, what was found, what is wanted, what may help."""
+    """Key, what was found, what is wanted, a hint."""
     try:
         catalog.known(schedule.kind)
     except UnknownKind as error:

@@ -1,4 +1,4 @@
-"""The feed of a tenancy: reads the log while somebody follows it, and tells all who do."""
+"""The feed of a tenancy: while it has readers, it reads the event log and sends it to them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CLOSE_SECONDS = 2.0
 
 
 class FeedClosed(Exception):
-    """The node is leaving: nobody else is let in."""
+    """The node is leaving and takes no more readers."""
 
 
 class Feed:
-    """Owned by a tenancy, which runs it. Without readers it does nothing. A store that is away is
-    waited for: readers stay, and go on where they were.
+    """Owned by a tenancy, which runs it. Does nothing without readers. If the store is away,
+    readers stay and continue later where they were.
     """
 
     def __init__(self, tenant: str, log: EventLog, counts: Callable[[], Awaitable[Counts]]) -> None:
@@ -56,15 +56,15 @@ class Feed:
         self._news.ring()
 
     async def begin(self, last_id: int | None) -> Start:
-        """Where somebody begins who has got all up to `last_id`; None = who comes for the first
-        time. Raises `StoreError`, or `FeedClosed`.
+        """Where a reader with everything up to `last_id` begins; None = a new reader. Raises
+        `StoreError` or `FeedClosed`.
         """
         if self._is_closing:
             raise FeedClosed
         return await self._entrance.start_of(last_id)
 
     async def serve(self, reader: Reader) -> None:
-        """Tells it everything until it has `ended`."""
+        """Sends everything until the reader has ended."""
         if self._is_closing:
             reader.end("closed")
             return
@@ -87,7 +87,7 @@ class Feed:
             task_status.started()
 
     async def close(self) -> None:
-        """Sends what has happened until now, as far as time allows; then all streams end."""
+        """Sends what has happened so far, within a time limit; then ends all streams."""
         self._is_closing = True
         with trio.move_on_after(CLOSE_SECONDS):
             while self.readers and not await self._look():  # noqa: ASYNC110 - the store is away
@@ -121,7 +121,7 @@ class Feed:
             await trio.sleep(self._spacing_seconds)
 
     async def _look(self) -> bool:
-        """Gives False if the store is away; the engine has logged it."""
+        """Returns False if the store is away; the engine has logged that."""
         before = self._source.has_begun, self._ring.end
         try:
             await self._source.look([reader.position for reader in self.readers])
@@ -194,7 +194,7 @@ class Feed:
     # -- from the log to a reader who has missed more than the ring holds
 
     async def _catch_up(self, reader: Reader) -> None:
-        """Whenever it is needed, until the reader has ended."""
+        """Whenever the reader falls behind, until it has ended."""
         while reader.ending is None:
             if not self._source.has_begun:
                 await self._grew.wait()
@@ -205,7 +205,7 @@ class Feed:
                 await trio.sleep(POLL_SECONDS)
 
     async def _read_for(self, reader: Reader) -> bool:
-        """Tells it one page of the log; gives False if the store is away."""
+        """Sends one page of the log; returns False if the store is away."""
         try:
             page = await self._source.page_for(reader.position, reader.which)
         except StoreError:

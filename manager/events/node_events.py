@@ -1,4 +1,4 @@
-"""What a tenancy has to do with the log of events: adds to it, keeps it, lets others follow it."""
+"""A tenancy's part in the event log: it adds events, keeps them in order, and feeds readers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from musterd.store.waiting import Backoff, Bell
 
 
 class NodeEvents:
-    """Owned by its tenancy, which runs it."""
-
     def __init__(self, deps: TenancyDeps, is_on_duty: Callable[[], bool]) -> None:
         engine = deps.engine
         self.feed = Feed(deps.tenant, engine.events, engine.queue.counts)
@@ -32,7 +30,7 @@ class NodeEvents:
         self.keeper = EventKeeper(engine.events, deps.settings, deps.rng, is_on_duty)
 
     def news(self) -> None:
-        """This node has done something in the store. Cheap."""
+        """This node has changed something in the store. Cheap."""
         self.feed.news()
         self.keeper.news()
 
@@ -55,7 +53,7 @@ class NodeEvents:
             self.event_writer.announce("scale.decided", **decision_object(decision))
 
     async def finish(self) -> None:
-        """The crew has gone: records that and lets readers catch up, for a few seconds at most."""
+        """After the crew has left: records that, and lets readers catch up for a few seconds."""
         self.node_is("stopped")
         await self.event_writer.finish()
         await self.feed.close()
@@ -70,8 +68,8 @@ FINISH_SECONDS = 2.0
 
 @attrs.define(eq=False)
 class EventWriter:
-    """Owned by a tenancy. What is announced is written a moment later, in its order; while the
-    store is away the oldest that wait are given up when there are too many, and are counted.
+    """Owned by a tenancy. Writes announced events in order, a moment later. While the store is
+    away, it drops and counts the oldest ones beyond a limit.
     """
 
     events: EventLog
@@ -105,7 +103,7 @@ class EventWriter:
                 self._bell.ring()
 
     async def finish(self) -> None:
-        """Writes what waits, if that can be done in time; nothing is announced after it."""
+        """Writes what waits, within a time limit; nothing may be announced afterwards."""
         with trio.move_on_after(FINISH_SECONDS):
             while self._waiting and await self._write():
                 pass
@@ -115,7 +113,7 @@ class EventWriter:
         self._log_dropped()
 
     async def _write(self) -> bool:
-        """Writes a batch; False = the store is away. One whose reply was lost is written again."""
+        """Writes a batch; False = the store is away. If the reply is lost, it is written again."""
         async with self._turn:
             batch = list(self._waiting)[:BATCH]
             if not batch:
@@ -147,9 +145,9 @@ HOUR_SECONDS = 3_600.0
 
 @attrs.define(eq=False)
 class EventKeeper:
-    """Owned by a tenancy. Puts in order the events of its own node, soon where it has the duty and
-    later where another has it, who may know nothing of it; where its node does nothing, it asks
-    nothing of the store. To forget what has become too old is the duty, and `trim` one batch of it.
+    """Owned by a tenancy. Orders the events of its own node: soon if it holds the duty, else later,
+    because the holder may not know of them. Asks nothing while its node does nothing. The duty is
+    to forget old events; `trim` is one batch of that.
     """
 
     events: EventLog
@@ -161,7 +159,6 @@ class EventKeeper:
     _newest: int = attrs.field(default=0, init=False)
 
     def news(self) -> None:
-        """This node has done something."""
         self._bell.ring()
 
     async def run(self) -> None:
@@ -180,20 +177,20 @@ class EventKeeper:
             rest_seconds = rest_after(trio.current_time() - began)
 
     async def trim(self) -> int:
-        """One batch; gives how many events were forgotten."""
+        """One batch; returns how many events were deleted."""
         trimmed = await self.events.trim(self._keep_seconds, TRIMMED_ROWS)
         if trimmed < TRIMMED_ROWS:
             self._has_grown = False
         return trimmed
 
     def trim_seconds(self) -> float:
-        """How long the next look may wait: longer where nothing is added."""
+        """The time until the next look: longer while no events are added."""
         if self._has_grown:
             return TRIM_SECONDS
         return max(TRIM_SECONDS, min(self._keep_seconds, RESTED_TRIM_SECONDS))
 
     async def wait(self, seconds: float) -> None:
-        """So long, where nothing is added meanwhile."""
+        """This long, if no events are added meanwhile."""
         left_seconds = seconds
         while left_seconds > 0:
             await trio.sleep(min(TRIM_SECONDS, left_seconds))

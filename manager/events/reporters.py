@@ -30,8 +30,8 @@ from musterd.workers.observer import Ignored
 
 
 class JobReporter:
-    """The `JobObserver` of a tenant's desk. `news` is called when something has been written, and
-    `on_ended` with the kinds of jobs that have ended.
+    """The `JobObserver` of a tenant's desk. Calls `news` after each write, and `on_ended` with the
+    kinds of jobs that have ended.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class JobReporter:
 
 @attrs.define(eq=False)
 class DutyReporter:
-    """The `DutyObserver` of a tenant's duties. `lost` hears of each that is no longer done here."""
+    """The `DutyObserver` of a tenant. Calls `lost` for each duty that this node no longer does."""
 
     metrics: DutyMetrics
     event_writer: EventWriter

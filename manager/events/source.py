@@ -1,5 +1,6 @@
-"""From the event log to its readers: a ring of the newest events for all, where each reader begins,
-and pages for those that have missed more than the ring holds."""
+"""From the event log to its readers: a shared ring of the newest events, where a reader begins, and
+pages for readers that the ring is too short for.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ RETRY_MS = 1_000  # how long a reader that was cut off waits before it comes bac
 
 
 class Wire:
-    """Writes to a socket that never blocks. What the reader has not room for is kept, and nothing
-    more is taken until that is gone. `fileno` gives -1 when the socket is closed.
+    """Writes to a socket without blocking. Keeps what the reader has no room for, and takes nothing
+    more until that is sent. `fileno` returns -1 once the socket is closed.
     """
 
     def __init__(self, fileno: Callable[[], int], *, chunked: bool) -> None:
@@ -44,18 +45,18 @@ class Wire:
         return not self.is_clear and trio.current_time() - self._moved_local >= STUCK_SECONDS
 
     def put(self, text: bytes) -> None:
-        """Sends a text that nobody else gets."""
+        """Sends a text for this reader alone."""
         self.put_framed(chunk(text) if self.chunked else text)
 
     def put_framed(self, data: bytes) -> None:
-        """Sends what is a chunk already, where the wire has chunks. Only when it is clear."""
+        """Sends data that is already a chunk if the wire uses chunks. Only when it is clear."""
         assert self.is_clear, "what was sent before goes first"
         self._rest = memoryview(data)
         self._moved_local = trio.current_time()
         self.flush()
 
     def flush(self) -> bool:
-        """Sends on; gives whether nothing is left."""
+        """Returns whether everything was sent."""
         while self._rest:
             try:
                 count = os.write(self._fileno(), self._rest)
@@ -72,7 +73,7 @@ class Wire:
 
 @attrs.define(eq=False)
 class Reader:
-    """`position`: all up to it that fits has been put on the wire."""
+    """`position`: everything up to it that matches is on the wire."""
 
     which: EventFilter
     position: int
@@ -94,7 +95,7 @@ class Reader:
         return False
 
     async def live_until_behind(self) -> None:
-        """Returns when the ring no longer holds what the reader is to get."""
+        """Returns when the ring no longer holds the reader's next event."""
         self.is_live, self.behind = True, trio.Event()
         await self.behind.wait()
 
@@ -109,7 +110,7 @@ class Reader:
 
 
 class Frame(NamedTuple):
-    """One event, written once for all its readers."""
+    """One event, encoded once for all readers."""
 
     event: Event
     text: bytes
@@ -120,25 +121,24 @@ def frame_of(event: Event, tenant: str) -> Frame:
 
 
 def opening() -> bytes:
-    """What a stream begins with."""
     return f"retry: {RETRY_MS}\n\n".encode()
 
 
 def snapshot_frame(position: int, status: Mapping[str, object], *, gap: bool) -> bytes:
-    """How things stood, where what followed is in the log behind `position`. `gap`: the reader
-    asked for events that the log does not have.
+    """The state at a position of the log; later events follow. `gap`: the reader asked for events
+    that the log no longer has.
     """
     snapshot = {**status, "position": position}
     return _written("snapshot", position, {**snapshot, "gap": True} if gap else snapshot)
 
 
 def ping_frame(position: int) -> bytes:
-    """A sign of life: all up to this position that the reader wants has been sent."""
+    """A sign of life: everything up to this position has been sent."""
     return _written("ping", position, {"position": position})
 
 
 def chunk(data: bytes) -> bytes:
-    """A piece of a body that is sent in chunks (RFC 9112, 7.1)."""
+    """A chunk of a chunked body (RFC 9112, 7.1)."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -157,7 +157,7 @@ PORTION_BYTES = 128 * 1024  # of one reader, at once
 
 
 class Ring:
-    """All of the log behind `start` up to `end` is here; the oldest goes when there is too much."""
+    """Holds the log after `start` up to `end`; drops the oldest events when it is full."""
 
     def __init__(self, frames_max: int = FRAMES_MAX, bytes_max: int = BYTES_MAX) -> None:
         self.start = self.end = 0
@@ -166,19 +166,19 @@ class Ring:
         self._frames_max, self._bytes_max = frames_max, bytes_max
 
     def begin(self, position: int) -> None:
-        """Forgets everything; what comes next is what is behind `position`."""
+        """Forgets everything; the next event follows `position`."""
         self.start = self.end = position
         self._frames, self._bytes = [], 0
 
     def add(self, frames: Sequence[Frame], end: int) -> None:
-        """What the log has behind `self.end` up to `end`, in its order."""
+        """The log after `self.end` up to `end`, in order."""
         self._frames += frames
         self._bytes += sum(len(frame.text) for frame in frames)
         self.end = end
         self._drop_oldest()
 
     def between(self, position: int, end: int) -> Sequence[Frame]:
-        """What is behind a position that is not before `start`, up to another one."""
+        """The frames after a position, which must not be before `start`, up to `end`."""
         first = bisect_right(self._frames, position, key=_position_of)
         return self._frames[first : bisect_right(self._frames, end, lo=first, key=_position_of)]
 
@@ -193,8 +193,8 @@ class Ring:
 
 
 class Portions:
-    """What readers get in one round: up to where the ring ends as it begins. Readers that stand at
-    the same place and want the same share one text.
+    """What readers get in one round, up to the current end of the ring. Readers at the same
+    position with the same filter share one text.
     """
 
     def __init__(self, ring: Ring) -> None:
@@ -205,8 +205,8 @@ class Portions:
         self._made: dict[Hashable, tuple[bytes, int]] = {}
 
     def take(self, position: int, which: EventFilter, *, chunked: bool) -> tuple[bytes, int]:
-        """Gives what to send, nothing if nothing fits, and the position where the reader then
-        stands. What is large is given in several portions.
+        """What to send, if anything, and the reader's next position. Large texts come in several
+        portions.
         """
         if position >= self._end:
             return b"", position
@@ -229,7 +229,7 @@ class Portions:
         return texts, self._end
 
     def _candidates(self, position: int, which: EventFilter) -> Sequence[Frame]:
-        """Of many readers, each with a job of its own, none looks at the others' events."""
+        """Readers that each follow one job do not look at other jobs' events."""
         if position not in self._frames:
             self._frames[position] = self._ring.between(position, self._end)
         frames = self._frames[position]
@@ -248,16 +248,16 @@ def _position_of(frame: Frame) -> int:
 
 
 class Forgotten(Exception):
-    """What was to be read is no longer in the log."""
+    """The log no longer has the wanted events."""
 
 
 class SetBack(Exception):
-    """The log ends before what has been read of it: a failover has lost the end of it."""
+    """The log is shorter than what has been read of it: a failover has lost its end."""
 
 
 @attrs.frozen
 class Page:
-    """What the log has for one reader: in portions, each of which may go at once."""
+    """A page of the log for one reader, in portions that are sent one at a time."""
 
     portions: Sequence[Sequence[Frame]]
     position: int  # all up to it has been looked at
@@ -265,7 +265,7 @@ class Page:
 
 @attrs.define(eq=False)
 class Source:
-    """`ring` holds the log from where it began. Calls may raise `StoreError`, then be repeated."""
+    """`ring` holds the newest part of the log. Calls may raise `StoreError`; repeat them then."""
 
     tenant: str
     log: EventLog
@@ -278,21 +278,20 @@ class Source:
     )
 
     def holds(self, position: int) -> bool:
-        """Whether all that is behind this position is in the ring, or will be."""
+        """Whether everything after this position is in the ring, or will be."""
         return self.has_begun and position >= self.ring.start
 
     def was_lost(self, position: int) -> bool:
-        """Whether something else stood, or may have stood, at this position before a failover."""
+        """Whether a failover may have replaced the event at this position."""
         return position in self._lost
 
     def forget(self) -> None:
-        """Nobody reads any more."""
         self.has_begun = False
         self.ring.begin(0)
 
     async def look(self, positions: Collection[int]) -> None:
-        """Brings the ring to the end of the log; `positions` are those where readers stand. Raises
-        `SetBack` once if the log has lost its end, and then begins anew.
+        """Reads to the end of the log; `positions` are those of all readers. Raises `SetBack` once
+        if the log has lost its end, then begins anew.
         """
         async with self._turn:
             grown = ORDERED_AT_ONCE
@@ -309,7 +308,7 @@ class Source:
                 grown = newest - before
 
     async def page_for(self, position: int, which: EventFilter) -> Page:
-        """Gives what follows a position. Raises `Forgotten` if there may have been more."""
+        """What follows a position. Raises `Forgotten` if some of it may have been deleted."""
         async with self._pages:
             page = await self.log.read(position, which)
             if (await self.log.bounds()).oldest > position + 1:
@@ -318,7 +317,7 @@ class Source:
         return Page(list(_portions_of(frames)), page.position)
 
     def _begin(self, newest: int, positions: Collection[int]) -> None:
-        """So far back that those who come again after a while find all they missed."""
+        """Far enough back that readers who return after a while find all they missed."""
         near = [position for position in positions if 0 <= newest - position <= FRAMES_MAX]
         self.ring.begin(min([newest, *near]))
         self.has_begun = True
@@ -351,8 +350,8 @@ def _portions_of(frames: Sequence[Frame]) -> Iterator[Sequence[Frame]]:
 
 @attrs.frozen
 class Start:
-    """Where a reader begins. `counts`: how the queue stood at `position` or later; None = it goes
-    on where it was. `gap`: it asked for what the log does not have.
+    """Where a reader begins. `counts`: of the queue at `position` or later; None = it continues
+    where it was. `gap`: it asked for events that the log does not have.
     """
 
     position: int
@@ -362,8 +361,6 @@ class Start:
 
 @attrs.define(eq=False)
 class Entrance:
-    """The calls raise `StoreError`."""
-
     source: Source
     counts: Callable[[], Awaitable[Counts]]
     _snapshot: tuple[float, Start] | None = attrs.field(default=None, init=False)
@@ -373,7 +370,7 @@ class Entrance:
     )
 
     async def start_of(self, last_id: int | None) -> Start:
-        """Where a reader begins that has all up to `last_id`; None = it is new."""
+        """Where a reader with everything up to `last_id` begins; None = it is new."""
         if last_id is None:
             return await self._snapshot_now()
         if self.source.was_lost(last_id):
@@ -388,7 +385,7 @@ class Entrance:
         return attrs.evolve(await self._snapshot_now(), gap=True)
 
     async def _snapshot_now(self) -> Start:
-        """The position first: what happens while the queue is counted is sent once more."""
+        """Takes the position first: what happens while the queue is counted is sent again."""
         async with self._turn:
             now = trio.current_time()
             if self._snapshot is None or now - self._snapshot[0] >= SNAPSHOT_SECONDS:

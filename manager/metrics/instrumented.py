@@ -1,4 +1,4 @@
-"""The store, instrumented: calls are timed and counted, trouble is kept for status and log."""
+"""The store, instrumented: calls are timed and counted; trouble is kept for status and log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MISCONFIGURED = "misconfigured"
 
 
 class InstrumentedEngine(WrappedEngine):
-    """An `Engine` that is another one, measured.
+    """Measures another `Engine`.
 
-    `trouble` is the word for what ails the store (see `StoreUnavailable`), or None. It ends with
-    the next success of a call that had failed: reads that go well say nothing about a disk that is
-    full. `local_clock` counts seconds. `tenant`: whose store it is, where logs have to say it.
+    `trouble` says what is wrong with the store (see `StoreUnavailable`), or None. It ends when a
+    call that had failed succeeds: successful reads say nothing about a full disk. `local_clock`
+    counts seconds; `tenant` is named in logs.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class InstrumentedEngine(WrappedEngine):
         self.last_message: str | None = None
 
     def trouble_seconds(self) -> float:
-        """How long the trouble has lasted; 0 = there is none."""
+        """0 = there is no trouble."""
         if self.trouble_since_local is None:
             return 0.0
         return self._local_clock() - self.trouble_since_local

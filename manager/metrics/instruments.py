@@ -24,7 +24,7 @@ OUTCOMES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED)
 
 
 class Spread:
-    """A histogram: how many values fell up to each bound, and their sum."""
+    """A histogram: the number of values up to each bound, and their sum."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -34,7 +34,7 @@ class Spread:
         self.total = 0.0
 
     def observe(self, values: Sequence[float]) -> None:
-        """What is below 0 counts as 0: two clocks may differ by a little."""
+        """Values below 0 count as 0: two clocks may differ a little."""
         if max(values) <= self.bounds[0]:
             self.counts[0] += len(values)
         else:
@@ -43,7 +43,7 @@ class Spread:
         self.total += sum([value for value in values if value > 0])
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Cumulated, as Prometheus wants them; the last is `+Inf`."""
+        """Cumulative, as Prometheus wants them; the last is `+Inf`."""
         found: list[tuple[str, float]] = []
         so_far = 0
         for bound, count in zip(self.bounds, self.counts, strict=False):
@@ -55,7 +55,7 @@ class Spread:
 
 @define(eq=False)
 class KindCounters:
-    """The numbers of one kind; what has ended by tenant and state."""
+    """`finished` is by tenant and state."""
 
     waited: Spread
     retries: int = 0
@@ -65,7 +65,7 @@ class KindCounters:
 
 @define(eq=False)
 class JobCounters(Collector):
-    """By kind, at most `kinds_max` of them; the kinds beyond share the label `other`."""
+    """By kind; kinds beyond `kinds_max` share the label `other`."""
 
     kinds_max: int
     wait_bounds: Sequence[float]
@@ -88,7 +88,6 @@ class JobCounters(Collector):
         return found
 
     def forget(self, tenant: str) -> None:
-        """Drops the series of a tenant that is no longer served."""
         for tally in self.kinds.values():
             tally.finished = {key: n for key, n in tally.finished.items() if key[0] != tenant}
 
@@ -131,7 +130,7 @@ RESULTS = ("ok", "error")
 
 @frozen
 class Instruments:
-    """Makes instruments, with the program's name before their own."""
+    """Makes instruments whose names begin with the program's."""
 
     registry: CollectorRegistry
 
@@ -143,7 +142,7 @@ class Instruments:
 
 
 class DutyMetrics:
-    """All of a node's tenants together: names of duties are few, those of tenants may be many."""
+    """All tenants of a node together: there are few duties, but there may be many tenants."""
 
     def __init__(self, make: Instruments) -> None:
         self._leader = make.gauge(
@@ -174,7 +173,7 @@ class DutyMetrics:
 
 @define(eq=False)
 class QueueCollector(Collector):
-    """The last counts of each store; a store that was not asked, or does not say, has no series."""
+    """The last counts of each store; unknown ones have no series."""
 
     by_tenant: dict[str, Counts] = field(factory=dict[str, Counts])
 
@@ -233,14 +232,14 @@ class ConnectionCollector(Collector):
 
 
 class StoreHealthMetrics(Collector):
-    """Health figures of tenants whose `metrics` duty this node has. Unknown ones have no series."""
+    """Health of the stores whose `metrics` duty this node has. Unknown figures have no series."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._health: dict[str, Signs] = {}
         registry.register(self)
 
     def record(self, figures: Signs | None, tenant: str) -> None:
-        """None = the store does not say, or another node exports it."""
+        """None = unknown, or another node exports it."""
         self._health.pop(tenant, None)
         if figures is not None:
             self._health[tenant] = figures
@@ -262,7 +261,7 @@ class StoreHealthMetrics(Collector):
 def _gauges_of(
     known: Iterable[tuple[str, T]], *rows: tuple[str, str, Callable[[T], float | None]]
 ) -> Iterable[GaugeMetricFamily]:
-    """Gauges with a series for each tenant that has a value. `rows`: name, help, how to read it."""
+    """Gauges with one series per tenant that has a value. `rows`: name, help, how to read it."""
     for name, help_text, read in rows:
         family = GaugeMetricFamily(f"musterd_{name}", help_text, labels=["tenant"])
         for tenant, figures in known:

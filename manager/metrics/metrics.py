@@ -1,9 +1,8 @@
-"""What Prometheus reads: all instruments of a node on a registry of its own.
+"""What Prometheus reads: all instruments of a node, on a registry of its own.
 
-The desk and the workers report to it as their `JobObserver`; the supervisor, the instrumented store
-and the HTTP side have calls of their own. Counting is cheap enough for the hot path: the series of
-a kind are looked up once. No label has values that users can multiply without bound: kinds beyond
-`metrics.kinds_max` share the label `other`.
+Desk and workers report here as to a `JobObserver`; supervisor, engine and HTTP API have calls of
+their own. Counting is cheap: a kind's series are looked up once. No label grows without bound:
+kinds beyond `metrics.kinds_max` share the label `other`.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ _how_it_ended = attrgetter("kind", "outcome", "state")
 
 
 class Metrics:
-    """All instruments. The methods of `JobObserver` and the others return at once and never raise.
-
-    `rendering` gives the text to whoever asks over HTTP.
+    """All instruments. The methods of observers return at once and never raise. `rendering` makes
+    the text for HTTP.
     """
 
     def __init__(self, settings: MetricsSettings, version: str) -> None:
@@ -114,10 +112,10 @@ class Metrics:
         self._stale_writes.inc(count)
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        """Not counted here but by the node that reaps the lease, so that each loss counts once."""
+        """The node that reaps the lease counts it, so that each loss counts once."""
 
     def request_ignored(self, ignored: Ignored) -> None:
-        """Not counted: the status tells of it as long as it lasts."""
+        """Not counted: the status shows it as long as it lasts."""
 
     def reaped(self, reaped: Sequence[Reaped], tenant: str = DEFAULT_TENANT) -> None:
         self._leases_lost.inc(len(reaped))
@@ -131,7 +129,7 @@ class Metrics:
     # -- reported by the supervisor ------------------------------------------------------------
 
     def scaled(self, decision: Decision, tenant: str = DEFAULT_TENANT) -> None:
-        """One tick. Series without a tenant are the sums over all tenants."""
+        """One tick. Series without a tenant are sums over all tenants."""
         before = self._wishes.get(tenant)
         if decision.raw_wish is None and before is not None:
             decision = evolve(decision, raw_wish=before.raw_wish)  # the last one known
@@ -158,14 +156,14 @@ class Metrics:
     # -- reported by the engine and the node ----------------------------------------------------
 
     def store_operation(self, operation: str, seconds: float) -> None:
-        """`operation` is named as the engine's methods are."""
+        """`operation` is the name of an engine's method."""
         self._of_operation(operation)[0].observe(seconds)
 
     def store_error(self, operation: str) -> None:
         self._of_operation(operation)[1].inc()
 
     def _of_operation(self, operation: str) -> tuple[Histogram, Counter]:
-        """Both series at once, so that an operation's first failure is a rise from 0."""
+        """Both series together, so that an operation's first failure is a rise from 0."""
         found = self._operations.get(operation)
         if found is None:
             labels = {"operation": operation}
@@ -174,11 +172,11 @@ class Metrics:
         return found
 
     def watch_connections(self, ask: Callable[[], ConnectionUse]) -> None:
-        """Asked at each scrape, in a thread."""
+        """`ask` is called at each scrape, in a thread."""
         self._connections.read_from(ask)
 
     def counts(self, counts: Counts | None, tenant: str = DEFAULT_TENANT) -> None:
-        """None = the store does not say."""
+        """None = unknown."""
         self._queue.by_tenant.pop(tenant, None)
         if counts is not None:
             self._queue.by_tenant[tenant] = counts
@@ -195,11 +193,11 @@ class Metrics:
         self.store_health.record(None, tenant)
 
     def webhook(self, result: str) -> None:
-        """One try: delivered, failed for good, or to be retried."""
+        """One attempt: delivered, failed for good, or to be retried."""
         self._webhooks.labels(result=result).inc()
 
     def loop_lag(self, seconds: float) -> None:
-        """Keeps the largest of the last looks, so that no scrape misses a hiccup."""
+        """Keeps the largest of the latest values, so that no scrape misses a hiccup."""
         self._lags.append(seconds)
         self._loop_lag.set(max(self._lags))
 
@@ -209,11 +207,10 @@ class Metrics:
         self._config_timestamp.set(timestamp)
 
     def draining(self) -> None:
-        """The node takes no more jobs, and will end."""
         self._draining.set(1)
 
     def render(self) -> bytes:
-        """The text format. Slow with many series: one at a time, in a thread (`Rendering`)."""
+        """The text format. Slow with many series: call it through `Rendering`."""
         began = time.perf_counter()
         text = generate_latest(self.registry)
         self._render_seconds.set(time.perf_counter() - began)
@@ -277,9 +274,9 @@ def _direction(decision: Decision) -> str:
 
 
 class Rendering:
-    """`render` takes its time (half a second with ten thousand series) and holds the interpreter:
-    it runs in a thread, one at a time. Who asks while it runs shares the next one with all others
-    who do, so that nobody gets numbers that are older than the question.
+    """Runs `render` in a thread, one call at a time: with ten thousand series it takes half a
+    second and holds the interpreter. Callers that arrive meanwhile share the next call, so that
+    nobody gets figures older than the request.
     """
 
     def __init__(self, render: Callable[[], bytes]) -> None:
@@ -291,7 +288,7 @@ class Rendering:
         self._number = 0  # of the rendering that the text is from
 
     async def text(self) -> bytes:
-        """Raises what `render` raises; then whoever waits tries for itself."""
+        """Raises what `render` raises; each waiting caller then tries for itself."""
         wanted = self._begun + 1
         async with self._turn:
             if self._number < wanted:

@@ -1,4 +1,4 @@
-"""One node: what all its tenants share, and the order in which things start and end."""
+"""One node: what its tenants share, and the order in which things start and end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ IGNORED_MAX = 20  # shown in the status
 
 
 class Daemon:
-    """`run` serves until `stop` was called and the crews have drained."""
+    """`run` serves until `stop` is called and the crews have drained."""
 
     def __init__(self, plan: DaemonDeps) -> None:
         self._plan = plan
@@ -74,25 +74,25 @@ class Daemon:
         self._stop_requested = True
 
     def drain(self) -> None:
-        """As the first `stop`, however often it is called; a `stop` that follows is the first."""
+        """Like the first `stop`, however often it is called; a later `stop` counts as the first."""
         self._drain.set()
 
     async def reload(self) -> ReloadOutcome:
-        """Reads configuration and catalog anew, as HUP does, and gives what came of it."""
+        """Reloads, as HUP does, and returns the outcome."""
         if why := self.why_no_reload():
             return ReloadUnavailable(why)
         return await self._reloader.ask()
 
     def reload_soon(self) -> None:
-        """As HUP does; its log tells what comes of it."""
+        """Reloads, as HUP does; the outcome is logged."""
         self._reloader.reload_soon()
 
     def why_no_reload(self) -> str:
-        """Nothing where it can reload."""
+        """ "" if it can reload."""
         return "" if self._phase == "running" else f"the node is {self._phase}: it does not reload"
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Raises `StoreMisconfigured` where waiting for the store will not help."""
+        """Raises `StoreMisconfigured` if waiting for the store would not help."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self._obey_signals)
             nursery.start_soon(self._live, nursery.cancel_scope)
@@ -100,7 +100,7 @@ class Daemon:
             task_status.started()
 
     async def _live(self, whole: trio.CancelScope) -> None:
-        """From opening the stores to closing them; ends everything else with it."""
+        """From opening the stores to closing them; then ends everything else."""
         async with trio.open_nursery() as homes:
             for tenancy in self._tenancies.values():
                 homes.start_soon(tenancy.run)
@@ -202,8 +202,8 @@ class Daemon:
     # -- for metrics and people
 
     async def refresh_metrics(self) -> None:
-        """Updates the metrics of the queues that this node exports, within a bound: those of a
-        store that is too slow are updated next time.
+        """Updates the queue metrics that this node exports, within a time limit: slow stores are
+        updated next time.
         """
         limit = trio.CapacityLimiter(REFRESHED_AT_ONCE)
         exported = [one for one in self._tenancies.values() if one.duties.holds(METRICS)]
@@ -245,7 +245,7 @@ class Daemon:
 
     @property
     def tenancies(self) -> Mapping[str, Tenancy]:
-        """The tenants of the moment, the default one first."""
+        """The current tenants, the default one first."""
         return self._tenancies
 
     @property
@@ -262,10 +262,9 @@ async def abandon_late(
     log: logging.Logger,
     end_process: Callable[[], None],
 ) -> None:
-    """Once all crews are dismissed, waits so long for those that stay, and for the grace of each
-    one's work before that. Then all else is brought to its end as ever, and the process with it:
-    that alone ends such work. Its leases are kept up to that moment and run out after it, so that
-    nothing runs twice at a time.
+    """Ends the process if work still runs long after all crews were dismissed, as nothing else can
+    end it. Everything else ends normally first. The leases of that work are kept until then and
+    expire afterwards, so that nothing runs twice at a time.
     """
     for tenancy in tenancies:
         await tenancy.dismissed.wait()
@@ -285,7 +284,7 @@ async def abandon_late(
 
 
 def _grace_seconds(tenancies: Collection[Tenancy]) -> float:
-    """The longest that any of the work left may take to stop."""
+    """The longest time that any of the remaining work may take to stop."""
     left = [held.grace_seconds for tenancy in tenancies for held in tenancy.held()]
     return max(left) + GRACE_MARGIN_SECONDS if left else 0.0
 

@@ -1,7 +1,7 @@
-"""What the nodes of one store must agree on, as a few digits that can be compared. Pure.
+"""What the nodes of one store must agree on, as a short hash. Pure.
 
-Left out is what may differ from machine to machine: where files lie, what is broken there, how
-large its crew is, where it listens and how it reaches the store. So are secrets.
+It excludes secrets and what may differ between machines: paths, what is broken there, the size of
+the crew, where the node listens and how it reaches the store.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
 
 
 def fingerprint(settings: Settings, catalog: Catalog) -> str:
-    """Gives `DIGITS` hexadecimal digits: the same wherever the same is in effect. `settings` are
-    the node's own. Another version of musterd may give others for the same files.
+    """`DIGITS` hexadecimal digits, equal where the same configuration is in effect. `settings` are
+    the node's own. Other versions of musterd may give other digits.
     """
     text = json.dumps(_whole(settings, catalog), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
@@ -61,8 +61,8 @@ def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """JSON with one spelling for one value. Raises TypeError for what it does not know: the text
-    that Python makes of an object may be another in each process.
+    """JSON with one spelling per value. Raises TypeError for other objects: their text may differ
+    between processes.
     """
     if value is None or isinstance(value, bool | str | int):
         return value

@@ -1,4 +1,4 @@
-"""A node's sign of life in the store: its crew, its kinds, and how long their jobs take."""
+"""A node's heartbeat in the store: its crew, its kinds, and how long their jobs take."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ LEAVE_SECONDS = 1.0
 
 @attrs.define(eq=False)
 class Heartbeat:
-    """Owned by a tenancy: the node's row in that tenant's store. Whoever ends without draining is
-    not taken off the list: it is dead when its sign of life is too old.
+    """Owned by a tenancy: the node's row in that tenant's store. A node that ends without draining
+    keeps its row, and counts as dead once the row is too old.
     """
 
     deps: TenancyDeps
@@ -63,7 +63,7 @@ class Heartbeat:
             self.wake()
 
     def wake(self) -> None:
-        """Others should know of this soon: another phase, another size of the crew."""
+        """Others should learn this soon: another phase, or another size of the crew."""
         self._bell.ring()
 
     async def run(self) -> None:
@@ -142,7 +142,7 @@ class Heartbeat:
 
 
 def _gist(beat: Beat) -> tuple[object, ...]:
-    """What others should know soon: who is busy changes with every job, and is known from them."""
+    """What others should learn soon. Who is busy changes with every job, so that waits."""
     configured = (beat.config_generation, beat.config_hash)
     crew = (beat.idle + beat.busy, beat.default_count, beat.max_count)
     return (*crew, beat.pause_seconds, *configured)
@@ -164,7 +164,7 @@ _NEVER_RUN = _Spell()
 
 @define(eq=False)
 class ServiceTimes:
-    """Fed with every attempt that ended; attempts that were given back say nothing."""
+    """Fed with every ended attempt; attempts that were given back say nothing."""
 
     _spells: dict[str, _Spell] = field(factory=dict[str, _Spell], init=False)
 
@@ -178,7 +178,7 @@ class ServiceTimes:
             self._add(kind, run_seconds)
 
     def known(self, kind: str, broken: str | None, max_running: int | None) -> KnownKind:
-        """The kind, and what was measured of it."""
+        """The kind with its measurements."""
         spell = self._spells.get(kind)
         if spell is None:
             return KnownKind(broken, max_running)

@@ -1,4 +1,4 @@
-"""The process of a daemon: its clocks and waits, its garbage, its lag, its end."""
+"""A daemon's process: clocks and waits, garbage collection, loop lag, and its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import trio
 
 
 class StartError(Exception):
-    """The daemon cannot start as it is configured; the message names the key and what helps."""
+    """The daemon cannot start with this configuration; the message names the key and what helps."""
 
 
 async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
@@ -22,7 +22,7 @@ async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
 
 
 async def came_in_time(event: trio.Event, seconds: float, *, unless: trio.Event) -> bool:
-    """Waits for an event so long at most, and no longer than `unless` takes to come."""
+    """Waits for an event for this long at most, and no longer than until `unless` comes."""
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as waiting:
             waiting.start_soon(cancel_when, unless, waiting.cancel_scope)
@@ -32,14 +32,14 @@ async def came_in_time(event: trio.Event, seconds: float, *, unless: trio.Event)
 
 
 def next_beat(interval_seconds: float) -> float:
-    """The next moment on the local clock that is a whole multiple of the interval."""
+    """The next whole multiple of the interval on the local clock."""
     now = trio.current_time()
     beat = (math.floor(now / interval_seconds) + 1) * interval_seconds
     return beat if beat > now else beat + interval_seconds  # where digits were lost
 
 
 async def sleep_to_beat(interval_seconds: float, seconds_max: float) -> None:
-    """Until then, but no longer than `seconds_max`."""
+    """No longer than `seconds_max`."""
     await trio.sleep_until(min(next_beat(interval_seconds), trio.current_time() + seconds_max))
 
 
@@ -50,11 +50,9 @@ YOUNG_LOOKS = 20  # before a look at what outlived them
 
 
 def collect_seldom() -> None:
-    """Makes Python look less often for garbage that holds itself in a circle. For a process that is
-    a daemon, once all is made that stays until its end.
-
-    The objects of a job come and go by the thousand and are in no circle: looking through them took
-    a seventh of a busy daemon's time.
+    """Makes Python collect garbage cycles rarely. Call it once everything exists that stays until
+    the end: the objects of a job form no cycles, and examining them took a seventh of a busy
+    daemon's time.
     """
     gc.collect()
     gc.freeze()
@@ -62,7 +60,7 @@ def collect_seldom() -> None:
 
 
 async def measure_loop_lag(record: Callable[[float], None]) -> None:
-    """Records, forever, how much later than asked for a sleep ended."""
+    """Records, forever, how late a sleep ended."""
     while True:
         wanted = next_beat(LOOK_SECONDS)
         await trio.sleep_until(wanted)
@@ -70,12 +68,12 @@ async def measure_loop_lag(record: Callable[[float], None]) -> None:
 
 
 def boottime() -> float:
-    """Seconds on the clock that runs on while the machine sleeps."""
+    """Seconds, including the time that the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def machine_load() -> float | None:
-    """The load of this machine in the last minute, for each core; None = it does not say."""
+    """The machine's load over the last minute, per core; None = unknown."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -83,6 +81,6 @@ def machine_load() -> float | None:
 
 
 def end_process() -> None:
-    """At once, as a drained daemon ends: whatever still runs in it ends too."""
+    """At once; anything that still runs ends too."""
     logging.shutdown()
     os._exit(0)

@@ -1,5 +1,6 @@
-"""What one node says of itself: values, as JSON objects, and in words; and whether it is healthy.
-Pure, shared by HTTP and the command line."""
+"""A node's status: values, JSON objects, and words; and whether it is healthy. Pure; used by HTTP
+and the command line.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class WorkerView:
 
 @attrs.frozen
 class Decision:
-    """One tick of the supervisor: what it saw and wished, what limited it, what it did."""
+    """One tick of the supervisor: what it observed, wished and did, and what limited it."""
 
     at: float  # seconds since the epoch, for people
     policy: str
@@ -50,8 +51,8 @@ class Decision:
 
 @attrs.frozen
 class Configured:
-    """What a node runs with: how many configurations it has had since its start, and the
-    `fingerprint` of the present one.
+    """How many configurations a node has had since its start, and the `fingerprint` of the current
+    one.
     """
 
     generation: int
@@ -60,7 +61,7 @@ class Configured:
 
 @attrs.frozen
 class StoreAndCrew:
-    """The part of a status that is the same for a tenant and for a whole node."""
+    """What the status of a tenant and of a whole node have in common."""
 
     phase: NodePhase
     engine: str
@@ -78,22 +79,20 @@ class StoreAndCrew:
 
     @property
     def size(self) -> int:
-        """The crew with those that are leaving."""
+        """Includes workers that are leaving."""
         return self.idle + self.busy + self.retiring
 
 
 @attrs.frozen(kw_only=True)
 class TenantStatus(StoreAndCrew):
-    """How one tenant gets on, as its node sees it."""
-
     name: str
     retention_trouble: str | None  # why no job of it is deleted
 
 
 @attrs.frozen(kw_only=True)
 class NodeStatus(StoreAndCrew):
-    """One screen's worth of truth about a running daemon. The store and the decision are the
-    default tenant's, the counts are those of all tenants together.
+    """The status of a running daemon. Store and decision are the default tenant's; counts are sums
+    over all tenants.
     """
 
     node: str
@@ -120,7 +119,7 @@ TROUBLE_WORDS = {
 
 
 def verdict(node: NodeStatus) -> tuple[bool, str]:
-    """Answers "is it healthy?": yes or no, and one line that says why."""
+    """Whether the node is healthy, and one line that says why."""
     if node.store_trouble is not None:
         words = TROUBLE_WORDS.get(node.store_trouble, node.store_trouble)
         since = duration_text(node.store_trouble_seconds)
@@ -133,7 +132,7 @@ def verdict(node: NodeStatus) -> tuple[bool, str]:
 
 
 def drain_text(jobs: int, seconds_left: float | None) -> str:
-    """Says what a draining node waits for, and for how long at most."""
+    """What a draining node waits for, and how long at most."""
     if not jobs:
         return "it takes no new jobs, and none is left"
     left = "" if seconds_left is None else f" up to {duration_text(max(0.0, seconds_left))}"
@@ -141,7 +140,7 @@ def drain_text(jobs: int, seconds_left: float | None) -> str:
 
 
 def status_object(node: NodeStatus, counts: Counts | None) -> dict[str, object]:
-    """Gives the status of a node and its queue; `counts` is None where the store does not say."""
+    """`counts` is None if the store does not answer."""
     healthy, words = verdict(node)
     return {
         "healthy": healthy,
@@ -178,7 +177,6 @@ def counts_object(counts: Counts) -> dict[str, object]:
 
 
 def queue_object(changed: bool, counts: Counts) -> dict[str, object]:
-    """Gives whether claims are halted, by whom, and whether that is new."""
     return {
         "paused": counts.paused_at is not None,
         "changed": changed,
@@ -188,7 +186,7 @@ def queue_object(changed: bool, counts: Counts) -> dict[str, object]:
 
 
 def decision_text(decision: Decision) -> str:
-    """Says one tick in one line: `3 -> 5  hired 2  (9 due, 3 busy: wished 12, limited by max)`."""
+    """One tick in one line: `3 -> 5  hired 2  (9 due, 3 busy: wished 12, limited by max)`."""
     if decision.due is None:
         return f"{decision.size_before} stays  (the queue could not be observed)"
     done = [("hired", decision.hired), ("taken back", decision.taken_back)]

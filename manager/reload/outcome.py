@@ -1,4 +1,4 @@
-"""What came of a reload: values, lines of the log, objects for programs."""
+"""The outcome of a reload: values, log lines, JSON objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUE_LENGTH_MAX = 200
 
 @frozen
 class ReloadTaken:
-    """The new configuration is in effect, whole. `generation` counts those since the start."""
+    """The new configuration is in effect. `generation` counts those since the start."""
 
     generation: int
     changes: Changes
@@ -32,7 +32,7 @@ class ReloadTaken:
 
     @property
     def result(self) -> str:
-        """Whether anything changed that applies without a restart."""
+        """Whether anything changed that does not need a restart."""
         found = self.changes
         tenants = (*found.added, *found.removed, *found.moved)
         return "applied" if found.live or tenants or self.kinds.names else "unchanged"
@@ -92,7 +92,7 @@ def _named(found: NamedChanges) -> dict[str, object]:
 
 
 def log_taken(log: logging.Logger, taken: ReloadTaken, catalog: Catalog) -> None:
-    """A line for each difference, up to a bound, and one for all; `catalog` is the new one."""
+    """One line per difference, up to a limit, and a summary; `catalog` is the new one."""
     found = taken.changes
     lines = list(_lines(found, taken.kinds))
     for level, phrase, fields in lines[:LINES_MAX]:

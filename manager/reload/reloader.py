@@ -1,4 +1,4 @@
-"""Takes a new configuration over while the node runs: whole, as far as it can, or not at all."""
+"""Applies a new configuration while the node runs: all of it that needs no restart, or nothing."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ FAULTS_KEPT = 20
 
 
 class ReloadObserver(Protocol):
-    """Hears when a reload is under way and when it is over."""
-
     def reload_begins(self) -> None: ...
 
     def reload_ends(self, *, refused: bool) -> None: ...
@@ -55,9 +53,8 @@ class _ReloadRequest:
 
 @attrs.define(eq=False)
 class Reloader:
-    """Owned by the daemon. It adds to `tenancies`, removes from them, and replaces `settings`;
-    `catalog` is the current one. It reloads between `begin` and `end`. `make` raises ConfigError or
-    StoreError.
+    """Owned by the daemon. Adds and removes `tenancies` and replaces `settings`; `catalog` is the
+    current one. Reloads only between `begin` and `end`. `make` raises ConfigError or StoreError.
     """
 
     plan: DaemonDeps
@@ -82,16 +79,16 @@ class Reloader:
         self._taken_at = self.plan.wall_clock()
 
     def begin(self, homes: trio.Nursery) -> None:
-        """From now on the node reloads; new tenancies live in `homes`."""
+        """New tenancies live in `homes`."""
         self._homes = homes
 
     def end(self) -> None:
-        """From now on it does not: a reload under way changes nothing."""
+        """A reload under way changes nothing from now on."""
         self._homes = None
 
     def reload_soon(self) -> None:
-        """What a signal asks for. A reload that has yet to begin will read the files as they are
-        then, so it serves every signal that comes meanwhile.
+        """For a signal. A reload that has not begun yet will read the current files, so it serves
+        all signals that come before.
         """
         if self._homes is None or self.plan.reread is None:
             event(self.plan.log, logging.WARNING, "not reloaded", message="the node does not run")
@@ -100,7 +97,7 @@ class Reloader:
             self._homes.start_soon(self.reload, self.plan.reread)
 
     async def ask(self) -> ReloadOutcome:
-        """Reloads and returns the outcome. The reload goes on if the caller is cancelled."""
+        """Reloads and returns the outcome. The reload continues if the caller is cancelled."""
         if self._homes is None or self.plan.reread is None:
             return ReloadUnavailable("the node does not run: it starts or drains")
         if self._requested >= REQUESTS_MAX:
@@ -121,7 +118,7 @@ class Reloader:
             request.done.set()
 
     async def reload(self, reread: Callable[[], tuple[Settings, Catalog]]) -> ReloadOutcome:
-        """One at a time. An invalid configuration is logged, and changes nothing."""
+        """One at a time. An invalid configuration is logged and changes nothing."""
         async with self._turn:
             self._signalled, before = False, self.generation
             self.observer.reload_begins()
@@ -173,7 +170,7 @@ class Reloader:
         return ReloadRefused(self.generation, lines)
 
     def _take_over(self, found: Changes, catalog: Catalog, fresh: dict[str, Tenancy]) -> None:
-        """Without a checkpoint: nobody sees half of it."""
+        """Without a checkpoint, so that nobody sees half of it."""
         plan, before = self.plan, self.settings.now
         self.catalog = catalog
         self.settings.replace(found.settings)
@@ -194,12 +191,12 @@ class Reloader:
         plan.metrics.config(self.generation, success=True, timestamp=self._taken_at)
 
     def _note_configuration(self) -> None:
-        """Of what is in effect: a change that needs a restart does not count."""
+        """Of what is in effect: changes that wait for a restart do not count."""
         digits = fingerprint(self.settings.now, self.catalog)
         self.configured = Configured(self.generation, digits)
 
     def _announce(self, result: str, changed: list[str]) -> None:
-        """In the event log of every tenant on this node."""
+        """In the event log of every tenant."""
         for tenancy in self.tenancies.values():
             announce = tenancy.node_events.event_writer.announce
             announce("config.reloaded", result=result, generation=self.generation, changed=changed)
@@ -211,7 +208,7 @@ class Reloader:
             self.on_tenants_changed()
 
     def _see_off(self, name: str) -> None:
-        """It claims no more, and is gone when its jobs have ended."""
+        """It claims no more jobs, and leaves when its running ones have ended."""
         tenancy = self.tenancies[name]
         busy = tenancy.status().busy
         event(self.plan.log, logging.INFO, "tenant leaving", tenant=name, busy=busy)
@@ -239,12 +236,11 @@ class Reloader:
 
 
 def publish_bounds(metrics: Metrics, settings: Settings) -> None:
-    """The fewest and the most workers that the node may have."""
     floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
     metrics.crew_bounds(floors, settings.workers.max_count)
 
 
 def _with_secrets(found: Changes, keys: Collection[str]) -> Changes:
-    """Secrets that have changed although the settings name the same files."""
+    """Adds secrets that changed although the settings name the same files."""
     secrets = (Change(key, MASK, MASK, "at once") for key in keys)
     return attrs.evolve(found, keys=(*found.keys, *secrets))

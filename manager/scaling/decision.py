@@ -1,5 +1,5 @@
-"""How large the crew should be: pure. What was seen and what was remembered go in, a plan and a new
-memory come out. Below that, how the tenants of a node share its workers.
+"""How large the crew should be. Pure: an observation and a memory go in, a plan and a new memory
+come out. Also how the tenants of a node share its workers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Policy = Literal["demand", "depth"]
 
 @attrs.frozen
 class ScalingPolicy:
-    """`demand`: due and running jobs. `depth`: due jobs alone. Both between the two counts."""
+    """`demand`: due and running jobs. `depth`: due jobs only. Both within the two counts."""
 
     policy: Policy
     default_count: int
@@ -34,7 +34,7 @@ class ScalingPolicy:
 
     @property
     def bound(self) -> int:
-        """The largest crew that may be. Workers beyond the jobs that may run are useless."""
+        """The largest possible crew. More workers than jobs may run would be useless."""
         bounds = (self.max_count, self.allowance, self.max_running)
         return min(one for one in bounds if one is not None)
 
@@ -42,7 +42,7 @@ class ScalingPolicy:
 @attrs.frozen
 class Others:
     """The rest of the cluster: how many more jobs the other nodes could run, and how many of these
-    are with nodes that come before this one. `lot` is the same for all that see the same due jobs.
+    are on nodes before this one. Nodes that see the same due jobs get the same `lot`.
     """
 
     free: int = 0
@@ -54,8 +54,8 @@ NOBODY = Others()
 
 
 def others_of(room: SpareCapacity, lot: int, *, all_busy: bool) -> Others:
-    """What to expect of them. `all_busy`: this node's own workers have all found work, so have
-    theirs, whatever they said; only new ones can take what is still due.
+    """What others can take. `all_busy`: if all workers here have found work, theirs have too,
+    whatever they reported; only new workers can take what is still due.
     """
     if all_busy:
         return Others(room.unhired, room.unhired_before, lot)
@@ -64,9 +64,9 @@ def others_of(room: SpareCapacity, lot: int, *, all_busy: bool) -> Others:
 
 @attrs.frozen
 class Situation:
-    """`due` is None where the observation failed. `size` is the crew without those that are
-    leaving. `overdue`: jobs have been due for so long that somebody cannot have taken his share.
-    `room`: how many more jobs may run on all nodes together; None = any number.
+    """`due` None = the observation failed. `size` excludes leaving workers. `overdue`: jobs are due
+    for so long that some node cannot have taken its share. `room`: how many more jobs may run on
+    all nodes; None = any number.
     """
 
     due: int | None
@@ -79,7 +79,7 @@ class Situation:
 
 @attrs.frozen
 class Memory:
-    """What one tick leaves to the next: when the crew last changed, and the recent wishes."""
+    """What one tick leaves to the next: when the crew last changed, and recent wishes."""
 
     grew_at: float = float("-inf")
     shrank_at: float = float("-inf")
@@ -88,7 +88,7 @@ class Memory:
 
 @attrs.frozen
 class Plan:
-    """`limited_by` names the clamp that had the last word; None = the wish was granted."""
+    """`limited_by` names the limit that decided; None = the wish was granted."""
 
     raw_wish: int | None
     desired: int
@@ -96,12 +96,12 @@ class Plan:
 
 
 def share(seen: Situation, policy: ScalingPolicy) -> int | None:
-    """What falls to this node of the jobs that are due; None = nothing was seen."""
+    """The due jobs that fall to this node; None = unknown."""
     return None if seen.due is None else _part_of(seen.due, seen, policy)
 
 
 def raw_wish(seen: Situation, policy: ScalingPolicy) -> int | None:
-    """The crew wished for, whatever the limits; None = nothing was seen."""
+    """The wanted crew regardless of limits; None = unknown."""
     part = share(seen, policy)
     if part is None:
         return None
@@ -109,27 +109,25 @@ def raw_wish(seen: Situation, policy: ScalingPolicy) -> int | None:
 
 
 def useful_size(seen: Situation, policy: ScalingPolicy) -> int | None:
-    """The largest crew that has something to do while no more jobs may run: its busy workers, and
-    its part of what room there is. None = there is room for any number.
+    """The largest crew with something to do while `max_running` limits jobs: its busy workers, and
+    its part of the room. None = no limit.
     """
     return None if seen.room is None else seen.busy + _part_of(seen.room, seen, policy)
 
 
 def useful_wish(seen: Situation, policy: ScalingPolicy) -> int:
-    """The crew wished for as far as it would have something to do: what is asked of the node, where
-    tenants share its workers. Without an observation the crew as it is.
-    """
+    """The wish as far as it has something to do; without an observation, the current size."""
     wish = raw_wish(seen, policy)
     bounds = (seen.size if wish is None else wish, useful_size(seen, policy), policy.max_running)
     return min(one for one in bounds if one is not None)
 
 
 def share_of(due: int, free: int, others: Others, *, overdue: bool = False) -> int:
-    """As large a part of `due` as this node's `free` is of all that is free.
+    """A part of `due` in proportion to this node's `free`.
 
-    Nodes that see the same get parts that add up to `due` exactly, each less than one job off. The
-    odd jobs go to nodes that the lot picks, to one with more room more often. `overdue`: somebody
-    has not taken his part; then each rounds up, so that nothing is left to whoever does nothing.
+    The parts of nodes that see the same add up to `due` exactly. Odd jobs go to nodes picked by the
+    lot, more often to nodes with more room. `overdue`: some node has not taken its part; then each
+    rounds up, so that nothing is left to it.
     """
     whole = free + others.free
     if not others.free:
@@ -149,7 +147,7 @@ def _part_of(number: int, seen: Situation, policy: ScalingPolicy) -> int:
 def decide(
     seen: Situation, memory: Memory, policy: ScalingPolicy, now: float
 ) -> tuple[Plan, Memory]:
-    """Grows at once but for its cooldown; shrinks by idle workers, to the window's highest wish."""
+    """Grows at once except during its cooldown; shrinks to the window's highest wish."""
     raw = raw_wish(seen, policy)
     if raw is None:
         return _hold(seen, policy), memory
@@ -169,7 +167,7 @@ def decide(
 
 
 def _hold(seen: Situation, policy: ScalingPolicy) -> Plan:
-    """Without an observation the crew stays as it is, within its bounds."""
+    """Without an observation the crew keeps its size, within its bounds."""
     desired, clamp = _clamp(seen.size, policy)
     return Plan(None, desired, clamp or "no_observation")
 
@@ -185,8 +183,8 @@ def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple
 
 
 def _bound_name(policy: ScalingPolicy) -> Bound:
-    """What makes the bound as low as it is. Other tenants leave no more than was wished for, which
-    is no more than may run: where both say the same, that comes first.
+    """What makes the bound so low. Other tenants leave no more than was wished for, which
+    `max_running` already limits: if both agree, that is the reason.
     """
     if policy.bound == policy.max_count:
         return "max"
@@ -213,7 +211,7 @@ def _shrink(
 def _window(
     wishes: tuple[tuple[float, int], ...], latest: tuple[float, int], oldest: float
 ) -> tuple[tuple[float, int], ...]:
-    """The wishes since `oldest` that could still be the highest: each is lower than the last."""
+    """The wishes since `oldest` that may still be the highest: each is below the previous."""
     kept = [one for one in wishes if one[0] > oldest and one[1] > latest[1]]
     return (*kept, latest)
 
@@ -223,7 +221,7 @@ TURN_SECONDS = 10.0  # how long a worker that not all can have stays where it is
 
 @attrs.frozen
 class Ask:
-    """One tenant. `size` is its crew without those that are leaving, which are `leaving`."""
+    """One tenant. `size` excludes its `leaving` workers."""
 
     floor: int
     most: int
@@ -237,8 +235,8 @@ class Ask:
 
 
 def entitled(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> dict[str, int]:
-    """How large each crew should be. `turn`: who comes first where workers are left over that are
-    fewer than those who could use one. The floors must fit; together it is never above `overall`.
+    """How large each crew should be; together never above `overall`. `turn`: who comes first if
+    fewer workers are left over than could be used. The floors must fit.
     """
     level = _level(asks, overall)
     found = {name: _at_level(ask, level) for name, ask in asks.items()}
@@ -262,8 +260,8 @@ def allowances(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> di
 
 
 def ceiling(name: str, asks: Mapping[str, Ask], allowed: int, overall: int) -> int:
-    """How far this crew may grow right now: workers of others that are still there, if only to end
-    their jobs, count until they have left.
+    """How far this crew may grow now: other tenants' workers count until they have left, even those
+    that only finish their jobs.
     """
     own = asks[name]
     room = overall - sum(ask.size + ask.leaving for ask in asks.values())
@@ -272,14 +270,14 @@ def ceiling(name: str, asks: Mapping[str, Ask], allowed: int, overall: int) -> i
 
 @attrs.frozen
 class Turns:
-    """Whose turn it is, remembered from one look to the next."""
+    """Whose turn it is."""
 
     order: tuple[str, ...] = ()
     since: float = 0.0
 
 
 def next_turns(turns: Turns, names: Sequence[str], now: float) -> Turns:
-    """The first one goes to the end every `TURN_SECONDS`; who is new comes last."""
+    """Every `TURN_SECONDS` the first goes to the end; new tenants come last."""
     order = tuple(name for name in turns.order if name in names)
     order += tuple(name for name in names if name not in order)
     if now - turns.since >= TURN_SECONDS:

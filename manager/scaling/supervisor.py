@@ -1,4 +1,4 @@
-"""Watches the queue and sizes the crew: observe, decide, apply, report, once a scale interval."""
+"""Watches the queue and sizes the crew: observe, decide, apply, report, once per scale interval."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ JOURNAL_MAX = 1000  # decisions kept in memory
 
 
 class ScalingObserver(Protocol):
-    """Counts decisions, and hears how large the crew is."""
-
     def scaled(self, decision: Decision) -> None: ...
 
     def crew(self, idle: int, busy: int, retiring: int) -> None: ...
@@ -65,10 +63,10 @@ def policy_of(settings: Settings) -> ScalingPolicy:
 
 @attrs.define(eq=False)
 class Supervisor:
-    """Owned by its tenant. `journal` holds every tick's decision, newest last, up to a bound.
+    """Owned by its tenant. `journal` holds the latest decisions, newest last.
 
-    Where the node scans the queue, a crew at its floor that has nothing to do is left alone until
-    there is news.
+    While the node scans the queue, a crew at its floor with nothing to do is left alone until there
+    is news.
     """
 
     tenant: str
@@ -95,7 +93,6 @@ class Supervisor:
 
     @property
     def policy(self) -> ScalingPolicy:
-        """The settings of the moment, as `decide` goes by them."""
         return policy_of(self.settings.now)
 
     @property
@@ -103,28 +100,27 @@ class Supervisor:
         return self.settings.now.workers.scale_interval_ms / 1000
 
     def start(self) -> None:
-        """Hires the crew that is there from the first moment."""
+        """Hires the initial crew."""
         policy = self._policy_with_allowance()
         self.crew.resize(min(policy.default_count, policy.bound))
         self._report_crew()
 
     def _policy_with_allowance(self) -> ScalingPolicy:
-        """Given the wish: the node may have fewer workers for this crew than it wants."""
+        """The node may have fewer workers for this crew than it wishes for."""
         return attrs.evolve(self.policy, allowance=self.limits.allowance(self.tenant))
 
     def wake(self) -> None:
-        """Time to decide: earlier than planned, or at the end of a rest."""
+        """Decides earlier than planned, or ends a rest."""
         self._bell.ring()
 
     def ask(self) -> Ask:
-        """What this crew wants of the node's workers."""
         workers, head = self.settings.now.workers, self.crew.head
         if self.crew.is_closed:
             return Ask(0, 0, 0, head.size, head.retiring)
         return Ask(workers.default_count, workers.max_count, self.wish, head.size, head.retiring)
 
     def shrink(self, count: int) -> None:
-        """The surplus leaves: who is idle at once, the others as each finishes its job."""
+        """The surplus leaves: idle workers at once, the others after their jobs."""
         self.crew.retire_beyond(count)
         self._report_crew()
 
@@ -145,7 +141,7 @@ class Supervisor:
 
     @property
     def has_nothing_to_do(self) -> bool:
-        """Whether the last look found no work and the crew has the size that it keeps then."""
+        """Whether the last look found no work and the crew has reached its floor."""
         head = self.crew.head
         last = self.journal[-1] if self.journal else None
         is_calm = last is not None and last.due == 0 and last.desired == head.size
@@ -153,7 +149,7 @@ class Supervisor:
         return is_calm and at_floor and not (head.busy or head.retiring or self.desk.ready_count)
 
     def tick(self, found: Observation) -> Decision:
-        """Decides and applies, without a pause in between."""
+        """Decides and applies without a checkpoint."""
         head = self.crew.head
         busy = head.busy + self.desk.ready_count
         others = others_of(found.others, found.lot, all_busy=busy >= head.size)
@@ -196,7 +192,7 @@ class Supervisor:
 
 @attrs.frozen
 class Observation:
-    """`due` None = unknown. `overdue`: jobs are due that somebody should have taken by now."""
+    """`due` None = unknown. `overdue`: jobs are due that some node should have taken by now."""
 
     due: int | None
     others: SpareCapacity = NO_SPARE  # what the other nodes have
@@ -207,7 +203,7 @@ class Observation:
 
 @attrs.define(eq=False)
 class QueueObserver:
-    """Owned by a supervisor; `me` is its node."""
+    """`me` is the supervisor's node."""
 
     engine: Engine
     desk: Desk
@@ -218,7 +214,7 @@ class QueueObserver:
     _reunion_until_local: float = attrs.field(default=float("-inf"), init=False)
 
     async def look(self, policy: ScalingPolicy, interval_seconds: float) -> Observation:
-        """Jobs that are due are counted up to what could matter to all nodes."""
+        """Counts due jobs up to what could matter to all nodes."""
         asked_local = trio.current_time()
         if self.desk.has_run_dry(interval_seconds):
             self._due_since_local = None
@@ -247,7 +243,7 @@ class QueueObserver:
         return await self.engine.queue.observe(bound, self.me, most)
 
     def _seen(self, room: SpareCapacity) -> SpareCapacity:
-        """After the store was away, the others are believed to be as they were for a moment."""
+        """After the store was away, the others are assumed unchanged for a moment."""
         now = trio.current_time()
         if self._is_blind:
             self._is_blind, self._reunion_until_local = False, now + REUNION_SECONDS
@@ -255,8 +251,8 @@ class QueueObserver:
         return self._others if is_reunion and room.free < self._others.free else room
 
     def _waits_seconds(self, due: int, view: QueueView) -> float:
-        """How long there has been a job that nobody takes. The age of the oldest alone does not
-        say so: the queue may have been paused.
+        """How long jobs have been due that nobody takes. The age of the oldest is not enough: the
+        queue may have been paused.
         """
         now = trio.current_time()
         if not due:
@@ -270,10 +266,10 @@ class QueueObserver:
 
 @attrs.define(eq=False)
 class TenantLimits:
-    """The node's bound on workers, kept over the crews of all its tenants. Owned by the daemon. One
-    member alone is bounded by its own maximum, nothing else.
+    """Keeps the node's limit on workers over the crews of all tenants. Owned by the daemon. A
+    single tenant is limited by its own maximum only.
 
-    Synchronous throughout: what one tenant is told still holds when it hires.
+    Synchronous: what a tenant is told still holds when it hires.
     """
 
     settings: LiveSettings  # of the node
@@ -284,7 +280,6 @@ class TenantLimits:
 
     @property
     def overall(self) -> int:
-        """The most workers of all tenants together."""
         return self.settings.now.workers.max_count
 
     def join(self, member: Supervisor) -> None:
@@ -295,8 +290,8 @@ class TenantLimits:
         self.freed()
 
     def allowance(self, name: str) -> int | None:
-        """How large this tenant's crew may be now, given its wish; None = as large as it wants.
-        Tenants that have more than their share shrink, and `freed` is called as workers leave.
+        """How large this tenant's crew may be now, given its wish; None = no limit. Tenants above
+        their share shrink, and `freed` is called as workers leave.
         """
         if len(self._members) < 2:  # noqa: PLR2004 - alone
             return None
@@ -311,7 +306,7 @@ class TenantLimits:
         return found
 
     def freed(self) -> None:
-        """A worker has left, or a bound was changed: who waits for one decides again."""
+        """A worker has left, or a bound has changed: tenants that wait for one decide again."""
         short, self._short = self._short, set()
         for name in short & self._members.keys():
             self._members[name].wake()

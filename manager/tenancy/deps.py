@@ -27,9 +27,8 @@ from musterd.store.idle_tenant_scan import TenantScan
 
 @attrs.frozen
 class TenancyDeps:
-    """What a tenancy is made of. `settings` are the tenant's own (`tenants.settings_of`). `engine`
-    is not yet open. `environ` is what children of handlers may see of the daemon's. `node_id` says
-    which node it is: another at each start, while names may come again.
+    """`settings` are the tenant's own (`tenants.settings_of`). `engine` is not open yet. `environ`
+    is what handlers' children may see. `node_id` is new at each start, while names may recur.
     """
 
     settings: LiveSettings
@@ -55,10 +54,9 @@ class TenancyDeps:
 
 @attrs.frozen
 class DaemonDeps:
-    """What a node is made of. `engine` is the default tenant's, `engine_of` makes those of the
-    others from their settings; they are not yet open, the daemon opens and closes them. `reread`
-    reads configuration and catalog anew, for a reload; `read_secrets` what stands in files of its
-    own, and gives what puts it to use; which names the keys whose secrets alone have changed.
+    """`engine` is the default tenant's, `engine_of` makes the others; the daemon opens and closes
+    them. `reread` reads configuration and catalog for a reload. `read_secrets` reads secret files
+    and returns a function that puts them to use and names the keys whose secrets alone changed.
     """
 
     settings: Settings

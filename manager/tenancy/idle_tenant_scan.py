@@ -41,8 +41,6 @@ class _State(Enum):
 
 @attrs.define(eq=False)
 class _Watch:
-    """One tenant under the scan."""
-
     tenancy: Tenancy
     state: _State = _State.LOOKED
     quiet_since_local: float = attrs.field(factory=trio.current_time)
@@ -59,9 +57,7 @@ class _Watch:
 
 @attrs.define(eq=False)
 class IdleTenantScan:
-    """Owned by the daemon. A tenant alone on its node, or one that no scan knows, looks after
-    itself.
-    """
+    """Owned by the daemon. A single tenant, or one that no scan knows, looks after itself."""
 
     tenancies: Mapping[str, Tenancy]
     scans: Callable[[], Collection[TenantScan]]
@@ -89,7 +85,7 @@ class IdleTenantScan:
         self._bell.ring()
 
     def _rest_seconds(self) -> float:
-        """How long nobody need be looked at, unless there is news."""
+        """How long nobody needs a look unless there is news."""
         if any(watch.state is not _State.RESTING for watch in self._watched.values()):
             return 0.0
         first_local = min((one.due_local for one in self._watched.values()), default=float("inf"))
@@ -117,7 +113,7 @@ class IdleTenantScan:
     # -- who is watched
 
     def _of(self, scan: TenantScan) -> list[str]:
-        """Those of its tenants that can be looked at, and from now on are."""
+        """The tenants of this scan that can be watched, and are from now on."""
         known = [name for name in scan.tenants if name in self.tenancies]
         running = [name for name in known if self.tenancies[name].phase == "running"]
         watched = running if len(self.tenancies) > 1 else []
@@ -140,7 +136,7 @@ class IdleTenantScan:
     # -- looking
 
     def _wake_due(self, names: Sequence[str]) -> None:
-        """Who has news, or whose next job has become due, is looked at again."""
+        """Tenants with news or a due job are looked at again."""
         now = trio.current_time()
         for watch in (self._watched[name] for name in names):
             if watch.state is _State.RESTING and now >= watch.due_local:
@@ -180,7 +176,7 @@ class IdleTenantScan:
         return watch.state is not _State.LOOKED or (is_quiet and now >= self._trusted_local)
 
     async def _check(self, scan: TenantScan, names: Sequence[str]) -> None:
-        """Asks for all of them, so that it is the same statement each time, planned once."""
+        """Asks for all at once: always the same statement, planned once."""
         self._check_local = trio.current_time() + listen_seconds(self.settings.now, self.rng)
         checked = await scan.check(names, self.me)
         for name in names:

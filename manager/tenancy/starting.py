@@ -1,4 +1,4 @@
-"""Opens a tenant's store at the start, and says there what its kinds are."""
+"""Opens a tenant's store at the start and declares the kinds there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS_PAUSE_SECONDS_MAX = 60.0
 
 
 def kind_rules(catalog: Catalog, settings: Settings) -> Mapping[str, KindRule]:
-    """Of every kind, also of those of which there is nothing to say: what was said is forgotten."""
+    """For every kind, even those without rules: earlier declarations are replaced."""
     rules = {kind.name: rule_of(kind) for kind in catalog.values()}
     return {**rules, EVERY_KIND: KindRule(webhook=settings.webhooks.url or None)}
 
@@ -41,7 +41,7 @@ def rule_of(kind: WorkKind) -> KindRule:
 
 @attrs.define(eq=False)
 class KindPublisher:
-    """Owned by a tenancy. Tells the store of all kinds at the start, and after each `wake`."""
+    """Owned by a tenancy. Declares all kinds at the start and after each `wake`."""
 
     deps: TenancyDeps
     _bell: Bell = attrs.field(factory=Bell, init=False)
@@ -50,7 +50,6 @@ class KindPublisher:
         self.deps.settings.subscribe(self.wake)
 
     def wake(self) -> None:
-        """The catalog has changed."""
         self._bell.ring()
 
     async def run(self) -> None:
@@ -76,8 +75,8 @@ MISCONFIGURED_SECONDS = 30.0  # between two tries of a store that refuses us: so
 
 
 async def open_store_in_time(deps: TenancyDeps, tried: Callable[[], None]) -> None:
-    """As `open_store`; a store that refuses us is tried again too, unless it is the default
-    tenant's. `tried` is called once it has been asked, whatever came of it.
+    """Like `open_store`, but also retries a store that refuses us, unless it is the default
+    tenant's. Calls `tried` once the store was asked, whatever the result.
     """
     while True:
         try:
@@ -94,11 +93,9 @@ async def open_store_in_time(deps: TenancyDeps, tried: Callable[[], None]) -> No
 
 
 async def open_store(deps: TenancyDeps, on_failure: Callable[[], None]) -> None:
-    """Returns with the store open, its schema up to date, and this node at home in it.
-    `on_failure` is called after each try that has failed.
-
-    Raises `StoreMisconfigured`: wrong password, a schema that is newer than this program, and the
-    like.
+    """Returns when the store is open, its schema up to date, and this node registered. Calls
+    `on_failure` after each failed attempt. Raises `StoreMisconfigured`: a wrong password, a newer
+    schema, and the like.
     """
     backoff = Backoff(PAUSE_SECONDS, PAUSE_SECONDS_MAX, deps.rng)
     while True:

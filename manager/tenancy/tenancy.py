@@ -1,4 +1,4 @@
-"""One tenant on a node: its parts, in the order of their needs, and its life from start to end."""
+"""One tenant on a node: its parts, in order of their needs, and its life from start to end."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ CLOSE_SECONDS = 5.0
 
 
 class Tenancy:
-    """`run` serves until `drain` was called and the crew has gone. `status` may be asked at any
-    time. `tried`: the store has been asked once, whatever came of it. `dismissed`: who is still in
-    the crew has been told to leave.
+    """`run` serves until `drain` is called and the crew has left. `tried`: the store was asked
+    once, whatever the result. `dismissed`: the remaining crew was told to leave.
     """
 
     def __init__(self, deps: TenancyDeps) -> None:
@@ -98,8 +97,8 @@ class Tenancy:
         self._hurry.set()
 
     def begin_scan(self, on_news: Callable[[], None]) -> None:
-        """From now on the node looks at this tenant's queue while it is idle, and calls
-        `note_activity`. `on_news` is called until the scan ends.
+        """While this tenant is idle, the node scans its queue and calls `note_activity`. `on_news`
+        is called until the scan ends.
         """
         self.idleness.begin_scan(on_news)
 
@@ -108,7 +107,7 @@ class Tenancy:
         self.note_activity(EVERYTHING)
 
     def note_activity(self, activity: TenantActivity) -> None:
-        """What there is to do, as the node's scan has seen it."""
+        """What the node's scan has seen."""
         if self.phase != "running":
             return
         if activity.work:
@@ -119,8 +118,8 @@ class Tenancy:
     async def run(self) -> None:
         """From opening the store to closing it.
 
-        Raises `StoreMisconfigured` where waiting for the default tenant's will not help: without it
-        there is no node. Any other tenant is tried again later.
+        Raises `StoreMisconfigured` if the default tenant's store cannot be used: without it there
+        is no node. Any other tenant tries again later.
         """
         try:
             if await self._open():
@@ -135,7 +134,7 @@ class Tenancy:
                 passed.set()
 
     async def _open(self) -> bool:
-        """Opens the store, however long it is away. False = told to stop before that."""
+        """Waits for the store without limit. False = told to stop before it opened."""
         opened = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
@@ -160,7 +159,7 @@ class Tenancy:
             nursery.cancel_scope.cancel()
 
     async def wind_up(self) -> None:
-        """The crew has gone, or never will: writes and reports what it handed in, in time."""
+        """After the crew has left, or never will: writes and reports its last results, in time."""
         self._exchange_loop.close()
         with trio.move_on_after(self.settings.now.shutdown.dismiss_seconds):
             await self._exchange_loop.finished.wait()
@@ -168,7 +167,7 @@ class Tenancy:
         await self.node_events.finish()
 
     async def _work(self) -> None:
-        """The crew's life, from the first hiring to the last leaving."""
+        """The crew's life, from the first hire to the last leave."""
         async with trio.open_nursery() as crew_nursery:
             await crew_nursery.start(self._crew.run)
             self._deps.tenant_limits.join(self._supervisor)
@@ -194,7 +193,7 @@ class Tenancy:
         self._crew.close()
 
     async def _dismiss_in_time(self) -> None:
-        """Dismisses whoever is still there when the grace period ends, or at once when hurried."""
+        """Dismisses the remaining crew after the grace period, or at once when hurried."""
         grace_seconds = self.settings.now.shutdown.grace_period_seconds
         if not await came_in_time(self._crew.gone, grace_seconds, unless=self._hurry):
             busy = len(self._desk.seats)
@@ -236,11 +235,10 @@ class Tenancy:
         )  # fmt: skip
 
     def held(self) -> Collection[Held]:
-        """The jobs in this tenant's hands."""
         return self._desk.held.values()
 
     def ignored(self) -> list[Ignored]:
-        """Requests that the work of this tenant does not obey."""
+        """Requests that running work does not obey."""
         return all_ignored(self.held(), trio.current_time())
 
     @property

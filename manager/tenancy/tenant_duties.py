@@ -1,4 +1,4 @@
-"""What a node does for all nodes of a tenant's store, and how it comes to do it."""
+"""What a node does for all nodes of a tenant's store, and how it gets its duties."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class StoreCache(Generic[T]):
-    """Shares one answer among all readers. A store that is away, or slow, gives None, for
-    `fresh_seconds` too. `on_answer` gets each new answer.
+    """Shares one answer among all readers, for `fresh_seconds`; None if the store is away or slow.
+    `on_answer` gets each new answer.
     """
 
     ask: Callable[[], Awaitable[T]]
@@ -60,7 +60,7 @@ class StoreCache(Generic[T]):
     _asked_local: float = attrs.field(default=float("-inf"), init=False)
 
     async def get(self) -> T | None:
-        """Gives an answer that is fresh enough, or None if the store does not say."""
+        """A fresh answer; None if the store does not answer."""
         async with self._lock:
             if trio.current_time() - self._asked_local >= self.fresh_seconds:
                 self._answer = None
@@ -71,11 +71,10 @@ class StoreCache(Generic[T]):
             return self._answer
 
     async def refresh(self) -> int:
-        """As `get`; gives how many answers it has got."""
+        """Like `get`; returns the number of answers."""
         return int(await self.get() is not None)
 
     def forget(self) -> None:
-        """The next reader gets a fresh answer."""
         self._asked_local = float("-inf")
 
 
@@ -87,7 +86,7 @@ REST_AFTER_SECONDS = 30.0  # a job now and then is no rest
 
 
 class TenantDuties:
-    """Owned by a tenancy, which runs it from the crew's start to the beginning of the drain."""
+    """Owned by a tenancy, which runs it from the crew's start until the drain begins."""
 
     def __init__(
         self,
@@ -113,11 +112,10 @@ class TenantDuties:
 
     @property
     def retention_trouble(self) -> str | None:
-        """Why no job is deleted."""
         return self._retiring.trouble
 
     def holds(self, duty: str) -> bool:
-        """Whether this node does it at the moment."""
+        """Whether this node has the duty now."""
         return duty in self._leading.held
 
     async def run(self) -> None:
@@ -125,11 +123,11 @@ class TenantDuties:
         await self._leading.run()
 
     def wake(self) -> None:
-        """Another node has given a duty up."""
+        """Another node has released a duty."""
         self._leading.wake()
 
     def may_reap(self) -> None:
-        """There may be leases that ran out."""
+        """Leases may have expired."""
         self._reaper.wake()
 
     def _settings_changed(self) -> None:
@@ -143,13 +141,13 @@ class TenantDuties:
 
     @property
     def _rests(self) -> bool:
-        """A rest begins some time after the crew has nothing to do, and ends at once."""
+        """A rest begins some time after the crew has become idle, and ends at once."""
         return self._idleness.rested_seconds >= REST_AFTER_SECONDS
 
     # -- what there is to do
 
     def _duties(self) -> Mapping[str, Duty]:
-        """Those that this node could do at the moment."""
+        """Those that this node could do now."""
         settings = self._settings.now
         could = {
             SCHEDULES: self._has_schedules,
@@ -207,11 +205,10 @@ class TenantDuties:
             self.health.forget()
 
     def _export_counts(self, counts: Counts | None) -> None:
-        """One node exports what is true of all of them; what is not known is not kept either."""
+        """Only one node exports them; unknown counts are removed."""
         known = counts if self.holds(METRICS) else None
         self._deps.metrics.counts(known, self._deps.tenant)
 
     def _export_health(self, signs: Signs | None) -> None:
-        """As `_export_counts`."""
         known = signs if self.holds(METRICS) else None
         self._deps.metrics.store_health.record(known, self._deps.tenant)

@@ -1,4 +1,4 @@
-"""One try to deliver one message: its body, its signature, the address, the request, the result."""
+"""One attempt to deliver a message: body, signature, address, request, result."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ VERSION = "v1"
 
 @attrs.frozen
 class Shown:
-    """How a job is shown: whose it is, what its kind says of attempts, whether with its payload."""
+    """How a job is shown: its tenant, its kind's attempts, and whether with its payload."""
 
     tenant: str
     max_attempts_of_kind: int | None
@@ -63,7 +63,7 @@ class Shown:
 
 
 def event_of(message: Message, record: JobRecord | None, shown: Shown) -> dict[str, object] | None:
-    """Gives the whole body; None where the job that it is about is gone."""
+    """The whole event; None if its job is gone."""
     data: object
     if message.body is not None:
         data = json.loads(message.body)
@@ -75,13 +75,13 @@ def event_of(message: Message, record: JobRecord | None, shown: Shown) -> dict[s
 
 
 def body_of(event: dict[str, object]) -> bytes:
-    """The event as it is sent, and signed."""
+    """The event as it is sent and signed."""
     return json.dumps(event, separators=(",", ":")).encode()
 
 
 def as_it_ended(record: JobRecord, state: JobState, attempt: int | None) -> JobRecord:
-    """The job as it was when it came to `state` in that attempt, should it have gone on since: only
-    a failed job can, by a resume, which puts its attempt into the history.
+    """The job as it was when it came to `state` in that attempt. Only a failed job can have gone on
+    since, by a resume, which moves its attempt to the history.
     """
     if record.state is state and attempt in (None, record.attempt):
         return record
@@ -115,7 +115,7 @@ def _job_at(message: Message, record: JobRecord, shown: Shown) -> dict[str, obje
 def signed_headers(
     keys: Sequence[bytes], message_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
-    """Gives all headers but what the connection adds. Each key signs; without one nothing does."""
+    """All headers except the connection's own. Each key signs; without keys nothing does."""
     headers = {
         "content-type": "application/json",
         "accept-encoding": "identity",
@@ -143,11 +143,11 @@ Resolve: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 class Unresolved(Exception):
-    """The name leads nowhere just now."""
+    """The name has no address now."""
 
 
 class Denied(Exception):
-    """Nothing is ever sent to this host. `final`: another try would find no other address."""
+    """Nothing is ever sent to this host. `final`: a retry would find no other address."""
 
     def __init__(self, message: str, *, final: bool) -> None:
         super().__init__(message)
@@ -156,7 +156,7 @@ class Denied(Exception):
 
 @attrs.define(eq=False)
 class SystemResolver:
-    """Asks the system for the addresses of a name, off the loop."""
+    """Asks the system for a name's addresses, off the loop."""
 
     _limiter: trio.CapacityLimiter = attrs.field(
         factory=partial(trio.CapacityLimiter, RESOLVERS_MAX), init=False
@@ -177,7 +177,7 @@ class SystemResolver:
 
 @attrs.define(eq=False)
 class Sender:
-    """Posts webhooks through the node's HTTP client, which `client` makes when it is needed."""
+    """Posts webhooks through the node's HTTP client, which `client` creates when needed."""
 
     client: Callable[[], HttpClient]
     resolve: Resolve = attrs.field(factory=SystemResolver)
@@ -193,9 +193,8 @@ class Sender:
 
 
 async def checked_addresses(host: str, policy: UrlPolicy, resolve: Resolve) -> Sequence[str]:
-    """Gives the addresses of a host, each of which may be called. Raises `Denied`, `Unresolved`.
-
-    One forbidden address denies them all: no honest name mixes them.
+    """The addresses of a host, all of which may be called. Raises `Denied` or `Unresolved`. One
+    forbidden address denies them all: no honest name mixes them.
     """
     literal = address_in(host)
     found = [str(literal)] if literal is not None else await resolve(host)
@@ -230,13 +229,13 @@ class Post(Protocol):
     async def __call__(
         self, url: str, headers: Mapping[str, str], body: bytes, policy: UrlPolicy
     ) -> Answer:
-        """See `sending.Sender.post`."""
+        """See `Sender.post`."""
         ...
 
 
 @attrs.define(eq=False)
 class Courier:
-    """Everything that a try needs beside the message. `keys` raises ConfigError."""
+    """What an attempt needs beside the message. `keys` raises ConfigError."""
 
     read_job: Callable[[int], Awaitable[JobRecord | None]]
     budget_of: Callable[[str], int | None]
@@ -248,7 +247,7 @@ class Courier:
     _warned: bool = attrs.field(default=False, init=False)
 
     def warn_if_unsigned(self, keys: Sequence[bytes]) -> None:
-        """Says once that receivers cannot know who is calling."""
+        """Warns once that receivers cannot know who is calling."""
         if not keys and not self._warned:
             self._warned = True
             advice = "set webhooks.secret_file, so that receivers can tell who is calling"
@@ -257,7 +256,7 @@ class Courier:
     async def deliver(
         self, message: Message, keys: Sequence[bytes], webhooks: Webhooks
     ) -> Delivery:
-        """Tries once, within the time limit. Raises nothing."""
+        """Tries once, within the time limit. Never raises."""
         started_local = trio.current_time()
         try:
             with trio.fail_after(webhooks.timeout_seconds):
@@ -326,7 +325,7 @@ class _Try:
 
 
 def judge(message: Message, answer: Answer, webhooks: Webhooks) -> Delivery:
-    """Only 2xx is a delivery; a redirect is none, and is not followed."""
+    """Only 2xx is a delivery; redirects are not followed."""
     status = answer.status
     if status // HUNDRED == HTTPStatus.OK // HUNDRED:
         return delivered(message, status)
@@ -347,7 +346,7 @@ def delivered(message: Message, status: int | None) -> Delivery:
 def failed(
     message: Message, error: str, status: int | None = None, *, gone: bool = False
 ) -> Delivery:
-    """There will be no further try."""
+    """There will be no further attempt."""
     cut = error[:ERROR_LENGTH_MAX]
     return Delivery(message.id, message.token, False, status, cut, None, gone)
 
@@ -359,7 +358,7 @@ def try_again(
     status: int | None = None,
     wished_seconds: float | None = None,
 ) -> Delivery:
-    """The next try: as the receiver wishes, else after a growing pause; none once given up."""
+    """Retries when the receiver asks for it, else after a growing pause; not if it is too late."""
     pause = _pause_seconds(message, webhooks)
     if wished_seconds is not None:
         pause = max(wished_seconds, min(1.0, webhooks.retry_max_seconds))
@@ -371,13 +370,13 @@ def try_again(
 
 
 def given_back(message: Message) -> Delivery:
-    """The node stopped in the middle of it: somebody else tries at once."""
+    """The node stopped before an answer came: another one tries at once."""
     error = "the node stopped before there was an answer"
     return Delivery(message.id, message.token, False, None, error, 0.0)
 
 
 def _pause_seconds(message: Message, webhooks: Webhooks) -> float:
-    """Exponential, all of it jitter: messages that failed together do not come again together."""
+    """Exponential with full jitter: messages that failed together do not return together."""
     policy = Retry(
         max_retries=0,
         backoff="exponential",

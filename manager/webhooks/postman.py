@@ -68,7 +68,7 @@ class Postman:
     _bell: Bell = attrs.field(factory=Bell, init=False)
 
     async def run(self) -> None:
-        """Until it was closed and nothing is in flight any more."""
+        """Until it is closed and nothing is in flight."""
         async with trio.open_nursery() as tries:
             while not self._is_done():
                 self._bell.clear()
@@ -77,7 +77,7 @@ class Postman:
         self.finished.set()
 
     def job_ended(self, *, surely: bool = False) -> None:
-        """A job has ended here; `surely`: and has a webhook. Cheap: called for each of them."""
+        """A job has ended here; `surely`: and it has a webhook. Cheap: called for each job."""
         self._may_have_more = True
         look_local = trio.current_time() + (SOON_SECONDS if surely else PERHAPS_SECONDS)
         if look_local < self._look_local:
@@ -85,7 +85,7 @@ class Postman:
             self._bell.ring()
 
     async def look(self) -> int:
-        """Has all looked at that waits; gives how many tries have been made since the last time."""
+        """Makes it look at all that waits; returns the number of attempts since the last call."""
         self._looks_ahead, self._look_local = True, -math.inf
         self._bell.ring()
         delivered, self._delivered = self._delivered, 0
@@ -93,13 +93,13 @@ class Postman:
         return delivered
 
     def close(self) -> None:
-        """Takes what the last jobs left, then no more; sets `finished` when no try is under way."""
+        """Takes what the last jobs left, then no more; sets `finished` when it is done."""
         self._closing = True
         self._look_local = -math.inf
         self._bell.ring()
 
     def dismiss(self) -> None:
-        """Gives back what is under way."""
+        """Gives back what is in flight."""
         self._closing = self._dismissed = True
         for scope in self._in_flight:
             scope.cancel()
@@ -124,13 +124,13 @@ class Postman:
 
     @property
     def _free(self) -> int:
-        """How many more may be tried now. When closing, those that were left behind, once."""
+        """How many more may be tried now. When closing, the messages left behind, once."""
         if self._dismissed or (self._closing and not self._may_have_more):
             return 0
         return max(0, self._webhooks.concurrency - len(self._in_flight) - len(self._tried))
 
     async def _round(self, tries: trio.Nursery) -> float:
-        """Gives when the next one is due, on the local clock, unless the bell rings before."""
+        """Returns when the next round is due, on the local clock, unless the bell rings earlier."""
         try:
             await self._write_and_take(tries)
         except StoreError:
@@ -166,7 +166,7 @@ class Postman:
             tries.start_soon(self._try, scope, message, keys)
 
     async def _something_is_due(self) -> bool:
-        """Looks, if it is time to."""
+        """Asks the store if it is time to."""
         now = trio.current_time()
         if self._is_due:
             return True
@@ -200,7 +200,7 @@ class Postman:
         self._bell.ring()
 
     async def _write(self) -> None:
-        """Writes the tries. What the store refuses took too long, and is another node's by now."""
+        """Writes the results. A refused one came too late: another node has the message."""
         tried = list(self._tried)
         if not tried:
             return
@@ -213,12 +213,12 @@ class Postman:
                 self.on_written(delivery, message)
 
     def _remember(self, delivery: Delivery) -> None:
-        """Whoever tried tries again. Beyond the bound, or if this node dies, the duty does."""
+        """The node that tried tries again. Beyond the limit, or if it dies, the duty does."""
         if delivery.retry_seconds is not None and len(self._own_due) < REMEMBERED_MAX:
             heapq.heappush(self._own_due, trio.current_time() + delivery.retry_seconds)
 
     def _complain(self, error: ConfigError) -> None:
-        """Nothing is sent unsigned that was to be signed: it waits until somebody mends it."""
+        """Messages that should be signed are never sent unsigned: they wait for a fix."""
         self._look_local = trio.current_time() + LOOK_SECONDS
         self._is_due = False
         if self._closing:
@@ -231,29 +231,28 @@ class Postman:
 
 @attrs.frozen
 class Mail:
-    """A tenant's postman, who tells him of the end of jobs, and the functions that he calls."""
+    """A tenant's postman and the functions that it calls."""
 
     postman: Postman
     _hooks: PythonHooks
     _deps: TenancyDeps
 
     async def run(self) -> None:
-        """Until the postman has left."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hooks.run)
             await self.postman.run()
             nursery.cancel_scope.cancel()
 
     def ended(self, kinds: Collection[str]) -> None:
-        """Jobs of these kinds. On the hot path: looks at what is at hand, and at nothing else."""
+        """Jobs of these kinds have ended. On the hot path: asks the store nothing."""
         if kinds:
             catalog, of_all = self._deps.catalog(), bool(self._deps.settings.now.webhooks.url)
             known = (catalog[kind] for kind in kinds if kind in catalog)
             self.postman.job_ended(surely=of_all or any(kind.webhook for kind in known))
 
     async def leave(self, hurry: trio.Event) -> None:
-        """Waits for what is under way, within the time that one try may take; gives back the rest.
-        If somebody is in a hurry, all of it at once.
+        """Waits for what is in flight, up to the time limit of one attempt, or less when hurried;
+        gives back the rest.
         """
         settings, postman = self._deps.settings.now, self.postman
         postman.close()

@@ -32,9 +32,7 @@ HEADERS: Mapping[str, str] = {
 
 
 class EventStream(Response):
-    """An answer without an end of its own: it goes on until `follow` returns, which writes with the
-    function that it gets.
-    """
+    """An endless answer: it lasts until `follow` returns, which gets a function to write with."""
 
     def __init__(self, follow: Callable[[Connection, Write], Awaitable[None]]) -> None:
         self.status_code, self.background = HTTPStatus.OK, None
@@ -88,7 +86,7 @@ def _filter(call: Call) -> EventFilter:
 
 
 def _last_id(call: Call) -> int | None:
-    """A browser that reconnects sends the header; the parameter in its URL is then out of date."""
+    """A browser that reconnects sends the header; the parameter in its URL is then outdated."""
     text = call.request.headers.get(LAST_ID) or call.text("last_event_id")
     return read_event_id(text) if text else None
 

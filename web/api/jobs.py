@@ -1,4 +1,4 @@
-"""Jobs and targets: enqueueing, reading, acting on them."""
+"""Jobs and targets: enqueueing, reading, acting."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ FIELDS = ("kind", *NAMES, "tenant")
 
 
 def requested_tenant(body: Mapping[str, object], in_query: str | None) -> str | None:
-    """Returns the tenant that the body names, else the query's. Raises `RequestRefused` when they
-    differ, and for a field that does not exist.
+    """The tenant of the body, else of the query. Raises `RequestRefused` if they differ, and for
+    unknown fields.
     """
     _check_fields(body)
     named = body.get("tenant")
@@ -57,9 +57,8 @@ def requested_tenant(body: Mapping[str, object], in_query: str | None) -> str | 
 
 
 def requested_job(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimits) -> NewJob:
-    """Returns the job; its priority is that of its kind unless the body says otherwise.
-
-    Raises `RequestRefused` or `InputRefused`, which say what was found and what is wanted.
+    """The job, with its kind's priority unless the body gives one. Raises `RequestRefused` or
+    `InputRefused`.
     """
     kind = _kind(catalog, body.get("kind"))
     options = {
@@ -74,7 +73,7 @@ def requested_job(body: Mapping[str, object], catalog: Catalog, limits: PayloadL
 
 
 def check_webhook(job: NewJob, policy: UrlPolicy) -> None:
-    """Raises `RequestRefused` when this node would not send the job's outcome to its webhook."""
+    """Raises `RequestRefused` if this node would not call the job's webhook."""
     if job.webhook is not None:
         try:
             check_allowed(job.webhook, policy)
@@ -155,8 +154,6 @@ async def list_jobs(call: Call) -> Response:
 
 
 def action_handler(action: Action) -> Handler:
-    """Makes the handler that does `action` to the job in the path."""
-
     async def handler(call: Call) -> Response:
         return await act(call, action, id_of(call))
 
@@ -191,7 +188,7 @@ async def existing_job(call: Call) -> JobRecord:
 
 
 def id_of(call: Call) -> int:
-    """The id in the path. Raises `RequestRefused` if it cannot be one."""
+    """The id in the path. Raises `RequestRefused` if it is invalid."""
     try:
         return requests.read_job_id(call.place("id"))
     except ValueError as error:
@@ -203,7 +200,7 @@ def no_such_job(job_id: int) -> RequestRefused:
 
 
 async def page_of(engine: Engine, which: JobFilter, limit: int) -> tuple[list[JobRecord], bool]:
-    """The jobs of one page, and whether more follow. Read in parts, to bound the memory."""
+    """The jobs of one page, and whether more follow. Reads in parts to bound the memory."""
     page: list[JobRecord] = []
     size, wanted = 0, min(READ_JOBS, limit + 1)
     while True:
@@ -244,7 +241,7 @@ async def show_target(call: Call) -> Response:
 
 
 async def resume_of_target(call: Call) -> Response:
-    """Resumes the job of the path, if it is one of the target's."""
+    """The job in the path must have the target."""
     name = _target_name(call)
     record = await existing_job(call)
     if record.target != name:
@@ -254,7 +251,7 @@ async def resume_of_target(call: Call) -> Response:
 
 
 def target_object(name: str, found: TargetView | None) -> dict[str, object]:
-    """None = no job has the target, and none waits for it."""
+    """None = no job has the target or waits for it."""
     holder = None if found is None else found.holder
     return {
         "target": name,

@@ -32,7 +32,7 @@ KIND_CHARACTERS, NODE_CHARACTERS, CHANGE_CHARACTERS = 150, 500, 500
 
 
 async def livez(_call: Call) -> Response:
-    """Answering at all is the answer: the event loop runs."""
+    """An answer at all means that the event loop runs."""
     await trio.lowlevel.checkpoint()
     return PlainTextResponse("ok\n")
 

@@ -1,6 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes; and the shapes of what goes in and out.
-Pure.
-"""
+"""The OpenAPI 3.1 document, made from the table of routes, and the schemas in it. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +53,6 @@ def ref(name: str) -> Schema:
 
 
 def maybe(schema: Schema) -> Schema:
-    """The same, or null."""
     if not schema:
         return schema  # any value, null too
     if "type" in schema and "enum" not in schema:
@@ -68,7 +65,6 @@ def list_of(schema: Schema) -> Schema:
 
 
 def whole_object(**properties: Schema) -> Schema:
-    """An object with exactly these names."""
     return {
         "type": "object",
         "properties": properties,
@@ -78,8 +74,8 @@ def whole_object(**properties: Schema) -> Schema:
 
 
 def shape_of(*kinds: type, but: str = "", **own: Schema) -> Schema:
-    """The object that values of these classes become, without the fields of `but`. `own` is what it
-    has beside them, and fields whose type says too little.
+    """The object that values of these classes become, without the fields in `but`. `own` adds
+    fields and replaces those whose type says too little.
     """
     left_out = {*but.split(), *own}
     hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
@@ -253,7 +249,6 @@ HEADERS = {
 
 
 def document(operations: Sequence[Operation], version: str) -> dict[str, object]:
-    """The whole document."""
     paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
@@ -272,7 +267,7 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, object]
 
 
 def refusals_of(operation: Operation) -> Mapping[HTTPStatus, str]:
-    """Every problem that may come back, and what it means here."""
+    """All problems of the route, and what they mean."""
     behind = BEHIND_TOKEN if operation.scope else {}
     programs = FOR_PROGRAMS if operation.minds_query else {}
     return {**ANYBODY, **behind, **programs, **operation.refusals}

@@ -1,4 +1,4 @@
-"""What a route is made of: one value, from which come the route itself and its description."""
+"""What a route is made of: one value for the route itself and for its description."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIME_LIMIT = "musterd.time_limit"  # where the guard leaves the scope that bound
 
 @frozen
 class Param:
-    """One name of a query. `read` raises `ValueError`, which says what is wrong with the text."""
+    """A parameter of a query. `read` raises `ValueError`, which says what is wrong."""
 
     name: str
     about: str
@@ -36,7 +36,7 @@ class Param:
 
 @frozen
 class Reply:
-    """One answer that a route gives: its body by media type, and its headers."""
+    """An answer of a route: its body by media type, and its headers."""
 
     about: str
     schema: Schema | None = None
@@ -61,7 +61,7 @@ class Site:
 
 @frozen(eq=False)
 class Call:
-    """One request, its query read; of a name that was not given there is no entry."""
+    """A request with its query; parameters that were not given are missing."""
 
     site: Site
     tenant: TenantAccess
@@ -75,11 +75,11 @@ class Call:
         return found
 
     def text(self, name: str) -> str | None:
-        """The query's value of a parameter that is read as text."""
+        """The value of a text parameter."""
         return cast("str | None", self.query.get(name))
 
     def number(self, name: str) -> int | None:
-        """Like `text`, for a parameter that is read as a whole number."""
+        """The value of a whole-number parameter."""
         return cast("int | None", self.query.get(name))
 
 
@@ -88,9 +88,8 @@ Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
 
 @frozen
 class Operation:
-    """A method at a path; `scope` None: no token is needed.
-
-    `refusals` are the problems of this route, in addition to those of every route.
+    """A method at a path; `scope` None: no token is needed. `refusals` are its problems, beyond
+    those of every route.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""Every route of the API and of the page, and the application made of them."""
+"""Every route of the API and of the page, and the application."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ THREADS_MAX = 2  # that write large answers; as many more read large bodies
 
 
 def application(deps: HttpDeps, sessions: Sessions, samples: Samples) -> Starlette:
-    """Makes the application; must run inside Trio."""
+    """Must run inside Trio."""
 
     @cache
     def describe() -> Mapping[str, object]:
@@ -291,7 +291,7 @@ def application(deps: HttpDeps, sessions: Sessions, samples: Samples) -> Starlet
 
 
 def _routes(site: Site) -> list[Route]:
-    """One route per path, so that a request with a wrong method is told all the right ones."""
+    """One route per path, so that a wrong method is told all the right ones."""
     paths: dict[str, dict[str, Operation]] = {}
     for operation in ALL_OPERATIONS:
         # The guard removes a slash from the end of every path but the front page's.

@@ -1,4 +1,4 @@
-"""One job: its state and why, its timeline, phases and attempts, payload and result. Pure."""
+"""One job: state and why, timeline, phases, attempts, payload and result. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ERROR_WIDTH = 2_000
 
 @frozen
 class JobDetails:
-    """`now` is the store's clock; None where it does not say."""
+    """`now` is the store's clock; None = unknown."""
 
     record: JobRecord
     why: Why | None = None
@@ -52,7 +52,7 @@ def job(frame: Frame, details: JobDetails) -> View:
 
 
 def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
-    """The parts that may change, by their element's id."""
+    """The parts that may change, by element id."""
     record = details.record
     return {
         "where": el("section", _where(frame, details), class_="card"),
@@ -234,7 +234,7 @@ def _value(text: str, about: str) -> Html:
 
 
 def pretty(text: str) -> str:
-    """JSON indented, if that is cheap; other texts, and JSON that nests too deep, unchanged."""
+    """Indented JSON, if that is cheap; other texts and deeply nested JSON unchanged."""
     if len(text) > PRETTY_CHARACTERS_MAX:
         return text
     value = decoded(text)
@@ -270,7 +270,7 @@ def timeline(record: JobRecord) -> Html:
 
 
 def steps_of(record: JobRecord) -> list[Step]:
-    """All known steps of the job, in order of time."""
+    """All known steps of the job in order of time."""
     end = record.finished_at if record.state in ENDED else None
     steps = [
         step._replace(at=end) if end and step.order == PHASE and step.at > end else step

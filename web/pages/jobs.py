@@ -23,7 +23,7 @@ WORDS_WIDTH = 120
 
 @frozen
 class Filter:
-    """Which jobs are listed; what is empty asks for nothing."""
+    """Which jobs are listed; empty values match all."""
 
     states: tuple[JobState, ...] = ()
     kind: str | None = None
@@ -35,7 +35,7 @@ class Filter:
         return {"state": states, "kind": self.kind, "target": self.target}
 
     def fields(self) -> Html:
-        """For forms: the same filter."""
+        """For forms."""
         pairs = [("state", state.value) for state in self.states]
         pairs += [("kind", self.kind)] if self.kind else []
         pairs += [("target", self.target)] if self.target else []
@@ -51,7 +51,7 @@ class Filter:
 
 @frozen
 class JobList:
-    """One page of the list. `records` is None where the store does not say."""
+    """One page of the list. `records` None = the store does not answer."""
 
     which: Filter
     records: Sequence[JobRecord] | None
@@ -162,7 +162,7 @@ def state_badge(record: JobRecord) -> Html:
 
 
 def note_of(record: JobRecord) -> str:
-    """The most important fact about the job beside its state."""
+    """The most important fact beside the state."""
     if record.state in LEASED and (record.progress is not None or record.phases):
         note = f": {record.progress_note}" if record.progress_note else ""
         return f"{overall(record)} %{note}"
@@ -190,7 +190,7 @@ PAST = {
 
 @frozen
 class BulkRequest:
-    """A bulk action: on the jobs of `ids`, or on all that match, after `after_id` to `until_id`."""
+    """An action on the jobs of `ids`, or on all that match, after `after_id` up to `until_id`."""
 
     action: Action
     which: Filter
@@ -201,7 +201,7 @@ class BulkRequest:
 
 
 def question(frame: Frame, about: BulkRequest, found: Survey | None = None) -> View:
-    """`found`: how many match, where all that match are meant."""
+    """`found`: how many match, if all that match are meant."""
     back = link(frame.at("/ui/jobs", **about.which.query), "No, go back", class_="button")
     many = plural(len(about.ids), "job")
     if found is not None:
@@ -256,7 +256,7 @@ def _answers(frame: Frame, about: BulkRequest, many: str, back: Html) -> Html:
 
 
 def unfinished(frame: Frame, about: BulkRequest, tally: Tally) -> View:
-    """A bulk action that is not at its end: how far it has come, and where it goes on."""
+    """How far a bulk action has come, and a button to continue."""
     form = el(
         "form",
         ui.facts([("So far", done_words(about.action, tally))]),
@@ -274,7 +274,6 @@ def unfinished(frame: Frame, about: BulkRequest, tally: Tally) -> View:
 
 
 def done_words(action: Action, tally: Tally) -> str:
-    """The result of a bulk action."""
     parts = [f"{plural(tally.done - tally.requested, 'job')} {PAST[action]}"]
     if tally.requested:
         parts.append(f"{plural(tally.requested, 'running job')} about to stop")

@@ -1,5 +1,5 @@
-"""HTML that cannot be made of unescaped text: a string is text, and only `Html` is markup. Made of
-it: the parts that views share, the frame around every view, and the pages without a view. Pure.
+"""HTML that cannot contain unescaped text: a string is text, and only `Html` is markup. Also the
+elements that views share, the frame around them, and pages without a view. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT = "\n\t"  # of what cannot be printed
 
 @frozen
 class Html:
-    """Markup, as it goes out. Made by `el` and `join` alone."""
+    """Markup; only `el` and `join` make it."""
 
     text: str
 
@@ -46,9 +46,8 @@ def join(*content: Content) -> Html:
 
 
 def escaped(text: str) -> str:
-    """The text as it may be in an element or a quoted attribute. Characters that a browser would
-    obey without showing them (control characters, changes of direction, halves of characters) are
-    spelt out.
+    """Text for an element or a quoted attribute. Characters that a browser obeys invisibly (control
+    characters, changes of direction, surrogates) are spelt out.
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() or c in KEPT else one_line(c) for c in text)
@@ -56,7 +55,7 @@ def escaped(text: str) -> str:
 
 
 def address(path: str, **query: str | int | Sequence[str] | None) -> str:
-    """A path of ours with a query; what is None or empty is left out."""
+    """One of our paths with a query; None and empty values are omitted."""
     pairs: list[tuple[str, str | int]] = []
     for name, value in query.items():
         if isinstance(value, str | int):
@@ -107,7 +106,7 @@ PROGRAMS = ("/metrics", "/status", "/openapi.json")  # what programs read
 
 @frozen
 class Frame:
-    """For whom a view is made, and what it is part of."""
+    """For whom a view is made, and its surroundings."""
 
     node: str
     version: str
@@ -117,18 +116,18 @@ class Frame:
     may_act: bool = True
 
     def at(self, path: str, **query: str | int | Sequence[str] | None) -> str:
-        """A place of this page, for the same tenant."""
+        """A path of this page, for the same tenant."""
         tenant = None if self.tenant == DEFAULT_TENANT else self.tenant
         return address(path, **query, tenant=tenant)
 
     def hidden_tenant(self) -> Html:
-        """For forms: the same tenant."""
+        """For forms."""
         return EMPTY if self.tenant == DEFAULT_TENANT else hidden("tenant", self.tenant)
 
 
 @frozen
 class View:
-    """One view: what it is called, what it shows, where what is new in it comes from."""
+    """One view: its name, its content, and where its updates come from."""
 
     name: str  # of VIEWS, or of none of them
     title: str
@@ -137,7 +136,6 @@ class View:
 
 
 def document(frame: Frame, view: View) -> str:
-    """The whole page."""
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -159,7 +157,7 @@ def document(frame: Frame, view: View) -> str:
 
 
 def regions(parts: Mapping[str, Html], *names: str) -> Html:
-    """The parts of a view, or those named, each where the script finds it."""
+    """The parts of a view, or those named, each in an element that the script finds."""
     return join([el("div", parts[name], id=name, data_region=True) for name in names or parts])
 
 
@@ -174,7 +172,7 @@ def table(
     caption: str, found: Sequence[T], columns: Columns[T], *, most: int = ROWS_MAX,
     what: str = "row", empty: str = "",
 ) -> Html:  # fmt: skip
-    """A row for each of the first, or `empty`. It scrolls by itself where the screen is narrow."""
+    """A row for each of the first `most`, or `empty`. Scrolls by itself on narrow screens."""
     if empty and not found:
         return el("p", empty, class_="dim")
     cells = ([cell(one) for cell in columns.values()] for one in found[:most])
@@ -190,25 +188,24 @@ def table(
 
 
 def facts(pairs: Sequence[tuple[str, Content]]) -> Html:
-    """Names and values, those without a value left out."""
+    """Names and values; those without a value are omitted."""
     shown = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value]
     return el("dl", shown, class_="facts")
 
 
 def badge(word: str, mood: str = "") -> Html:
-    """A state: its colour says nothing that the word does not."""
+    """A state. Its colour adds nothing to the word."""
     return el("span", word, class_=f"badge {mood or word}")
 
 
 def name_text(text: str) -> Html | str:
-    """A name of unknown origin and length."""
     if len(text) <= NAME_WIDTH:
         return text
     return el("span", cut(text, NAME_WIDTH), title=cut(text, TITLE_WIDTH))
 
 
 def moment(at: datetime | None, now: datetime | None = None) -> Html | None:
-    """A time for people and programs; with `now`, as the time since then."""
+    """A time for people and programs; with `now`, the time since then."""
     if at is None:
         return None
     at = at.astimezone(UTC)
@@ -219,7 +216,7 @@ def moment(at: datetime | None, now: datetime | None = None) -> Html | None:
 
 
 def lasting_text(seconds: float) -> str:
-    """A duration that grows while it is shown: it changes once a second at most."""
+    """A growing duration: it changes once a second at most."""
     if seconds < 1:
         return "< 1 s"
     return f"{seconds:.0f} s" if seconds < MINUTE_SECONDS else duration_text(seconds)
@@ -305,7 +302,7 @@ def _footer(frame: Frame) -> Html:
 
 
 def sign_in_view(after: str, *, wrong: bool = False) -> View:
-    """`after`: where to go then, if it is a place of ours."""
+    """`after`: where to go then."""
     after = after_sign_in(after)
     said = el("p", "Unknown token.", class_="notice ill", role="alert") if wrong else None
     form = el(
@@ -336,7 +333,7 @@ def refusal_view(frame: Frame, status: HTTPStatus, words: str) -> View:
 
 
 def after_sign_in(place: str) -> str:
-    """Where to go: a path of ours, else the first view."""
+    """The place if it is one of ours, else the first view."""
     is_plain = place.isascii() and place.isprintable() and "\\" not in place
     is_ours = place.startswith("/") and not place.startswith("//")
     return place if is_plain and is_ours else "/"

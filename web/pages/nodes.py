@@ -1,4 +1,4 @@
-"""The nodes of the store, what they do not agree on, and who does which duty for all. Pure."""
+"""The nodes of the store, where they disagree, and which has which duty. Pure."""
 
 from __future__ import annotations
 

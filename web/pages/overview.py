@@ -1,4 +1,4 @@
-"""The first view: whether all is well, what waits, the crew and the reason for its size. Pure."""
+"""The first view: whether all is well, what waits, the crew and why it has its size. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def overview(frame: Frame, data: OverviewData) -> View:
 
 
 def parts_of(frame: Frame, data: OverviewData) -> Mapping[str, Html]:
-    """The parts that may change, by their element's id."""
+    """The parts that may change, by element id."""
     healthy, words = verdict(data.status)
     if healthy and data.counts is None:
         healthy, words = False, NO_ANSWER
@@ -271,8 +271,8 @@ Series = Sequence[float | None]
 
 
 def sparkline(values: Series, about: str, second: Series = ()) -> Html:
-    """A line with the area below it, from zero; a gap where nothing is known. `about` is what is
-    read out instead. `second` is drawn dashed on the same scale.
+    """A line above a filled area, from zero, with gaps where values are unknown. `about` is read
+    out instead. `second` is dashed, on the same scale.
     """
     known = [one for one in (*values, *second) if one is not None]
     if not any(one is not None for one in values):
@@ -294,7 +294,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def _stretches(values: Series) -> Iterator[list[tuple[float, float]]]:
-    """Stretches of what is known: place from 0 to 1, and value."""
+    """Runs of known values: place from 0 to 1, and value."""
     last = max(len(values) - 1, 1)
     part: list[tuple[float, float]] = []
     for place, value in enumerate(values):

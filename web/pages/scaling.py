@@ -1,4 +1,4 @@
-"""The journal of the supervisor in words: what it observed, what it did, what limited it. Pure."""
+"""The supervisor's journal in words: what it observed, what it did, what limited it. Pure."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ LIMITS = {
 
 
 def limit_words(limited_by: str | None) -> str:
-    """Why the crew has not the wanted size; empty if it has."""
+    """Why the crew does not have the wanted size; empty if it does."""
     return "" if limited_by is None else LIMITS.get(limited_by, limited_by)
 
 
 def reason_words(decision: Decision | None) -> str:
-    """Why the crew has the size it has."""
+    """Why the crew has its size."""
     if decision is None:
         return "no decision has been made yet"
     if decision.due is None:
@@ -101,12 +101,11 @@ def reason_words(decision: Decision | None) -> str:
 
 
 def act_words(decision: Decision) -> str:
-    """The changes made to the crew."""
     return acts_text(asdict(decision)) or "no change"
 
 
 class Stretch(NamedTuple):
-    """Decisions in a row that came to the same; `first` is the oldest of them."""
+    """Equal decisions in a row; `first` is the oldest."""
 
     first: Decision
     last: Decision
@@ -114,7 +113,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(decisions: Iterable[Decision]) -> Sequence[Stretch]:
-    """The journal, newest first; decisions in a row without effect, for one reason, are one."""
+    """The journal, newest first; decisions in a row without effect, for one reason, are merged."""
     found: list[Stretch] = []
     for one in decisions:
         if found and _is_same(found[-1].last, one):

@@ -1,6 +1,5 @@
-"""How answers are written: JSON, pages, and refusals in the shape that the client reads.
-
-Every refusal is problem JSON (RFC 9457) for programs, and a page for people who use the page.
+"""How answers are written: JSON, pages, and refusals: problem JSON (RFC 9457) for programs, a page
+for people.
 """
 
 from __future__ import annotations
@@ -40,14 +39,13 @@ SMALL_CHARACTERS = 16_384  # what is no longer is written on the loop
 def json_answer(
     value: object, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Escapes everything but ASCII: a text may hold half a character."""
+    """Escapes all but ASCII: a text may contain a lone surrogate."""
     return Response(json.dumps(value), status, headers=dict(headers or {}), media_type=JSON_TYPE)
 
 
 async def job_answer(
     call: Call, record: JobRecord, status: int = HTTPStatus.OK, location: str = ""
 ) -> Response:
-    """One job."""
     headers = {"location": location} if location else None
 
     def write() -> Response:
@@ -57,10 +55,8 @@ async def job_answer(
 
 
 async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = False) -> Response:
-    """The job just made or acted on, as it is now.
-
-    If the store does not answer a second time, the answer only names the job: an error would make
-    clients repeat what is done.
+    """The job just made or acted on. If the store does not answer a second time, the answer only
+    names the job: an error would make clients repeat what is done.
     """
     location = _location_of(call.tenant, job_id) if is_new else ""
     try:
@@ -74,12 +70,11 @@ async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = Fa
 
 
 def job_json(tenant: TenantAccess, record: JobRecord) -> dict[str, object]:
-    """The job object."""
     return job_object(record, tenant.name, tenant.catalog().budget_of(record.kind))
 
 
 def size_of(record: JobRecord) -> int:
-    """About how many characters a job's answer has."""
+    """The approximate length of a job's answer."""
     results = (phase.result for phase in record.phases)
     texts = (record.payload, record.result, record.error, record.log, *results)
     past = sum(len(one.error or "") + len(one.log or "") + 200 for one in record.attempts)
@@ -87,7 +82,7 @@ def size_of(record: JobRecord) -> int:
 
 
 async def rendered(site: Site, characters: int, write: Callable[[], T]) -> T:
-    """The result of `write`, in a thread if it has many characters."""
+    """The result of `write`, called in a thread if it is long."""
     if characters <= SMALL_CHARACTERS:
         return write()
     return await trio.to_thread.run_sync(write, limiter=site.rendering)
@@ -122,7 +117,7 @@ def frame_of(call: Call) -> Frame:
 
 
 def plain_frame(status: NodeStatus) -> Frame:
-    """For unknown readers: shows no tenant, and nothing to act on."""
+    """For unknown readers: shows no tenant, nothing to act on."""
     return Frame(status.node, status.version, may_act=False)
 
 
@@ -131,7 +126,7 @@ def page_answer(frame: Frame, view: View, status: int = HTTPStatus.OK) -> Respon
 
 
 def redirect(place: str, headers: Mapping[str, str] | None = None) -> Response:
-    """After an action: the browser requests this place, and a reload repeats nothing."""
+    """After an action: a reload repeats nothing."""
     answer = RedirectResponse(
         "/", HTTPStatus.SEE_OTHER, headers={**PAGE_HEADERS, **(headers or {})}
     )
@@ -144,7 +139,7 @@ RETRY_HEADERS = {"retry-after": "1"}
 
 
 class RequestRefused(Exception):
-    """A request that is not done, and what to answer."""
+    """A refused request, and what to answer."""
 
     def __init__(
         self, status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None
@@ -162,7 +157,7 @@ def invalid(detail: str) -> RequestRefused:
 
 
 def unavailable(detail: str) -> RequestRefused:
-    """The client may try again soon."""
+    """The client may retry soon."""
     return RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, detail, RETRY_HEADERS)
 
 
@@ -170,7 +165,7 @@ def problem(
     status: int, detail: str = "", headers: Mapping[str, str] | None = None,
     faults: Sequence[str] = (),
 ) -> Response:  # fmt: skip
-    """An error answer. `detail` says what helps; `faults` lists each fault of several."""
+    """`detail` says what helps; `faults` lists the faults if there are several."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     more = {"detail": detail, "faults": list(faults)}
     body |= {name: value for name, value in more.items() if value}
@@ -179,7 +174,6 @@ def problem(
 
 
 def store_refusal(error: StoreError) -> RequestRefused:
-    """The answer to a request that the store did not carry out."""
     if isinstance(error, InputRefused):
         return invalid(str(error))
     if isinstance(error, OutcomeUnknown):
@@ -193,7 +187,7 @@ PAGE_PREFIX = "/ui/"
 
 
 def wants_page(path: str, headers: Headers) -> bool:
-    """Whether a person reads the answer: a browser that asks for a page."""
+    """Whether a browser asks for a page."""
     return (path == "/" or path.startswith(PAGE_PREFIX)) and takes_html(headers)
 
 
@@ -212,7 +206,7 @@ def refusal_answer(node: NodeStatus, request: Request, why: RequestRefused) -> R
 
 
 async def framework_refusal(node: NodeStatus, request: Request, error: Exception) -> Response:
-    """The framework's own refusals (no such path, wrong method) in the same shape."""
+    """The framework's own refusals (no such path, wrong method) in our shape."""
     await trio.lowlevel.checkpoint()
     if not isinstance(error, HTTPException):
         why = RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "see the daemon's log")
@@ -227,7 +221,7 @@ async def framework_refusal(node: NodeStatus, request: Request, error: Exception
 
 
 def sign_in_answer(node: NodeStatus, place: str) -> Response:
-    """The page that asks for a token, then leads to `place`."""
+    """Asks for a token, then leads to `place`."""
     return page_answer(plain_frame(node), sign_in_view(place), HTTPStatus.UNAUTHORIZED)
 
 

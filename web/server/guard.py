@@ -1,4 +1,4 @@
-"""Checks every request before a route sees it: token, host name, size and time."""
+"""Checks every request before its route: token, host name, size and time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SAFE_HEADERS: Mapping[str, str] = {
 
 @frozen
 class Guard:
-    """Refuses what must not pass, and gives every answer the headers that keep browsers careful."""
+    """Refuses what must not pass, and adds the headers that keep browsers careful."""
 
     app: ASGIApp
     address: TcpAddress | UnixAddress
@@ -99,7 +99,7 @@ class Guard:
         return None
 
     def _holder(self, headers: Headers) -> BearerToken | None:
-        """The token of the request, or of its session; None = unknown."""
+        """The token of the request or its session; None = unknown."""
         if not _by_cookie(headers, self.keys):
             return self.keys.holder(headers.get("authorization", ""))
         session_id = session_id_of(headers)
@@ -116,9 +116,7 @@ class Guard:
         return answer
 
     def _knows_host(self, host: str | None) -> bool:
-        """On loopback only this machine's names are accepted, which keeps out pages that a browser
-        loaded elsewhere.
-        """
+        """Loopback accepts only this machine's names, which keeps out pages loaded elsewhere."""
         if host is None or not isinstance(self.address, TcpAddress) or not self.address.is_loopback:
             return True
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
@@ -127,7 +125,7 @@ class Guard:
 
 
 def _path_of(scope: Scope) -> str:
-    """The path still percent-encoded (a target may hold a slash), without a trailing slash."""
+    """Still percent-encoded (a target may contain a slash), without a trailing slash."""
     path: str = scope["raw_path"].decode("ascii")
     return path.removesuffix("/") or "/"
 
@@ -138,8 +136,8 @@ def _by_cookie(headers: Headers, keys: Keys) -> bool:
 
 
 def _is_own_page(headers: Headers, keys: Keys) -> bool:
-    """Browsers say which page a form comes from; programs say nothing. If a cookie identifies the
-    caller, the origin must be given: browsers send cookies along by themselves.
+    """Browsers say which page a form comes from, programs do not. If a cookie identifies the
+    caller, the origin must be given: browsers send cookies by themselves.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None and site not in OWN_SITES:
@@ -158,10 +156,8 @@ PASSED_OVER_SECONDS = 1.0
 
 
 class UnreadBody:
-    """Wraps `receive` and knows whether part of the body is still unread.
-
-    The server buffers a little of an unread body and waits for the rest before it ends the request:
-    a body left unread would keep the connection forever.
+    """Wraps `receive` and knows whether part of the body is unread. The server waits for the rest
+    of a body before it ends the request: an unread one would hold the connection forever.
     """
 
     def __init__(self, receive: Receive, nursery: trio.Nursery, *, has_body: bool) -> None:
@@ -176,7 +172,7 @@ class UnreadBody:
         return message
 
     async def pass_over(self, answer: MutableHeaders) -> None:
-        """Reads on for a while, then lets the answer close the connection."""
+        """Reads on for a while, then makes the answer close the connection."""
         if not self.is_left:
             return
         with trio.move_on_after(PASSED_OVER_SECONDS):

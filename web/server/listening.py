@@ -1,4 +1,4 @@
-"""Opening and closing the listening socket, and counting the connections."""
+"""Opens and closes the listening socket, and counts connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = "http.listen"
 
 @contextmanager
 def listener_at(address: TcpAddress | UnixAddress) -> Generator[trio.SocketListener, None, None]:
-    """Listens while the block lasts. Raises `StartError` if it cannot."""
+    """Listens within the block. Raises `StartError` if it cannot."""
     made = _unix_socket(address) if isinstance(address, UnixAddress) else _tcp_socket(address)
     with made as opened:
         opened.setblocking(False)
@@ -83,7 +83,7 @@ def _unix_socket(address: UnixAddress) -> Generator[socket.socket, None, None]:
 
 
 def _remove_stale(path: Path) -> None:
-    """Removes a socket that nothing listens on; leaves anything else at that path."""
+    """Removes a socket that nothing listens on, and nothing else."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -122,7 +122,7 @@ UNSENT_BYTES_MAX = 262_144  # that the system buffers for one reader
 
 @define(eq=False)
 class ConnectionCounts:
-    """How many connections are open. Readers follow events for long, so they count separately."""
+    """Open connections. Readers follow events for long, so they count separately."""
 
     readers_max: int
     others: int = 0
@@ -131,7 +131,7 @@ class ConnectionCounts:
 
 @define(eq=False)
 class Connection:
-    """One connection, counted from its creation until `leave`."""
+    """Counted from its creation until `leave`."""
 
     counts: ConnectionCounts
     stream: trio.SocketStream
@@ -142,7 +142,7 @@ class Connection:
         self.counts.others += 1
 
     def become_reader(self) -> bool:
-        """Counts as a reader from now on; returns False if there are as many as may be."""
+        """Counts as a reader from now on; returns False if there are too many."""
         if self.counts.readers >= self.counts.readers_max:
             return False
         self.counts.others -= 1
@@ -151,13 +151,13 @@ class Connection:
         return True
 
     def stop_reading(self) -> None:
-        """Counts as an ordinary connection again: the stream of events did not begin."""
+        """Counts as an ordinary connection again: the event stream did not begin."""
         self.counts.readers -= 1
         self.counts.others += 1
         self._reads_events = False
 
     def bound_unsent(self) -> None:
-        """A reader that does not read costs the system no more than this."""
+        """Limits what a stuck reader costs the system."""
         with suppress(OSError):  # not every kind of socket has all of it
             self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT_BYTES_MAX)
         lowat = getattr(socket, "TCP_NOTSENT_LOWAT", None)

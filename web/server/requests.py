@@ -1,6 +1,5 @@
-"""From a request to its handler: whether it may, for which tenant, with what query and body.
-
-Readers of parameters raise `ValueError`, whose message says what is wanted.
+"""From a request to its handler: permission, tenant, query and body. Readers of parameters raise
+`ValueError`, which says what is wanted.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ HOLDER = "musterd.holder"  # scope key: the guard stores the token of the reques
 def endpoint(
     site: Site, by_method: Mapping[str, Operation]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """The function that answers at one path; the framework lets no other method through."""
+    """The function for one path; the framework admits no other method."""
 
     async def answer(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
@@ -69,7 +68,7 @@ def endpoint(
 
 
 def tenant_access(site: Site, tenant: str | None) -> TenantAccess:
-    """None = the default tenant, which always exists. Raises `RequestRefused`."""
+    """None = the default tenant. Raises `RequestRefused`."""
     name = DEFAULT_TENANT if tenant is None else tenant
     access = site.deps.tenant(name)
     if access is None:
@@ -120,7 +119,7 @@ NO_EVENT_ID = -1
 
 
 def read_query(text: str, params: Sequence[Param]) -> Mapping[str, object]:
-    """Reads a query string by its route's parameters; one that may be repeated gets a tuple."""
+    """Reads a query by its route's parameters; one that may be repeated gets a tuple."""
     by_name = {param.name: param for param in params}
     found: dict[str, object] = {}
     for name, value in _pairs(text):
@@ -178,7 +177,7 @@ def read_flag(text: str) -> bool:
 
 
 def read_event_id(text: str) -> int:
-    """Never refuses: a text that is no event id becomes an id that no log has."""
+    """An invalid id becomes one that no log has."""
     return int(text) if _EVENT_ID.fullmatch(text.strip()) else NO_EVENT_ID
 
 
@@ -188,7 +187,7 @@ def cursor_after(job: int) -> str:
 
 
 def read_cursor(text: str) -> int:
-    """Returns the job id before which the page begins."""
+    """The job id before which the page begins."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         plain = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
@@ -201,7 +200,6 @@ def read_cursor(text: str) -> int:
 
 
 def read_path_part(text: str) -> str:
-    """A part of a path, decoded."""
     try:
         return read_name(unquote(text, errors="strict"))
     except UnicodeDecodeError:
@@ -223,7 +221,7 @@ CLOSE = {"connection": "close"}
 
 
 async def read_object(site: Site, request: Request) -> dict[str, object]:
-    """Reads the body, which is one JSON object. Raises `RequestRefused`."""
+    """The body as one JSON object. Raises `RequestRefused`."""
     check_type(request.headers.get("content-type", ""), JSON_TYPE)
     raw = await read_body(request, site.deps.body_bytes_max())
     if len(raw) <= SMALL_BYTES:

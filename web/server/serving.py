@@ -1,4 +1,4 @@
-"""Serving: one task per connection, bounded in number, in time and in what it may send."""
+"""Serves one task per connection, bounded in number, time and output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def serve_at(
     listener: trio.SocketListener,
     samples: Samples,
 ) -> None:
-    """Serves until cancelled. A failing connection affects only itself."""
+    """Until cancelled. A failing connection affects only itself."""
     sessions = Sessions()
     app = application(deps, sessions, samples)
     guarded = Guard(app, address, deps.keys, sessions, deps.node, deps.body_bytes_max)
@@ -47,7 +47,7 @@ async def serve_at(
 
 @define(eq=False)
 class _Doorkeeper:
-    """Lets connections in, as many as there is room for."""
+    """Admits connections while there is room."""
 
     app: AppWrapper
     config: Config
@@ -79,11 +79,10 @@ class _Doorkeeper:
 
 @frozen(eq=False)
 class _Bounded:
-    """A stream that ends when it is of no more use.
+    """A stream that ends when it is useless.
 
-    The server shields its sends, so a peer that never reads would hold up a shutdown; and it lets
-    its idle timer run out where the peer has left or the server itself has closed (after what is no
-    request), which would keep a place taken for nothing.
+    The server shields its sends, so a peer that never reads would delay a shutdown. And it keeps
+    its idle timer when the peer has left or it has closed by itself, which would occupy a place.
     """
 
     stream: trio.SocketStream

@@ -1,6 +1,5 @@
-"""What the forms of the page do: to one job, to many after a question, to queue and session.
-
-Each ends in a redirect, so that reloading the page repeats nothing.
+"""The page's forms: for one job, for many after a question, for queue and session. Each ends in a
+redirect, so that a reload repeats nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ ACT_SECONDS = 8.0  # then the page says how far it is, and asks whether to go on
 
 
 def job_action(action: Action) -> Handler:
-    """Makes the handler that does `action` to the job in the path."""
-
     async def handler(call: Call) -> Response:
         call, _ = await _read_call(call)
         job_id = id_of(call)
@@ -49,8 +46,6 @@ def job_action(action: Action) -> Handler:
 
 
 def queue_switch(*, pause: bool) -> Handler:
-    """Makes the handler that pauses or resumes the queue."""
-
     async def handler(call: Call) -> Response:
         call, _ = await _read_call(call)
         await (halt_queue(call) if pause else call.tenant.engine.queue.resume())
@@ -60,7 +55,6 @@ def queue_switch(*, pause: bool) -> Handler:
 
 
 async def confirm(call: Call) -> Response:
-    """Shows what would be affected, and asks."""
     call, form = await _read_call(call)
     request, frame = read_bulk_request(form), frame_of(call)
     if not request.is_all:
@@ -74,7 +68,7 @@ async def confirm(call: Call) -> Response:
 
 
 async def act(call: Call) -> Response:
-    """Acts on the chosen jobs, or on as many of all that match as time allows."""
+    """Acts on the chosen jobs, or on as many matching jobs as time allows."""
     call, form = await _read_call(call)
     request, frame, engine = read_bulk_request(form), frame_of(call), call.tenant.engine
     if not request.is_all:
@@ -106,7 +100,6 @@ def _selection(request: BulkRequest) -> Selection:
 
 
 def _back_to_list(call: Call, request: BulkRequest, tally: Tally) -> Response:
-    """Leads back to the list with its filter."""
     did = done_text(request.action, tally)
     return redirect(frame_of(call).at("/ui/jobs", **request.which.query, did=did))
 
@@ -159,14 +152,14 @@ class Form:
     fields: Mapping[str, Sequence[str]]
 
     def text(self, name: str) -> str:
-        """The single value of a field; empty if there is none."""
+        """The only value of a field; "" if there is none."""
         found = self.fields.get(name, ("",))
         if len(found) > 1:
             raise invalid(f"{name}: given twice, wanted once")
         return found[0]
 
     def name(self, field: str) -> str | None:
-        """A kind, a target or a tenant; an empty field counts as not given."""
+        """A kind, target or tenant; empty = not given."""
         text = self.text(field)
         return _read(field, requests.read_name, text) if text else None
 
@@ -188,7 +181,7 @@ async def read_form(request: Request) -> Form:
 
 
 def read_bulk_request(form: Form) -> BulkRequest:
-    """Reads all of it before anything is done. Raises `RequestRefused`."""
+    """Reads everything before anything is done. Raises `RequestRefused`."""
     ids = form.fields.get("id", ())
     if len(ids) > IDS_MAX:
         raise invalid(f"id: at most {IDS_MAX} jobs can be chosen one by one")
@@ -204,7 +197,7 @@ def read_bulk_request(form: Form) -> BulkRequest:
 
 
 def _read(name: str, read: Callable[[str], T], text: str) -> T:
-    """The value of a field. Raises `RequestRefused` where `read` raises ValueError."""
+    """The value of a field. Raises `RequestRefused` if `read` raises ValueError."""
     try:
         return read(text)
     except ValueError as error:
@@ -212,7 +205,7 @@ def _read(name: str, read: Callable[[str], T], text: str) -> T:
 
 
 def done_text(action: Action, tally: Tally) -> str:
-    """The result, as the address of the next page carries it."""
+    """The result for the address of the next page."""
     return f"{action.value}.{tally.done}.{tally.requested}.{tally.skipped}"
 
 

@@ -1,5 +1,5 @@
-"""Live updates of the views. All readers of one view share what was made for it: a hundred open
-pages cost one look at the store and one rendering.
+"""Live updates of the views. Readers of one view share its updates: a hundred open pages cost one
+look at the store and one rendering.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 
 class Gone(Exception):
-    """The job, or the tenant, is no longer there."""
+    """The job or the tenant no longer exists."""
 
 
 @attrs.frozen
 class Key:
-    """A view, and what of its reader makes a difference to it."""
+    """A view, and what of its reader affects it."""
 
     view: str
     tenant: str
@@ -39,7 +39,7 @@ class Key:
 
 @attrs.define(eq=False)
 class LiveView:
-    """One view as of its last look. `make` raises `Gone`; None = the store does not answer."""
+    """A view as of its last look. `make` raises `Gone`; None = the store does not answer."""
 
     make: Make
     spacing_seconds: Callable[[], float]
@@ -54,7 +54,7 @@ class LiveView:
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def look(self) -> None:
-        """Makes the view anew, unless it was made a moment ago."""
+        """Makes the view again, unless that was done a moment ago."""
         async with self._turn:
             due_local = self._looked_local + self.spacing_seconds()
             if trio.current_time() < due_local:
@@ -70,7 +70,7 @@ class LiveView:
         return self._looked_local + self.spacing_seconds()
 
     def changes_since(self, since: int) -> bytes:
-        """The message for a reader that has this version; 0 = one that has nothing."""
+        """The message for a reader of this version; 0 = one that has nothing."""
         if since not in self._messages:
             if len(self._messages) >= MESSAGES_KEPT:
                 self._messages.clear()
@@ -101,7 +101,7 @@ class LiveView:
 
 
 class LiveViews:
-    """The views that have readers now."""
+    """The views that have readers."""
 
     def __init__(self) -> None:
         self.views: dict[Key, LiveView] = {}
@@ -109,7 +109,7 @@ class LiveViews:
     async def follow(
         self, key: Key, make: Make, may_look: Callable[[], bool], write: Write
     ) -> None:
-        """Writes the changes of a view until its reader may no longer look, or the view is gone."""
+        """Writes changes until the reader may no longer look or the view is gone."""
         view = self.enter(key, make)
         try:
             version, sent_local = 0, trio.current_time()

@@ -1,7 +1,6 @@
-"""Who is signed in: a browser cannot send a token with a link, so it gets a cookie in its place.
-
-The cookie holds 128 random bits and nothing else. What they stand for is kept here, as
-fingerprints, until it is too old, the daemon ends, or the token is no longer one.
+"""Who is signed in. A browser cannot send a token with a link, so it gets a cookie of 128 random
+bits. What they stand for is kept here, as fingerprints, until it is too old, the daemon ends, or
+the token is removed.
 """
 
 from __future__ import annotations
@@ -32,13 +31,11 @@ class _Session:
 
 @define(eq=False)
 class Sessions:
-    """`clock` gives seconds that only grow."""
-
-    clock: Callable[[], float] = trio.current_time
+    clock: Callable[[], float] = trio.current_time  # seconds that only grow
     _by_id: OrderedDict[bytes, _Session] = field(factory=OrderedDict[bytes, _Session], init=False)
 
     def begin(self, token: BearerToken) -> str:
-        """Returns the id of a new session of this token."""
+        """Returns the id of a new session."""
         own = fingerprint(token.secret)
         now = self.clock()
         for key, session in list(self._by_id.items()):
@@ -52,7 +49,7 @@ class Sessions:
         return session_id
 
     def holder(self, session_id: str, keys: Keys) -> BearerToken | None:
-        """The token of a session; None if the session has ended or the token is no longer valid."""
+        """The token of a session; None if the session has ended or the token is gone."""
         session = self._by_id.get(fingerprint(session_id))
         if session is None or session.ends_local <= self.clock():
             return None
@@ -71,7 +68,7 @@ def fingerprint(text: str) -> bytes:
 
 
 def cookie_name(headers: Headers) -> str:
-    """Cookies know no ports: daemons that one machine's browser reaches at several keep apart."""
+    """Cookies ignore ports: this keeps several daemons of one machine apart."""
     _, _, port = headers.get("host", "").rpartition(":")
     return f"musterd-{port}" if port.isascii() and port.isdigit() else "musterd"
 
@@ -81,8 +78,8 @@ def session_id_of(headers: Headers) -> str | None:
 
 
 def cookie(headers: Headers, session_id: str) -> str:
-    """The header that begins a session; with an empty id the one that ends it. Where a proxy says
-    that it speaks TLS with the browser, the cookie is for TLS alone.
+    """The header that begins a session, or ends it if the id is empty. Secure if a proxy says that
+    it speaks TLS with the browser.
     """
     is_safe = headers.get("x-forwarded-proto", "").lower() == "https"
     age_seconds = int(SESSION_SECONDS) if session_id else 0

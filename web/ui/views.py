@@ -1,6 +1,5 @@
-"""What browsers ask for: the views, their live updates, and the files they load.
-
-A page never hangs: each question to the store has a time limit.
+"""What browsers request: views, their live updates, and files. A page never hangs: each question to
+the store has a time limit.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ async def show_job(call: Call) -> Response:
 
 
 async def live_updates(call: Call) -> Response:
-    """Changes in a view, as a stream without an end."""
+    """Changes in a view, as an endless stream."""
     await trio.lowlevel.checkpoint()
     if call.request.method == "HEAD":
         return Response()
@@ -115,8 +114,6 @@ async def _job_parts(frame: Frame, tenant: TenantAccess, job_id: int) -> Parts |
 
 
 def asset_handler(asset: Asset) -> Handler:
-    """Makes the handler that serves a file."""
-
     async def handler(call: Call) -> Response:
         await trio.lowlevel.checkpoint()
         is_known = call.request.query_params.get("v") == asset.hash
@@ -139,7 +136,7 @@ STORE_SECONDS = 0.8  # then a page says that the store does not answer
 
 
 class NoAnswer(Exception):
-    """The store does not say."""
+    """The store does not answer."""
 
 
 async def in_time(ask: Callable[[], Awaitable[T]], seconds: float = STORE_SECONDS) -> T:
@@ -188,7 +185,7 @@ async def read_scaling(site: Site, tenant: TenantAccess) -> scaling.ScalingData:
 
 @frozen
 class _TenantView(Generic[T]):
-    """A view of a tenant as a whole: how its data are read, and what it looks like."""
+    """A view of a whole tenant: how its data are read, and how it looks."""
 
     read: Callable[[Site, TenantAccess], Awaitable[T]]
     whole: Callable[[Frame, T], View]
