@@ -38,6 +38,7 @@ SESSIONS = """
     select application_name, state, query from pg_stat_activity
     where datname = %s and pid <> pg_backend_pid() and backend_type = 'client backend'
 """
+MISPLACED = "select job_id, fault from musterd.check() order by job_id limit 20"
 LOCKS = "select count(*) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()"
 
 
@@ -110,7 +111,9 @@ def let_leave(scene: Scene) -> list[str]:
 
 
 def leftovers(scene: Scene) -> list[str]:
-    """Processes, connections and locks that outlive the daemons."""
+    """Processes, connections and locks that outlive the daemons; jobs that do not stand where they
+    should, as the store itself sees it.
+    """
     found = [f"process {each} was left behind" for each in left_of({RUN: scene.tag})]
     if scene.ground.bouncer is not None:
         scene.ground.bouncer.stop()
@@ -122,6 +125,8 @@ def leftovers(scene: Scene) -> list[str]:
         found += [f"a session was left behind: {row}" for row in rows]
         if session.execute(LOCKS).fetchone() != (0,):
             found.append("advisory locks were left behind")
+        rows = session.execute(MISPLACED).fetchall()
+        found += [f"job {job_id} {fault}" for job_id, fault in rows]
     return found
 
 
