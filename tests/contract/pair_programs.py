@@ -60,11 +60,14 @@ class Step(Protocol):
 
 @attrs.frozen
 class Actor:
-    """Who does it: under which claim of job 1, and how it claims."""
+    """Who does it: under which claim of job 1, and how it claims. `beside`: another job that was
+    claimed with it.
+    """
 
     node: str
     held: Claim
     capped: bool = False
+    beside: Claim | None = None
 
     @property
     def targeted(self) -> bool:
@@ -163,8 +166,33 @@ def exchange(actor: Actor) -> list[Step]:
 
 
 def renew(actor: Actor) -> list[Step]:
-    hold = Hold(actor.held.id, actor.held.token, 1, LOCAL - 1)
-    return [Statement("renew", {**hold_params([hold], LOCAL), "lease_seconds": LEASE_SECONDS})]
+    return _renewing(actor.held)
+
+
+def renew_both(actor: Actor) -> list[Step]:
+    assert actor.beside is not None
+    return _renewing(actor.held, actor.beside)
+
+
+def _renewing(*claims: Claim) -> list[Step]:
+    holds = [Hold(one.id, one.token, 1, LOCAL - 1) for one in claims]
+    return [Statement("renew", {**hold_params(holds, LOCAL), "lease_seconds": LEASE_SECONDS})]
+
+
+def of_the_other(do: Callable[[Actor], list[Step]]) -> Callable[[Actor], list[Step]]:
+    """The same, done to the job that was claimed with job 1."""
+
+    def steps(actor: Actor) -> list[Step]:
+        assert actor.beside is not None
+        return do(attrs.evolve(actor, held=actor.beside))
+
+    return steps
+
+
+def succeed_both(actor: Actor) -> list[Step]:
+    assert actor.beside is not None
+    both = [ending(one, JobState.SUCCEEDED) for one in (actor.held, actor.beside)]
+    return [Statement("settle", settlement_params(both, LOCAL))]
 
 
 def note_progress(actor: Actor) -> list[Step]:
@@ -218,13 +246,24 @@ def mark(_actor: Actor) -> list[Step]:
     return [Statement("mark_stale", _walk(stale=False))]
 
 
+def mark_one(_actor: Actor) -> list[Step]:
+    return [Statement("mark_stale", _walk(stale=False, batch=1))]
+
+
+def gather(_actor: Actor) -> list[Step]:
+    return [Statement("gather_endings", retention._closeness(_task()))]  # pyright: ignore[reportPrivateUsage] - its values
+
+
 def delete(_actor: Actor) -> list[Step]:
     return [Deleting(Statement("pick_expired", _walk(stale=True)))]
 
 
-def _walk(*, stale: bool) -> Params:
-    task = RetentionTask(all_after(HOUR), 10)
-    return retention._walk(task, None, stale=stale)  # pyright: ignore[reportPrivateUsage] - its values
+def _walk(*, stale: bool, batch: int = 10) -> Params:
+    return retention._walk(_task(batch), None, stale=stale)  # pyright: ignore[reportPrivateUsage] - its values
+
+
+def _task(batch: int = 10) -> RetentionTask:
+    return RetentionTask(all_after(HOUR / 2), batch)
 
 
 def enqueue(actor: Actor) -> list[Step]:
@@ -258,15 +297,34 @@ VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "cancel all": acting_on_all(Action.CANCEL),
     "resume all": acting_on_all(Action.RESUME),
     "mark": mark,
+    "mark one": mark_one,
+    "gather": gather,
     "delete": delete,
     "enqueue": enqueue,
     "enqueue with a key": enqueue_keyed,
+    "renew both": renew_both,
+    "succeed both": succeed_both,
+    "renew the other": of_the_other(renew),
+    "the other succeeds": of_the_other(settling(JobState.SUCCEEDED)),
+    "the other succeeds plainly": of_the_other(succeed_plainly),
+    "the other is retried": of_the_other(settling(JobState.QUEUED)),
+    "cancel the other": of_the_other(acting(Action.CANCEL)),
 }
 # A worker sends these once it has heard that its phases have begun.
 IN_PHASES = {"finish a phase", "retry in a phase"}
+# These are about two jobs of one claim.
+OF_TWO = {
+    "renew both", "succeed both", "renew the other", "the other succeeds",
+    "the other succeeds plainly", "the other is retried", "cancel the other",
+}  # fmt: skip
+# These change nothing that readers see.
+UNSEEN = {"gather"}
+# These are about what has ended.
+RETAINING = {"mark", "mark one", "gather", "delete"}
 # These pass by what somebody else is writing to, and do the rest.
 PASSING = {
-    "claim", "succeed and claim", "reap", "unpark", "cancel all", "resume all", "mark", "delete",
+    "claim", "succeed and claim", "reap", "unpark", "cancel all", "resume all", "mark", "mark one",
+    "gather", "delete",
 }  # fmt: skip
 
 

@@ -16,7 +16,16 @@ from musterd.store.leases import Claim
 from musterd.store.postgres.claiming import claims_and_findings
 from musterd.store.postgres.jobs import new_job_params
 from tests.contract import target_tools
-from tests.contract.pair_programs import IN_PHASES, NARROW, VERBS, Actor, Step, claiming
+from tests.contract.pair_programs import (
+    IN_PHASES,
+    NARROW,
+    OF_TWO,
+    RETAINING,
+    VERBS,
+    Actor,
+    Step,
+    claiming,
+)
 from tests.contract.sessions import (
     PATIENCE_SECONDS,
     Connection,
@@ -50,14 +59,28 @@ COUNTED = """
 """
 LEASED = "select count(*) from live_jobs where kind = 'narrow' and lease_expires_at is not null"
 EXPIRE = "update leases set expires_at = 'epoch' where jobs @> 1::bigint"
+# So old that retention wants them, and so young that their endings may be gathered.
 AGE = """
-    update job_rows set finished_at = finished_at - interval '2 hours' where id = 1;
-    update endings set at = at - interval '2 hours' where jobs @> 1::bigint
+    update job_rows set finished_at = finished_at - interval '45 minutes' where finished_at < now();
+    update endings set at = (select max(at) from endings) - interval '45 minutes'
 """
 STALE = """
-    update job_rows set stale_at = now() where id = 1;
-    update endings set stale = true where jobs @> 1::bigint
+    update job_rows set stale_at = now() where finished_at < now();
+    update endings set stale = true
 """
+# As a large batch comes: all that is alike in one stretch.
+JOIN = """
+    with gone as (delete from ready returning *)
+    insert into ready select priority, run_at, min(first_id), max(last_id), kind from gone
+    group by priority, run_at, kind
+"""
+HURRY = "update job_rows set priority = 9 where id = (select max(id) from job_rows)"
+BY_HAND = {"expire": EXPIRE, "age": AGE, "stale": STALE, "join": JOIN, "hurry the last": HURRY}
+# How many workers claim, and what they get; nothing = the last job.
+CLAIMS: dict[str, tuple[int, list[int]]] = {
+    "claim": (1, [1]), "claim again": (1, [1]), "assign": (0, [1]), "claim two": (2, [1, 2]),
+    "claim another": (1, []),
+}  # fmt: skip
 WEST, EAST = "west", "east"
 
 Part = tuple[str, str]  # who, and what it does
@@ -85,8 +108,14 @@ class Scene(NamedTuple):
 
     @property
     def verbs(self) -> list[str]:
-        begun = "begin phases" in self.way
-        return [what for what in VERBS if begun or what not in IN_PHASES]
+        left_out = set[str]()
+        if "begin phases" not in self.way:
+            left_out |= IN_PHASES
+        if "claim two" not in self.way or "succeed both" in self.way:
+            left_out |= OF_TWO
+        if "age" not in self.way:
+            left_out |= RETAINING
+        return [what for what in VERBS if what not in left_out]
 
 
 WAYS: dict[str, tuple[str, ...]] = {
@@ -102,7 +131,24 @@ WAYS: dict[str, tuple[str, ...]] = {
     "failed": ("claim", "fail"),
     "old": ("claim", "succeed", "age"),
     "stale": ("claim", "succeed", "age", "stale"),
+    "failed and old": ("claim", "fail", "age"),
+    "failed and stale": ("claim", "fail", "age", "stale"),
 }
+# Where several stand together.
+PARKED = ("hurry the last", "join", "claim another")
+OTHER_WAYS: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
+    "of one stretch, queued": (("plain",) * 3, None, ("join",)),
+    "of one stretch, parked": (("narrow",) * 4, None, PARKED),
+    "of one stretch, parked with room": (("narrow",) * 4, None, (*PARKED, "the other succeeds")),
+    "of a target, behind": (("plain",) * 3, "t", ("hurry the last", "claim another")),
+    "of one claim, running": (("plain",) * 3, None, ("claim two",)),
+    "of one claim, expired": (("plain",) * 3, None, ("claim two", "expire")),
+    "of one ending, old": (("plain",) * 2, None, ("claim two", "succeed both", "age")),
+    "of two endings, old": (
+        ("plain",) * 2, None, ("claim two", "succeed", "the other succeeds", "age"),
+    ),
+    "of one ending, stale": (("plain",) * 2, None, ("claim two", "succeed both", "age", "stale")),
+}  # fmt: skip
 TOGETHER = ("queued", "running", "expired", "waiting for its retry", "paused", "failed")
 SCENES: dict[str, Scene] = {
     **{f"one {where}": Scene(("plain",), None, way) for where, way in WAYS.items()},
@@ -114,6 +160,7 @@ SCENES: dict[str, Scene] = {
         f"of a capped kind, {where}": Scene(("narrow",) * 3 + ("plain",), None, WAYS[where])
         for where in ("queued", "running", "expired", "waiting for its retry")
     },
+    **{name: Scene(*how) for name, how in OTHER_WAYS.items()},
 }  # fmt: skip
 
 
@@ -126,6 +173,7 @@ class Stage:
     empty: bytes
     table: str = "live_jobs"
     held: Claim = attrs.field(init=False)
+    beside: Claim | None = attrs.field(default=None, init=False)
     first_ones: int = attrs.field(init=False)
     known: dict[tuple[str, tuple[Part, ...]], Outcome] = attrs.field(
         factory=dict[tuple[str, tuple[Part, ...]], Outcome]
@@ -139,33 +187,36 @@ class Stage:
         new = [NewJob(kind, target=scene.target, hold=hold) for kind in scene.kinds]
         Statement("enqueue", new_job_params(new)).run(self.main)
         self.held = Claim(1, scene.kinds[0], "{}", 1, None, 0, 0.0, 1, uuid4(), None, scene.target)
+        self.beside = None
         for step in scene.way:
             self._go(scene, step)
 
     def _go(self, scene: Scene, step: str) -> None:
-        by_hand = {"expire": EXPIRE, "age": AGE, "stale": STALE}
-        if step in by_hand:
-            self.main.execute(by_hand[step].encode())
-        elif step in ("claim", "claim again", "assign"):
+        if step in BY_HAND:
+            self.main.execute(BY_HAND[step].encode())
+        elif step in CLAIMS:
             self._claim(scene, step)
         else:
             self.run(self.main, VERBS[step](self.actor("holder", scene)))
 
     def _claim(self, scene: Scene, step: str) -> None:
-        workers = 0 if step == "assign" else 1
+        workers, ids = CLAIMS[step]
         (*_, claim) = steps = claiming(
             "holder", workers, targeted=scene.target is not None, capped=scene.is_capped,
-            ahead=1 - workers,
+            ahead=int(workers == 0),
         )  # fmt: skip
         *_, found = self.run(self.main, steps)
         assert isinstance(claim, Statement)
         claims, _ = claims_and_findings(found[0], claim.params["token"], range(1, workers + 1))
-        assert [one.id for one in claims] == [1]
-        if step != "claim again":
-            self.held = claims[0]
+        assert [one.id for one in claims] == (ids or [len(scene.kinds)])
+        if step == "claim another":
+            self.beside = claims[0]
+        elif step != "claim again":
+            self.held, *others = claims
+            self.beside = others[0] if others else None
 
     def actor(self, who: str, scene: Scene) -> Actor:
-        return Actor(who, self.held, scene.is_capped)
+        return Actor(who, self.held, scene.is_capped, self.beside)
 
     def program(self, name: str, part: Part) -> list[Step]:
         who, what = part
