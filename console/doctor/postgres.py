@@ -157,55 +157,33 @@ FROZEN_AGE_MAX = 1_800_000_000  # the server stops at two thousand million
 HOLDERS_SHOWN = 5
 WIDTH = 60
 
+
+def _vacuumed(threshold: int, scale: float = 0) -> dict[str, str]:
+    return {
+        "autovacuum_vacuum_scale_factor": f"{scale:g}",
+        "autovacuum_vacuum_threshold": str(threshold),
+        "autovacuum_vacuum_cost_delay": "0",
+    }
+
+
+_LARGE = _vacuumed(5000, 0.02) | {
+    "autovacuum_analyze_scale_factor": "0.05",
+    "autovacuum_analyze_threshold": "5000",
+}
+_GROWING = _LARGE | {"autovacuum_vacuum_insert_scale_factor": "0.2"}
+_HALF_FULL = {"fillfactor": "50"}
 # As the schema sets them.
 TABLE_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "job_rows": {
-        "autovacuum_vacuum_scale_factor": "0.02",
-        "autovacuum_vacuum_threshold": "5000",
-        "autovacuum_vacuum_cost_delay": "0",
-        "autovacuum_vacuum_insert_scale_factor": "0.2",
-        "autovacuum_analyze_scale_factor": "0.05",
-        "autovacuum_analyze_threshold": "5000",
-        "fillfactor": "36",
-    },
-    "ready": {
-        "autovacuum_vacuum_scale_factor": "0.02",
-        "autovacuum_vacuum_threshold": "5000",
-        "autovacuum_vacuum_cost_delay": "0",
-        "autovacuum_vacuum_insert_scale_factor": "0.2",
-        "autovacuum_analyze_scale_factor": "0.05",
-        "autovacuum_analyze_threshold": "5000",
-    },
-    "waiting": {
-        "autovacuum_vacuum_scale_factor": "0.02",
-        "autovacuum_vacuum_threshold": "5000",
-        "autovacuum_vacuum_cost_delay": "0",
-        "autovacuum_analyze_scale_factor": "0.05",
-        "autovacuum_analyze_threshold": "5000",
-    },
-    "leases": {
-        "fillfactor": "50",
-        "autovacuum_vacuum_scale_factor": "0",
-        "autovacuum_vacuum_threshold": "1000",
-        "autovacuum_vacuum_cost_delay": "0",
-    },
-    "count_changes": {
-        "autovacuum_vacuum_scale_factor": "0",
-        "autovacuum_vacuum_threshold": "1000",
-        "autovacuum_vacuum_cost_delay": "0",
-    },
-    "event_drafts": {
-        "autovacuum_vacuum_scale_factor": "0",
-        "autovacuum_vacuum_threshold": "2000",
-        "autovacuum_vacuum_cost_delay": "0",
-    },
-    "target_holders": {"fillfactor": "50"},
-    "nodes": {"fillfactor": "50"},
-    "duties": {
-        "fillfactor": "50",
-        "autovacuum_vacuum_scale_factor": "0",
-        "autovacuum_vacuum_threshold": "200",
-    },
+    "job_rows": _GROWING | {"fillfactor": "36"},
+    "ready": _GROWING,
+    "waiting": _LARGE,
+    "leases": _HALF_FULL | _vacuumed(1000),
+    "count_changes": _vacuumed(1000),
+    "event_drafts": _vacuumed(2000),
+    "target_holders": _HALF_FULL,
+    "nodes": _HALF_FULL,
+    "duties": _HALF_FULL
+    | {"autovacuum_vacuum_scale_factor": "0", "autovacuum_vacuum_threshold": "200"},
 }
 
 

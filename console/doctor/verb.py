@@ -15,7 +15,7 @@ import trio
 
 from musterd.config.faults import ConfigError
 from musterd.console.command import CommandLine, Verb
-from musterd.console.doctor import stores, surroundings
+from musterd.console.doctor import checks
 from musterd.console.doctor.finding import Check, Finding, ProgramResult, Setup, fail
 from musterd.console.kind_checks import broken_hooks_of, check_kinds
 from musterd.console.opening import each_in_order
@@ -154,13 +154,12 @@ PROGRAM_BYTES_MAX = 64 * 1024
 async def examine_all(setup: Setup, seconds: float = CHECK_SECONDS) -> list[Finding]:
     """All findings: the stores' after the rest, each tenant's together."""
     try:
-        found_stores = stores.stores_of(setup)
+        found_stores = checks.stores_of(setup)
     except ConfigError:
         found_stores = []  # reported by the check of secrets
-    first = surroundings.checks(setup)
     try:
-        found = await examine([*first, *stores.opening_checks(found_stores)], seconds)
-        found += await examine(stores.open_checks(found_stores, setup), seconds)
+        found = await examine(checks.first_checks(setup, found_stores), seconds)
+        found += await examine(checks.open_checks(found_stores, setup), seconds)
     finally:
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             for one in found_stores:

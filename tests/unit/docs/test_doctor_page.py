@@ -1,7 +1,7 @@
 """The page on the doctor tells each check, each exit code and the figures of the code."""
 
 from musterd.console.doctor import postgres
-from musterd.console.doctor.stores import FILE_SECONDS, PLACES_SECONDS
+from musterd.console.doctor.checks import FILE_SECONDS, PLACES_SECONDS
 from musterd.console.doctor.verb import CHECK_SECONDS
 from musterd.console.output import Exit
 from musterd.store.words import count_text

@@ -8,13 +8,13 @@ import pytest
 
 from musterd.config.cron import Cron
 from musterd.console.doctor import judges
+from musterd.console.doctor.checks import judge_schema
 from musterd.console.doctor.judges import (
     judge_leases,
     judge_schedules,
     judge_signing,
     judge_zones,
 )
-from musterd.console.doctor.stores import judge_schema
 from musterd.store.engine import SchemaState
 from musterd.store.health import File
 from tests.support.findings import said, worst

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from musterd.console.doctor import postgres, stores
+from musterd.console.doctor import checks, postgres
 from musterd.store.events import Fault
 from musterd.store.health import (
     Connections,
@@ -181,22 +181,22 @@ class TestTables:
 class TestNodes:
     def test_room_for_all_nodes(self) -> None:
         settings = settings_with()
-        assert stores.node_connections(1, settings) == 8
-        assert worst(stores.judge_connections(CONNECTIONS, 3, 1, settings)) == "ok"
+        assert checks.node_connections(1, settings) == 8
+        assert worst(checks.judge_connections(CONNECTIONS, 3, 1, settings)) == "ok"
 
     def test_too_many_nodes_for_the_server(self) -> None:
-        found = stores.judge_connections(CONNECTIONS, 14, 1, settings_with())
+        found = checks.judge_connections(CONNECTIONS, 14, 1, settings_with())
         assert worst(found) == "warn"
         assert "the nodes may open 112, others have 5" in said(found)
 
     def test_no_room_at_all(self) -> None:
         full = attrs.evolve(CONNECTIONS, used=97)
-        assert worst(stores.judge_connections(full, 1, 1, settings_with())) == "fail"
+        assert worst(checks.judge_connections(full, 1, 1, settings_with())) == "fail"
 
     def test_the_roles_own_limit_counts(self) -> None:
         few = attrs.evolve(CONNECTIONS, role_limit=6)
-        found = stores.judge_connections(few, 1, 1, settings_with())
+        found = checks.judge_connections(few, 1, 1, settings_with())
         assert "the role's limit" in said(found)
 
     def test_nobody_there(self) -> None:
-        assert "no node is alive" in said(stores.judge_nodes([]))
+        assert "no node is alive" in said(checks.judge_nodes([]))
