@@ -1,4 +1,4 @@
-"""The checks of configuration, files and machine, and of the stores, each of which is opened once."""
+"""The checks: of configuration, files and machine, and of the stores, each opened once."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
 from musterd.console.top.cells import Painter
-from musterd.console.top.driver import Driver, DriverDeps
 from musterd.console.top.state import NodeAnswer, Size, State
+from musterd.console.top.verb import Driver, DriverDeps
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
