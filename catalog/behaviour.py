@@ -69,7 +69,7 @@ def read_inner(document: Document, path: KeyPath, retry: Retry | None) -> Inner:
     faults = [
         *(_with_sound_delays(document, (*path, "retry"), override, retry) if retry else ()),
         *(fault for each in readings for fault in each.faults),
-        *_missing_url(document, (*path, "http")),
+        *missing_key(document, (*path, "http"), "url", "the url to call"),
         *_unsound_ages(document, (*path, "retention"), retention),
         *_double_headers(document, (*path, "http")),
     ]
@@ -158,23 +158,29 @@ def _unsound_ages(document: Document, path: KeyPath, ages: Reading) -> Iterator[
         yield misfit(document, (*path, "delete_after_hours"), found, Unfit(wanted))
 
 
-def _missing_url(document: Document, path: KeyPath) -> Iterator[Fault]:
-    http = table_at(document, path)
-    if http is not None and "url" not in http:
-        yield misfit(document, path, "no url", Unfit("the url to call"))
+def missing_key(document: Document, path: KeyPath, key: str, wanted: str) -> Iterator[Fault]:
+    """A fault if the table at `path` is there and lacks this key."""
+    table = table_at(document, path)
+    if table is not None and key not in table:
+        yield misfit(document, path, f"no {key}", Unfit(wanted))
 
 
 def _double_headers(document: Document, path: KeyPath) -> Iterator[Fault]:
     """Two headers of the same name, in any spelling: it would be unclear which one is sent."""
-    first: dict[str, KeyPath] = {}
-    tables = [(*path, "headers"), (*path, "header_files")]
-    for each in ((*table, name) for table in tables for name in table_at(document, table) or {}):
-        name = str(each[-1]).lower()
+    tables = ((*path, "headers"), (*path, "header_files"))
+    places = ((*table, name) for table in tables for name in table_at(document, table) or {})
+    named = ((document, str(place[-1]).lower(), place) for place in places)
+    return second_ones(named, "a second header {}")
+
+
+def second_ones(named: Iterable[tuple[Document, str, KeyPath]], what: str) -> Iterator[Fault]:
+    """A fault for each name that was given before; `what` may show it."""
+    first: dict[str, str] = {}
+    for document, name, path in named:
         if name in first:
-            hint = f"the first is at {document.origin(first[name])}"
-            found = f"a second header {name}"
-            yield Fault(document.source, document.line(each), key_text(each), found, hint=hint)
-        first.setdefault(name, each)
+            hint, line = f"the first is at {first[name]}", document.line(path)
+            yield Fault(document.source, line, key_text(path), what.format(name), hint=hint)
+        first.setdefault(name, document.origin(path))
 
 
 _REAL = ("python", "command", "http", "phases")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from attrs import Factory, field, frozen
 
@@ -217,17 +217,14 @@ def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
     span_ms = behaviour.duration_ms_max - duration_ms
     if span_ms:
         name = kind.name if kind.phase is None else f"{kind.name}/{kind.phase}"
-        text = f"{name}\0{attempt}\0{_canonical_text(payload)}"
+        spelt = json.dumps(_canonical(payload), sort_keys=True, separators=(",", ":"))
+        text = f"{name}\0{attempt}\0{spelt}"
         duration_ms += _hash(text, _DURATION_BYTES) * (span_ms + 1) >> 8 * _DURATION_BYTES
     return Planned(duration_ms / _MS_PER_SECOND, outcome)
 
 
 def _hash(text: str, size_bytes: int) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=size_bytes).digest(), "big")
-
-
-def _canonical_text(payload: JSON) -> str:
-    return json.dumps(_canonical(payload), sort_keys=True, separators=(",", ":"))
 
 
 def _canonical(value: JSON) -> JSON:
@@ -238,14 +235,10 @@ def _canonical(value: JSON) -> JSON:
         return [_canonical(each) for each in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    return _canonical_number(value)
-
-
-def _canonical_number(value: float) -> int | float:
     try:
         number = float(value)
     except OverflowError:  # beyond a double: an int, which has one spelling only
-        return cast(int, value)
+        return value
     return int(number) if number.is_integer() else number
 
 

@@ -9,7 +9,15 @@ from typing import Any, cast
 
 from attrs import evolve, frozen
 
-from musterd.catalog.behaviour import Inner, faults_of_keys, make_behaviour, read_inner, table_at
+from musterd.catalog.behaviour import (
+    Inner,
+    faults_of_keys,
+    make_behaviour,
+    missing_key,
+    read_inner,
+    second_ones,
+    table_at,
+)
 from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKind
 from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable
 from musterd.config.document import Document, KeyPath, read_document
@@ -42,7 +50,8 @@ def load_catalog(paths: Iterable[Path], defaults: KindDefaults | Retry) -> Catal
     users = list(_documents(paths, faults))
     documents = [read_document(SHIPPED_FILE), *users]
     kinds = [kind for each in documents for kind in read_kinds(each, defaults, faults)]
-    faults.extend(_doubles(users))
+    named = ((each, name, ("kinds", name)) for each in users for name in kind_tables(each))
+    faults.extend(second_ones(named, "a second kind of this name"))
     if faults:
         raise ConfigError(faults)
     return Catalog(kinds)
@@ -66,21 +75,6 @@ def _files(path: Path, faults: list[Fault]) -> list[Path]:
         faults.append(Fault(str(path), found=f"cannot be read: {error.strerror}"))
         return []
     return [file for file in found if not file.name.startswith(".")]  # editors leave such
-
-
-def _doubles(documents: Iterable[Document]) -> Iterator[Fault]:
-    first_places: dict[str, str] = {}
-    for document in documents:
-        for name in kind_tables(document):
-            path = ("kinds", name)
-            if name not in first_places:
-                first_places[name] = document.origin(path)
-                continue
-            hint = f"the first is at {first_places[name]}"
-            line = document.line(path)
-            yield Fault(
-                document.source, line, key_text(path), "a second kind of this name", "", hint
-            )
 
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,99}")
@@ -185,9 +179,15 @@ def read_phases(document: Document, path: KeyPath, table: Reading) -> PhasesRead
     inners = [read_inner(document, place, None) for place in places]
     faults: list[Fault] = []
     for place, one, inner in zip(places, tables, inners, strict=True):
-        faults += _missing_name(document, place)
+        faults += missing_key(document, place, "name", "the name of the phase")
         faults += [*faults_of_keys(document, place, PhaseTable, one.faults), *inner.faults]
-    faults += _double_names(document, places)
+    names = ((table_at(document, place) or {}).get("name") for place in places)
+    named = (
+        (document, name, (*place, "name"))
+        for place, name in zip(places, names, strict=True)
+        if isinstance(name, str)
+    )
+    faults += second_ones(named, "a second phase of this name")
     values = [one.values for one in tables]
     return PhasesRead(path, tuple(zip(values, inners, strict=True)), tuple(faults))
 
@@ -216,23 +216,3 @@ def _own_rules(kind: WorkKind, table: PhaseTable) -> dict[str, Any]:
         value = getattr(table, name)
         own[name] = getattr(kind, name) if value is None else value
     return own
-
-
-def _missing_name(document: Document, place: KeyPath) -> Iterator[Fault]:
-    keys = table_at(document, place)
-    if keys is not None and "name" not in keys:
-        yield misfit(document, place, "no name", Unfit("the name of the phase"))
-
-
-def _double_names(document: Document, places: list[KeyPath]) -> Iterator[Fault]:
-    first: dict[object, KeyPath] = {}
-    for place in places:
-        path = (*place, "name")
-        name = (table_at(document, place) or {}).get("name")
-        if not isinstance(name, str):
-            continue
-        if name in first:
-            hint = f"the first is at {document.origin(first[name])}"
-            found = "a second phase of this name"
-            yield Fault(document.source, document.line(path), key_text(path), found, hint=hint)
-        first.setdefault(name, path)

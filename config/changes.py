@@ -1,6 +1,6 @@
 """What differs between two configurations, and which of it a running node adopts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
 import attrs
@@ -9,7 +9,7 @@ from attrs import Attribute, AttrsInstance, evolve, field, frozen
 from musterd.config.constraints import CONSTRAINTS, value_of
 from musterd.config.faults import Fault
 from musterd.config.schedules import as_written
-from musterd.config.settings import Limits, Settings, Tenant, TenantPlace, keys, sections
+from musterd.config.settings import Limits, Settings, Tenant, keys, sections
 from musterd.config.tenant_names import schema_of
 from musterd.config.tenants import TABLE
 from musterd.config.toml_text import plain, toml_text
@@ -171,20 +171,18 @@ def _changed(old: Settings, new: Settings, tenants: Mapping[str, Tenant]) -> Ite
 def _of_tenant(before: Tenant, now: Tenant) -> Iterator[tuple[str, Change]]:
     """Each change, with the node's key that it overrides."""
     own = f"{TABLE}.{now.name}"
-    for name, attribute in attrs.fields_dict(TenantPlace).items():
-        was, will = getattr(before.place, name), getattr(now.place, name)
-        if was != will:
-            values = shown(attribute, was), shown(attribute, will)
-            yield f"store.{name}", Change(f"{own}.{name}", *values, "at once")
-    for table in ("workers", "limits"):
-        old: AttrsInstance = getattr(before, table)
-        new: AttrsInstance = getattr(now, table)
+    tables: Sequence[tuple[str, str, AttrsInstance, AttrsInstance]] = (
+        ("store", "", before.place, now.place),
+        ("workers", "workers.", before.workers, now.workers),
+        ("limits", "limits.", before.limits, now.limits),
+    )
+    for table, inner, old, new in tables:
         for name, attribute in attrs.fields_dict(type(old)).items():
             was, will = getattr(old, name), getattr(new, name)
             if was != will:
-                key = f"{table}.{name}"
-                values = shown(attribute, was), shown(attribute, will)
-                yield key, Change(f"{own}.{key}", *values, applies(key))
+                key, values = f"{table}.{name}", (shown(attribute, was), shown(attribute, will))
+                when = applies(key) if inner else "at once"
+                yield key, Change(f"{own}.{inner}{name}", *values, when)
 
 
 def _written(settings: Settings) -> Mapping[str, Mapping[str, object]]:

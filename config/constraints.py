@@ -34,10 +34,6 @@ def _lease_sum(settings: Settings) -> str:
     )
 
 
-def _heartbeat(settings: Settings) -> str:
-    return f"the heartbeat is {lease_plan(settings).heartbeat_seconds:g} s"
-
-
 def _is_guarded(settings: Settings) -> bool:
     address = listen_address(settings.http.listen)
     if not isinstance(address, TcpAddress) or address.is_loopback:
@@ -107,7 +103,7 @@ CONSTRAINTS = (
         lambda settings: (
             lease_plan(settings).request_timeout_seconds < lease_plan(settings).heartbeat_seconds
         ),
-        detail=_heartbeat,
+        detail=lambda settings: f"the heartbeat is {lease_plan(settings).heartbeat_seconds:g} s",
     ),
     Constraint(
         ("leases.reap_interval_seconds", "workers.lease_timeout_seconds"),

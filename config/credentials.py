@@ -99,7 +99,8 @@ def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:
         return http.token
     if http.token_file:
         return read_secret("http.token_file", http.token_file, environ)
-    mightiest = min(http.tokens, key=_rank, default=None)
+    ranks = [min(map(MIGHT.index, token.scopes)) for token in http.tokens]
+    mightiest = http.tokens[ranks.index(min(ranks))] if ranks else None
     return "" if mightiest is None else read_secret("http.tokens", mightiest.token_file, environ)
 
 
@@ -111,7 +112,3 @@ def _text_of(key: str, path: Path) -> str:
         raise ConfigError([Fault(str(path), key=key, found=found)]) from None
     except UnicodeDecodeError:
         raise ConfigError([Fault(str(path), key=key, found="not UTF-8")]) from None
-
-
-def _rank(token: HttpToken) -> int:
-    return min(MIGHT.index(scope) for scope in token.scopes)

@@ -31,16 +31,13 @@ class ConfigError(Exception):
     """The configuration or the catalog cannot be used; holds all faults in reading order."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = _in_reading_order(tuple(faults))
+        given = tuple(faults)
+        ranks = {source: rank for rank, source in enumerate({each.source: 0 for each in given})}
+        self.faults = tuple(sorted(given, key=lambda each: (ranks[each.source], each.line or 0)))
         super().__init__(self.faults)
 
     def __str__(self) -> str:
         return "\n".join(str(fault) for fault in self.faults)
-
-
-def _in_reading_order(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    ranks = {source: rank for rank, source in enumerate({each.source: 0 for each in faults})}
-    return tuple(sorted(faults, key=lambda each: (ranks[each.source], each.line or 0)))
 
 
 @frozen

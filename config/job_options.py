@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Schema: TypeAlias = Mapping[str, object]  # JSON Schema
 
@@ -49,28 +49,14 @@ class JobOption(NamedTuple):
         return f"{self.about} Default: {self.default}." if self.default else self.about
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_seconds(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= SECONDS_MAX  # NaN and the infinities are not
-
-
-def _is_anything(_value: object) -> bool:
-    return True
-
-
-def _is_moment(value: object) -> bool:
-    return isinstance(value, datetime) and value.tzinfo is not None
-
-
-def _is_scope(value: object) -> bool:
-    return value in ("until_finished", "forever") or _is_seconds(value)
-
-
 def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
+
+
+def _is_seconds(value: object) -> bool:
+    if not isinstance(value, int | float) or _is_flag(value):
+        return False
+    return 0 <= value <= SECONDS_MAX  # NaN and the infinities are not
 
 
 def whole_number(smallest: int, largest: int) -> OptionType:
@@ -91,7 +77,7 @@ def short_text(length_max: int) -> OptionType:
     return OptionType("text", "text", schema, wanted, fits, is_shown=False)
 
 
-JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", _is_anything)
+JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", lambda _value: True)
 FLAG = OptionType("true or false", "boolean", {"type": "boolean"}, "true or false", _is_flag)
 SECONDS = OptionType(
     "seconds",
@@ -105,7 +91,7 @@ MOMENT = OptionType(
     "timestamptz",
     {"type": "string", "format": "date-time"},
     "a datetime with a time zone",
-    _is_moment,
+    lambda value: isinstance(value, datetime) and value.tzinfo is not None,
 )
 SCOPE = OptionType(
     "`until_finished`, `forever`, or seconds",
@@ -117,7 +103,7 @@ SCOPE = OptionType(
         ]
     },
     f"until_finished, forever, or 0 to {SECONDS_MAX} seconds",
-    _is_scope,
+    lambda value: value in ("until_finished", "forever") or _is_seconds(value),
 )
 # What else must hold of a URL is in `webhook_urls`.
 URL = short_text(URL_LENGTH_MAX)._replace(

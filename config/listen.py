@@ -42,7 +42,10 @@ def listen_address(text: str) -> TcpAddress | UnixAddress | None:
     if not text:
         return None
     if text.startswith("unix:"):
-        return _unix_address(text.removeprefix("unix:"))
+        path = text.removeprefix("unix:")
+        if not path.startswith("/"):
+            raise Unfit("an absolute path after unix:")
+        return UnixAddress(path)
     found = _HOST_AND_PORT.fullmatch(text)
     if found is None:
         hint = f"write 0.0.0.0{text} for every interface" if text.startswith(":") else ""
@@ -59,9 +62,3 @@ def _check_v6(host: str) -> None:
         ipaddress.IPv6Address(host)
     except ValueError as error:
         raise Unfit("an IPv6 address between the brackets", str(error)) from None
-
-
-def _unix_address(path: str) -> UnixAddress:
-    if not path.startswith("/"):
-        raise Unfit("an absolute path after unix:")
-    return UnixAddress(path)

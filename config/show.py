@@ -36,7 +36,8 @@ def as_text(loaded: Loaded, origin: bool) -> str:
         if section != header:
             lines += ["", f"[{section}]"] if lines else [f"[{section}]"]
             header = section
-        comment = f"  # {_one_line(source)}" if origin else ""
+        printable = "".join(each if each.isprintable() else "?" for each in source)
+        comment = f"  # {printable}" if origin else ""
         lines.append(f"{name} = {toml_text(value)}{comment}")
     return "\n".join(lines) + "\n"
 
@@ -68,7 +69,3 @@ def _table(header: str, table: AttrsInstance, loaded: Loaded) -> Iterator[Leaf]:
     for name, attribute in attrs.fields_dict(type(table)).items():
         value = shown(attribute, getattr(table, name))
         yield header, name, value, loaded.origins.get(f"{header}.{name}", "default")
-
-
-def _one_line(text: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in text)

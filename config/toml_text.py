@@ -56,7 +56,8 @@ def sort_of(value: object) -> str:
 
 def key_text(path: Iterable[str | int]) -> str:
     """A dotted key, its parts quoted where necessary."""
-    return ".".join(_key_part(str(part)) for part in path)
+    parts = map(str, path)
+    return ".".join(part if _BARE_KEY.fullmatch(part) else _quoted(part) for part in parts)
 
 
 def plain_number(value: float) -> int | float:
@@ -80,10 +81,6 @@ def _holds_tables(value: object) -> bool:
     if isinstance(value, list):
         return any(map(_holds_tables, cast(list[object], value)))
     return isinstance(value, dict)
-
-
-def _key_part(part: str) -> str:
-    return part if _BARE_KEY.fullmatch(part) else _quoted(part)
 
 
 def _quoted(text: str) -> str:

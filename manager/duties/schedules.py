@@ -11,12 +11,11 @@ import attrs
 import trio
 
 from musterd.catalog.kinds import Catalog, UnknownKind
-from musterd.config.cron import Every, Rhythm
+from musterd.config.cron import Rhythm
 from musterd.config.faults import Fault
-from musterd.config.schedules import Missed, Schedule, of_tenant
+from musterd.config.schedules import Missed, Schedule, as_written, of_tenant
 from musterd.config.settings import Limits, LiveSettings, Settings
 from musterd.config.tenants import settings_of
-from musterd.config.toml_text import plain_number
 from musterd.store.errors import InputRefused, StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.input import PayloadLimits, check_payload
 from musterd.store.schedules import Firing, ScheduleRecord, Schedules
@@ -60,12 +59,7 @@ def let_all_go(rhythm: Rhythm, last_slot: datetime, now: datetime) -> Seeing:
 
 
 def upcoming(rhythm: Rhythm, after: datetime, count: int) -> list[datetime]:
-    found: list[datetime] = []
-    for slot in _slots(rhythm, after):
-        if len(found) == count:
-            break
-        found.append(slot)
-    return found
+    return list(islice(_slots(rhythm, after), count))
 
 
 def in_turns(wanted: Mapping[str, Sequence[datetime]], most: int) -> list[tuple[str, datetime]]:
@@ -289,6 +283,10 @@ def _todo(schedule: Schedule, record: ScheduleRecord) -> Seeing:
 
 
 SLOTS_SHOWN = 3
+KEYS_SHOWN = (
+    *("kind", "payload", "cron", "timezone", "every_seconds", "target", "priority", "missed"),
+    *("overlap", "tenant", "enabled"),
+)
 
 
 def schedule_object(schedule: Schedule, record: ScheduleRecord) -> dict[str, object]:
@@ -296,17 +294,10 @@ def schedule_object(schedule: Schedule, record: ScheduleRecord) -> dict[str, obj
     is_off = record.paused_at is not None or not schedule.enabled
     after = max(record.now, record.last_slot)
     slots = [] if is_off else upcoming(schedule.rhythm, after, SLOTS_SHOWN)
+    written = as_written(schedule)
     return {
         "name": schedule.name,
-        "kind": schedule.kind,
-        "payload": json.loads(schedule.payload),
-        **_rhythm(schedule),
-        "target": schedule.target,
-        "priority": schedule.priority,
-        "missed": schedule.missed,
-        "overlap": schedule.overlap,
-        "tenant": schedule.tenant,
-        "enabled": schedule.enabled,
+        **{key: written.get(key) for key in KEYS_SHOWN},
         "paused_at": time_text(record.paused_at),
         "last_slot": time_text(record.last_slot),
         "last_fired_at": time_text(record.last_fired_at),
@@ -318,13 +309,6 @@ def schedule_object(schedule: Schedule, record: ScheduleRecord) -> dict[str, obj
         "next": [time_text(slot) for slot in slots],
         "seconds_until_next": round((slots[0] - record.now).total_seconds(), 3) if slots else None,
     }
-
-
-def _rhythm(schedule: Schedule) -> dict[str, object]:
-    rhythm = schedule.rhythm
-    if isinstance(rhythm, Every):
-        return {"cron": None, "timezone": None, "every_seconds": plain_number(rhythm.seconds)}
-    return {"cron": rhythm.text, "timezone": rhythm.zone.key, "every_seconds": None}
 
 
 def schedule_faults(
