@@ -1,24 +1,19 @@
 """What differs between two catalogs, and whether a running node can adopt the new one."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import attrs
 
 from musterd.catalog.kinds import Catalog, Pipeline, WorkKind
 from musterd.config.changes import Changes, NamedChanges, named_changes, unsound
 from musterd.config.faults import ConfigError, Fault
-from musterd.config.secrets import mask_headers, mask_url
+from musterd.config.secrets import MASKS
 from musterd.config.toml_text import plain
 
 # Where a kind is written, and whether it can run here, is not part of what it is.
 _LEFT_OUT = frozenset({"name", "source", "broken", "phase", "behaviour"})
-_SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
-    "headers": mask_headers,
-    "url": mask_url,
-    "webhook": lambda url: url and mask_url(url),
-}
 
 
 def kind_changes(old: Catalog, new: Catalog) -> NamedChanges:
@@ -66,7 +61,7 @@ def _values(prefix: str, table: attrs.AttrsInstance) -> Iterator[tuple[str, obje
         if attrs.has(type(value)):
             yield from _values(key, cast("attrs.AttrsInstance", value))
         else:
-            yield key, _plain(_SHOWN_AS[name](value) if name in _SHOWN_AS else value)
+            yield key, _plain(MASKS[name](value) if name in MASKS else value)
 
 
 def _plain(value: object) -> object:

@@ -3,8 +3,8 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from musterd.config.faults import Unfit
 
@@ -53,6 +53,14 @@ def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
         name: mask_all(value) if _SECRET_HEADER.search(name) else value
         for name, value in headers.items()
     }
+
+
+# How what stands under these names is shown.
+MASKS: dict[str, Callable[[Any], Any]] = {
+    "headers": mask_headers,
+    "url": mask_url,
+    "webhook": lambda url: url and mask_url(url),
+}
 
 
 def _secret_spans(url: str) -> Iterator[Span]:

@@ -13,9 +13,9 @@ import trio
 
 from musterd.config.settings import Settings, Shutdown
 from musterd.manager.log import event
-from musterd.manager.node.status import TROUBLE_WORDS, NodeStatus, TenantStatus
+from musterd.manager.node.status import TROUBLE_WORDS, NodeStatus
 from musterd.store.waiting import Bell
-from musterd.store.words import count_text, duration_text, one_line
+from musterd.store.words import count_text, cut, duration_text, one_line
 from musterd.workers.leases import LeaseKeeper
 
 TEXT_LENGTH_MAX = 300
@@ -87,11 +87,15 @@ def status_text(view: DaemonView) -> str:
     """The line of `systemctl status`: `6/8 workers, depth 41`, and what is wrong."""
     status = view.status
     if status.phase == "starting":
-        parts = [_waiting_text(status)]
+        waiting = f"waiting for the store: {status.store_message or status.store_trouble}"
+        parts = ["starting" if status.store_trouble is None else waiting]
     else:
         depth = "?" if status.depth is None else count_text(status.depth)
         parts = [f"{status.size}/{status.max_count} workers, depth {depth}"]
-        parts += [_trouble_text(one) for one in status.tenants if one.store_trouble is not None]
+        for one in status.tenants:
+            if one.store_trouble is not None:
+                words = TROUBLE_WORDS.get(one.store_trouble, one.store_trouble)
+                parts.append(f"the store of {one.name} {words}")
     if view.stop_by_local is not None:
         parts.insert(0, _drain_text(status))
     if view.reload_refused:
@@ -99,19 +103,7 @@ def status_text(view: DaemonView) -> str:
     if view.unwell is not None:
         parts.append(view.unwell)
     text = one_line("; ".join(parts))
-    return text if len(text) <= TEXT_LENGTH_MAX else f"{text[: TEXT_LENGTH_MAX - 1]}…"
-
-
-def _waiting_text(status: NodeStatus) -> str:
-    if status.store_trouble is None:
-        return "starting"
-    return f"waiting for the store: {status.store_message or status.store_trouble}"
-
-
-def _trouble_text(tenant: TenantStatus) -> str:
-    trouble = tenant.store_trouble or ""
-    words = TROUBLE_WORDS.get(trouble, trouble)
-    return f"the store of {tenant.name} {words}"
+    return cut(text, TEXT_LENGTH_MAX)
 
 
 def _drain_text(status: NodeStatus) -> str:

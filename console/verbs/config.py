@@ -14,17 +14,15 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes, changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.faults import ConfigError, Fault
-from musterd.config.secrets import MASK
 from musterd.config.settings import Settings
 from musterd.config.show import as_text, as_tree
-from musterd.config.toml_text import toml_text
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.kind_checks import broken_hooks_of, check_kinds
 from musterd.console.opening import engine_for
 from musterd.console.output import complain, print_json, say
 from musterd.manager.node.fingerprint import fingerprint
-from musterd.manager.reload.outcome import difference_object
+from musterd.manager.reload.outcome import difference_object, value_text
 from musterd.store.words import cut, one_line, table
 
 
@@ -166,6 +164,4 @@ def _tenant_lines(found: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _value_text(value: object) -> str:
-    if value is None or value == MASK:
-        return "-" if value is None else MASK
-    return cut(one_line(toml_text(value)), VALUE_WIDTH)
+    return cut(one_line(value_text(value)), VALUE_WIDTH)

@@ -21,14 +21,13 @@ from musterd.catalog.kinds import (
     WorkKind,
 )
 from musterd.catalog.load import SHIPPED_FILE
-from musterd.config.secrets import mask_headers, mask_url
+from musterd.config.secrets import MASKS, mask_url
 from musterd.console.command import CommandLine, Verb
 from musterd.console.kind_checks import check_kinds
 from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
 from musterd.store.words import cut, duration_text, one_line
 
 BEHAVIOUR_WIDTH = 60
-URL_KEYS = frozenset({"url", "webhook"})
 
 
 @click.command(cls=Verb)
@@ -75,18 +74,10 @@ def _plain(value: object) -> object:
         return _plain(attrs.asdict(cast(attrs.AttrsInstance, value), recurse=False))
     if isinstance(value, Mapping):
         items = cast(Mapping[str, object], value).items()
-        plain = {key: _plain(each) for key, each in items}
-        for key in URL_KEYS & plain.keys():
-            plain[key] = plain[key] and mask_url(cast(str, plain[key]))
-        headers = cast("dict[str, str] | None", plain.get("headers"))
-        return plain if headers is None else plain | {"headers": mask_headers(headers)}
+        return {key: _plain(MASKS[key](each) if key in MASKS else each) for key, each in items}
     if isinstance(value, tuple):
         return [_plain(each) for each in cast(tuple[object, ...], value)]
     return str(value) if isinstance(value, Path) else value
-
-
-def _place(kind: WorkKind) -> str:
-    return "shipped" if kind.source.startswith(f"{SHIPPED_FILE}:") else kind.source
 
 
 def _behaviour(kind: WorkKind) -> str:
@@ -132,7 +123,7 @@ COLUMNS: Columns[WorkKind] = {
     "retry": _retry,
     "limit": lambda kind: or_dash(kind.time_limit_seconds, duration_text),
     ">priority": lambda kind: str(kind.priority),
-    "from": _place,
+    "from": lambda kind: "shipped" if kind.source.startswith(f"{SHIPPED_FILE}:") else kind.source,
 }
 CHECK_COLUMNS: Columns[WorkKind] = {
     "kind": lambda kind: kind.name,

@@ -166,17 +166,7 @@ def keeper_of(
 ) -> Archivist | None:
     """What to do with jobs before they are deleted; None = nothing."""
     archive, hook = settings.archive, settings.on_delete
-    if not archive and not hook:
-        return None
-    in_table = archive == IN_TABLE
-    return Archivist(
-        tenant=tenant,
-        catalog=catalog,
-        file=Path(archive) if archive and not in_table else None,
-        in_table=in_table,
-        for_hook=bool(hook),
-        with_payload=function_of(hook) is not None,
-    )
+    return Archivist(tenant, catalog, archive, hook) if archive or hook else None
 
 
 def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: int) -> float:
@@ -195,35 +185,27 @@ class ArchiveFailed(Exception):
 
 @attrs.frozen
 class Archivist:
-    """A `Keeper` (see `store.retention`): writes lines to `file`, returns texts for the table if
-    `in_table`, and for the hook if `for_hook`, with the payload if `with_payload`.
-    """
+    """A `Keeper` (see `store.retention`). `archive` and `hook` are settings; "" = none."""
 
     tenant: str
     catalog: Callable[[], Catalog]
-    file: Path | None
-    in_table: bool
-    for_hook: bool
-    with_payload: bool
+    archive: str
+    hook: str
 
     def __call__(self, jobs: Sequence[JobRecord]) -> Sequence[Kept]:
         """Raises `ArchiveFailed`. On return the lines are on disk."""
-        catalog = self.catalog()
+        catalog, in_table = self.catalog(), self.archive == IN_TABLE
         objects = [job_object(job, self.tenant, catalog.budget_of(job.kind)) for job in jobs]
-        if self.file is not None:
-            append_lines(self.file, [json.dumps(each) for each in objects])
+        texts = [json.dumps(each) for each in objects]
+        if self.archive and not in_table:
+            append_lines(Path(self.archive), texts)
+        if function_of(self.hook) is None:  # a URL does not get the payload
+            for each in objects:
+                del each["payload"]
         return [
-            Kept(
-                json.dumps(each) if self.in_table else None,
-                json.dumps(self._for_hook(each)) if self.for_hook else None,
-            )
-            for each in objects
+            Kept(text if in_table else None, json.dumps(each) if self.hook else None)
+            for text, each in zip(texts, objects, strict=True)
         ]
-
-    def _for_hook(self, job: dict[str, object]) -> dict[str, object]:
-        if self.with_payload:
-            return job
-        return {name: value for name, value in job.items() if name != "payload"}
 
 
 def append_lines(path: Path, lines: Sequence[str]) -> None:

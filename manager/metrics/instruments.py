@@ -214,21 +214,15 @@ class ConnectionCollector(Collector):
         self._ask = ask
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        use = self._ask()
-        connections = GaugeMetricFamily(
-            "musterd_store_connections", "Connections to the stores.", labels=["state"]
-        )
+        use, name = self._ask(), "musterd_store_connections"
+        connections = GaugeMetricFamily(name, "Connections to the stores.", labels=["state"])
         connections.add_metric(["idle"], use.idle)
         connections.add_metric(["busy"], use.busy)
-        most = GaugeMetricFamily(
-            "musterd_store_connections_max", "Limit of connections to the stores.", value=use.most
-        )
-        waiting = GaugeMetricFamily(
-            "musterd_store_connections_waiting",
-            "Store calls that wait for a connection.",
-            value=use.waiting,
-        )
-        return (connections, most, waiting)
+        yield connections
+        limit = "Limit of connections to the stores."
+        yield GaugeMetricFamily(f"{name}_max", limit, value=use.most)
+        waiting = "Store calls that wait for a connection."
+        yield GaugeMetricFamily(f"{name}_waiting", waiting, value=use.waiting)
 
 
 class StoreHealthMetrics(Collector):

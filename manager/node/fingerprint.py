@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import cast
 
 import attrs
 
 from musterd.catalog.kinds import Catalog
 from musterd.config.retention import IN_TABLE
 from musterd.config.schedules import as_written
-from musterd.config.secrets import mask_headers, mask_url
+from musterd.config.secrets import MASKS, mask_url
 from musterd.config.settings import Settings
 
 DIGITS = 12
@@ -24,12 +24,9 @@ WHOLE_TABLES = ("retry", "limits", "leases", "duties", "events", "retention")
 
 # Of kinds and tables, by the names of their keys.
 _LEFT_OUT = frozenset({"source", "broken", "search_path", "cwd", "secret", "secret_file"})
-_SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
-    "url": mask_url,
-    "webhook": lambda url: url and mask_url(url),
+_SHOWN_AS = MASKS | {
     "on_stale": mask_url,
     "on_delete": mask_url,
-    "headers": mask_headers,
     "header_files": sorted,  # which headers come from files
     "archive": lambda place: place if place in ("", IN_TABLE) else "file",
 }
@@ -83,9 +80,7 @@ def _keys(table: attrs.AttrsInstance) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, key in attrs.fields_dict(type(table)).items():
         if name not in _LEFT_OUT:
-            shown_as: Callable[[Any], object] | None = key.metadata.get("mask") or _SHOWN_AS.get(
-                name
-            )
-            value: object = getattr(table, name)
+            shown_as = key.metadata.get("mask") or _SHOWN_AS.get(name)
+            value = getattr(table, name)
             found[name] = _plain(shown_as(value) if shown_as is not None else value)
     return found

@@ -134,7 +134,9 @@ class Reloader:
             found = changes(self.settings.now, settings)
             check_takeover(found, self.catalog, catalog)
             use_secrets = await trio.to_thread.run_sync(self.plan.read_secrets, found)
-            self._make_all(found, fresh)
+            for name in found.added:
+                if name not in self.tenancies:  # otherwise it returns once it has left
+                    fresh[name] = self.make(name, found.settings)
         except (ConfigError, StoreError) as error:
             await self._undo(fresh)
             return self._refuse(error)
@@ -148,11 +150,6 @@ class Reloader:
         log_taken(self.plan.log, taken, catalog)
         self._announce("applied", [*found.live, *found.restart])
         return taken
-
-    def _make_all(self, found: Changes, fresh: dict[str, Tenancy]) -> None:
-        for name in found.added:
-            if name not in self.tenancies:  # otherwise it returns once it has left
-                fresh[name] = self.make(name, found.settings)
 
     async def _undo(self, fresh: dict[str, Tenancy]) -> None:
         for name, tenancy in fresh.items():

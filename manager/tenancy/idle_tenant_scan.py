@@ -104,7 +104,8 @@ class IdleTenantScan:
         try:
             names = self._of(scan)
             self._wake_due(names)
-            await self._look_at(scan, [n for n in names if not self._rests(n)])
+            awake = [n for n in names if self._watched[n].state is not _State.RESTING]
+            await self._look_at(scan, awake)
             if trio.current_time() >= self._check_local and any(map(self._may_rest, names)):
                 await self._check(scan, names)
         finally:
@@ -143,9 +144,6 @@ class IdleTenantScan:
                 watch.tenancy.note_activity(EVERYTHING)
             if watch.has_news():
                 watch.stir()
-
-    def _rests(self, name: str) -> bool:
-        return self._watched[name].state is _State.RESTING
 
     async def _look_at(self, scan: TenantScan, names: Sequence[str]) -> None:
         if not names:
@@ -195,9 +193,6 @@ class IdleTenantScan:
             await trio.sleep(GRACE_SECONDS)
             if not watch.has_news():  # the hint did not come, nor may others
                 self._trusted_local = trio.current_time() + DISTRUST_SECONDS
-                self._stir_all()
+                for each in self._watched.values():
+                    each.stir()
         watch.stir()
-
-    def _stir_all(self) -> None:
-        for watch in self._watched.values():
-            watch.stir()

@@ -163,18 +163,19 @@ class TenantDuties:
     def _make(self) -> list[Duty]:
         events, retiring, postman = self._node_events.keeper, self._retiring, self._postman
         reaper, keeper, fold = self._reaper, self._keeper, self._deps.engine.duties.fold_counts
+
+        def reap_seconds() -> float:
+            return lease_plan(self._settings.now).reap_interval_seconds
+
         return [
             Duty(EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
             Duty(METRICS, self.counts.refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
-            Duty(REAPING, reaper.run, self._reap_seconds, REAPED_AT_ONCE, reaper.wait),
+            Duty(REAPING, reaper.run, reap_seconds, REAPED_AT_ONCE, reaper.wait),
             Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
             Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, SLOTS_A_ROUND, keeper.wait),
             Duty(STATISTICS, fold, self._paced(FOLD_SECONDS, FOLD_SECONDS_RESTING), FOLDED_ROWS),
             Duty(WEBHOOKS, postman.look, self._paced(LOOK_SECONDS, LOOK_SECONDS_RESTING)),
         ]
-
-    def _reap_seconds(self) -> float:
-        return lease_plan(self._settings.now).reap_interval_seconds
 
     def _paced(self, seconds: float, resting_seconds: float) -> Callable[[], float]:
         return lambda: resting_seconds if self._rests else seconds

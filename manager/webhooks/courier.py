@@ -266,7 +266,7 @@ class Courier:
                 if message.url.startswith(PYTHON):
                     return await self._call(message, said, webhooks)
                 elapsed_seconds = trio.current_time() - started_local
-                return await self._send(message, said, _Try(keys, webhooks, elapsed_seconds))
+                return await self._send(message, said, keys, webhooks, elapsed_seconds)
         except trio.TooSlowError:
             error = f"no answer within {webhooks.timeout_seconds:g} s"
             return try_again(message, error, webhooks)
@@ -286,12 +286,19 @@ class Courier:
         whole = webhooks.include_payload or message.url.startswith(PYTHON)
         return event_of(message, record, Shown(self.tenant, budget, whole))
 
-    async def _send(self, message: Message, said: Event, try_: _Try) -> Delivery:
-        webhooks, policy = try_.webhooks, try_.webhooks.policy
-        self.warn_if_unsigned(try_.keys)
+    async def _send(
+        self,
+        message: Message,
+        said: Event,
+        keys: Sequence[bytes],
+        webhooks: Webhooks,
+        elapsed_seconds: float,
+    ) -> Delivery:
+        policy = webhooks.policy
+        self.warn_if_unsigned(keys)
         body = body_of(said)
-        at = message.created_at + timedelta(seconds=message.age_seconds + try_.elapsed_seconds)
-        headers = signed_headers(try_.keys, message.message_id, int(at.timestamp()), body)
+        at = message.created_at + timedelta(seconds=message.age_seconds + elapsed_seconds)
+        headers = signed_headers(keys, message.message_id, int(at.timestamp()), body)
         try:
             check_webhook_url(message.url)  # what was inserted by hand, or allowed until lately
             check_allowed(message.url, policy)
@@ -315,13 +322,6 @@ class Courier:
         if error is None:
             return delivered(message, None)
         return try_again(message, error, webhooks)
-
-
-@attrs.frozen
-class _Try:
-    keys: Sequence[bytes] = attrs.field(repr=False)
-    webhooks: Webhooks
-    elapsed_seconds: float
 
 
 def judge(message: Message, answer: Answer, webhooks: Webhooks) -> Delivery:
