@@ -23,7 +23,7 @@ class NewJob(NamedTuple):
 
     kind: str
     payload: str = "{}"
-    priority: int = 0
+    priority: int | None = None  # None = as the nodes say of its kind
     run_at: datetime | None = None
     delay_seconds: float | None = None
     dedup_key: str | None = None

@@ -46,6 +46,7 @@ class KindRule:
 
     phases: tuple[str, ...] = ()
     webhook: str | None = None
+    priority: int = 0
 
 
 def rules_text(rules: Mapping[str, KindRule]) -> str:

@@ -36,7 +36,7 @@ def kind_rules(catalog: Catalog, settings: Settings) -> Mapping[str, KindRule]:
 
 def rule_of(kind: WorkKind) -> KindRule:
     names = kind.behaviour.names if isinstance(kind.behaviour, Pipeline) else ()
-    return KindRule(phases=names, webhook=kind.webhook)
+    return KindRule(phases=names, webhook=kind.webhook, priority=kind.priority)
 
 
 @attrs.define(eq=False)

@@ -63,11 +63,11 @@ def _node(row: rows.Row) -> NodeRecord:
 def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
     with database.writing("declaring kinds"):
         for kind, rule in rules.items():
-            declared = {"kind": kind, "phases": json.dumps(rule.phases), "webhook": rule.webhook}
-            silent = not rule.phases and rule.webhook is None
-            database.execute(
-                "forget_kind" if silent else "declare_kinds", {"kind": kind} if silent else declared
-            )
+            if rule == KindRule():
+                database.execute("forget_kind", {"kind": kind})
+            else:
+                said = {**attrs.asdict(rule), "kind": kind, "phases": json.dumps(rule.phases)}
+                database.execute("declare_kinds", said)
 
 
 class SqliteNodes(Part):

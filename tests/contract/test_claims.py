@@ -34,7 +34,7 @@ async def test_the_order_is_exact_however_many_are_taken_at_once(rig: Rig) -> No
     rig.pass_time(60)
     wanted = sorted(
         zip(made, jobs, strict=True),
-        key=lambda one: (-one[1].priority, one[1].delay_seconds, one[0]),
+        key=lambda one: (-(one[1].priority or 0), one[1].delay_seconds, one[0]),
     )
     taken: list[int] = []
     while claims := await take(rig.engine, workers=rng.randint(1, 9), ahead=rng.randint(0, 9)):

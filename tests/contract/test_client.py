@@ -18,7 +18,9 @@ from musterd import (
     StoreMisconfigured,
     StoreUnavailable,
 )
+from musterd.store.jobs import NewJob
 from musterd.store.lifecycle import JobState
+from musterd.store.phases import KindRule
 from musterd.store.postgres.migrating import apply_roles, role_names
 from tests.contract.rigs import PostgresRig, Rig, SqliteRig, ending, settle, take_one
 
@@ -96,6 +98,26 @@ async def test_a_target_arrives_whichever_way_it_goes(shared: Rig, client: Clien
             shared.raw("select musterd.enqueue('a', target => '')")
         assert shared.raw("select count(*) from jobs where target = 'u'") == [(2,)]
     assert (await shared.engine.queue.counts()).by_state[JobState.QUEUED] >= len(made)
+
+
+async def test_without_a_priority_a_job_has_that_of_its_kind(shared: Rig, client: Client) -> None:
+    await shared.engine.nodes.declare_kinds({"urgent": KindRule(priority=7), "a": KindRule()})
+    keyed = {"kind": "urgent", "dedup_key": "k"}
+    late = {"kind": "urgent", "delay_seconds": 0}
+    made = [client.enqueue("urgent"), *client.enqueue_many([("urgent", None), ("urgent", 1)])]
+    made += client.enqueue_many([keyed, late]) + client.enqueue_many([late])
+    made += await shared.engine.jobs.enqueue([NewJob("urgent")])
+    if isinstance(shared, PostgresRig):
+        shared.raw("select musterd.enqueue('urgent')")
+        shared.raw("""select musterd.enqueue_many('[{"kind": "urgent"}, {"kind": "urgent"}]')""")
+        shared.raw("insert into jobs (kind) values ('urgent')")
+        assert shared.raw("select priority, count(*) from jobs group by 1") == [(7, len(made) + 4)]
+    assert {client.job(job_id)["priority"] for job_id in made} == {7}
+    others = [client.enqueue("a"), client.enqueue("unknown"), client.enqueue("urgent", priority=-1)]
+    others += client.enqueue_many([{"kind": "urgent", "priority": 0}])
+    assert [client.job(job_id)["priority"] for job_id in others] == [0, 0, -1, 0]
+    await shared.engine.nodes.declare_kinds({"urgent": KindRule()})
+    assert client.job(client.enqueue("urgent"))["priority"] == 0
 
 
 async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits

@@ -20,7 +20,7 @@ create table {schema}.job_rows (
     forgiven         integer not null default 0,  -- attempts that no longer count, because the job was resumed
     progress_of      integer,  -- the attempt that noted the progress: that of an earlier one is not shown of a job in hand
     progress         real,
-    priority         smallint not null default 0,
+    priority         smallint not null default 0,  -- null: that of the kind
     state            text not null default 'queued',
     kind             text not null,
     target           text,
@@ -99,12 +99,24 @@ create table {schema}.job_phases (
 );
 
 -- What the nodes say about the kinds in their catalogs, for readers that have no catalog at hand: the names of the phases,
--- in order, and the webhook. The kind '' stands for all kinds that name no webhook.
+-- in order, the webhook and the priority. The kind '' stands for all kinds that name no webhook.
 create table {schema}.kind_rules (
-    kind    text primary key,
-    phases  text[] not null default '{}',
-    webhook text
+    kind     text primary key,
+    phases   text[] not null default '{}',
+    webhook  text,
+    priority smallint not null default 0
 );
+
+-- Statements that make many jobs look the priority up themselves, which is quicker.
+create function {schema}.take_priority() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    new.priority := coalesce((select rule.priority from {schema}.kind_rules rule where rule.kind = new.kind), 0);
+    return new;
+end $$;
+
+create trigger job_rows_take_priority before insert on {schema}.job_rows for each row
+    when (new.priority is null) execute function {schema}.take_priority();
 
 -- Deleted jobs as every interface showed them, if `[retention] archive` asks for it. musterd never reads it.
 create table {schema}.job_archive (

@@ -187,7 +187,9 @@ begin
     if not jsonb_path_exists(jobs, '$[*].dedup_key ? (@ != null)') then
         return query
         insert into {schema}.job_rows (kind, payload, priority, run_at, max_attempts, state, target, webhook)
-        select job ->> 'kind', coalesce(job -> 'payload', '{}'), coalesce((job ->> 'priority')::smallint, 0),
+        select job ->> 'kind', coalesce(job -> 'payload', '{}'),
+               coalesce((job ->> 'priority')::smallint,
+                        (select rule.priority from {schema}.kind_rules rule where rule.kind = job ->> 'kind'), 0),
                coalesce((job ->> 'run_at')::timestamptz,
                         statement_timestamp() + make_interval(secs => coalesce((job ->> 'delay_seconds')::float8, 0))),
                (job ->> 'max_attempts')::integer,
@@ -200,7 +202,7 @@ begin
     select made.id from {schema}.enqueue_keyed(
         array(select job ->> 'kind' from jsonb_array_elements(jobs) job),
         array(select coalesce(job -> 'payload', '{}')::text from jsonb_array_elements(jobs) job),
-        array(select coalesce((job ->> 'priority')::smallint, 0::smallint) from jsonb_array_elements(jobs) job),
+        array(select (job ->> 'priority')::smallint from jsonb_array_elements(jobs) job),
         array(select (job ->> 'delay_seconds')::float8 from jsonb_array_elements(jobs) job),
         array(select (job ->> 'run_at')::timestamptz from jsonb_array_elements(jobs) job),
         array(select (job ->> 'max_attempts')::integer from jsonb_array_elements(jobs) job),
@@ -212,7 +214,7 @@ begin
 end $$;
 
 create function {schema}.enqueue(
-    kind text, payload jsonb default '{}', priority integer default 0, run_at timestamptz default null,
+    kind text, payload jsonb default '{}', priority integer default null, run_at timestamptz default null,
     delay_seconds float8 default null, dedup_key text default null, dedup_scope text default null,
     hold boolean default false, max_attempts integer default null,
     target text default null, webhook text default null)

@@ -108,6 +108,8 @@ select id, kind,
         where coalesce(sent.url, wanted.url) is not null) as webhook,
        stale_at
 from {schema}.job_rows job;
+-- No constant, which would be dropped: what leaves it out has the priority of its kind.
+alter view {schema}.jobs alter column priority set default nullif(0, 0)::smallint;
 
 -- The same without what jobs were given and what came of it: no results of phases, and no URL, which may be a secret.
 create view {schema}.jobs_without_payload as

@@ -225,17 +225,17 @@ from (
 ) phases
 order by job_id, place
 
--- declare_kinds: declares phases and webhooks of kinds, for readers without a catalog; forgets kinds that have neither
+-- declare_kinds: declares phases, webhooks and priorities of kinds, for readers without a catalog; forgets kinds that have none of them
 with declared as (
-    select rule.kind, rule.phases, rule.webhook
-    from jsonb_to_recordset(%(rules)s::jsonb) as rule (kind text, phases text[], webhook text)
+    select rule.kind, rule.phases, rule.webhook, rule.priority
+    from jsonb_to_recordset(%(rules)s::jsonb) as rule (kind text, phases text[], webhook text, priority smallint)
 ),
 forgotten as (
     delete from {schema}.kind_rules known using declared
-    where known.kind = declared.kind and declared.phases = '{}' and declared.webhook is null
+    where known.kind = declared.kind and declared.phases = '{}' and declared.webhook is null and declared.priority = 0
 )
-insert into {schema}.kind_rules as known (kind, phases, webhook)
-select kind, phases, webhook from declared where phases <> '{}' or webhook is not null
+insert into {schema}.kind_rules as known (kind, phases, webhook, priority)
+select kind, phases, webhook, priority from declared where phases <> '{}' or webhook is not null or priority <> 0
 order by kind
-on conflict (kind) do update set phases = excluded.phases, webhook = excluded.webhook
-where (known.phases, known.webhook) is distinct from (excluded.phases, excluded.webhook)
+on conflict (kind) do update set phases = excluded.phases, webhook = excluded.webhook, priority = excluded.priority
+where (known.phases, known.webhook, known.priority) is distinct from (excluded.phases, excluded.webhook, excluded.priority)

@@ -20,12 +20,13 @@ create table target_holders (
 ) without rowid;
 
 -- What the nodes declare of the kinds in their catalogs, for those who have none at hand: the names
--- of their phases, in order (a JSON list), and where the end of their jobs is posted. The kind ''
--- stands for all kinds without a webhook.
+-- of their phases, in order (a JSON list), where the end of their jobs is posted, and their priority.
+-- The kind '' stands for all kinds without a webhook.
 create table kind_rules (
   kind text primary key,
   phases text not null default '[]',
-  webhook text
+  webhook text,
+  priority integer not null default 0
 ) without rowid;
 
 -- The phases of jobs that have started, in order. What a phase that is not finished is called

@@ -2,7 +2,7 @@
 
 -- enqueue: one new job, :state; due at :run_at
 insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, webhook)
-values (:kind, :payload, :priority, :max_attempts, :now, :run_at, :state, :dedup_key, :target, :webhook)
+values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :webhook)
 
 -- key_holder: the job that holds a key; none if its time is over, or its job has ended or is gone
 select job_id from dedup_keys

@@ -34,9 +34,11 @@ delete from job_phases where job_id = :job_id and name = :name
 select 100.0 * sum(state = 'succeeded') / count(*) from job_phases where job_id = :job_id
 
 -- declare_kinds: what nodes say of a kind to those who have no catalog; writes nothing where that is known
-insert into kind_rules (kind, phases, webhook) values (:kind, :phases, :webhook)
-on conflict (kind) do update set phases = excluded.phases, webhook = excluded.webhook
+insert into kind_rules (kind, phases, webhook, priority) values (:kind, :phases, :webhook, :priority)
+on conflict (kind) do update
+set phases = excluded.phases, webhook = excluded.webhook, priority = excluded.priority
 where kind_rules.phases <> excluded.phases or kind_rules.webhook is not excluded.webhook
+  or kind_rules.priority <> excluded.priority
 
 -- forget_kind: nothing is to be said of this kind any more
 delete from kind_rules where kind = :kind

@@ -214,6 +214,7 @@ async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: Post
     # These triggers count and place what others write, in tables that they may not touch.
     triggers = {
         "note_new_jobs", "keep_place", "leave_place", "leave_all_places", "refuse_request",
+        "take_priority",
     }  # fmt: skip
     assert {name for name, definer, *_ in functions if definer} == {*FUNCTIONS, *triggers}
 
