@@ -26,8 +26,7 @@ from musterd.config.schedules import of_tenant
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
-from musterd.manager.metrics.instrumented import InstrumentedEngine
-from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.reload.reloader import publish_bounds
 from musterd.manager.systemd import ServiceManager

@@ -1,4 +1,1 @@
-"""bench: how fast this machine is with this store, measured on a store of its own.
-
-`measurement` measures; `report`, which is pure, says what came of it.
-"""
+"""bench: how fast this machine is with this store, measured on a store of its own."""

@@ -11,11 +11,12 @@ import click
 import trio
 
 from musterd import __version__
-from musterd.console.bench.measurement import Measurement, core_count
-from musterd.console.bench.report import (
+from musterd.console.bench.measurement import (
     Findings,
     Machine,
+    Measurement,
     Plan,
+    core_count,
     cut_text,
     progress_text,
     report_lines,

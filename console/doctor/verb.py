@@ -17,9 +17,9 @@ from musterd.config.faults import ConfigError
 from musterd.console.command import CommandLine, Verb
 from musterd.console.doctor import checks
 from musterd.console.doctor.finding import Check, Finding, ProgramResult, Setup, fail
-from musterd.console.kind_checks import broken_hooks_of, check_kinds
 from musterd.console.opening import each_in_order
 from musterd.console.output import Exit
+from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.store.errors import StoreError
 from musterd.store.words import one_line, plural
 

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import attrs
 
-from musterd.console.health import crew_bar, due_text, judge, states_text, tenant_on_node
 from musterd.console.output import Exit, bars
 from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
 from musterd.console.top.state import (
@@ -22,6 +21,7 @@ from musterd.console.top.state import (
     resized,
     shown_columns,
 )
+from musterd.console.verbs.status import crew_bar, due_text, judge, states_text, tenant_on_node
 from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import node_object

@@ -21,7 +21,6 @@ from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb, option_reader
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.health import decision_of
 from musterd.console.opening import engine_for, reached
 from musterd.console.output import Complaint, innermost
 from musterd.console.top.cells import Painter
@@ -46,6 +45,7 @@ from musterd.console.top.state import (
     with_store,
 )
 from musterd.console.top.terminal import Keys, Terminal
+from musterd.console.verbs.status import decision_of
 from musterd.console.verbs.store import whoami
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable

@@ -18,9 +18,9 @@ from musterd.config.settings import Settings
 from musterd.config.show import as_text, as_tree
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.kind_checks import broken_hooks_of, check_kinds
 from musterd.console.opening import engine_for
 from musterd.console.output import complain, print_json, say
+from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.manager.node.fingerprint import fingerprint
 from musterd.manager.reload.outcome import difference_object, value_text
 from musterd.store.words import cut, one_line, table

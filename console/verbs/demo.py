@@ -18,8 +18,8 @@ from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.console.command import CommandLine, Verb
-from musterd.console.health import live_status, status_line
 from musterd.console.output import LiveLine, live_line, quantile, say
+from musterd.console.verbs.status import live_status, status_line
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.log import set_up_log
 from musterd.manager.metrics.metrics import Metrics

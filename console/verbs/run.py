@@ -22,8 +22,8 @@ from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.listen import listen_address
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb
-from musterd.console.kind_checks import check_kinds, check_kinds_at_start, log_broken_hooks
 from musterd.console.output import LiveLine, say
+from musterd.console.verbs.kinds import check_kinds, check_kinds_at_start, log_broken_hooks
 from musterd.console.wiring import Node, early_and_late_signals, http_deps, make_node
 from musterd.manager.log import event, set_up_log
 from musterd.manager.node.process import collect_seldom
@@ -84,7 +84,7 @@ async def _run(
                 nursery.start_soon(_serve, settings, node, log, listener)
             _greet(address, node, log)
             if not live.is_quiet:
-                from musterd.console.health import live_status
+                from musterd.console.verbs.status import live_status
 
                 nursery.start_soon(
                     live.keep_showing, lambda: live_status(node.daemon.status()), REDRAW_SECONDS

@@ -1,27 +1,36 @@
-"""`musterd status`: a one-line answer, then what it is based on."""
+"""`musterd status`: a one-line answer, then what it is based on: the answers of stores and daemon,
+the verdict, and remarks on what is wrong. `musterd top` gives the same verdict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import attrs
 import click
+import trio
 
+from musterd.config.load import resolve_store_url
+from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb
-from musterd.console.health import (
-    HealthReport,
-    StoreAnswers,
-    decision_of,
-    due_text,
-    gather,
-    remarks,
-    states_text,
-)
-from musterd.console.output import Exit
-from musterd.manager.node.status import counts_object, decision_text
+from musterd.console.daemon_client import DaemonSilent, ask_daemon
+from musterd.console.opening import each_in_order, reached
+from musterd.console.output import Complaint, Exit
+from musterd.manager.node.status import Decision, NodeStatus, counts_object, decision_text
+from musterd.store.duties import DutyRecord
+from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.lifecycle import JobState
+from musterd.store.nodes import NodeRecord, warnings
+from musterd.store.opening import Stores
+from musterd.store.overview import Troubles
+from musterd.store.queue import Counts
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
 
 LINES_MAX = 23  # and the prompt: one screen
@@ -171,3 +180,261 @@ def _object(report: HealthReport) -> dict[str, object]:
 def _store_object(store: StoreAnswers) -> dict[str, object]:
     counts = None if store.counts is None else counts_object(store.counts)
     return {"store": {"where": store.where, "error": store.error}, "counts": counts}
+
+
+BAR_CELLS_MAX = 40
+STORES_AT_ONCE = 8
+TENANTS_NAMED = 5  # tenants that are not well
+
+
+@attrs.frozen
+class StoreAnswers:
+    """The answers of a tenant's store; with `error`, there are none."""
+
+    settings: Settings
+    where: str
+    error: str | None = None
+    counts: Counts | None = None
+    nodes: Sequence[NodeRecord] = ()
+    troubles: Troubles | None = None
+    duties: Sequence[DutyRecord] = ()
+
+
+@attrs.frozen
+class HealthReport:
+    """The answers of stores and daemon. The first store is the one in question. `listens`: a daemon
+    should answer.
+    """
+
+    stores: Sequence[StoreAnswers]
+    node: dict[str, Any] | None
+    silence: str
+    listens: bool
+
+    @property
+    def first(self) -> StoreAnswers:
+        return self.stores[0]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Where nodes disagree, each once: nodes with several tenants say so in each store."""
+        return list(dict.fromkeys(said for store in self.stores for said in warnings(store.nodes)))
+
+    def on_node(self, store: StoreAnswers) -> dict[str, Any] | None:
+        """See `tenant_on_node`."""
+        return tenant_on_node(self.node, store.settings.tenant, store.where)
+
+    def is_well(self, store: StoreAnswers) -> bool:
+        """Whether its store answers and the node serves it."""
+        found = self.on_node(store)
+        if found is None or store.error is not None:
+            return False
+        return found["phase"] == "running" and not found["store_trouble"]
+
+    def verdict(self) -> tuple[Exit, str]:
+        """Whether all is well, and one line that says why."""
+        first = self.first
+        tenant, where = first.settings.tenant, first.where
+        code, words = judge(tenant, where, first.error, self.node, self.silence, self.listens)
+        if code is not Exit.DONE or self.node is None:
+            return code, words
+        ill = [store.settings.tenant for store in self.stores if not self.is_well(store)]
+        if not ill:
+            return code, words
+        more = f" and {len(ill) - TENANTS_NAMED} more" if len(ill) > TENANTS_NAMED else ""
+        return Exit.UNSUCCESSFUL, f"{words}, but not for {', '.join(ill[:TENANTS_NAMED])}{more}"
+
+
+def gather(settings: Settings, tenants: Sequence[Settings]) -> HealthReport:
+    """Asks these tenants' stores and the daemon. Raises if the first store is unusable."""
+    stores, alone = Stores(time.time, random.Random()), len(tenants) == 1
+    asks = [partial(_ask_store, stores, one, alone=alone) for one in tenants]
+    answers = trio.run(each_in_order, asks, STORES_AT_ONCE)
+    node, silence = None, ""
+    try:
+        node = ask_daemon(settings, "/status")
+    except DaemonSilent as silent:
+        silence = str(silent)
+    return HealthReport(answers, node, silence, bool(settings.http.listen))
+
+
+async def _ask_store(stores: Stores, settings: Settings, *, alone: bool) -> StoreAnswers:
+    """Its error ends the verb only if it is the only store. No cost here grows with the queue."""
+    engine = stores.engine(resolve_store_url(settings, os.environ), settings)
+    try:
+        async with reached(engine):
+            return StoreAnswers(
+                settings,
+                engine.where,
+                counts=await engine.queue.counts(),
+                nodes=await engine.nodes.all(),
+                troubles=await engine.overview.troubles(),
+                duties=await engine.duties.duties(),
+            )
+    except StoreUnavailable as error:
+        return StoreAnswers(settings, engine.where, str(error))
+    except (StoreMisconfigured, Complaint) as error:
+        if alone or settings.tenant == DEFAULT_TENANT:
+            raise
+        return StoreAnswers(settings, engine.where, str(error))
+
+
+def judge(
+    tenant: str,
+    where: str,
+    error: str | None,
+    node: Mapping[str, Any] | None,
+    silence: str,
+    listens: bool,
+) -> tuple[Exit, str]:
+    """A tenant's exit code and the reason. `error`: why its store did not answer. `node`: the
+    daemon's answer; None = it is silent, and `silence` says where it was asked. `listens`: a daemon
+    should answer.
+    """
+    if error is not None:
+        return Exit.UNAVAILABLE, f"the store is not available: {error}"
+    if node is None and listens:
+        return Exit.UNSUCCESSFUL, f"{silence}; start one with `musterd run`"
+    if node is None:
+        return Exit.DONE, f"the store answers; {silence}"
+    found = _tenant_named(node, tenant)
+    if found is None:
+        return Exit.UNSUCCESSFUL, f"the daemon that answers does not serve tenant {tenant}"
+    if found["store"] != where:
+        other = f"the daemon that answers uses another store ({found['store']})"
+        return Exit.UNSUCCESSFUL, f"no daemon serves this store: {other}"
+    return Exit.DONE if node["healthy"] else Exit.UNSUCCESSFUL, node["verdict"]
+
+
+def tenant_on_node(
+    node: Mapping[str, Any] | None, tenant: str, where: str
+) -> dict[str, Any] | None:
+    """A tenant's status on the daemon; None = it does not serve it, or uses another store."""
+    seen = None if node is None else _tenant_named(node, tenant)
+    return seen if seen is not None and seen["store"] == where else None
+
+
+def decision_of(value: Mapping[str, Any] | None) -> Decision | None:
+    """Reads a decision of a daemon of any version; None if it cannot be read."""
+    if value is None:
+        return None
+    at: dict[str, Any] = {"at": 0.0}  # a text there
+    known = {name: value[name] for name in attrs.fields_dict(Decision) if name in value}
+    try:
+        return Decision(**known | at)
+    except TypeError:
+        return None
+
+
+def _tenant_named(whole: Mapping[str, Any], tenant: str) -> dict[str, Any] | None:
+    return next((one for one in whole["node"]["tenants"] if one["name"] == tenant), None)
+
+
+LATE_SECONDS = 60.0  # a job that waits for longer than this lacks a worker
+LONG_SECONDS = 6 * 3600.0
+NAMES_MAX = 3
+FAULT_WIDTH = 120
+
+
+def remarks(
+    store: StoreAnswers, node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None
+) -> list[str]:
+    """Remarks about one tenant; `node` and `crew` are the daemon's status and the tenant's."""
+    found = [*_node_remarks(node, crew), *_store_remarks(store, crew), *_nodes_remarks(store)]
+    return [one_line(each) for each in found]
+
+
+def _node_remarks(node: Mapping[str, Any] | None, crew: Mapping[str, Any] | None) -> Iterator[str]:
+    if crew is not None and crew["store_trouble"] is not None:
+        since = duration_text(crew["store_trouble_seconds"])
+        yield f"TROUBLE {crew['store_trouble']} for {since}: {crew['store_message'] or ''}"
+    if node is None:
+        return
+    if faults := node.get("reload_faults"):
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        first = cut(one_line(faults[0]), FAULT_WIDTH)
+        yield f"REFUSED the new configuration: {first}{more}; fix it, then `musterd reload --wait`"
+    for one in node.get("tenants", ()):
+        if said := one.get("retention_trouble"):
+            yield f"TROUBLE no job of {one['name']} is deleted: archive {said}"
+    for one in node.get("ignored", ()):
+        since = duration_text(one["seconds"])
+        what = f"job {one['job_id']} ({one['kind']}) still runs"
+        yield f"IGNORED {one['request']}: {what}, asked to stop {since} ago"
+
+
+def _store_remarks(store: StoreAnswers, crew: Mapping[str, Any] | None) -> Iterator[str]:
+    counts, troubles = store.counts, store.troubles
+    if counts is None or troubles is None:
+        return
+    if counts.paused_at is not None:
+        yield f"PAUSED  by {counts.paused_by or 'somebody'}: `musterd queue resume`"
+    if troubles.halted_targets:
+        names = ", ".join(cut(one_line(one), 30) for one in troubles.halted_first)
+        halted = plural(troubles.halted_targets, "target")
+        do = "`musterd jobs --state failed --state paused`, then resume or clear"
+        yield f"HALTED  {halted} ({names}): {do}"
+    if troubles.leases_overdue:
+        late = plural(troubles.leases_overdue, "lease has", "leases have")
+        yield f"LATE    {late} expired, and no node ends them: `musterd duties`"
+    if troubles.oldest_seconds is not None and troubles.oldest_seconds >= LONG_SECONDS:
+        name = f"job {troubles.oldest_id} ({cut(one_line(troubles.oldest_kind or ''), 30)})"
+        since = duration_text(troubles.oldest_seconds)
+        yield f"LONG    {name} has run for {since}: `musterd job {troubles.oldest_id}`"
+    is_late = counts.due and counts.oldest_due_seconds >= LATE_SECONDS
+    if is_late and counts.paused_at is None and crew is not None:
+        size = crew["idle"] + crew["busy"]
+        if size >= crew["max_count"]:
+            yield "FULL    the crew is at its maximum: raise workers.max_count, or add a node"
+
+
+def _nodes_remarks(store: StoreAnswers) -> Iterator[str]:
+    live = [node for node in store.nodes if node.is_live]
+    silent = [node.name for node in store.nodes if not node.is_live]
+    if silent:
+        more = f" and {len(silent) - NAMES_MAX} more" if len(silent) > NAMES_MAX else ""
+        names = ", ".join(cut(name, 40) for name in silent[:NAMES_MAX])
+        yield f"SILENT  {names}{more}: died without notice; its jobs are queued again by themselves"
+    if store.counts is not None and store.counts.due and not live:
+        due = count_text(store.counts.due)
+        yield f"NOBODY  {due} due and no node is alive: `musterd run`"
+    without = [one.duty for one in store.duties if one.node is None]
+    if live and without and store.settings.duties.mode == "leader":
+        yield f"DUTIES  no node has {', '.join(without)}: `musterd duties`"
+
+
+def status_line(node: NodeStatus) -> str:
+    size = node.idle + node.busy + node.retiring
+    parts = [f"{size}/{node.max_count} workers", f"{node.busy} busy"]
+    parts.append(f"depth {'?' if node.depth is None else count_text(node.depth)}")
+    parts.append(f"{count_text(node.settled_total)} done")
+    if node.store_trouble is not None:
+        since = duration_text(node.store_trouble_seconds)
+        parts.append(f"store {node.store_trouble.replace('_', ' ')} for {since}")
+    if node.phase != "running":
+        left = node.drain_seconds_left if node.phase == "draining" else None
+        rest = "" if left is None else f", {duration_text(max(0.0, left))} left"
+        parts.insert(0, node.phase + rest)
+    return " · ".join(parts)
+
+
+def crew_bar(busy: int, idle: int, most: int) -> str:
+    """A full cell for each busy worker, a hollow one for an idle one, a dot for one not hired."""
+    unhired = max(0, most - busy - idle)
+    return "■" * busy + "□" * idle + "·" * unhired if most <= BAR_CELLS_MAX else ""
+
+
+def live_status(node: NodeStatus) -> str:
+    bar = crew_bar(node.busy + node.retiring, node.idle, node.max_count)
+    return f"{bar} {status_line(node)}".strip()
+
+
+def states_text(counts: Counts, states: Iterable[JobState] = JobState) -> str:
+    """The number of jobs in each state that has any."""
+    shown = ((state, counts.by_state.get(state, 0)) for state in states)
+    return ", ".join(f"{count_text(count)} {state.value}" for state, count in shown if count)
+
+
+def due_text(counts: Counts, word: str = "") -> str:
+    waits = f", the oldest for {duration_text(counts.oldest_due_seconds)}" if counts.due else ""
+    return f"{count_text(counts.due)}{word}{waits}"

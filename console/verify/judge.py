@@ -11,16 +11,18 @@ from typing import Any
 
 import attrs
 
-from musterd.console.verify.life import (
+from musterd.console.verify.rules import (
     Change,
+    Findings,
     Life,
+    Rule,
+    Violation,
     apply_event,
     packed,
     packed_attempt,
     packed_state,
     unpacked,
 )
-from musterd.console.verify.rules import Findings, Rule, Violation
 from musterd.store.events import Event
 from musterd.store.lifecycle import JobState
 from musterd.store.words import count_text, one_line, plural

@@ -19,8 +19,7 @@ from musterd.console.opening import in_store
 from musterd.console.output import Exit
 from musterd.console.verbs.events import Since, position_since, read_since
 from musterd.console.verify.judge import Judge, StateAndAttempt, verdict_lines, verdict_object
-from musterd.console.verify.life import TYPES
-from musterd.console.verify.rules import Rule
+from musterd.console.verify.rules import TYPES, Rule
 from musterd.store.engine import Engine
 from musterd.store.events import ROWS_AT_ONCE, AuditRow, Draft
 from musterd.store.lifecycle import JobState

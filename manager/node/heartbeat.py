@@ -16,10 +16,7 @@ from musterd import __version__
 from musterd.manager.node.status import TenantStatus
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.store.errors import StoreError
-from musterd.store.leases import (
-    Settlement,
-    Successes,
-)
+from musterd.store.leases import Settlement, Successes
 from musterd.store.lifecycle import AttemptOutcome
 from musterd.store.nodes import HEARTBEAT_SECONDS, RESTING_SECONDS, Beat, KnownKind, kinds_text
 from musterd.store.waiting import Bell

@@ -15,8 +15,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes
 from musterd.config.settings import LiveSettings, Settings
 from musterd.manager.log import Log
-from musterd.manager.metrics.instrumented import InstrumentedEngine
-from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.process import boottime, end_process, machine_load
 from musterd.manager.node.status import Configured
 from musterd.manager.scaling.supervisor import TenantLimits

@@ -11,8 +11,7 @@ from musterd.config.settings import lease_plan
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
 from musterd.manager.duties.duty import EVENTS
-from musterd.manager.events.node_events import NodeEvents
-from musterd.manager.events.reporters import JobReporter
+from musterd.manager.events.node_events import JobReporter, NodeEvents
 from musterd.manager.log import event, event_of_list
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when

@@ -28,8 +28,7 @@ from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND, ScheduleKeeper
-from musterd.manager.events.node_events import TRIMMED_ROWS, NodeEvents
-from musterd.manager.events.reporters import DutyReporter, JobReporter
+from musterd.manager.events.node_events import TRIMMED_ROWS, DutyReporter, JobReporter, NodeEvents
 from musterd.manager.tenancy.deps import TenancyDeps
 from musterd.manager.webhooks.postman import LOOK_SECONDS, LOOK_SECONDS_RESTING, Postman
 from musterd.store.duties import FOLDED_ROWS

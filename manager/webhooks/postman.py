@@ -6,11 +6,7 @@ import heapq
 import logging
 import math
 import random
-from collections.abc import (
-    Callable,
-    Collection,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 import attrs

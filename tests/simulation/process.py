@@ -14,8 +14,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.metrics.instrumented import InstrumentedEngine
-from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.tenancy.deps import DaemonDeps
 from musterd.workers.context import JobContext

@@ -17,8 +17,7 @@ from musterd.catalog.kinds import Catalog, Deterministic, WorkKind
 from musterd.config.load import load
 from musterd.config.settings import LiveSettings, Retry, Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.manager.metrics.instrumented import InstrumentedEngine
-from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.manager.node.daemon import Daemon
 from musterd.manager.node.status import Decision, WorkerView
 from musterd.manager.systemd import ServiceManager

@@ -8,13 +8,16 @@ from attrs import evolve
 
 from musterd.config.load import load
 from musterd.config.tenants import settings_of
-from musterd.console.bench.measurement import NOTHING, REPORTS_BEGIN, bench_catalog, bench_settings
-from musterd.console.bench.report import (
+from musterd.console.bench.measurement import (
     AGAINST,
+    NOTHING,
+    REPORTS_BEGIN,
     Findings,
     Machine,
     Plan,
     Spread,
+    bench_catalog,
+    bench_settings,
     cut_text,
     progress_text,
     report_lines,

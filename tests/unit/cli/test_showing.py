@@ -5,8 +5,8 @@ import io
 import attrs
 import pytest
 
-from musterd.console.health import crew_bar, live_status, status_line
 from musterd.console.output import LiveLine, quantile
+from musterd.console.verbs.status import crew_bar, live_status, status_line
 from tests.support.web_scene import STATUS
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from musterd.config.load import load
 from musterd.config.tenants import settings_of
-from musterd.console.health import HealthReport, StoreAnswers, remarks
 from musterd.console.output import Exit
-from musterd.console.verbs.status import LINES_MAX, lines
+from musterd.console.verbs.status import LINES_MAX, HealthReport, StoreAnswers, lines, remarks
 from musterd.manager.node.status import TenantStatus, status_object
 from musterd.store.duties import DutyRecord
 from musterd.store.overview import Troubles

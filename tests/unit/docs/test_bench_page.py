@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from musterd.console.bench import verb
-from musterd.console.bench.report import BATCH, Findings, Machine, Plan, report_object
+from musterd.console.bench.measurement import BATCH, Findings, Machine, Plan, report_object
 from musterd.console.command import musterd
 from musterd.console.output import Exit
 from musterd.store.scratch import PREFIX

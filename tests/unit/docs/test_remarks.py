@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.support.pages import ROOT, codes, page, table
 
-SOURCE = Path(ROOT / "console" / "health.py").read_text("utf-8")
+SOURCE = Path(ROOT / "console" / "verbs" / "status.py").read_text("utf-8")
 
 
 def test_every_remark_is_told() -> None:

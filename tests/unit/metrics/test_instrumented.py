@@ -8,8 +8,7 @@ import pytest
 import trio
 
 from musterd.config.settings import Metrics as MetricsSettings
-from musterd.manager.metrics.instrumented import InstrumentedEngine
-from musterd.manager.metrics.metrics import Metrics
+from musterd.manager.metrics.metrics import InstrumentedEngine, Metrics
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
 from musterd.store.jobs import NewJob
