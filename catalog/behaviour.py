@@ -1,6 +1,4 @@
-"""From the keys of a kind or a phase to its behaviour: its inner tables, and which keys go
-together. Each fault has its own line.
-"""
+"""From the keys of a kind or a phase to its behaviour. Each fault has its own line."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

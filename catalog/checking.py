@@ -82,9 +82,7 @@ def _name_of(part: WorkKind) -> PartName:
 
 
 def broken_hooks(settings: Settings, around: Surroundings) -> Mapping[str, str]:
-    """Which functions of `[retention]` are broken, and why, as far as can be seen without calling
-    them.
-    """
+    """The broken functions of `[retention]`, and why, as far as that shows without a call."""
     hooks = {"on_stale": settings.retention.on_stale, "on_delete": settings.retention.on_delete}
     wanted = {
         f"retention.{key}": Wanted(*function, "process")

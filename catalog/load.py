@@ -208,9 +208,7 @@ def make_pipeline(
 
 
 def _own_rules(kind: WorkKind, table: PhaseTable) -> dict[str, Any]:
-    """What a phase does not set is inherited from its kind, except for the time limit: the kind's
-    applies to all its phases together.
-    """
+    """What a phase does not set, except the time limit, is inherited from its kind."""
     own: dict[str, Any] = {"time_limit_seconds": table.time_limit_seconds}
     for name in ("grace_seconds", "retryable", "retry_on"):
         value = getattr(table, name)

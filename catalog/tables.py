@@ -220,9 +220,7 @@ _MIB_MAX = 1_048_576  # one tebibyte
 
 @frozen
 class DoingTable:
-    """The keys that define behaviour, for kinds and for phases, with their defaults; None = not
-    set.
-    """
+    """The keys that define behaviour, for kinds and phases; None = not set."""
 
     duration_ms: tuple[int, int] = read_by(duration, default=(0, 0))
     outcome: Outcome = "success"

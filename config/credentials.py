@@ -33,9 +33,7 @@ def read_secret(key: str, name: str, environ: Mapping[str, str]) -> str:
 
 
 def resolve_signing_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The keys that sign webhooks; empty if no secret is set. Raises ConfigError if their file
-    cannot be read or is invalid.
-    """
+    """The keys that sign webhooks; empty if no secret is set. Raises ConfigError."""
     webhooks = settings.webhooks
     if not webhooks.secret_file:
         return tuple(signing_key(secret) for secret in webhooks.secret)
@@ -67,9 +65,7 @@ class BearerToken:
 
 
 def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple[BearerToken, ...]:
-    """All bearer tokens, the unrestricted one first. Raises ConfigError for each that cannot be
-    read, and for duplicates.
-    """
+    """All bearer tokens, the unrestricted one first. Raises ConfigError with all faults."""
     http = settings.http
     found = [BearerToken("admin", http.token, ("admin",))] if http.token else []
     first = HttpToken("admin", http.token_file, ("admin",)) if http.token_file else None
@@ -91,9 +87,7 @@ def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple
 
 
 def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:
-    """The most powerful token, for this machine's own verbs; "" if there is none. Raises
-    ConfigError if it cannot be read.
-    """
+    """The most powerful token; "" if there is none. Raises ConfigError if it cannot be read."""
     http = settings.http
     if http.token:
         return http.token

@@ -433,9 +433,7 @@ class LiveSettings:
         return self._now
 
     def subscribe(self, on_change: Callable[[], None]) -> None:
-        """Calls `on_change`, which must not fail, after each replacement. For code that sleeps on
-        an old value or has derived something from it.
-        """
+        """Calls `on_change`, which must not fail, after each replacement."""
         self._subscribers.append(on_change)
 
     def replace(self, settings: Settings) -> None:
@@ -452,9 +450,7 @@ _REAP_INTERVAL_SECONDS_MAX = 1.5
 
 @frozen
 class LeasePlan:
-    """The timing of a lease, in seconds: when it is renewed, how long that may take, how early its
-    holder must stop. None is zero.
-    """
+    """The timing of a lease, in seconds. None is zero."""
 
     lease_seconds: float
     heartbeat_seconds: float

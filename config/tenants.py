@@ -22,9 +22,7 @@ T = TypeVar("T", TenantPlace, TenantWorkers, Limits)
 
 
 def settings_of(settings: Settings, name: str) -> Settings:
-    """The settings as this tenant, which must exist, sees them. Its URL is its own or the node's;
-    see `store_url.resolve_store_url`.
-    """
+    """The settings as this tenant, which must exist, sees them."""
     tenant = settings.tenants[name]
     place, store = tenant.place, settings.store
     if place.url or place.url_file:

@@ -1,6 +1,4 @@
-"""How a key is declared, and checks of single values. They run when a key is loaded and when code
-builds a settings class.
-"""
+"""How a key is declared, and checks of single values, in files and in code."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -104,11 +102,10 @@ def check_url(url: str, schemes: Sequence[str]) -> None:
 
 
 def _check_session(rest: str) -> None:
-    """Raises Unfit if the URL asks for a server that cannot keep the queue. With several hosts, the
-    client itself looks for one that can.
-    """
+    """Raises Unfit if the URL asks for a server that cannot keep the queue."""
     wanted = _SESSION.search(rest)
     place = rest.partition("?")[0].rpartition("@")[2].partition("/")[0]
+    # Of several hosts, the one that can is looked for without being asked.
     unfit = _STANDBYS if "," not in place else (*_STANDBYS, "any")
     if wanted and wanted[1] in unfit:
         hint = "a standby takes no writes, and the queue needs them"

@@ -19,9 +19,7 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class DaemonSilent(Exception):
-    """No daemon gave a usable answer; the message says where it was asked and what came. `is_gone`:
-    nothing listens there.
-    """
+    """No daemon gave a usable answer. `is_gone`: nothing listens there."""
 
     def __init__(self, message: str, *, is_gone: bool = False) -> None:
         super().__init__(message)

@@ -81,9 +81,7 @@ async def position_at(log: EventLog, moment: datetime, newest: int) -> int:
 async def events_to_come(
     log: EventLog, which: EventFilter, position: int, away: StoreAwayNotice
 ) -> AsyncGenerator[EventPage]:
-    """Pages of events after a position, then of new ones, forever; some are empty. Waits while the
-    store is away.
-    """
+    """Pages after a position, then of new events, forever. Waits while the store is away."""
     while True:
         pause = LOOK_SECONDS
         try:

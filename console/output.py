@@ -106,9 +106,7 @@ class StoreAwayNotice:
 
 
 class LiveLine:
-    """A line at the foot of a terminal, rewritten in place; other lines pass above it. A `quiet`
-    one shows nothing.
-    """
+    """A line at the foot of a terminal; other lines pass above it. A `quiet` one shows nothing."""
 
     def __init__(self, terminal: TextIO | None = None, *, quiet: bool = False) -> None:
         self._terminal = sys.stdout if terminal is None else terminal

@@ -92,9 +92,7 @@ def make_node(
 
 
 def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:
-    """What a reload needs from files that settings name. Those of webhooks are read for each
-    message.
-    """
+    """What a reload needs from files. Webhook secrets are read for each message."""
     settings = found.settings
     for name in found.moved:  # its engine is made only when the tenant has left its old place
         resolve_store_url(settings_of(settings, name), os.environ)

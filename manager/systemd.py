@@ -28,9 +28,7 @@ SLACK_SECONDS = 20.0
 
 @attrs.frozen
 class DaemonView:
-    """The node now. `stop_by_local`: when a drain must have ended; None = no drain. `unwell`: why
-    the watchdog is not fed.
-    """
+    """`stop_by_local`: when a drain must have ended. `unwell`: why the watchdog is not fed."""
 
     now_local: float
     status: NodeStatus
@@ -53,9 +51,7 @@ class Sent:
 def next_message(
     view: DaemonView, sent: Sent, feed_seconds: float | None
 ) -> tuple[list[str], Sent]:
-    """The lines to send, if any, and what systemd knows afterwards. `feed_seconds`: time between
-    two signs of life; None = it wants none.
-    """
+    """The lines to send, and what systemd then knows. `feed_seconds` None = no watchdog."""
     lines, now = list[str](), view.now_local
     if view.status.phase != "starting" and not sent.ready:
         lines.append("READY=1")
@@ -116,9 +112,7 @@ def _drain_text(status: NodeStatus) -> str:
 
 @attrs.frozen
 class Liveness:
-    """How a tenant's lease renewals do. `unrenewed_seconds`: how long none of those sent has
-    succeeded; None = the last one did, or none was due.
-    """
+    """`unrenewed_seconds`: how long no renewal has succeeded; None = the last one did."""
 
     tenant: str
     lease_seconds: float
@@ -153,9 +147,7 @@ def liveness_of(
 
 
 def drain_seconds_max(settings: Settings) -> float:
-    """The longest time from a stop request to the end of the process: all parts of `[shutdown]`,
-    then the last webhooks and writes.
-    """
+    """All parts of `[shutdown]`, then the last webhooks and writes."""
     shutdown = settings.shutdown
     names = [one.name for one in attrs.fields(Shutdown) if one.name.endswith("_seconds")]
     parts = sum(float(getattr(shutdown, name)) for name in names)
@@ -263,17 +255,13 @@ class Notifier:
 
 @attrs.frozen
 class ServiceManager:
-    """Listens at `address`: a path, or `@name` for an abstract socket. Expects a sign of life every
-    `watchdog_seconds`; None = it does not watch.
-    """
+    """`address`: a path, or `@name`. Wants a sign of life each `watchdog_seconds`; None = none."""
 
     address: str
     watchdog_seconds: float | None = None
 
     def send(self, lines: Iterable[str]) -> bool:
-        """Sends the lines as one message. Never waits or raises; False = not sent: nobody listens,
-        or the queue is full.
-        """
+        """One message. Never waits or raises; False = nobody listens, or the queue is full."""
         where = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
@@ -285,9 +273,7 @@ class ServiceManager:
 
 
 def take_service_manager(environ: MutableMapping[str, str], pid: int) -> ServiceManager | None:
-    """The service manager of this process, which is `pid`; None = there is none. Removes its
-    variables from `environ`, so that no child can speak for us.
-    """
+    """Removes its variables from `environ`, so that no child can speak for us."""
     address = environ.pop(ADDRESS, "")
     usec, watched = environ.pop(WATCHDOG_USEC, ""), environ.pop(WATCHDOG_PID, "")
     if not address.startswith(("/", "@")):

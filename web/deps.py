@@ -61,9 +61,7 @@ class TenantAccess:
 
 @frozen
 class HttpDeps:
-    """`tenant` returns a tenant of this node; `default` always exists. `body_bytes_max` limits all
-    bodies.
-    """
+    """`tenant` returns a tenant of this node; `default` always exists."""
 
     keys: Keys
     node: NodeView

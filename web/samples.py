@@ -1,6 +1,4 @@
-"""The queues of a node over the last minutes, for the page's sparklines. Kept in memory: the
-samples begin when the node does.
-"""
+"""The queues of a node over the last minutes, in memory, for the page's sparklines."""
 
 from __future__ import annotations
 

@@ -203,9 +203,7 @@ def bench_catalog(retry: Retry) -> Catalog:
 
 
 class TimingMetrics(Metrics):
-    """Metrics that also record the crew's first claim, the start of each handler, and how many jobs
-    have ended.
-    """
+    """Also record the first claim, the start of each handler, and how many jobs have ended."""
 
     def __init__(self, settings: MetricsSettings, clock: Callable[[], float]) -> None:
         super().__init__(settings, __version__)

@@ -43,9 +43,7 @@ Look = Callable[[], Awaitable[Iterable[Finding]]]
 
 @attrs.define(eq=False)
 class Store:
-    """A tenant's store. `leads`: of the tenants in one database, this one's checks cover it.
-    `sharing`: how many these are per node.
-    """
+    """`leads`: its checks cover the database for the other tenants in it, `sharing` in all."""
 
     tenant: str
     settings: Settings
@@ -242,9 +240,7 @@ def judge_nodes(nodes: Sequence[NodeRecord]) -> list[Finding]:
 def judge_connections(
     found: Connections, live_nodes: int, tenants: int, settings: Settings
 ) -> list[Finding]:
-    """`tenants`: how many of each node share these connections. If no node is alive, one is
-    assumed.
-    """
+    """`tenants`: how many of each node share these connections. At least one node is assumed."""
     nodes, room = max(1, live_nodes), found.most - found.reserved
     wanted = nodes * node_connections(tenants, settings)
     limits = (

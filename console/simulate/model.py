@@ -125,9 +125,7 @@ class _Scaler:
         return tick
 
     def _held_until(self) -> float:
-        """About a tick before a wish leaves the window or a cooldown ends. -inf = look at each
-        tick; inf = nothing holds the crew back.
-        """
+        """Just before a wish leaves the window or a cooldown ends; -inf = now; inf = never."""
         if not self._is_calm:
             return -inf
         memory, policy, now = self._memory, self._settings.policy, self._time(self._tick)
@@ -189,9 +187,7 @@ class Peaks:
 
 
 class SimulatedQueue:
-    """A crew of `size`; idle workers take waiting jobs at once. Ends come before arrivals of the
-    same moment.
-    """
+    """A crew of `size` takes waiting jobs at once. Of one moment, ends come before arrivals."""
 
     def __init__(self, trace: Trace, stretch_seconds: float) -> None:
         self.trace = trace

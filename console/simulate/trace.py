@@ -187,9 +187,7 @@ class TraceReader:
         self._jobs.pop(job_id, None)
 
     def _start_of(self, job: _Job, logged: float) -> float:
-        """The start of a job claimed ahead is logged late, maybe with its end: it really began when
-        its worker was free.
-        """
+        """A job claimed ahead is logged late: it really began when its worker was free."""
         if job.assigned is None or job.hand is None:
             return logged
         return min(logged, max(job.assigned, self._free_since.get(job.hand, 0.0)))

@@ -61,9 +61,7 @@ class Candidate:
 
 @attrs.frozen
 class Advice:
-    """`useful_most`: a larger crew would not shorten waits; None = not found within the limit on
-    simulations.
-    """
+    """`useful_most`: a larger crew would not shorten waits; None = not found in time."""
 
     aim: Aim
     reached: bool
@@ -142,9 +140,7 @@ class _Search:
         return self.wait(counts) <= self._aim.wait_seconds
 
     def cheapest(self, present: int, most: int) -> Counts:
-        """The smallest floor that can reach the aim at all, then the smallest crew. Never
-        recommends an empty crew at rest unless it is present.
-        """
+        """The smallest floor that can reach the aim, then the smallest crew; 0 only if present."""
         floor = min(1, present)
         least = self._first(floor, most, lambda one: self.reaches(Counts(one, most)))
         return self.smallest_most(least, most)

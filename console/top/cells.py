@@ -1,6 +1,4 @@
-"""Text on a grid of cells: cut, filled and painted. Pure. All text passes `fitted` or `span`, which
-remove what a terminal would obey.
-"""
+"""Text on cells. All passes `fitted` or `span`, which remove what a terminal would obey. Pure."""
 
 from __future__ import annotations
 

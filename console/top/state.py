@@ -1,6 +1,4 @@
-"""What is shown and what is under way: values. Also the table of jobs: which, in which order and
-columns. Pure.
-"""
+"""What is shown and what is under way: values; and the table of jobs. Pure."""
 
 from __future__ import annotations
 
@@ -58,9 +56,7 @@ def sorted_jobs(
 def shown_columns(
     jobs: Sequence[OverviewJob], now: datetime, cells: int, marked: int = -1
 ) -> list[tuple[Column, int]]:
-    """The columns that fit and their widths; the last one gets the rest. `marked` has room for its
-    mark.
-    """
+    """The columns that fit and their widths; the last gets the rest, `marked` room for its mark."""
     widths = {one.head: _width(one, jobs, now) for one in COLUMNS}
     if marked >= 0:
         head = COLUMNS[marked].head
@@ -278,9 +274,7 @@ class Panel:
 
 @attrs.frozen
 class State:
-    """`chosen` is the job under the cursor, `place` its last row, `top` the first visible row.
-    `sort` -1: as the store returns them.
-    """
+    """`chosen` is the job under the cursor, `place` its last row, `top` the first visible row."""
 
     tenant: str
     tenants: tuple[str, ...]

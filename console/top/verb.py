@@ -1,6 +1,4 @@
-"""`musterd top`, and what keeps its screen alive: reads store, daemon, keys and signals; draws;
-executes commands.
-"""
+"""`musterd top`: reads store, daemon, keys and signals; draws; executes commands."""
 
 from __future__ import annotations
 
@@ -150,9 +148,7 @@ class Screen(Protocol):
 
 @attrs.frozen
 class DriverDeps:
-    """`settings_of` returns a tenant's settings, `engine_of` makes its engine, `ask` asks the
-    daemon; `by` is the name for pausing the queue.
-    """
+    """`ask` asks the daemon; `by` is the name for pausing the queue."""
 
     interval_seconds: float
     settings_of: Callable[[str], Settings]

@@ -90,9 +90,7 @@ def diff(cli: CommandLine, file: Path) -> None:
 
 
 def _check_secrets(found: Changes, wanted: Settings) -> None:
-    """Raises ConfigError if a changed secret cannot be read. Unchanged ones may be readable by the
-    daemon alone, as systemd's credentials are.
-    """
+    """Only changed ones must be readable here: others may be for the daemon alone."""
     changed = {one.key for one in found.keys}
     if changed & {"webhooks.secret", "webhooks.secret_file"}:
         resolve_signing_keys(wanted, os.environ)
@@ -106,9 +104,7 @@ def _checked_kinds(catalog: Catalog, names: Iterable[str], settings: Settings) -
 
 
 def _running_daemon(cli: CommandLine, present: Settings, kinds: Catalog) -> dict[str, Any] | None:
-    """The daemon of this store on this machine, if it answers, and whether it runs with the files'
-    configuration, apart from what may differ between machines.
-    """
+    """The daemon of this store here, if it answers, and whether it has the files' configuration."""
     own = cli.of_node(present)
     try:
         seen = ask_daemon(own, "/status")["node"]

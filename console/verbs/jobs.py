@@ -148,9 +148,7 @@ MARGIN = timedelta(seconds=1)  # a job may be a little older than its first even
 async def follow_job(
     engine: Engine, job_id: int, tenant: str, *, as_json: bool
 ) -> JobRecord | None:
-    """Shows a job's events from the first until it ends or is paused, and its progress on a
-    terminal; None = no such job.
-    """
+    """Shows a job's events and progress until it ends or is paused; None = no such job."""
     record = await engine.jobs.get(job_id)
     if record is None:
         return None

@@ -1,6 +1,4 @@
-"""`musterd kinds`: the catalog; and which of its kinds, and which hooks, are broken on this
-machine.
-"""
+"""`musterd kinds`: the catalog, and which kinds and hooks are broken on this machine."""
 
 from __future__ import annotations
 
@@ -146,9 +144,7 @@ CHECK_COLUMNS: Columns[WorkKind] = {
 
 
 def check_kinds(catalog: Catalog, settings: Settings) -> Catalog:
-    """The catalog with each kind's `broken` as it is on this machine. Blocks while modules are
-    imported.
-    """
+    """The catalog with each kind's `broken` for this machine. Blocks while modules are imported."""
     return find_broken(catalog, _surroundings(settings))
 
 
@@ -169,9 +165,7 @@ def log_broken_hooks(settings: Settings, log: logging.Logger) -> None:
 
 
 def check_kinds_at_start(catalog: Catalog, settings: Settings, log: logging.Logger) -> Catalog:
-    """Like `check_kinds`, but logs the broken kinds. TERM or INT end the process with 0: nothing
-    has begun.
-    """
+    """Like `check_kinds`, but logs the broken ones. TERM or INT end the process with 0."""
     with _ended_by_signals():
         log_broken_hooks(settings, log)
         parts = [part for kind in catalog.values() for part in kind.parts]

@@ -111,9 +111,7 @@ def _listening(settings: Settings, node: Node) -> Generator[trio.SocketListener 
 async def _serve(
     settings: Settings, node: Node, log: logging.Logger, listener: trio.SocketListener
 ) -> None:
-    """The first connection loads the libraries, in a thread: a daemon that nobody calls never has
-    them in memory.
-    """
+    """The first connection loads the libraries: a daemon that nobody calls never has them."""
     deps, address = http_deps(settings, node, log), listen_address(settings.http.listen)
     assert address is not None, "somebody listens"
     samples = Samples(deps)

@@ -202,9 +202,7 @@ class StoreAnswers:
 
 @attrs.frozen
 class HealthReport:
-    """The answers of stores and daemon. The first store is the one in question. `listens`: a daemon
-    should answer.
-    """
+    """The first store is the one in question. `listens`: a daemon should answer."""
 
     stores: Sequence[StoreAnswers]
     node: dict[str, Any] | None

@@ -29,9 +29,7 @@ from musterd.store.words import count_text, one_line, plural
 
 
 class Judge:
-    """Takes the log in order. If it begins late or has gaps, nothing is reported that missing
-    events could explain.
-    """
+    """Takes the log in order. Never reports what missing events could explain."""
 
     def __init__(self) -> None:
         self.findings = Findings()

@@ -22,9 +22,7 @@ _REPORT = "save the log (`musterd events --since 0 --json`) and report it: a bug
 
 
 class Rule(StrEnum):
-    """A fault that breaks several rules is reported once, by the nearest. `says` what must hold;
-    `advice`: what to do if it does not.
-    """
+    """The nearest rule reports a fault. `says` what must hold; `advice`: what to do if not."""
 
     says: str
     advice: str
@@ -427,9 +425,7 @@ def _become(event: Event, life: Life, findings: Findings) -> None:
 
 
 class _Type(NamedTuple):
-    """What an event does: its step, the next state, and the states that it may follow if the job is
-    not in hand.
-    """
+    """An event's step, the next state, and the states it may follow if the job is not in hand."""
 
     step: Callable[[Event, Life, Findings], Change]
     becomes: JobState | None = None

@@ -86,9 +86,7 @@ async def serve(
     log: Log,
     is_held: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Runs a duty until cancelled, or until it is no longer held. After an error it tries again,
-    later each time.
-    """
+    """Runs a duty until it is cancelled or lost. After an error it tries again, later each time."""
     backoff = Backoff(BACKOFF_SECONDS, BACKOFF_SECONDS_MAX, rng)
     while is_held():
         began = trio.current_time()

@@ -1,6 +1,4 @@
-"""The duty of reaping: ends expired leases. The store ends each lease only once, so two reapers do
-no harm.
-"""
+"""The duty of reaping: ends expired leases. The store ends each once, so two reapers do no harm."""
 
 from __future__ import annotations
 

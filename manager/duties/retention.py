@@ -69,9 +69,7 @@ class Retiring:
         self._bell.ring()
 
     async def look(self) -> int:
-        """Marks and deletes what is due; returns the number of jobs. After a batch that ran into a
-        time limit, the next ones are smaller.
-        """
+        """Returns the number of jobs. After a batch hit a time limit, the next ones are smaller."""
         try:
             done = await self._look()
         except StoreUnavailable as error:
@@ -170,9 +168,7 @@ def keeper_of(
 
 
 def pause_seconds(interval_seconds: float, shortest_age: float | None, quiet: int) -> float:
-    """The time until the next look: it grows while nothing is due, but a job is never late by more
-    than a tenth of the shortest age.
-    """
+    """Grows while nothing is due, but a job is late by a tenth of the shortest age at most."""
     pause = interval_seconds * 2.0**quiet
     if shortest_age is None:
         return pause

@@ -63,9 +63,7 @@ def upcoming(rhythm: Rhythm, after: datetime, count: int) -> list[datetime]:
 
 
 def in_turns(wanted: Mapping[str, Sequence[datetime]], most: int) -> list[tuple[str, datetime]]:
-    """The first `most` slots of several schedules, one of each in turn, so that a schedule with a
-    thousand missed slots does not delay the others.
-    """
+    """The first `most` slots of several schedules, in turn, so that none delays the others."""
     rows = zip_longest(*wanted.values())
     turns = ((name, slot) for row in rows for name, slot in zip(wanted, row, strict=True))
     return list(islice(((name, slot) for name, slot in turns if slot is not None), most))

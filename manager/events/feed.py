@@ -37,9 +37,7 @@ class FeedClosed(Exception):
 
 
 class Feed:
-    """Owned by a tenancy, which runs it. Does nothing without readers. If the store is away,
-    readers stay and continue later where they were.
-    """
+    """Owned by a tenancy, which runs it. If the store is away, readers stay and continue later."""
 
     def __init__(self, tenant: str, log: EventLog, counts: Callable[[], Awaitable[Counts]]) -> None:
         self.readers: dict[Reader, None] = {}
@@ -56,9 +54,7 @@ class Feed:
         self._news.ring()
 
     async def begin(self, last_id: int | None) -> Start:
-        """Where a reader with everything up to `last_id` begins; None = a new reader. Raises
-        `StoreError` or `FeedClosed`.
-        """
+        """Where a reader with all up to `last_id` begins. Raises `StoreError` or `FeedClosed`."""
         if self._is_closing:
             raise FeedClosed
         return await self._entrance.start_of(last_id)

@@ -216,9 +216,7 @@ class EventKeeper:
 
 
 class JobReporter:
-    """The `JobObserver` of a tenant's desk. Calls `news` after each write, and `on_ended` with the
-    kinds of jobs that have ended.
-    """
+    """Calls `news` after each write, and `on_ended` with the kinds of jobs that have ended."""
 
     def __init__(
         self,

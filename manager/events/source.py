@@ -125,9 +125,7 @@ def opening() -> bytes:
 
 
 def snapshot_frame(position: int, status: Mapping[str, object], *, gap: bool) -> bytes:
-    """The state at a position of the log; later events follow. `gap`: the reader asked for events
-    that the log no longer has.
-    """
+    """The state at a position of the log. `gap`: the reader has missed events."""
     snapshot = {**status, "position": position}
     return _written("snapshot", position, {**snapshot, "gap": True} if gap else snapshot)
 
@@ -193,9 +191,7 @@ class Ring:
 
 
 class Portions:
-    """What readers get in one round, up to the current end of the ring. Readers at the same
-    position with the same filter share one text.
-    """
+    """What readers get in one round. Those at one position with one filter share a text."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
@@ -205,9 +201,7 @@ class Portions:
         self._made: dict[Hashable, tuple[bytes, int]] = {}
 
     def take(self, position: int, which: EventFilter, *, chunked: bool) -> tuple[bytes, int]:
-        """What to send, if anything, and the reader's next position. Large texts come in several
-        portions.
-        """
+        """What to send, if anything, and the reader's next position. It may be only a portion."""
         if position >= self._end:
             return b"", position
         key = (position, which, chunked)
@@ -290,9 +284,7 @@ class Source:
         self.ring.begin(0)
 
     async def look(self, positions: Collection[int]) -> None:
-        """Reads to the end of the log; `positions` are those of all readers. Raises `SetBack` once
-        if the log has lost its end, then begins anew.
-        """
+        """Reads to the end of the log, for all readers. Raises `SetBack` if that has moved back."""
         async with self._turn:
             grown = ORDERED_AT_ONCE
             while grown >= ORDERED_AT_ONCE:  # else all that there was has been put in order

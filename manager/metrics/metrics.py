@@ -59,9 +59,7 @@ _how_it_ended = attrgetter("kind", "outcome", "state")
 
 
 class Metrics:
-    """All instruments. The methods of observers return at once and never raise. `rendering` makes
-    the text for HTTP.
-    """
+    """The methods of observers return at once and never raise. `rendering` makes the text."""
 
     def __init__(self, settings: MetricsSettings, version: str) -> None:
         # Creation times would double the counters' series.

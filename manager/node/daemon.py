@@ -194,9 +194,7 @@ class Daemon:
     # -- for metrics and people
 
     async def refresh_metrics(self) -> None:
-        """Updates the queue metrics that this node exports, within a time limit: slow stores are
-        updated next time.
-        """
+        """Updates the exported queue metrics, within a time limit; slow stores come next time."""
         limit = trio.CapacityLimiter(REFRESHED_AT_ONCE)
         exported = [one for one in self._tenancies.values() if one.duties.holds(METRICS)]
         with trio.move_on_after(REFRESH_SECONDS):

@@ -58,9 +58,7 @@ def _whole(settings: Settings, catalog: Catalog) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """JSON with one spelling per value. Raises TypeError for other objects: their text may differ
-    between processes.
-    """
+    """JSON with one spelling per value. Raises TypeError for objects of other types."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):

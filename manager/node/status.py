@@ -1,6 +1,4 @@
-"""A node's status: values, JSON objects, and words; and whether it is healthy. Pure; used by HTTP
-and the command line.
-"""
+"""A node's status: values, JSON objects and words, for HTTP and command line. Pure."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ class Decision:
 
 @attrs.frozen
 class Configured:
-    """How many configurations a node has had since its start, and the `fingerprint` of the current
-    one.
-    """
+    """The number of a node's configuration since its start, and its `fingerprint`."""
 
     generation: int
     hash: str
@@ -91,9 +87,7 @@ class TenantStatus(StoreAndCrew):
 
 @attrs.frozen(kw_only=True)
 class NodeStatus(StoreAndCrew):
-    """The status of a running daemon. Store and decision are the default tenant's; counts are sums
-    over all tenants.
-    """
+    """Store and decision are the default tenant's; counts are sums over all tenants."""
 
     node: str
     version: str

@@ -87,9 +87,7 @@ class Reloader:
         self._homes = None
 
     def reload_soon(self) -> None:
-        """For a signal. A reload that has not begun yet will read the current files, so it serves
-        all signals that come before.
-        """
+        """For a signal. A reload that has not begun yet serves all signals that come before."""
         if self._homes is None or self.plan.reread is None:
             event(self.plan.log, logging.WARNING, "not reloaded", message="the node does not run")
         elif not self._signalled:

@@ -109,9 +109,7 @@ def raw_wish(seen: Situation, policy: ScalingPolicy) -> int | None:
 
 
 def useful_size(seen: Situation, policy: ScalingPolicy) -> int | None:
-    """The largest crew with something to do while `max_running` limits jobs: its busy workers, and
-    its part of the room. None = no limit.
-    """
+    """The largest crew with something to do while `max_running` limits jobs; None = no limit."""
     return None if seen.room is None else seen.busy + _part_of(seen.room, seen, policy)
 
 
@@ -260,9 +258,7 @@ def allowances(asks: Mapping[str, Ask], overall: int, turn: Sequence[str]) -> di
 
 
 def ceiling(name: str, asks: Mapping[str, Ask], allowed: int, overall: int) -> int:
-    """How far this crew may grow now: other tenants' workers count until they have left, even those
-    that only finish their jobs.
-    """
+    """How far this crew may grow now: other tenants' workers count until they have left."""
     own = asks[name]
     room = overall - sum(ask.size + ask.leaving for ask in asks.values())
     return min(allowed, own.size + own.leaving + max(0, room))

@@ -251,9 +251,7 @@ class QueueObserver:
         return self._others if is_reunion and room.free < self._others.free else room
 
     def _waits_seconds(self, due: int, view: QueueView) -> float:
-        """How long jobs have been due that nobody takes. The age of the oldest is not enough: the
-        queue may have been paused.
-        """
+        """How long jobs have been due that nobody takes, apart from pauses of the queue."""
         now = trio.current_time()
         if not due:
             self._due_since_local = None

@@ -96,9 +96,7 @@ class Tenancy:
         self._hurry.set()
 
     def begin_scan(self, on_news: Callable[[], None]) -> None:
-        """While this tenant is idle, the node scans its queue and calls `note_activity`. `on_news`
-        is called until the scan ends.
-        """
+        """From now on the node scans this queue while it is idle, and hears `on_news`."""
         self.idleness.begin_scan(on_news)
 
     def end_scan(self) -> None:

@@ -47,9 +47,7 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class StoreCache(Generic[T]):
-    """Shares one answer among all readers, for `fresh_seconds`; None if the store is away or slow.
-    `on_answer` gets each new answer.
-    """
+    """One answer for all readers, for `fresh_seconds`; None if the store is away or slow."""
 
     ask: Callable[[], Awaitable[T]]
     fresh_seconds: float

@@ -42,9 +42,7 @@ FIELDS = ("kind", *NAMES, "tenant")
 
 
 def requested_tenant(body: Mapping[str, object], in_query: str | None) -> str | None:
-    """The tenant of the body, else of the query. Raises `RequestRefused` if they differ, and for
-    unknown fields.
-    """
+    """The tenant of the body, else of the query. Raises `RequestRefused` if they differ."""
     _check_fields(body)
     named = body.get("tenant")
     if named is None:
@@ -57,9 +55,7 @@ def requested_tenant(body: Mapping[str, object], in_query: str | None) -> str | 
 
 
 def requested_job(body: Mapping[str, object], catalog: Catalog, limits: PayloadLimits) -> NewJob:
-    """The job, with its kind's priority unless the body gives one. Raises `RequestRefused` or
-    `InputRefused`.
-    """
+    """With its kind's priority unless given. Raises `RequestRefused` or `InputRefused`."""
     kind = _kind(catalog, body.get("kind"))
     options = {
         one.name: _moment(one.name, body[one.name]) if one.type is MOMENT else body[one.name]

@@ -88,9 +88,7 @@ Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
 
 @frozen
 class Operation:
-    """A method at a path; `scope` None: no token is needed. `refusals` are its problems, beyond
-    those of every route.
-    """
+    """A method at a path; `scope` None: no token needed. `refusals` are problems of its own."""
 
     method: str
     path: str

@@ -1,6 +1,4 @@
-"""How answers are written: JSON, pages, and refusals: problem JSON (RFC 9457) for programs, a page
-for people.
-"""
+"""Answers: JSON, pages, and refusals: problem JSON (RFC 9457), or a page for people."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""From a request to its handler: permission, tenant, query and body. Readers of parameters raise
-`ValueError`, which says what is wanted.
+"""From a request to its handler. Readers of parameters raise `ValueError`, which says what is
+wanted.
 """
 
 from __future__ import annotations

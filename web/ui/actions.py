@@ -1,6 +1,4 @@
-"""The page's forms: for one job, for many after a question, for queue and session. Each ends in a
-redirect, so that a reload repeats nothing.
-"""
+"""The page's forms. Each ends in a redirect, so that a reload repeats nothing."""
 
 from __future__ import annotations
 

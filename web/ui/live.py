@@ -1,6 +1,4 @@
-"""Live updates of the views. Readers of one view share its updates: a hundred open pages cost one
-look at the store and one rendering.
-"""
+"""Live updates. Readers of one view share them: one look at the store, one rendering."""
 
 from __future__ import annotations
 

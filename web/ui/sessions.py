@@ -78,9 +78,7 @@ def session_id_of(headers: Headers) -> str | None:
 
 
 def cookie(headers: Headers, session_id: str) -> str:
-    """The header that begins a session, or ends it if the id is empty. Secure if a proxy says that
-    it speaks TLS with the browser.
-    """
+    """The header that begins a session, or ends it if the id is empty. Secure behind TLS."""
     is_safe = headers.get("x-forwarded-proto", "").lower() == "https"
     age_seconds = int(SESSION_SECONDS) if session_id else 0
     return (

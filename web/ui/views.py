@@ -1,6 +1,4 @@
-"""What browsers request: views, their live updates, and files. A page never hangs: each question to
-the store has a time limit.
-"""
+"""Views, their live updates, and files. A page never hangs: questions to the store are limited."""
 
 from __future__ import annotations
 
