@@ -32,17 +32,21 @@ class OptionType(NamedTuple):
 
 
 class JobOption(NamedTuple):
-    """`flags` are those of `musterd enqueue`."""
+    """`flag` is that of `musterd enqueue`."""
 
     name: str
     type: OptionType
     about: str  # what it does, in one line
     default: str = ""  # in words; empty = nothing
-    flags: tuple[str, ...] = ()
+    flag: str | None = ""  # of the command line; "" = --name, None = none
     metavar: str | None = None  # how `--help` writes the value
     excludes: str | None = None  # the option that cannot be given with it
     needs: str | None = None  # the option that must be given with it
     in_schedules: bool = False  # a key of [schedules.NAME] too
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return () if self.flag is None else (self.flag or f"--{self.name.replace('_', '-')}",)
 
     @property
     def help(self) -> str:
@@ -120,71 +124,38 @@ URL = short_text(URL_LENGTH_MAX)._replace(
 # In the order of the arguments of the SQL function.
 OPTIONS = (
     JobOption(
-        "payload",
-        JSON,
-        "The input of the job, as JSON.",
-        "{}",
-        ("--payload",),
-        metavar="JSON|@FILE|-",
-        in_schedules=True,
+        "payload", JSON, "The input of the job, as JSON.", "{}",
+        metavar="JSON|@FILE|-", in_schedules=True,
     ),
     JobOption(
-        "priority",
-        whole_number(PRIORITY_MIN, PRIORITY_MAX),
-        "Jobs with a higher priority start first.",
-        "the kind's",
-        ("--priority",),
-        in_schedules=True,
+        "priority", whole_number(PRIORITY_MIN, PRIORITY_MAX),
+        "Jobs with a higher priority start first.", "the kind's", in_schedules=True,
     ),
-    JobOption("run_at", MOMENT, "Do not start before this time.", "now", ("--at",), metavar="TIME"),
+    JobOption("run_at", MOMENT, "Do not start before this time.", "now", "--at", metavar="TIME"),
     JobOption(
-        "delay_seconds",
-        SECONDS,
-        "Do not start before this much time has passed.",
-        "",
-        ("--in",),
-        metavar="5m",
-        excludes="run_at",
+        "delay_seconds", SECONDS, "Do not start before this much time has passed.",
+        flag="--in", metavar="5m", excludes="run_at",
     ),
     JobOption(
-        "dedup_key",
-        short_text(NAME_LENGTH_MAX),
-        "Make no job while another one holds this key.",
-        "",
-        ("--dedup",),
-        metavar="KEY",
+        "dedup_key", short_text(NAME_LENGTH_MAX), "Make no job while another one holds this key.",
+        flag="--dedup", metavar="KEY",
     ),
     JobOption(
-        "dedup_scope",
-        SCOPE,
-        "How long the job holds its key.",
-        "until_finished",
+        "dedup_scope", SCOPE, "How long the job holds its key.", "until_finished", None,
         needs="dedup_key",
     ),
-    JobOption("hold", FLAG, "Keep the job pending until it is released.", "", ("--hold",)),
+    JobOption("hold", FLAG, "Keep the job pending until it is released."),
     JobOption(
-        "max_attempts",
-        whole_number(1, 10_001),
-        "How many attempts the job has in all.",
+        "max_attempts", whole_number(1, 10_001), "How many attempts the job has in all.",
         "the kind's",
-        ("--max-attempts",),
     ),
     JobOption(
-        "target",
-        short_text(NAME_LENGTH_MAX),
-        "Jobs with the same target run one at a time, in order.",
-        "",
-        ("--target",),
-        in_schedules=True,
+        "target", short_text(NAME_LENGTH_MAX),
+        "Jobs with the same target run one at a time, in order.", in_schedules=True,
     ),
     JobOption(
-        "webhook",
-        URL,
-        "POST the outcome of the job to this URL.",
-        "the kind's",
-        ("--webhook",),
-        metavar="URL",
+        "webhook", URL, "POST the outcome of the job to this URL.", "the kind's", metavar="URL"
     ),
-)
+)  # fmt: skip
 NAMES = tuple(option.name for option in OPTIONS)
 BY_NAME: Mapping[str, JobOption] = {option.name: option for option in OPTIONS}

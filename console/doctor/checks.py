@@ -23,7 +23,7 @@ from musterd.config.load import resolve_store_url
 from musterd.config.settings import Settings, keys
 from musterd.config.tenants import settings_of
 from musterd.console.doctor import judges, postgres
-from musterd.console.doctor.finding import Check, Finding, Setup, fail, ok, warn
+from musterd.console.doctor.judges import Check, Finding, Setup, fail, ok, warn
 from musterd.console.output import WHICH_STORE
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from musterd.config.settings import Settings
-from musterd.console.doctor.finding import Finding, fail, ok, warn
+from musterd.console.doctor.judges import Finding, fail, ok, warn
 from musterd.store.events import Fault
 from musterd.store.health import Holder, Missing, PoolMode, Replication, Server, Table
 from musterd.store.words import count_text, cut, duration_text, one_line

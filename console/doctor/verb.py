@@ -16,7 +16,7 @@ import trio
 from musterd.config.faults import ConfigError
 from musterd.console.command import CommandLine, Verb
 from musterd.console.doctor import checks
-from musterd.console.doctor.finding import Check, Finding, ProgramResult, Setup, fail
+from musterd.console.doctor.judges import Check, Finding, ProgramResult, Setup, fail
 from musterd.console.opening import each_in_order
 from musterd.console.output import Exit
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds

@@ -12,7 +12,6 @@ import click
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
-from musterd.console.log_reading import batches_of, order_all, pages_between, source_option
 from musterd.console.opening import in_store
 from musterd.console.output import Complaint, Exit, complain, live_line
 from musterd.console.simulate.model import ModelSettings
@@ -21,7 +20,15 @@ from musterd.console.simulate.report import Comparison, comparison_lines, compar
 from musterd.console.simulate.trace import Trace, TraceReader
 from musterd.console.simulate.tuning import SIMULATIONS_MAX, Aim, advice_lines, advice_object
 from musterd.console.simulate.tuning import tune as search
-from musterd.console.verbs.events import Since, position_since, read_since
+from musterd.console.verbs.events import (
+    Since,
+    batches_of,
+    order_all,
+    pages_between,
+    position_since,
+    read_since,
+    source_option,
+)
 from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.engine import Engine
 from musterd.store.events import EventFilter

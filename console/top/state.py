@@ -57,7 +57,10 @@ def shown_columns(
     jobs: Sequence[OverviewJob], now: datetime, cells: int, marked: int = -1
 ) -> list[tuple[Column, int]]:
     """The columns that fit and their widths; the last gets the rest, `marked` room for its mark."""
-    widths = {one.head: _width(one, jobs, now) for one in COLUMNS}
+    widths = {
+        one.head: max([len(one.head), *(width(one_line(one.cell(job, now))) for job in jobs)])
+        for one in COLUMNS
+    }
     if marked >= 0:
         head = COLUMNS[marked].head
         widths[head] = max(widths[head], len(head) + 1)
@@ -74,11 +77,6 @@ def shown_columns(
     if not last.right:
         found[-1] = (last, room + max(0, left))
     return found
-
-
-def _width(column: Column, jobs: Sequence[OverviewJob], now: datetime) -> int:
-    cells = (width(one_line(column.cell(job, now))) for job in jobs)
-    return max(len(column.head), *cells) if jobs else len(column.head)
 
 
 def _age(job: OverviewJob, now: datetime) -> str:
@@ -150,22 +148,22 @@ class Filter:
 
 def read_filter(text: str) -> Filter:
     """Reads `state=failed kind=report error`. Raises ValueError."""
-    found = Filter(" ".join(text.split()))
+    states: list[JobState] = []
+    words: list[str] = []
+    named: dict[str, str] = {}
     for part in text.split():
         key, equals, value = part.partition("=")
         if not equals:
-            found = attrs.evolve(found, words=(*found.words, part.casefold()))
+            words.append(part.casefold())
         elif key == "state":
-            found = attrs.evolve(found, states=(*found.states, *_read_states(value)))
+            states += _read_states(value)
         elif key not in FILTER_KEYS:
             raise ValueError(f"{key}= is unknown, wanted {FILTER_HELP}")
         elif not value:
             raise ValueError(f"{key}= needs a value")
-        elif key == "kind":
-            found = attrs.evolve(found, kind=value)
         else:
-            found = attrs.evolve(found, target=value)
-    return found
+            named[key] = value
+    return Filter(" ".join(text.split()), tuple(states), **named, words=tuple(words))
 
 
 def matches(which: Filter, job: OverviewJob) -> bool:

@@ -10,7 +10,6 @@ import click
 from musterd.catalog.kinds import Catalog
 from musterd.console.command import CommandLine, Verb, kind_and_target_options
 from musterd.console.completers import complete_jobs
-from musterd.console.log_reading import events_to_come, order_all, position_at
 from musterd.console.opening import in_store
 from musterd.console.output import (
     Columns,
@@ -23,7 +22,7 @@ from musterd.console.output import (
     say,
     table_of,
 )
-from musterd.console.verbs.events import show_events
+from musterd.console.verbs.events import events_to_come, order_all, position_at, show_events
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.events import EventFilter

@@ -235,8 +235,7 @@ def apply_event(event: Event, life: Life, findings: Findings) -> Change:
 
 def _made(event: Event, life: Life, findings: Findings) -> Change:
     if life.state is not None or life.attempt is None:
-        story = f"job {event.job_id} was made a second time"
-        findings.add(Rule.MADE, event.job_id, (life.last, event.id), story)
+        _accuse(Rule.MADE, event, life.last, findings, f"job {event.job_id} was made a second time")
     life.attempt = 0
     life.state = JobState.PENDING if event.data.get("state") == "pending" else JobState.QUEUED
     life.last = event.id
@@ -259,11 +258,8 @@ def _claimed(event: Event, life: Life, findings: Findings) -> Change:
 def _started(event: Event, life: Life, findings: Findings, node: object) -> Change:
     findings.cases[Rule.HOLDER] += 1
     if node is not None and life.node is not None and node != life.node:
-        story = (
-            f"attempt {life.attempt} of job {event.job_id} was claimed by node {life.node} and"
-            f" started by node {node}"
-        )
-        findings.add(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
+        story = f"attempt {life.attempt} of job {event.job_id} was claimed by node {life.node}"
+        _accuse(Rule.HOLDER, event, life.claimed, findings, f"{story} and started by node {node}")
     life.state, life.last = JobState.RUNNING, event.id
     return Change.CHANGED
 
@@ -276,14 +272,14 @@ def _judge_claim(event: Event, life: Life, findings: Findings) -> None:
         rule, story = _CLAIM_FAULTS[state]
         where = f" by node {life.node}" if state in LEASED and life.node else ""
         text = f"job {event.job_id} was claimed by node {event.data.get('node')} {story}{where}"
-        findings.add(rule, event.job_id, (life.last, event.id), text)
+        _accuse(rule, event, life.last, findings, text)
         return
     attempt = event.data.get("attempt")
     if life.attempt is not None:
         cases[Rule.ATTEMPTS] += 1
         if attempt != life.attempt + 1:
             story = f"attempt {attempt} of job {event.job_id} follows attempt {life.attempt}"
-            findings.add(Rule.ATTEMPTS, event.job_id, (life.last, event.id), story)
+            _accuse(Rule.ATTEMPTS, event, life.last, findings, story)
     if life.due is not None:
         cases[Rule.DUE] += 1
         if life.due - event.at > EARLY_MAX:
@@ -291,7 +287,7 @@ def _judge_claim(event: Event, life: Life, findings: Findings) -> None:
                 f"attempt {attempt} of job {event.job_id} was due at"
                 f" {life.due.isoformat()} and was claimed at {event.at.isoformat()}"
             )
-            findings.add(Rule.DUE, event.job_id, (life.last, event.id), story)
+            _accuse(Rule.DUE, event, life.last, findings, story)
 
 
 _CLAIM_FAULTS: Mapping[JobState, tuple[Rule, str]] = {
@@ -313,10 +309,10 @@ def _left(event: Event, life: Life, findings: Findings) -> Change:
     if state in LEASED:
         _judge_attempt(event, life, findings)
     elif state in ENDED:
-        _accuse(Rule.ENDS, event, life, findings, f"which had already ended ({state})")
+        _stray(Rule.ENDS, event, life, findings, f"which had already ended ({state})")
     elif state is not None and state not in may_wait:
         why = f"which was {state}" if may_wait else f"which no worker held ({state})"
-        _accuse(rule, event, life, findings, why)
+        _stray(rule, event, life, findings, why)
     _become(event, life, findings)
     if event.type == "job.retrying":
         life.due = None
@@ -342,13 +338,13 @@ def _cleared(event: Event, life: Life, findings: Findings) -> Change:
 def _judge_edge(event: Event, life: Life, findings: Findings) -> None:
     findings.cases[Rule.EDGES] += 1
     if life.state is not None and life.state not in TYPES[event.type].follows:
-        _accuse(Rule.EDGES, event, life, findings, f"which was {life.state}")
+        _stray(Rule.EDGES, event, life, findings, f"which was {life.state}")
 
 
 def _progressed(event: Event, life: Life, findings: Findings) -> Change:
     findings.cases[Rule.HOLDER] += 1
     if life.state is not None and life.state not in LEASED:
-        _accuse(Rule.HOLDER, event, life, findings, f"which no worker held ({life.state})")
+        _stray(Rule.HOLDER, event, life, findings, f"which no worker held ({life.state})")
     elif event.type == "job.phase_completed":
         _judge_attempt(event, life, findings)
         _judge_phase(event, life, findings)
@@ -362,7 +358,7 @@ def _judge_phase(event: Event, life: Life, findings: Findings) -> None:
         return
     if phase in life.phases:
         story = f"phase {phase!r} of job {event.job_id} was finished twice"
-        findings.add(Rule.PHASES, event.job_id, (life.last, event.id), story)
+        _accuse(Rule.PHASES, event, life.last, findings, story)
         return
     life.phases = (*life.phases, intern(phase))
 
@@ -370,7 +366,7 @@ def _judge_phase(event: Event, life: Life, findings: Findings) -> None:
 def _delivered(event: Event, life: Life, findings: Findings) -> Change:
     findings.cases[Rule.WEBHOOKS] += 1
     if not life.has_ended:
-        _accuse(Rule.WEBHOOKS, event, life, findings, "which has not ended yet")
+        _stray(Rule.WEBHOOKS, event, life, findings, "which has not ended yet")
     return Change.NONE
 
 
@@ -390,7 +386,7 @@ def _aged(event: Event, life: Life, findings: Findings) -> Change:
     if story:
         how = "was deleted" if deleted else "went stale"
         text = f"job {event.job_id} {how} {story}"
-        findings.add(Rule.DELETED, event.job_id, (life.last, event.id), text)
+        _accuse(Rule.DELETED, event, life.last, findings, text)
     life.is_stale = True
     return Change.DELETED if deleted else Change.NONE
 
@@ -403,12 +399,16 @@ def _judge_attempt(event: Event, life: Life, findings: Findings) -> None:
         f"{event.type} was logged for attempt {attempt} of job {event.job_id} while attempt"
         f" {life.attempt} was running"
     )
-    findings.add(Rule.HOLDER, event.job_id, (life.claimed, event.id), story)
+    _accuse(Rule.HOLDER, event, life.claimed, findings, story)
 
 
-def _accuse(rule: Rule, event: Event, life: Life, findings: Findings, why: str) -> None:
+def _accuse(rule: Rule, event: Event, since: int, findings: Findings, story: str) -> None:
+    findings.add(rule, event.job_id, (since, event.id), story)
+
+
+def _stray(rule: Rule, event: Event, life: Life, findings: Findings, why: str) -> None:
     story = f"{event.type} was logged for job {event.job_id}, {why}"
-    findings.add(rule, event.job_id, (life.last, event.id), story)
+    _accuse(rule, event, life.last, findings, story)
 
 
 def _become(event: Event, life: Life, findings: Findings) -> None:

@@ -14,10 +14,16 @@ from typing import TextIO
 import click
 
 from musterd.console.command import CommandLine, Verb
-from musterd.console.log_reading import batches_of, order_all, source_option
 from musterd.console.opening import in_store
 from musterd.console.output import Exit
-from musterd.console.verbs.events import Since, position_since, read_since
+from musterd.console.verbs.events import (
+    Since,
+    batches_of,
+    order_all,
+    position_since,
+    read_since,
+    source_option,
+)
 from musterd.console.verify.judge import Judge, StateAndAttempt, verdict_lines, verdict_object
 from musterd.console.verify.rules import TYPES, Rule
 from musterd.store.engine import Engine

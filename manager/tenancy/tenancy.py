@@ -96,7 +96,7 @@ class Tenancy:
         self._hurry.set()
 
     def begin_scan(self, on_news: Callable[[], None]) -> None:
-        """From now on the node scans this queue while it is idle, and hears `on_news`."""
+        """From now on the node scans this queue; `on_news` is called until that ends."""
         self.idleness.begin_scan(on_news)
 
     def end_scan(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from musterd.console.log_reading import pages_between
+from musterd.console.verbs.events import pages_between
 from musterd.manager.duties.duty import Duty, Tally, serve
 from musterd.manager.events.node_events import TRIMMED_ROWS, WAITING_MAX, EventKeeper
 from musterd.store.events import Event, EventFilter

@@ -13,7 +13,7 @@ import trio
 from musterd.catalog.kinds import Catalog
 from musterd.catalog.load import catalog_of
 from musterd.config.settings import Settings
-from musterd.console.doctor.finding import Finding, ProgramResult, Setup
+from musterd.console.doctor.judges import Finding, ProgramResult, Setup
 from musterd.console.doctor.verb import examine_all, run_program
 from tests.contract.rigs import PostgresRig
 from tests.support.findings import said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from musterd.console.doctor.finding import Finding
+from musterd.console.doctor.judges import Finding
 
 # Every check, in the order of the report.
 NAMES = (

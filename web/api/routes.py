@@ -19,7 +19,7 @@ from musterd import __version__
 from musterd.config.settings import HttpScope
 from musterd.store.event_types import EVENT_TYPES, GROUPS, event_type
 from musterd.store.lifecycle import Action
-from musterd.web.api import events, jobs, node
+from musterd.web.api import jobs, node
 from musterd.web.api.openapi import ID, JOB_OR_BRIEF, NAME, STATE, TEXT, document, ref
 from musterd.web.api.operation import Handler, Operation, Param, Reply, Site
 from musterd.web.deps import HttpDeps
@@ -166,8 +166,8 @@ OPERATIONS: Sequence[Operation] = (
         "Nodes"),
     _read("/duties", "duties", "The duties, and the node that has each.", node.duties, "Duties"),
     Operation(
-        "GET", "/events", "follow", "Follow events as they happen.", "read", events.follow,
-        {200: Reply("Server-sent events.", TEXT, events.MEDIA_TYPE)},
+        "GET", "/events", "follow", "Follow events as they happen.", "read", node.follow,
+        {200: Reply("Server-sent events.", TEXT, node.MEDIA_TYPE)},
         (JOB, TARGET, KIND, TYPES, LAST_EVENT, TENANT),
     ),
     Operation(

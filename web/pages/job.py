@@ -65,7 +65,7 @@ def parts_of(frame: Frame, details: JobDetails) -> Mapping[str, Html]:
 
 
 def _where(frame: Frame, details: JobDetails) -> Html:
-    record, now = details.record, details.now
+    record, now, target = details.record, details.now, details.record.target
     leased = record.state in LEASED
     owner = f"{record.node}/{record.worker}" if record.worker is not None else record.node
     budget, was_delayed = max_attempts(record, details.budget), record.run_at != record.created_at
@@ -81,7 +81,7 @@ def _where(frame: Frame, details: JobDetails) -> Html:
             ("Ran", _ran(record, now if leased else None)),
             ("Worker", ui.name_text(owner) if leased and owner else None),
             ("Lease until (UTC)", ui.moment(record.lease_expires_at) if leased else None),
-            ("Target", _target(frame, record.target)),
+            ("Target", target and link(frame.at("/ui/jobs", target=target), ui.name_text(target))),
             ("Priority", ui.number(record.priority) if record.priority else None),
             ("Reason", ui.name_text(record.reason or "")),
             ("Webhook", _webhook(record)),
@@ -95,10 +95,6 @@ def _ran(record: JobRecord, now: datetime | None) -> str:
     if now is None or record.started_at is None:
         return span(record.started_at, record.finished_at)
     return f"{ui.lasting_text((now - record.started_at).total_seconds())} so far"
-
-
-def _target(frame: Frame, target: str | None) -> Html | None:
-    return link(frame.at("/ui/jobs", target=target), ui.name_text(target)) if target else None
 
 
 def _webhook(record: JobRecord) -> Html | str | None:
@@ -308,8 +304,7 @@ def _is_in_last_attempt(record: JobRecord) -> bool:
 
 def _time_of_day(at: datetime) -> Html:
     at = at.astimezone(UTC)
-    text = f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}"
-    return el("time", text, datetime=f"{at:%Y-%m-%dT%H:%M:%SZ}")
+    return ui.time_element(at, f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}")
 
 
 def _attempt_steps(attempt: AttemptRecord) -> Iterator[Step]:

@@ -208,11 +208,15 @@ def moment(at: datetime | None, now: datetime | None = None) -> Html | None:
     """A time for people and programs; with `now`, the time since then."""
     if at is None:
         return None
-    at = at.astimezone(UTC)
-    stamp, words = f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at:%Y-%m-%d %H:%M:%S}"
+    words = f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     if now is None:
-        return el("time", words, datetime=stamp)
-    return el("time", ago_text((now - at).total_seconds()), datetime=stamp, title=f"{words} UTC")
+        return time_element(at, words)
+    return time_element(at, ago_text((now - at).total_seconds()), title=f"{words} UTC")
+
+
+def time_element(at: datetime, words: str, title: str | None = None) -> Html:
+    stamp = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return el("time", words, datetime=stamp, title=title)
 
 
 def lasting_text(seconds: float) -> str:

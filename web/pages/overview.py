@@ -224,13 +224,9 @@ def _tenants(tenants: Sequence[TenantStatus]) -> Html:
     return ui.table(caption, most, TENANTS, most=TENANTS_SHOWN, what="tenant")
 
 
-def _tenant_link(one: TenantStatus) -> Html:
-    there = Frame("", "", tenant=one.name).at("/")
-    return link(there, ui.name_text(one.name), data_key=f"tenant-{one.name}")
-
-
 TENANTS: ui.Columns[TenantStatus] = {
-    "tenant": _tenant_link,
+    "tenant": lambda one: link(Frame("", "", tenant=one.name).at("/"), ui.name_text(one.name),
+        data_key=f"tenant-{one.name}"),
     "waiting": lambda one: ui.number(one.depth),
     "busy": lambda one: ui.number(one.busy),
     "workers": lambda one: f"{ui.number(one.size)} of {ui.number(one.max_count)}",
@@ -261,7 +257,7 @@ def _sized(last: Decision | None) -> str:
 
 def _clock(at: float) -> Html:
     moment = datetime.fromtimestamp(at, UTC)
-    return el("time", f"{moment:%H:%M:%S}", datetime=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
+    return ui.time_element(moment, f"{moment:%H:%M:%S}")
 
 
 WIDTH, HEIGHT = 120, 32

@@ -57,7 +57,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        path = _path_of(scope)
+        # Still percent-encoded: a target may contain a slash.
+        path: str = scope["raw_path"].decode("ascii").removesuffix("/") or "/"
         place = path_with_query(path, scope["query_string"])
         refusal = self._refusal(scope["method"], place, headers)
         if scope["http_version"] not in HTTP_VERSIONS:
@@ -72,7 +73,9 @@ class Guard:
         # The bound ends an answer whose reader has stopped reading.
         with trio.move_on_after(REQUEST_SECONDS) as scope[TIME_LIMIT]:
             async with trio.open_nursery() as nursery:
-                unread = UnreadBody(receive, nursery, has_body=_has_body(headers))
+                has_body = headers.get("content-length", "0") != "0"
+                has_body |= "transfer-encoding" in headers
+                unread = UnreadBody(receive, nursery, has_body=has_body)
 
                 async def send_safely(message: Message) -> None:
                     if message["type"] == "http.response.start":
@@ -124,12 +127,6 @@ class Guard:
         return name.lower() in LOOPBACK_NAMES or name.lower() == own.lower()
 
 
-def _path_of(scope: Scope) -> str:
-    """Still percent-encoded (a target may contain a slash), without a trailing slash."""
-    path: str = scope["raw_path"].decode("ascii")
-    return path.removesuffix("/") or "/"
-
-
 def _by_cookie(headers: Headers, keys: Keys) -> bool:
     """Whether only a cookie can identify the caller."""
     return bool(keys.tokens) and "authorization" not in headers
@@ -145,10 +142,6 @@ def _is_own_page(headers: Headers, keys: Keys) -> bool:
     if origin is not None:
         return origin.partition("://")[2].lower() == headers.get("host", "").lower()
     return site == "same-origin" or not _by_cookie(headers, keys)
-
-
-def _has_body(headers: Headers) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 PASSED_OVER_BYTES = 4_194_304  # peers that send before they read hear why, if they send no more

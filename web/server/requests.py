@@ -92,18 +92,14 @@ def _call(site: Site, operation: Operation, request: Request) -> Call:
         raise RequestRefused(HTTPStatus.FORBIDDEN, said)
     query: Mapping[str, object] = {}
     if operation.minds_query:
-        query = _read_query_of(operation, request)
+        raw: bytes = request.scope["query_string"]
+        try:
+            query = read_query(raw.decode("latin-1"), operation.params)
+        except ValueError as error:
+            raise invalid(str(error)) from None
     name = query.get("tenant")
     tenant = tenant_access(site, name if isinstance(name, str) else None)
     return Call(site, tenant, holder, request, query)
-
-
-def _read_query_of(operation: Operation, request: Request) -> Mapping[str, object]:
-    raw: bytes = request.scope["query_string"]
-    try:
-        return read_query(raw.decode("latin-1"), operation.params)
-    except ValueError as error:
-        raise invalid(str(error)) from None
 
 
 LIMIT_DEFAULT = 50

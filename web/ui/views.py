@@ -17,8 +17,8 @@ from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import JobState
 from musterd.store.why import why
 from musterd.store.why_facts import WhyFacts
-from musterd.web.api.events import EventStream
 from musterd.web.api.jobs import id_of, no_such_job, page_of
+from musterd.web.api.node import EventStream
 from musterd.web.api.operation import Call, Handler, Site
 from musterd.web.deps import TenantAccess
 from musterd.web.pages import job, jobs, nodes, overview, scaling

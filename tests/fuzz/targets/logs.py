@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from musterd.console.log_reading import InvalidLog, events_of
+from musterd.console.verbs.events import InvalidLog, events_of
 from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
 from musterd.store.event_types import EVENTS
 from tests.fuzz.mutating import changed, crossed

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import trio
 
 from musterd.config.faults import ConfigError, Fault
-from musterd.console.doctor.finding import Check, Finding, ok
+from musterd.console.doctor.judges import Check, Finding, ok
 from musterd.console.doctor.verb import examine
 from musterd.store.errors import StoreUnavailable
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from musterd.console.log_reading import events_of
+from musterd.console.verbs.events import events_of
 from musterd.console.verify.judge import Judge
 from musterd.console.verify.rules import Rule
 from tests.checker.examples import broken

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from musterd.console.log_reading import InvalidLog, events_of
+from musterd.console.verbs.events import InvalidLog, events_of
 from musterd.console.verify.judge import Judge, verdict_lines, verdict_object
 from musterd.store.event_types import event_object
 from tests.unit.verify.telling_logs import judged, log
