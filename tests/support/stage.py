@@ -38,10 +38,10 @@ NO_FILE = Path("no-such-file.toml")
 RETRY = Retry(3, "exponential", 1.0, 2.0, 300.0, "none")
 
 
-def settings_with(**changes: object) -> Settings:
-    """The shipped defaults, but for `section__key=value`."""
+def settings_with(file: Path | None = None, /, **changes: object) -> Settings:
+    """The shipped defaults, or those of a file, but for `section__key=value`."""
     sets = [f"{name.replace('__', '.')}={value}" for name, value in changes.items()]
-    return load(None, {}, sets, NO_FILE).settings
+    return load(file, {}, sets, NO_FILE).settings
 
 
 def live_settings(**changes: object) -> LiveSettings:
@@ -148,6 +148,7 @@ class Stage:
         self.nodes: list[Node] = []
         self.post: Post | None = None  # what webhooks are sent with
         self.service_manager: ServiceManager | None = None  # of nodes to come
+        self.config_file: Path | None = None  # of nodes to come; None = the shipped defaults
         self.kinds: dict[str, WorkKind] = {one.name: one for one in KINDS}
         self._nursery = nursery
 
@@ -163,7 +164,7 @@ class Stage:
         return node
 
     def make(self, name: str, **changes: object) -> Node:
-        settings = settings_with(**changes)
+        settings = settings_with(self.config_file, **changes)
         metrics, events = Metrics(settings.metrics, "1"), Events()
         log = logging.getLogger(f"musterd.stage.{name}")
         log.handlers, log.propagate = [events], False
