@@ -219,6 +219,12 @@ class Duties:
         "after this long without a sign of life, another node takes the duty", Between(1, _HOUR)
     )
     heartbeat_seconds: float = at_once("time between renewals", Between(0.1, _HOUR))
+    run_limit_seconds: float = at_once(
+        "a run that takes longer is given up, and the duty with it", Between(1, 24 * _HOUR)
+    )
+    rotate_seconds: float = at_once(
+        "after this long the next node takes the duty; 0 = never", Between(0, 365 * 24 * _HOUR)
+    )
 
 
 @frozen

@@ -39,6 +39,8 @@ class DutyReport(NamedTuple):
     items: int = 0
     errors: int = 0
     last_error: str | None = None  # None = as it was
+    run_seconds: float = 0.0  # how long these runs took together
+    running_seconds: float | None = None  # of the run under way
 
 
 @attrs.frozen
@@ -58,6 +60,8 @@ class DutyRecord:
     errors: int
     last_error: str | None
     hand_overs: int  # how often another node has taken it
+    run_seconds: float  # how long all runs took together
+    running_seconds: float | None  # how long the run under way has taken
     now: datetime  # on the store's clock
 
 
@@ -115,4 +119,6 @@ def duty_object(record: DutyRecord, tenant: str) -> dict[str, object]:
         "errors": record.errors,
         "last_error": record.last_error,
         "hand_overs": record.hand_overs,
+        "run_seconds": record.run_seconds,
+        "running_seconds": record.running_seconds,
     }

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import attrs
+import trio
 
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
+
+T = TypeVar("T")
 
 STALE, DELETED = "job.stale", "job.deleted"
 MESSAGES_KEPT_SECONDS = 7 * 86_400.0  # messages of deleted jobs, after they were sent or given up
@@ -57,7 +60,9 @@ class Kept(NamedTuple):
 
 
 # Is handed the jobs of a batch before they are deleted, in a thread, and blocks. What it gives is
-# in their order. What it raises ends the transaction: none of them is deleted.
+# in their order. What it raises ends the call: none of them is deleted. A thread that does not come
+# back, because a disk hangs, is left behind when the call is cancelled: what it writes later is
+# written again with the next batch.
 Keeper = Callable[[Sequence[JobRecord]], Sequence[Kept]]
 
 
@@ -69,6 +74,14 @@ class RetentionTask:
     batch: int
     hook: str | None = None  # https://..., or python:module:function
     keeper: Keeper | None = None  # for deletions
+
+
+_threads = trio.CapacityLimiter(2)  # those that hang are not joined by ever more
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """For what a keeper does."""
+    return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=_threads)
 
 
 class BatchResult(NamedTuple):

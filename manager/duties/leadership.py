@@ -59,6 +59,7 @@ RELEASE_SECONDS = 1.0
 RETRY_SECONDS = 2.0  # after the store was away
 START_SECONDS = 0.2  # so long at most, for nodes that start together to have heard of each other
 TRUST_SECONDS_MIN = 0.001  # between two looks at the clock
+TO_OTHERS_SECONDS = 15.0  # a duty that was given up for others is not taken back sooner
 REBALANCE_SECONDS = 15.0  # a node with too much gives some up, but not more often than this
 
 
@@ -71,6 +72,7 @@ class Pace:
     lease_seconds: float
     heartbeat_seconds: float
     rests: bool = False
+    rotate_seconds: float = 0.0  # 0 = never
 
     @property
     def margin_seconds(self) -> float:
@@ -96,12 +98,10 @@ class _Held:
     trusted_until: float
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     tally: Tally = attrs.field(factory=Tally)
+    since_local: float = attrs.field(factory=trio.current_time)
 
     def report(self) -> DutyReport:
-        tally = self.tally
-        return DutyReport(
-            self.duty.name, self.term, tally.runs, tally.items, tally.errors, tally.last_error
-        )
+        return self.tally.report(self.duty.name, self.term)
 
 
 @attrs.define(eq=False)
@@ -121,6 +121,8 @@ class Leadership:
     _held: dict[str, _Held] = attrs.field(factory=dict[str, _Held], init=False)
     # Terms that may still stand in the store, though nobody goes by them: the store was away.
     _left_behind: dict[str, UUID] = attrs.field(factory=dict[str, UUID], init=False)
+    # Until when others may take a duty before this node does.
+    _left_to_others: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
     _free_since: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _renewal: Bell = attrs.field(factory=Bell, init=False)
@@ -192,7 +194,12 @@ class Leadership:
         self, duties: Mapping[str, Duty], news: DutyNews, nursery: trio.Nursery
     ) -> None:
         now = trio.current_time()
-        free = [duty for duty in news.free if duty not in self._held]
+        others = self._left_to_others if news.live_nodes > 1 else {}
+        free = [
+            duty
+            for duty in news.free
+            if duty not in self._held and now >= others.get(duty, float("-inf"))
+        ]
         self._free_since = {duty: self._free_since.get(duty, now) for duty in free}
         share = fair_share(len(duties), news.live_nodes)
         wanted = to_take(self._free_since, len(self._held), share, now, self.rng)
@@ -219,19 +226,42 @@ class Leadership:
     async def _rebalance(self, duties: int, news: DutyNews) -> None:
         now = trio.current_time()
         share = fair_share(duties, news.live_nodes)
+        if news.live_nodes > 1:
+            await self._rotate(now)
         surplus = self.rng.sample(sorted(self._held), max(0, len(self._held) - share))
         if not surplus or now - self._gave_up_local < REBALANCE_SECONDS:
             return
         self._gave_up_local = now
         await self._give_up(surplus, "others have less to do")
 
+    async def _rotate(self, now: float) -> None:
+        seconds = self.pace().rotate_seconds
+        over = [name for name, held in self._held.items() if now - held.since_local >= seconds > 0]
+        if over:
+            self._leave_to_others(over)
+            await self._give_up(sorted(over), "it is the next node's turn")
+
+    def _leave_to_others(self, names: Sequence[str]) -> None:
+        until = trio.current_time() + TO_OTHERS_SECONDS
+        self._left_to_others |= dict.fromkeys(names, until)
+
     async def _serve(self, held: _Held) -> None:
         def is_held() -> bool:  # after a suspend this may be asked before the next look
             return self.boottime() < held.trusted_until
 
+        given_up = None
         with held.scope:
-            await serve(held.duty, held.tally, self.observer, self.rng, self.log, is_held)
-            self._step_down([held], "its lease may have run out")
+            given_up = await serve(
+                held.duty, held.tally, self.observer, self.rng, self.log, is_held
+            )
+            if given_up is None:
+                self._step_down([held], "its lease may have run out")
+        if given_up is not None and self._held.get(held.duty.name) is held:
+            self._leave_to_others([held.duty.name])
+            try:
+                await self._give_up([held.duty.name], given_up.error or "")
+            except StoreError:
+                self._left_behind[held.duty.name] = held.term
 
     # -- keeping and losing
 
@@ -246,11 +276,10 @@ class Leadership:
     async def _renew_once(self) -> None:
         pace, sent = self.pace(), self.boottime()
         asked = dict(self._held)
-        reported = {name: attrs.evolve(held.tally) for name, held in asked.items()}
-        reports = [held.report() for held in asked.values()]
+        reports = {name: held.report() for name, held in asked.items()}
         try:
             with trio.fail_after(pace.heartbeat_seconds):
-                kept = await self.store.renew(reports, pace.lease_seconds)
+                kept = await self.store.renew(list(reports.values()), pace.lease_seconds)
         except (StoreError, trio.TooSlowError):
             self._left_behind |= {name: held.term for name, held in asked.items()}
             self._step_down(list(asked.values()), "its lease could not be renewed")
@@ -260,7 +289,7 @@ class Leadership:
         for name in kept:
             held = asked[name]
             held.trusted_until = sent + pace.lease_seconds - pace.margin_seconds
-            held.tally.forget(reported[name])
+            held.tally.forget(reports[name])
 
     async def _watch_trust(self) -> None:
         """Trust ends before the lease does, even if a renewal hangs."""
@@ -344,4 +373,6 @@ class Everyone:
 
     async def _serve(self, duty: Duty, scope: trio.CancelScope) -> None:
         with scope:
-            await serve(duty, Tally(), self.observer, self.rng, self.log)
+            while True:  # there is nobody to leave it to
+                await serve(duty, Tally(), self.observer, self.rng, self.log)
+                await trio.sleep(TO_OTHERS_SECONDS)

@@ -22,6 +22,7 @@ from musterd.config.retention import IN_TABLE, NOTHING, function_of, kept
 from musterd.config.retention import Ages as KindAges
 from musterd.config.retention import Retention as RetentionSettings
 from musterd.config.settings import LiveSettings
+from musterd.manager.duties.duty import NEXT_BATCH_SECONDS
 from musterd.manager.log import Log, event
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord
@@ -32,6 +33,7 @@ from musterd.store.waiting import Bell
 
 PAUSE_SECONDS = 0.02  # between two batches, at least
 REST = 2.0  # times as long as a batch took, so that others have the store too
+RUN_SHARE = 0.2  # of the longest run of a duty: a look that is cut goes on soon
 LOOKS = 10.0  # within the shortest age
 LOOK_SECONDS_MIN = 1.0
 DOUBLED_MAX = 4  # times the interval is doubled while there is nothing to do
@@ -54,9 +56,11 @@ class Retiring:
     _quiet: int = attrs.field(default=0, init=False)  # looks in a row that found nothing
     # So often: a batch that is too large for the store as it is.
     _halved: int = attrs.field(default=0, init=False)
+    _until_local: float = attrs.field(default=0.0, init=False)  # one look takes no longer
+    _is_cut: bool = attrs.field(default=False, init=False)  # the last look left something to do
 
     async def wait(self, seconds: float) -> None:
-        await self._bell.wait(seconds)
+        await self._bell.wait(NEXT_BATCH_SECONDS if self._is_cut else seconds)
         self._bell.clear()
 
     def look_seconds(self) -> float:
@@ -82,6 +86,9 @@ class Retiring:
 
     async def _look(self) -> int:
         settings, catalog = self.settings.now.retention, self.catalog()
+        self._is_cut = False
+        limit_seconds = self.settings.now.duties.run_limit_seconds * RUN_SHARE
+        self._until_local = trio.current_time() + limit_seconds
         batch = max(1, settings.batch >> self._halved)
         stale = ages_of(settings, catalog, "stale_seconds")
         expired = ages_of(settings, catalog, "delete_seconds")
@@ -117,13 +124,15 @@ class Retiring:
             result = await act(task, place)
             done += result.done
             place = result.further
-            if place is None:
+            self._is_cut |= place is not None and trio.current_time() >= self._until_local
+            if place is None or self._is_cut:
                 return done
             await self._give_way(started)
 
     async def _forget(self, batch: int) -> None:
         started = trio.current_time()
-        while await self.store.forget_leftovers(batch) >= batch:
+        while not self._is_cut and await self.store.forget_leftovers(batch) >= batch:
+            self._is_cut = trio.current_time() >= self._until_local
             await self._give_way(started)
             started = trio.current_time()
 

@@ -14,10 +14,10 @@ import trio
 
 from musterd import __version__
 from musterd.config.settings import LiveSettings
-from musterd.manager.duties.duty import rest_after
+from musterd.manager.duties.duty import DutyRun, rest_after
 from musterd.manager.events.feed import Feed
 from musterd.manager.log import Log, event
-from musterd.manager.metrics.instruments import DutyMetrics
+from musterd.manager.metrics.instruments import DutyMetrics, RunResult
 from musterd.manager.node.heartbeat import ServiceTimes
 from musterd.manager.node.status import Decision, decision_object
 from musterd.manager.tenancy.deps import TenancyDeps
@@ -298,18 +298,21 @@ class DutyReporter:
     def acquired(self, duties: Sequence[str]) -> None:
         self._log_duties("duties taken", duties)
         for duty in duties:
-            self.metrics.acquired(duty)
+            self.metrics.holds(self.deps.tenant, duty, held=True)
             self.event_writer.announce("duty.acquired", duty=duty)
 
     def released(self, duties: Sequence[str], why: str) -> None:
         self._log_duties("duties released", duties, reason=why)
         for duty in duties:
-            self.metrics.released(duty)
+            self.metrics.holds(self.deps.tenant, duty, held=False)
             self.lost(duty)
             self.event_writer.announce("duty.released", duty=duty, reason=why)
 
-    def ran(self, duty: str, items: int, error: str | None) -> None:
-        self.metrics.ran(duty, self.deps.wall_clock(), well=error is None)
+    def ran(self, duty: str, run: DutyRun) -> None:
+        result = RunResult.OK if run.error is None else RunResult.ERROR
+        if run.is_given_up:
+            result = RunResult.GIVEN_UP
+        self.metrics.ran(self.deps.tenant, duty, result, run.seconds, self.deps.wall_clock())
 
     def _log_duties(self, phrase: str, duties: Sequence[str], **fields: str) -> None:
         event(self.deps.log, logging.INFO, phrase, duties=",".join(duties), **fields)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from typing import TypeVar
 
 from attrs import define, field, frozen
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
@@ -125,7 +126,15 @@ class JobCounters(Collector):
         yield from (finished, retries, waited, ran)
 
 
-RESULTS = ("ok", "error")
+DUTY_SECONDS = (0.01, 0.1, 1.0, 10.0, 60.0, 300.0)
+
+
+class RunResult(StrEnum):
+    """How a run of a duty ended."""
+
+    OK = "ok"
+    ERROR = "error"
+    GIVEN_UP = "given_up"  # it took longer than it may
 
 
 @frozen
@@ -142,33 +151,46 @@ class Instruments:
 
 
 class DutyMetrics:
-    """All tenants of a node together: there are few duties, but there may be many tenants."""
+    """The duties of a node's tenants."""
 
     def __init__(self, make: Instruments) -> None:
         self._leader = make.gauge(
-            "duty_leader", "Tenants for which this node has the duty.", "duty"
+            "duty_leader", "1 while this node has the duty.", "tenant", "duty"
         )
-        self._runs = make.counter("duty_runs", "Runs of a duty.", "duty", "result")
+        self._runs = make.counter("duty_runs", "Runs of a duty.", "tenant", "duty", "result")
         self._last_success = make.gauge(
             "duty_last_success_timestamp_seconds",
             "When a run of the duty last succeeded on this node.",
+            "tenant",
             "duty",
         )
+        self._run_seconds = Histogram(
+            "musterd_duty_run_seconds",
+            "How long a run of the duty took, of all tenants.",
+            ("duty",),
+            registry=make.registry,
+            buckets=DUTY_SECONDS,
+        )
+
+    def serve(self, tenant: str) -> None:
+        """All series of a tenant begin together, so that its first error is a rise from 0."""
         for duty in DUTIES:
-            self._leader.labels(duty=duty)
-            for result in RESULTS:
-                self._runs.labels(duty=duty, result=result)
+            self._leader.labels(tenant, duty)
+            for result in RunResult:
+                self._runs.labels(tenant, duty, result)
 
-    def acquired(self, duty: str) -> None:
-        self._leader.labels(duty=duty).inc()
+    def forget(self, tenant: str) -> None:
+        for metric in (self._leader, self._runs, self._last_success):
+            metric.remove_by_labels({"tenant": tenant})
 
-    def released(self, duty: str) -> None:
-        self._leader.labels(duty=duty).dec()
+    def holds(self, tenant: str, duty: str, *, held: bool) -> None:
+        self._leader.labels(tenant, duty).set(held)
 
-    def ran(self, duty: str, at: float, *, well: bool) -> None:
-        self._runs.labels(duty=duty, result=RESULTS[0 if well else 1]).inc()
-        if well:
-            self._last_success.labels(duty=duty).set(at)
+    def ran(self, tenant: str, duty: str, result: RunResult, seconds: float, at: float) -> None:
+        self._runs.labels(tenant, duty, result).inc()
+        self._run_seconds.labels(duty).observe(seconds)
+        if result is RunResult.OK:
+            self._last_success.labels(tenant, duty).set(at)
 
 
 @define(eq=False)

@@ -191,6 +191,7 @@ class Metrics:
             with suppress(KeyError):  # its crew was never counted
                 self._workers.remove(tenant, state)
         self.store_health.record(None, tenant)
+        self.duties.forget(tenant)
 
     def webhook(self, result: str) -> None:
         """One attempt: delivered, failed for good, or to be retried."""

@@ -164,7 +164,10 @@ class TenantDuties:
         def reap_seconds() -> float:
             return lease_plan(self._settings.now).reap_interval_seconds
 
-        return [
+        def run_limit_seconds() -> float:
+            return self._settings.now.duties.run_limit_seconds
+
+        duties = [
             Duty(EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
             Duty(METRICS, self.counts.refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
             Duty(REAPING, reaper.run, reap_seconds, REAPED_AT_ONCE, reaper.wait),
@@ -173,6 +176,7 @@ class TenantDuties:
             Duty(STATISTICS, fold, self._paced(FOLD_SECONDS, FOLD_SECONDS_RESTING), FOLDED_ROWS),
             Duty(WEBHOOKS, postman.look, self._paced(LOOK_SECONDS, LOOK_SECONDS_RESTING)),
         ]
+        return [attrs.evolve(duty, run_limit_seconds=run_limit_seconds) for duty in duties]
 
     def _paced(self, seconds: float, resting_seconds: float) -> Callable[[], float]:
         return lambda: resting_seconds if self._rests else seconds
@@ -181,6 +185,7 @@ class TenantDuties:
 
     def _make_leading(self) -> Leadership | Everyone:
         deps, events = self._deps, self._node_events.event_writer
+        deps.metrics.duties.serve(deps.tenant)
         reporter = DutyReporter(deps.metrics.duties, events, deps, self._lost)
         if self._settings.now.duties.mode == "everyone":
             return Everyone(self._duties, deps.rng, reporter, deps.log)
@@ -191,7 +196,9 @@ class TenantDuties:
 
     def _pace(self) -> Pace:
         duties = self._settings.now.duties
-        own = Pace(duties.lease_seconds, duties.heartbeat_seconds)
+        own = Pace(
+            duties.lease_seconds, duties.heartbeat_seconds, rotate_seconds=duties.rotate_seconds
+        )
         is_short = own.lease_seconds < RESTING.lease_seconds
         # A schedule's next slot does not wait so long for another node.
         return RESTING if self._rests and is_short and not self._has_schedules else own

@@ -58,6 +58,8 @@ def _reported(reports: Sequence[DutyReport]) -> Params:
         "items": numbers(one.items for one in reports),
         "errors": numbers(one.errors for one in reports),
         "last_errors": texts(one.last_error for one in reports),
+        "run_seconds": numbers(one.run_seconds for one in reports),
+        "running_seconds": numbers(one.running_seconds for one in reports),
     }
 
 

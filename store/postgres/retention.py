@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
 import psycopg
-import trio
 
 from musterd.store.jobs import JobRecord
 from musterd.store.postgres.connection import Pool, TrioConnection
@@ -19,6 +19,7 @@ from musterd.store.retention import (
     Keeper,
     Kept,
     RetentionTask,
+    in_thread,
     rules_of,
 )
 
@@ -80,7 +81,7 @@ class PostgresRetention:
             return await (await self.send(conn, name, params)).fetchall()
 
         records = await self.whole(await run("jobs_of", {"ids": numbers(ids)}), run)
-        kept = await trio.to_thread.run_sync(keeper, records)
+        kept = await in_thread(partial(keeper, records))
         return {record.id: one for record, one in zip(records, kept, strict=True)}
 
     async def forget_leftovers(self, batch: int) -> int:

@@ -17,6 +17,7 @@ import trio
 from musterd.store.connections import ConnectionUse
 from musterd.store.engine import SchemaState
 from musterd.store.errors import StoreMisconfigured
+from musterd.store.retention import in_thread
 from musterd.store.sqlfiles import Migration, load_statements, missing, shipped
 from musterd.store.sqlite.errors import sort_error, sort_file_error
 from musterd.store.sqlite.hints import Hints
@@ -230,6 +231,8 @@ class InlineRunner:
         await trio.lowlevel.checkpoint()
         return work()
 
+    aside = run
+
     def close(self) -> None:
         pass
 
@@ -265,6 +268,10 @@ class ThreadRunner:
             await ended.wait()
         self._calls -= 1
         return future.result()
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """What does not ask the database, in a thread of its own; a cancel abandons it."""
+        return await in_thread(work)
 
     def close(self) -> None:
         """Gives the thread back. Waits for what runs, which ends within the busy timeout."""

@@ -56,7 +56,7 @@ def renew(
 def release(database: Database, reports: Sequence[DutyReport]) -> None:
     with database.writing("giving duties up") as now:
         for one in reports:
-            database.execute("release_duty", _params(one, now, None))
+            database.execute("release_duty", _params(one._replace(running_seconds=None), now, None))
 
 
 def records(database: Database) -> list[DutyRecord]:
@@ -65,21 +65,26 @@ def records(database: Database) -> list[DutyRecord]:
 
 
 def _params(one: DutyReport, now: int, expires_at: int | None) -> rows.Params:
-    params = {**one._asdict(), "term": one.term.bytes, "now": now}
+    running = one.running_seconds
+    since = None if running is None else now - rows.microseconds(running)
+    params = {**one._asdict(), "term": one.term.bytes, "now": now, "running_since": since}
     return params if expires_at is None else {**params, "expires_at": expires_at}
 
 
 def _duty_record(row: rows.Row, now: int) -> DutyRecord:
     duty, node, node_id, term, acquired_at, heartbeat_at, expires_at, last_run_at = row[:8]
-    runs, items, errors, last_error, hand_overs = row[8:]
+    runs, items, errors, last_error, hand_overs, run_seconds, running_since = row[8:]
     is_held = term is not None and expires_at > now
     node, node_id = (node, UUID(bytes=node_id)) if is_held else (None, None)
-    since = left = None
+    since = left = running = None
+    if is_held and running_since is not None:
+        running = (now - running_since) / rows.SECOND
     if term is not None:
         since, left = (now - acquired_at) / rows.SECOND, (expires_at - now) / rows.SECOND
     return DutyRecord(
         duty, node, node_id, rows.moment(acquired_at), rows.moment(heartbeat_at), since, left,
-        rows.moment(last_run_at), runs, items, errors, last_error, hand_overs, rows.moment_at(now),
+        rows.moment(last_run_at), runs, items, errors, last_error, hand_overs, run_seconds, running,
+        rows.moment_at(now),
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class SqliteEngine:
         self.outbox = SqliteOutbox(*reach)
         self.schedules = SqliteSchedules(*reach)
         self.duties = SqliteDuties(*reach)
-        self.retention = SqliteRetention(*reach)
+        self.retention = SqliteRetention(*reach, self._aside)
         self.idle = SqliteIdleChecks(*reach)
         self.overview = SqliteOverview(*reach)
         self.audit = SqliteAudit(*reach)
@@ -148,6 +148,10 @@ class SqliteEngine:
             if self._lock is not None:
                 self._lock.release()
             raise
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        assert self._runner is not None
+        return await self._runner.aside(work)
 
     async def _call(
         self,

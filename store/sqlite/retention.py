@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
@@ -16,7 +17,8 @@ from musterd.store.retention import (
     RetentionTask,
 )
 from musterd.store.sqlite import rows
-from musterd.store.sqlite.database import Database, Part, called
+from musterd.store.sqlite.database import Call, Database, Part, called
+from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.job_events import About, JobEvents
 from musterd.store.sqlite.jobs import record
 
@@ -43,12 +45,27 @@ def mark(database: Database, task: RetentionTask, after: JobPosition | None) -> 
     return BatchResult(done, _further(looked, task))
 
 
-def delete(database: Database, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+def expired(database: Database, task: RetentionTask, after: JobPosition | None) -> list[JobRecord]:
+    """The jobs of the next batch, for their keeper."""
+    with database.reading("reading jobs that go") as now:
+        looked = _looked(database, TO_DELETE, task, (after, now))
+        return [record(database, place.id) for place in _without_messages(database, looked)]
+
+
+def delete(
+    database: Database,
+    task: RetentionTask,
+    after: JobPosition | None,
+    given: Mapping[int, Kept] | None = None,
+) -> BatchResult:
+    """`given`: what the keeper gave for each of the jobs that may go; None = it has none."""
     with database.writing("deleting jobs") as now:
         looked = _looked(database, TO_DELETE, task, (after, now))
-        going = list(_without_messages(database, looked))
+        places = _without_messages(database, looked)
+        going = [place for place in places if given is None or place.id in given]
         events = JobEvents(database, now)
-        for place, kept in zip(going, _kept(database, going, task), strict=True):
+        for place in going:
+            kept = NOTHING_KEPT if given is None else given[place.id]
             about = _delete(database, place.id, now)
             if kept.archived is not None:
                 database.execute("archive_job", {"id": place.id, "job": kept.archived, "now": now})
@@ -120,13 +137,6 @@ def _without_messages(database: Database, looked: Sequence[JobPosition]) -> Iter
             yield place
 
 
-def _kept(database: Database, going: Sequence[JobPosition], task: RetentionTask) -> Sequence[Kept]:
-    if task.keeper is None or not going:
-        return [NOTHING_KEPT] * len(going)
-    records: list[JobRecord] = [record(database, place.id) for place in going]
-    return task.keeper(records)
-
-
 def _delete(database: Database, job_id: int, now: int) -> About:
     wanted = {"id": job_id}
     ((*about, key),) = database.rows("delete_expired", wanted)
@@ -154,6 +164,20 @@ def _further(looked: Sequence[JobPosition], task: RetentionTask) -> JobPosition 
 class SqliteRetention(Part):
     """See `store.retention` for what each method promises."""
 
+    def __init__(
+        self, call: Call, hints: Hints, aside: Callable[..., Awaitable[Sequence[Kept]]]
+    ) -> None:
+        super().__init__(call, hints)
+        self._aside = aside
+
     mark = called(mark)
-    delete = called(delete)
     forget_leftovers = called(forget_leftovers)
+
+    async def delete(self, task: RetentionTask, after: JobPosition | None) -> BatchResult:
+        """The keeper has a thread of its own: a disk that hangs must not hold up the database."""
+        if task.keeper is None:
+            return await self.call(delete, task, after)
+        jobs = await self.call(expired, task, after)
+        kept = await self._aside(partial(task.keeper, jobs)) if jobs else ()
+        given = {job.id: one for job, one in zip(jobs, kept, strict=True)}
+        return await self.call(delete, task, after, given)

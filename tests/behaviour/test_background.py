@@ -35,14 +35,16 @@ async def test_a_node_alone_has_all_and_says_so(stage: Stage) -> None:
     assert sorted(await told(stage, "duty.acquired")) == [("north", name) for name in ALWAYS]
     assert node.events.named("duties taken") == [{"duties": ",".join(ALWAYS)}]
     for name in ALWAYS:
-        assert node.metric("duty_leader", duty=name) == 1
-    assert node.metric("duty_leader", duty=names.SCHEDULES) == 0
+        assert node.metric("duty_leader", tenant="default", duty=name) == 1
+    assert node.metric("duty_leader", tenant="default", duty=names.SCHEDULES) == 0
     await trio.sleep(20)
     records = await stage.store.engine.duties.duties()
     assert {one.duty for one in records if one.node == "north" and one.runs} == set(ALWAYS)
-    assert node.metric("duty_runs_total", duty=names.REAPING, result="ok") >= 10
+    assert node.metric("duty_runs_total", tenant="default", duty=names.REAPING, result="ok") >= 10
     assert 0 < trio.current_time() - 20 <= 5
-    assert node.metric("duty_last_success_timestamp_seconds", duty=names.REAPING) > 0
+    assert (
+        node.metric("duty_last_success_timestamp_seconds", tenant="default", duty=names.REAPING) > 0
+    )
 
 
 async def test_a_node_that_drains_gives_up_what_it_has(stage: Stage) -> None:
@@ -54,7 +56,7 @@ async def test_a_node_that_drains_gives_up_what_it_has(stage: Stage) -> None:
     assert min(len(held(north)), len(held(south))) >= 2
     mine = held(north)
     await north.stop()
-    assert north.metric("duty_leader", duty=mine[0]) == 0
+    assert north.metric("duty_leader", tenant="default", duty=mine[0]) == 0
     assert [fields["reason"] for fields in north.events.named("duties released")][-1:] == [
         "the node drains"
     ]
@@ -104,15 +106,19 @@ async def test_a_duty_whose_statement_fails_is_tried_later_and_harms_no_other(
     node = await stage.start()
     stage.store.broken.add("events_trim")
     await trio.sleep(90)
-    assert 2 <= node.metric("duty_runs_total", duty=names.EVENTS, result="error") <= 9
-    assert node.metric("duty_runs_total", duty=names.REAPING, result="error") == 0
+    assert (
+        2
+        <= node.metric("duty_runs_total", tenant="default", duty=names.EVENTS, result="error")
+        <= 9
+    )
+    assert node.metric("duty_runs_total", tenant="default", duty=names.REAPING, result="error") == 0
     found = {one.duty: one for one in await stage.store.engine.duties.duties()}
     assert found[names.EVENTS].errors >= 2
     assert found[names.EVENTS].last_error
     assert held(node) == ALWAYS
     stage.store.broken.clear()
     await trio.sleep(130)
-    assert node.metric("duty_runs_total", duty=names.EVENTS, result="ok") >= 1
+    assert node.metric("duty_runs_total", tenant="default", duty=names.EVENTS, result="ok") >= 1
 
 
 async def test_schedules_are_a_duty_of_those_who_have_some(stage: Stage) -> None:

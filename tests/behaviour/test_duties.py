@@ -12,7 +12,7 @@ import attrs
 import pytest
 import trio
 
-from musterd.manager.duties.duty import Duty
+from musterd.manager.duties.duty import RUN_LIMIT_SECONDS, Duty, DutyRun
 from musterd.manager.duties.leadership import Identity, Leadership, Pace, fair_share
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.beats import live_node
@@ -33,6 +33,7 @@ class Scene:
     engine: SqliteEngine
     doing: Counter[str] = attrs.field(factory=Counter[str])
     runs: Counter[str] = attrs.field(factory=Counter[str])
+    pace: Pace = PACE
     overlaps: list[str] = attrs.field(factory=list[str])
     said: list[tuple[float, str, str, str]] = attrs.field(factory=list[tuple[float, str, str, str]])
 
@@ -54,13 +55,14 @@ class Node:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     asleep: bool = False  # its boot-time clock runs on, its tasks do nothing
     fails: set[str] = attrs.field(factory=set[str])
+    hangs: set[str] = attrs.field(factory=set[str])
     leadership: Leadership = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         duties = {name: Duty(name, partial(self.work, name), lambda: 1.0, 100) for name in NAMES}
         me = Identity(f"node{self.number}", UUID(int=self.number), "default")
         self.leadership = Leadership(
-            self.engine.duties, lambda: duties, me, lambda: PACE, trio.current_time,
+            self.engine.duties, lambda: duties, me, lambda: self.scene.pace, trio.current_time,
             random.Random(self.number), self, QUIET,
         )  # fmt: skip
 
@@ -71,6 +73,8 @@ class Node:
     async def work(self, name: str) -> int:
         if name in self.fails:
             raise ZeroDivisionError("a fault of the program")
+        if name in self.hangs:
+            await trio.sleep_forever()
         scene = self.scene
         scene.doing[name] += 1
         if scene.doing[name] > 1:
@@ -92,7 +96,7 @@ class Node:
         now, name = trio.current_time(), f"node{self.number}"
         self.scene.said += [(now, name, what, duty) for duty in duties]
 
-    def ran(self, duty: str, items: int, error: str | None) -> None:
+    def ran(self, duty: str, run: DutyRun) -> None:
         pass
 
 
@@ -246,3 +250,56 @@ async def test_many_nodes_ask_the_store_seldom(autojump_clock: trio.testing.Mock
         assert calls / 60 <= 5
         assert all_held(*nodes) == sorted(NAMES)
         assert not scene.overlaps
+
+
+async def test_a_run_that_hangs_is_given_up_and_another_node_does_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with two_on_a_store() as (scene, first, second):
+        (name, *_) = sorted(first.leadership.held)
+        first.hangs.add(name)
+        await trio.sleep(RUN_LIMIT_SECONDS / 2)
+        found = {one.duty: one for one in await scene.engine.duties.duties()}
+        assert (found[name].running_seconds or 0.0) > RUN_LIMIT_SECONDS / 4
+        await trio.sleep(RUN_LIMIT_SECONDS / 2 + 10)
+        assert name in second.leadership.held
+        found = {one.duty: one for one in await scene.engine.duties.duties()}
+        said = f"a run took longer than {RUN_LIMIT_SECONDS:g} s ([duties] run_limit_seconds)"
+        assert found[name].last_error == said
+        assert found[name].node == "node2"
+        assert (said, name) in {one[2:] for one in scene.said}
+        assert all_held(first, second) == sorted(NAMES), "the others stay where they are"
+        assert not scene.overlaps
+
+
+async def test_a_node_alone_takes_a_duty_back_that_it_gave_up(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with on_a_store() as scene:
+        node = await scene.node(1)
+        await trio.sleep(10)
+        node.hangs.add("retention")
+        await trio.sleep(RUN_LIMIT_SECONDS + 5)
+        node.hangs.clear()
+        await trio.sleep(RUN_LIMIT_SECONDS + 5)
+        assert all_held(node) == sorted(NAMES)
+        runs = scene.runs["retention"]
+        await trio.sleep(10)
+        assert scene.runs["retention"] > runs
+
+
+async def test_duties_take_turns_where_that_is_wanted(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with on_a_store() as scene:
+        scene.pace = attrs.evolve(PACE, rotate_seconds=60.0)
+        first, second = await scene.node(1), await scene.node(2)
+        held: set[tuple[str, str]] = set()
+        for _ in range(300):
+            await trio.sleep(1)
+            held |= {("node1", name) for name in first.leadership.held}
+            held |= {("node2", name) for name in second.leadership.held}
+        assert len(held) == 2 * len(NAMES)
+        assert not scene.overlaps
+        moved = [one for one in scene.said if one[2] == "it is the next node's turn"]
+        assert len(moved) <= len(NAMES) * 300 / 60

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from musterd.console.verbs.events import pages_between
-from musterd.manager.duties.duty import Duty, Tally, serve
+from musterd.manager.duties.duty import Duty, DutyRun, Tally, serve
 from musterd.manager.events.node_events import TRIMMED_ROWS, WAITING_MAX, EventKeeper
 from musterd.store.events import Event, EventFilter
 from tests.support.event_log import Listener, MemoryLog, listening
@@ -194,7 +194,7 @@ class Deaf:
     def released(self, duties: Sequence[str], why: str) -> None:
         pass
 
-    def ran(self, duty: str, items: int, error: str | None) -> None:
+    def ran(self, duty: str, run: DutyRun) -> None:
         pass
 
 

@@ -11,6 +11,7 @@ import yaml  # type: ignore[import-untyped]  # it brings no types
 from prometheus_client.parser import text_string_to_metric_families
 
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.manager.metrics.instruments import RunResult
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.health import Signs
@@ -36,7 +37,8 @@ def exported() -> dict[str, tuple[str, frozenset[str]]]:
     metrics.crew(1, 1, 0)
     metrics.store_operation("claim", 0.1)
     metrics.store_error("claim")
-    metrics.duties.ran("reaping", 1.0, well=True)
+    metrics.duties.serve("default")
+    metrics.duties.ran("default", "reaping", RunResult.OK, 0.1, 1.0)
     metrics.store_health.record(Signs(1.0, 1, 1), "default")
     found: dict[str, tuple[str, frozenset[str]]] = {}
     for family in text_string_to_metric_families(metrics.render().decode()):

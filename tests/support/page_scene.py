@@ -74,6 +74,6 @@ def nodes_of(text: str) -> NodesSeen:
         UUID(int=2), f"{text}2", f"{text}2", NOON, NOON, "running", 1, 1, 0, 2, 8, None, 1.0
     )
     duty = DutyRecord(
-        "reaping", text, UUID(int=1), NOON, NOON, 3.0, 10.0, NOON, 5, 4, 1, text, 0, NOON
+        "reaping", text, UUID(int=1), NOON, NOON, 3.0, 10.0, NOON, 5, 4, 1, text, 0, 0.5, None, NOON
     )
     return NodesSeen((node, other), (duty,), (WorkerView(1, "busy", 7, text, 0.5),))

@@ -15,7 +15,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.load import load
 from musterd.config.schedules import Schedule
 from musterd.config.settings import LiveSettings
-from musterd.manager.duties.duty import Duty, Tally, serve
+from musterd.manager.duties.duty import Duty, DutyRun, Tally, serve
 from musterd.manager.duties.schedules import LOOK_SECONDS, SLOTS_A_ROUND, ScheduleKeeper
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import JobFilter, JobRecord
@@ -116,7 +116,7 @@ class Keeper:
 
     def released(self, duties: Sequence[str], why: str) -> None: ...
 
-    def ran(self, duty: str, items: int, error: str | None) -> None: ...
+    def ran(self, duty: str, run: DutyRun) -> None: ...
 
 
 @attrs.define(eq=False)

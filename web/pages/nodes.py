@@ -81,6 +81,9 @@ DUTIES: ui.Columns[DutyRecord] = {
     "node": lambda one: ui.badge("nobody", "warn") if one.node is None else ui.name_text(one.node),
     "for": lambda one: "" if one.held_seconds is None else ui.lasting_text(one.held_seconds),
     "last run": lambda one: ui.moment(one.last_run_at, one.now),
+    "running": lambda one: (
+        "" if one.running_seconds is None else ui.lasting_text(one.running_seconds)
+    ),
     "runs": lambda one: ui.number(one.runs),
     "items": lambda one: ui.number(one.items),
     "errors": lambda one: ui.number(one.errors),

@@ -37,6 +37,8 @@ create table {schema}.duties (
     errors       bigint not null default 0,
     last_error   text,
     hand_overs   bigint not null default 0,
+    run_seconds  float8 not null default 0,  -- of all runs together
+    running_since timestamptz,               -- of the run that was under way at the last sign of life
     constraint a_duty_is_held_by_a_node_for_a_while check (
         term is null or (node is not null and node_id is not null and acquired_at is not null and expires_at is not null))
 );

@@ -210,7 +210,7 @@ from {schema}.event_log log cross join lateral generate_series(1, log.size) nth;
 create view {schema}.duty_leaders as
 select duty, tenant, node, acquired_at, heartbeat_at, clock_timestamp() - acquired_at as held_for,
        last_run_at, items, errors, last_error, hand_overs,
-       term is not null and expires_at > clock_timestamp() as is_held
+       term is not null and expires_at > clock_timestamp() as is_held, runs, run_seconds, running_since
 from {schema}.duties;
 
 revoke execute on all functions in schema {schema} from public;

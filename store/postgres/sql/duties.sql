@@ -57,15 +57,19 @@ set tenant = excluded.tenant, node = excluded.node, node_id = excluded.node_id, 
 where duty.term is null or duty.expires_at <= clock_timestamp()
 returning duty.duty
 
+-- part reports: what was done of duties
+unnest(%(duties)s::text[], %(terms)s::uuid[], %(runs)s::int[], %(items)s::bigint[], %(errors)s::int[], %(last_errors)s::text[],
+       %(run_seconds)s::float8[], %(running_seconds)s::float8[])
+    as report (duty, term, runs, items, errors, last_error, run_seconds, running_seconds)
+
 -- renew_duties: extends the leases of duties whose terms still stand, and writes what was done; returns them
 update {schema}.duties duty
 set heartbeat_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => %(lease_seconds)s),
     last_run_at = case when report.runs > 0 then clock_timestamp() else duty.last_run_at end,
     runs = duty.runs + report.runs, items = duty.items + report.items, errors = duty.errors + report.errors,
-    last_error = coalesce(report.last_error, duty.last_error)
-from (select * from unnest(%(duties)s::text[], %(terms)s::uuid[], %(runs)s::int[], %(items)s::bigint[], %(errors)s::int[],
-                           %(last_errors)s::text[])
-      as given (duty, term, runs, items, errors, last_error) order by duty) report
+    last_error = coalesce(report.last_error, duty.last_error), run_seconds = duty.run_seconds + report.run_seconds,
+    running_since = clock_timestamp() - make_interval(secs => report.running_seconds)
+from (select * from {reports} order by duty) report
 where duty.duty = report.duty and duty.term = report.term
 returning duty.duty
 
@@ -75,9 +79,9 @@ with released as (
     set term = null, expires_at = null,
         last_run_at = case when report.runs > 0 then clock_timestamp() else duty.last_run_at end,
         runs = duty.runs + report.runs, items = duty.items + report.items, errors = duty.errors + report.errors,
-        last_error = coalesce(report.last_error, duty.last_error)
-    from unnest(%(duties)s::text[], %(terms)s::uuid[], %(runs)s::int[], %(items)s::bigint[], %(errors)s::int[],
-                %(last_errors)s::text[]) as report (duty, term, runs, items, errors, last_error)
+        last_error = coalesce(report.last_error, duty.last_error), run_seconds = duty.run_seconds + report.run_seconds,
+        running_since = null
+    from {reports}
     where duty.duty = report.duty and duty.term = report.term
     returning duty.duty
 )
@@ -89,7 +93,10 @@ select duty, case when term is not null and expires_at > clock_timestamp() then 
        acquired_at, heartbeat_at,
        case when term is not null then extract(epoch from clock_timestamp() - acquired_at)::float8 end,
        extract(epoch from expires_at - clock_timestamp())::float8,
-       last_run_at, runs, items, errors, last_error, hand_overs, clock_timestamp()
+       last_run_at, runs, items, errors, last_error, hand_overs, run_seconds,
+       case when term is not null and expires_at > clock_timestamp()
+            then extract(epoch from clock_timestamp() - running_since)::float8 end,
+       clock_timestamp()
 from {schema}.duties order by duty
 
 -- know_schedules: the last slots of these schedules; a new one begins now

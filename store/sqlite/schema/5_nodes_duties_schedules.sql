@@ -35,6 +35,8 @@ create table duties (
   errors integer not null default 0,
   last_error text,
   hand_overs integer not null default 0,
+  run_seconds real not null default 0, -- of all runs together
+  running_since integer, -- of the run that was under way at the last sign of life
   constraint a_duty_is_held_by_a_node_for_a_while check (
     term is null
     or (node is not null and node_id is not null and acquired_at is not null and expires_at is not null)
@@ -47,7 +49,8 @@ select
   strftime('%Y-%m-%dT%H:%M:%fZ', acquired_at / 1e6, 'unixepoch') as acquired_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', heartbeat_at / 1e6, 'unixepoch') as heartbeat_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', last_run_at / 1e6, 'unixepoch') as last_run_at,
-  items, errors, last_error, hand_overs
+  items, errors, last_error, hand_overs, runs, run_seconds,
+  strftime('%Y-%m-%dT%H:%M:%fZ', running_since / 1e6, 'unixepoch') as running_since
 from duties;
 
 -- Which slot was last dealt with, and the job it made. last_job_id is the newest job, slot_job_id

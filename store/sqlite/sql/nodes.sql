@@ -33,7 +33,7 @@ delete from nodes where heartbeat_at < :before
 
 -- duties: all of them, as people see them
 select duty, node, node_id, term, acquired_at, heartbeat_at, expires_at, last_run_at, runs, items, errors, last_error,
-  hand_overs
+  hand_overs, run_seconds, running_since
 from duties order by duty
 
 -- held_duties: who has which duty until when
@@ -52,14 +52,16 @@ where term is null or expires_at <= :now
 update duties
 set heartbeat_at = :now, expires_at = :expires_at,
   last_run_at = case when :runs > 0 then :now else last_run_at end,
-  runs = runs + :runs, items = items + :items, errors = errors + :errors, last_error = coalesce(:last_error, last_error)
+  runs = runs + :runs, items = items + :items, errors = errors + :errors, last_error = coalesce(:last_error, last_error),
+  run_seconds = run_seconds + :run_seconds, running_since = :running_since
 where duty = :duty and term = :term
 
 -- release_duty: gives a duty up, fenced by its term
 update duties
 set term = null, expires_at = null,
   last_run_at = case when :runs > 0 then :now else last_run_at end,
-  runs = runs + :runs, items = items + :items, errors = errors + :errors, last_error = coalesce(:last_error, last_error)
+  runs = runs + :runs, items = items + :items, errors = errors + :errors, last_error = coalesce(:last_error, last_error),
+  run_seconds = run_seconds + :run_seconds, running_since = :running_since
 where duty = :duty and term = :term
 
 -- free_duties: whoever had one is dead

@@ -55,7 +55,7 @@ def shown(found: HealthReport) -> list[str]:
 
 def duty(name: str, holder: str | None) -> DutyRecord:
     return DutyRecord(
-        name, holder, None, None, None, None, None, None, 0, 0, 0, None, 0, NOW
+        name, holder, None, None, None, None, None, None, 0, 0, 0, None, 0, 0.0, None, NOW
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from musterd.manager.duties.duty import REST_SECONDS_MAX, RESTS, Duty, Tally, serve
+from musterd.manager.duties.duty import REST_SECONDS_MAX, RESTS, Duty, DutyRun, Tally, serve
 
 INTERVAL_SECONDS = 1.0
 
@@ -19,7 +19,7 @@ class Deaf:
 
     def released(self, duties: Sequence[str], why: str) -> None: ...
 
-    def ran(self, duty: str, items: int, error: str | None) -> None: ...
+    def ran(self, duty: str, run: DutyRun) -> None: ...
 
 
 @pytest.mark.parametrize(

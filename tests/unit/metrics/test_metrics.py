@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
+from musterd.manager.metrics.instruments import RunResult
 from musterd.manager.metrics.metrics import Metrics
 from musterd.manager.node.status import Decision
 from musterd.store.leases import Reaped
@@ -36,7 +37,8 @@ def told_everything() -> Metrics:
     metrics.crew_bounds(2, 8)
     metrics.store_operation("claim", 0.001)
     metrics.store_error("claim")
-    metrics.duties.ran("reaping", 1234.5, well=True)
+    metrics.duties.serve("default")
+    metrics.duties.ran("default", "reaping", RunResult.OK, 0.1, 1234.5)
     metrics.loop_lag(0.01)
     metrics.config(generation=1, success=True, timestamp=1234.5)
     return metrics
