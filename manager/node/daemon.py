@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 import trio
@@ -45,19 +45,19 @@ class Daemon:
         self._ready, self._drain, self._hurry = trio.Event(), trio.Event(), trio.Event()
         self._settings = LiveSettings(plan.settings)
         self._tenant_limits = TenantLimits(self._settings, trio.current_time)
-        self._tenancies = {
+        self.tenancies = {  # the current ones, the default one first
             name: self._tenancy(name, plan.settings) for name in plan.settings.tenants
         }
         self._idle_tenant_scan = IdleTenantScan(
-            self._tenancies, plan.scans, self._settings, self._id, plan.rng
+            self.tenancies, plan.scans, self._settings, self._id, plan.rng
         )
         self._notifier = Notifier(
             plan.service_manager, self.status, self._liveness,
             lambda: drain_seconds_max(self._settings.now), plan.log,
         )  # fmt: skip
         self._reloader = Reloader(
-            plan, self._settings, self._tenancies, self._tenancy, self._notifier,
-            self._idle_tenant_scan.tenants_changed,
+            plan, self._settings, self.tenancies, self._tenancy, self._notifier,
+            self._idle_tenant_scan.bell.ring,
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -94,7 +94,7 @@ class Daemon:
     async def _live(self, whole: trio.CancelScope) -> None:
         """From opening the stores to closing them; then ends everything else."""
         async with trio.open_nursery() as homes:
-            for tenancy in self._tenancies.values():
+            for tenancy in self.tenancies.values():
                 homes.start_soon(tenancy.run)
             homes.start_soon(measure_loop_lag, self._plan.metrics.loop_lag)
             homes.start_soon(self._idle_tenant_scan.run)
@@ -107,7 +107,7 @@ class Daemon:
             await self._all_ended(homes)
             homes.cancel_scope.cancel()
         self._phase = "stopped"
-        settled = sum(tenancy.settled_total for tenancy in self._tenancies.values())
+        settled = sum(each.status().settled_total for each in self.tenancies.values())
         event(self._plan.log, logging.INFO, "stopped", settled=settled)
         whole.cancel()
 
@@ -115,8 +115,8 @@ class Daemon:
         """Returns when the default tenant is ready and all stores were tried, or on a stop."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when, self._drain, nursery.cancel_scope)
-            await self._tenancies[DEFAULT_TENANT].ready.wait()
-            for tenancy in list(self._tenancies.values()):
+            await self.tenancies[DEFAULT_TENANT].ready.wait()
+            for tenancy in list(self.tenancies.values()):
                 await tenancy.tried.wait()
             self._phase = "running"
             event(self._plan.log, logging.INFO, "ready", node=self._plan.node)
@@ -126,7 +126,7 @@ class Daemon:
 
     def _begin_drain(self) -> None:
         was_running = self._phase == "running"
-        for tenancy in self._tenancies.values():
+        for tenancy in self.tenancies.values():
             tenancy.drain()
         self._notifier.stop()
         if not was_running:
@@ -135,22 +135,22 @@ class Daemon:
         self._phase = "draining"
         self._plan.metrics.draining()
         self._drain_until = trio.current_time() + grace_seconds
-        busy = sum(tenancy.status().busy for tenancy in self._tenancies.values())
+        busy = sum(tenancy.status().busy for tenancy in self.tenancies.values())
         event(self._plan.log, logging.INFO, "draining", busy=busy, grace_seconds=grace_seconds)
 
     async def _all_ended(self, homes: trio.Nursery) -> None:
         homes.start_soon(self._hurry_all)
         patience_seconds = self._settings.now.shutdown.abandon_seconds
         homes.start_soon(
-            abandon_late, list(self._tenancies.values()), patience_seconds, self._plan.log,
+            abandon_late, list(self.tenancies.values()), patience_seconds, self._plan.log,
             self._plan.abandon,
         )  # fmt: skip
-        for tenancy in list(self._tenancies.values()):
+        for tenancy in list(self.tenancies.values()):
             await tenancy.ended.wait()
 
     async def _hurry_all(self) -> None:
         await self._hurry.wait()
-        for tenancy in self._tenancies.values():
+        for tenancy in self.tenancies.values():
             tenancy.hurry()
 
     async def _obey_signals(
@@ -188,7 +188,7 @@ class Daemon:
         now_local = trio.current_time()
         return [
             liveness_of(one.name, one.lease_keeper, one.engine.trouble, now_local)
-            for one in self._tenancies.values()
+            for one in self.tenancies.values()
         ]
 
     # -- for metrics and people
@@ -196,7 +196,7 @@ class Daemon:
     async def refresh_metrics(self) -> None:
         """Updates the exported queue metrics, within a time limit; slow stores come next time."""
         limit = trio.CapacityLimiter(REFRESHED_AT_ONCE)
-        exported = [one for one in self._tenancies.values() if one.duties.holds(METRICS)]
+        exported = [one for one in self.tenancies.values() if one.duties.holds(METRICS)]
         with trio.move_on_after(REFRESH_SECONDS):
             async with trio.open_nursery() as nursery:
                 for tenancy in exported:
@@ -206,15 +206,15 @@ class Daemon:
         async with limit:
             await tenancy.duties.counts.get()
             await tenancy.duties.health.get()
-            if tenancy.name not in self._tenancies:  # it has left meanwhile
+            if tenancy.name not in self.tenancies:  # it has left meanwhile
                 self._plan.metrics.forget(tenancy.name)
 
     def status(self) -> NodeStatus:
         plan = self._plan
-        tenants = [tenancy.status() for tenancy in self._tenancies.values()]
+        tenants = [tenancy.status() for tenancy in self.tenancies.values()]
         first = tenants[0]
         depths = [tenant.depth for tenant in tenants if tenant.depth is not None]
-        ignored = [one for each in self._tenancies.values() for one in each.ignored()]
+        ignored = [one for each in self.tenancies.values() for one in each.ignored()]
         left = None if self._drain_until is None else self._drain_until - trio.current_time()
         return NodeStatus(
             node=plan.node, version=__version__, phase=self._phase,
@@ -228,15 +228,10 @@ class Daemon:
             max_count=self._tenant_limits.overall if len(tenants) > 1 else first.max_count,
             depth=sum(depths) if depths else None,
             settled_total=sum(tenant.settled_total for tenant in tenants),
-            drain_seconds_left=left, last_decision=self._tenancies[DEFAULT_TENANT].last_decision,
+            drain_seconds_left=left, last_decision=self.tenancies[DEFAULT_TENANT].last_decision,
             ignored=ignored[:IGNORED_MAX], generation=self._reloader.generation,
             reload_faults=self._reloader.faults, tenants=tuple(tenants),
         )  # fmt: skip
-
-    @property
-    def tenancies(self) -> Mapping[str, Tenancy]:
-        """The current tenants, the default one first."""
-        return self._tenancies
 
     @property
     def catalog(self) -> Catalog:

@@ -43,7 +43,7 @@ class Heartbeat:
     status: Callable[[], TenantStatus]
     times: ServiceTimes
     idleness: Idleness  # where the node scans the queue, few signs of life do
-    _bell: Bell = attrs.field(factory=Bell, init=False)
+    bell: Bell = attrs.field(factory=Bell, init=False)  # others should learn of a change soon
     _started_local: float = attrs.field(factory=trio.current_time, init=False)
     _sent: Beat | None = attrs.field(default=None, init=False)
     _sent_local: float = attrs.field(default=float("-inf"), init=False)
@@ -51,17 +51,13 @@ class Heartbeat:
     _kinds_local: float = attrs.field(default=float("-inf"), init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.deps.settings.subscribe(self.wake)
+        self.deps.settings.subscribe(self.bell.ring)
         self.idleness.on_move(self._wake_if_scan_changed)
 
     def _wake_if_scan_changed(self, move: Move) -> None:
         scanned = (IdleState.SCANNED, IdleState.RESTING)
         if (move.before in scanned) != (move.after in scanned):
-            self.wake()
-
-    def wake(self) -> None:
-        """Others should learn this soon: another phase, or another size of the crew."""
-        self._bell.ring()
+            self.bell.ring()
 
     async def run(self) -> None:
         try:
@@ -79,10 +75,10 @@ class Heartbeat:
         sent = self._sent
         due_local = self._sent_local + self._pause_seconds(self._beat())
         left_seconds = min(LOOK_SECONDS, due_local - trio.current_time())
-        await self._bell.wait(max(WAIT_SECONDS_MIN, left_seconds))
-        if self._bell.is_rung and sent is not None and sent.phase == self.status().phase:
+        await self.bell.wait(max(WAIT_SECONDS_MIN, left_seconds))
+        if self.bell.is_rung and sent is not None and sent.phase == self.status().phase:
             await trio.sleep(SETTLING_SECONDS)
-        self._bell.clear()
+        self.bell.clear()
 
     async def _beat_if_due(self) -> None:
         now, beat = trio.current_time(), self._beat()

@@ -83,11 +83,11 @@ class Supervisor:
     wish: int = attrs.field(default=0, init=False)  # of the last tick, as far as all may run
     journal: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=JOURNAL_MAX), init=False)
     _memory: Memory = attrs.field(factory=Memory, init=False)
-    _bell: Bell = attrs.field(factory=Bell, init=False)
+    bell: Bell = attrs.field(factory=Bell, init=False)  # decides early, or ends a rest
     _queue_observer: QueueObserver = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.settings.subscribe(self.wake)
+        self.settings.subscribe(self.bell.ring)
         self.idleness.on_news(self._end_rest)
         self._queue_observer = QueueObserver(self.engine, self.desk, self.me)
 
@@ -109,10 +109,6 @@ class Supervisor:
         """The node may have fewer workers for this crew than it wishes for."""
         return attrs.evolve(self.policy, allowance=self.limits.allowance(self.tenant))
 
-    def wake(self) -> None:
-        """Decides earlier than planned, or ends a rest."""
-        self._bell.ring()
-
     def ask(self) -> Ask:
         workers, head = self.settings.now.workers, self.crew.head
         if self.crew.is_closed:
@@ -130,14 +126,14 @@ class Supervisor:
             next_tick = max(next_tick + self._interval_seconds, trio.current_time())
             may_rest = self.idleness.rest(has_nothing_to_do=self.has_nothing_to_do)
             with trio.move_on_at(math.inf if may_rest else next_tick):
-                await self._bell.wait()
-            self._bell.clear()
+                await self.bell.wait()
+            self.bell.clear()
             next_tick = min(next_tick, trio.current_time())
             self.tick(await self._queue_observer.look(self.policy, self._interval_seconds))
 
     def _end_rest(self) -> None:
         if self.idleness.state is IdleState.RESTING:
-            self._bell.ring()
+            self.bell.ring()
 
     @property
     def has_nothing_to_do(self) -> bool:
@@ -307,7 +303,7 @@ class TenantLimits:
         """A worker has left, or a bound has changed: tenants that wait for one decide again."""
         short, self._short = self._short, set()
         for name in short & self._members.keys():
-            self._members[name].wake()
+            self._members[name].bell.ring()
 
     def _shrink_others(self, name: str, asks: dict[str, Ask], allowed: dict[str, int]) -> None:
         for other, ask in asks.items():

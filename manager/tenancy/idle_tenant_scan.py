@@ -64,7 +64,7 @@ class IdleTenantScan:
     settings: LiveSettings  # of the node
     me: UUID
     rng: random.Random
-    _bell: Bell = attrs.field(factory=Bell, init=False)
+    bell: Bell = attrs.field(factory=Bell, init=False)  # the tenants have changed, or one has news
     _watched: dict[str, _Watch] = attrs.field(factory=dict[str, _Watch], init=False)
     _under_way: set[int] = attrs.field(factory=set[int], init=False)
     _check_local: float = attrs.field(default=0.0, init=False)  # the next idle check comes then
@@ -74,15 +74,12 @@ class IdleTenantScan:
         async with trio.open_nursery() as looks:
             while True:
                 if len(self.tenancies) == 1 and not self._watched:
-                    await self._bell.wait()
-                self._bell.clear()
+                    await self.bell.wait()
+                self.bell.clear()
                 self._look_everywhere(looks)
                 poll_seconds = self.settings.now.workers.poll_interval_ms / 1000
                 await trio.sleep(poll_seconds * self.rng.uniform(0.9, 1.1))
-                await self._bell.wait(self._rest_seconds())
-
-    def tenants_changed(self) -> None:
-        self._bell.ring()
+                await self.bell.wait(self._rest_seconds())
 
     def _rest_seconds(self) -> float:
         """How long nobody needs a look unless there is news."""
@@ -129,7 +126,7 @@ class IdleTenantScan:
             return
         if is_watched:
             self._watched[name] = _Watch(tenancy)
-            tenancy.begin_scan(self._bell.ring)
+            tenancy.idleness.begin_scan(self.bell.ring)
         else:
             del self._watched[name]
             tenancy.end_scan()

@@ -41,16 +41,13 @@ def rule_of(kind: WorkKind) -> KindRule:
 
 @attrs.define(eq=False)
 class KindPublisher:
-    """Owned by a tenancy. Declares all kinds at the start and after each `wake`."""
+    """Owned by a tenancy. Declares all kinds at the start and after each reload."""
 
     deps: TenancyDeps
     _bell: Bell = attrs.field(factory=Bell, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.deps.settings.subscribe(self.wake)
-
-    def wake(self) -> None:
-        self._bell.ring()
+        self.deps.settings.subscribe(self._bell.ring)
 
     async def run(self) -> None:
         backoff = Backoff(KINDS_PAUSE_SECONDS, KINDS_PAUSE_SECONDS_MAX, self.deps.rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import trio
 
@@ -79,10 +79,6 @@ class Tenancy:
         )
 
     @property
-    def settled_total(self) -> int:
-        return self._reporter.settled_total
-
-    @property
     def is_leaving(self) -> bool:
         return self._drain.is_set()
 
@@ -95,10 +91,6 @@ class Tenancy:
         self._drain.set()
         self._hurry.set()
 
-    def begin_scan(self, on_news: Callable[[], None]) -> None:
-        """From now on the node scans this queue; `on_news` is called until that ends."""
-        self.idleness.begin_scan(on_news)
-
     def end_scan(self) -> None:
         self.idleness.end_scan()
         self.note_activity(EVERYTHING)
@@ -110,7 +102,7 @@ class Tenancy:
         if activity.work:
             self._desk.poll()
         if activity.reaping:
-            self.duties.may_reap()
+            self.duties.reaper.wake()
 
     async def run(self) -> None:
         """From opening the store to closing it.
@@ -148,7 +140,7 @@ class Tenancy:
             ):  # fmt: skip
                 nursery.start_soon(part.run)
             nursery.start_soon(
-                listen, self.engine, self._desk, self.lease_keeper, self.duties.wake,
+                listen, self.engine, self._desk, self.lease_keeper, self.duties.leading.wake,
                 self._deps.rng,
             )  # fmt: skip
             await self._work()
@@ -176,7 +168,7 @@ class Tenancy:
             self.ready.set()
             async with trio.open_nursery() as supervising:
                 supervising.start_soon(self._supervisor.run)
-                supervising.start_soon(self.duties.run)
+                supervising.start_soon(self.duties.leading.run)
                 await self._drain.wait()
                 self._begin_drain()
                 supervising.cancel_scope.cancel()
@@ -185,7 +177,7 @@ class Tenancy:
     def _begin_drain(self) -> None:
         self.phase = "draining"
         self.node_events.node_is("draining")
-        self._heartbeat.wake()
+        self._heartbeat.bell.ring()
         self._desk.stop_claiming()
         self._crew.close()
 
@@ -208,7 +200,7 @@ class Tenancy:
         self._deps.metrics.crew(idle, busy, retiring, self.name)
         if idle + busy != self._size_said:
             self._size_said = idle + busy
-            self._heartbeat.wake()
+            self._heartbeat.bell.ring()
 
     def crew_changed(self, how: str, worker: int) -> None:
         event(self._deps.log, logging.DEBUG, f"worker {how}", worker=worker)
@@ -228,7 +220,7 @@ class Tenancy:
             retiring=head.retiring, default_count=workers.default_count,
             max_count=workers.max_count, depth=None if last is None else last.due,
             settled_total=self._reporter.settled_total,
-            retention_trouble=self.duties.retention_trouble,
+            retention_trouble=self.duties.retiring.trouble,
         )  # fmt: skip
 
     def held(self) -> Collection[Held]:

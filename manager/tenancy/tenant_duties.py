@@ -99,42 +99,26 @@ class TenantDuties:
         engine, settings, catalog = deps.engine, deps.settings, deps.catalog
         self.counts = StoreCache(engine.queue.counts, COUNTS_FRESH_SECONDS, self._export_counts)
         self.health = StoreCache(engine.health.signs, HEALTH_FRESH_SECONDS, self._export_health)
-        self._reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
-        self._retiring = Retiring(engine.retention, settings, catalog, deps.tenant, deps.log)
+        self.reaper = Reaper(engine, desk, idleness, reporter, catalog, settings)
+        self.retiring = Retiring(engine.retention, settings, catalog, deps.tenant, deps.log)
         self._keeper = ScheduleKeeper(engine.schedules, settings, catalog)
         self._all = {duty.name: duty for duty in self._make()}
-        self._leading = self._make_leading()
+        self.leading = self._make_leading()
         settings.subscribe(self._settings_changed)
         idleness.on_move(self._end_rest)
 
-    @property
-    def retention_trouble(self) -> str | None:
-        return self._retiring.trouble
-
     def holds(self, duty: str) -> bool:
         """Whether this node has the duty now."""
-        return duty in self._leading.held
-
-    async def run(self) -> None:
-        """Until cancelled; then others may take over at once."""
-        await self._leading.run()
-
-    def wake(self) -> None:
-        """Another node has released a duty."""
-        self._leading.wake()
-
-    def may_reap(self) -> None:
-        """Leases may have expired."""
-        self._reaper.wake()
+        return duty in self.leading.held
 
     def _settings_changed(self) -> None:
-        self._retiring.wake()
+        self.retiring.wake()
         self._keeper.wake()
-        self._leading.wake()
+        self.leading.wake()
 
     def _end_rest(self, move: Move) -> None:
         if move.rested_seconds >= REST_AFTER_SECONDS:
-            self._leading.change_pace()
+            self.leading.change_pace()
 
     @property
     def _rests(self) -> bool:
@@ -158,8 +142,8 @@ class TenantDuties:
         return bool(of_tenant(settings.schedules, settings.tenant))
 
     def _make(self) -> list[Duty]:
-        events, retiring, postman = self._node_events.keeper, self._retiring, self._postman
-        reaper, keeper, fold = self._reaper, self._keeper, self._deps.engine.duties.fold_counts
+        events, retiring, postman = self._node_events.keeper, self.retiring, self._postman
+        reaper, keeper, fold = self.reaper, self._keeper, self._deps.engine.duties.fold_counts
 
         def reap_seconds() -> float:
             return lease_plan(self._settings.now).reap_interval_seconds

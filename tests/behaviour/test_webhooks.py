@@ -214,7 +214,7 @@ async def test_a_node_with_nothing_to_tell_asks_seldom(stage: Stage) -> None:
     before = looks()
     await trio.sleep(600)
     assert looks() - before <= 600 / (0.8 * LOOK_SECONDS) + 1
-    node.tenancy().begin_scan(lambda: None)
+    node.tenancy().idleness.begin_scan(lambda: None)
     await trio.sleep(REST_AFTER_SECONDS + LOOK_SECONDS)
     before = looks()
     await trio.sleep(600)
