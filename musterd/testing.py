@@ -12,8 +12,9 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import attrs
 import trio
@@ -84,19 +85,27 @@ class DueResult:
     error: Mapping[str, str] | None
 
 
+class JobFacts(TypedDict, total=False):
+    """What else `run_handler` may be told."""
+
+    budgets: Mapping[str, int]
+    scheduled_for: datetime
+    loop: Literal["asyncio", "trio"]
+
+
 def run_handler(
     function: Handler,
     payload: Any = None,
     *,
     attempt: int = 1,
     phase: InPhase | None = None,
-    budgets: Mapping[str, int] | None = None,
-    loop: Literal["asyncio", "trio"] = "asyncio",
+    **job: Unpack[JobFacts],
 ) -> TestResult:
     """Runs a handler once. `loop` is what an `async def` runs on: asyncio as with isolation
     "process", Trio as with "task".
 
-    `phase` says for which phase of its kind it is called.
+    `phase` says for which phase of its kind it is called, `scheduled_for` for which slot of a
+    schedule, which is called "test".
     Raises InputRefused for a payload that could not be enqueued.
     """
     settings = load(None, {}, []).settings
@@ -105,15 +114,19 @@ def run_handler(
     behaviour = Python(function.__module__, function.__qualname__, "process", ())
     kind = WorkKind(
         function.__name__, behaviour, False, settings.retry, None, 0, "requeue", __file__,
-        budgets=budgets or {},
+        budgets=job.get("budgets", {}),
     )  # fmt: skip
-    claim = Claim(1, kind.name, text, attempt, None, 0, 0.0, 1, uuid.UUID(int=1))
+    scheduled_for = job.get("scheduled_for")
+    claim = Claim(
+        1, kind.name, text, attempt, None, 0, 0.0, 1, uuid.UUID(int=1),
+        schedule=None if scheduled_for is None else "test", scheduled_for=scheduled_for,
+    )  # fmt: skip
     progress: list[Note] = []
     assignment = Assignment(
         claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, Traces(),
         _phase_facts(phase),
     )  # fmt: skip
-    run = _Inline(make_tools(settings, time.monotonic, {}), loop).run_function
+    run = _Inline(make_tools(settings, time.monotonic, {}), job.get("loop", "asyncio")).run_function
     return _test_result(trio.run(run, function, assignment), assignment, progress)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, Self
 
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
@@ -58,6 +59,10 @@ class Client:
         answer_seconds: float = 60.0,
     ) -> None:
         check_name(tenant)
+        self._of_tenant = partial(
+            Client, url, schema=schema, pool_size=pool_size, answer_seconds=answer_seconds
+        )
+        self._others: dict[str, Client] = {}  # for jobs that name another tenant
         self._schema = schema_of(schema, tenant)
         self._tenant = tenant
         place = beside(url, tenant) if url.startswith("sqlite:") else url
@@ -71,21 +76,28 @@ class Client:
         Options: `priority`, `run_at` (a datetime with a time zone) or `delay_seconds`, `dedup_key`
         with `dedup_scope`, `hold`, `max_attempts`, `target`, `webhook`.
 
-        They are described in `config/job_options.py`. With `connection`, the caller's own psycopg
-        connection, the job is created in its transaction: with its commit and not without it.
-        Otherwise the job is in the store when this returns, once, even if the store's reply was
-        lost on the way. Raises `OutcomeUnknown` when even the store cannot tell.
+        They are described in `config/job_options.py`; `tenant` makes it another tenant's job. With
+        `connection`, the caller's own psycopg connection, the job is created in its transaction:
+        with its commit and not without it. Otherwise the job is in the store when this returns,
+        once, even if the store's reply was lost on the way. Raises `OutcomeUnknown` when even the
+        store cannot tell.
         """
+        if (other := self._other(options.pop("tenant", None))) is not None:
+            return other.enqueue(kind, payload, connection=connection, **options)
         job = new_job(kind, payload, options)
         if connection is None:
             return self._backend.enqueue(job)
         return _through(connection, self._schema, [job])[0]
 
-    def enqueue_many(self, jobs: Iterable[JobWanted], *, connection: Any = None) -> list[int]:
+    def enqueue_many(
+        self, jobs: Iterable[JobWanted], *, connection: Any = None, tenant: str | None = None
+    ) -> list[int]:
         """Creates all of the jobs or none, and returns their ids in order. Each is a pair (kind,
         payload) or a mapping with `kind`, `payload` and options. Give very many jobs in batches of
         some thousand.
         """
+        if (other := self._other(tenant)) is not None:
+            return other.enqueue_many(jobs, connection=connection)
         wanted = list(jobs)
         if not wanted:
             return []
@@ -142,12 +154,22 @@ class Client:
     def close(self) -> None:
         """Closes all connections. Safe to call twice; a client used again connects again."""
         self._backend.close()
+        for other in self._others.values():
+            other.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    def _other(self, tenant: str | None) -> Client | None:
+        """The client of that tenant; None = it is this one."""
+        if tenant is None or tenant == self._tenant:
+            return None
+        if tenant not in self._others:
+            self._others[tenant] = self._of_tenant(tenant=tenant)
+        return self._others[tenant]
 
     def _record(self, job_id: int) -> JobRecord:
         record = self._backend.job(job_id)

@@ -92,6 +92,9 @@ class JobRecord:
     phases: tuple[PhaseRecord, ...] = ()
     webhook: WebhookRecord | None = None
     stale_at: datetime | None = None
+    schedule: str | None = None  # the schedule that made it,
+    scheduled_for: datetime | None = None  # and for which slot; None = none, by hand
+    updated_at: datetime | None = None  # the latest of all its moments, the last renewal included
 
 
 # What is read of a job's row: its record, but for what other tables hold, and how it last ended.

@@ -6,6 +6,7 @@ The values on the hot path are named tuples: they are cheap to make.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
@@ -36,6 +37,8 @@ class Claim(NamedTuple):
     token: UUID
     spent: str | None = None  # JSON text: what earlier attempts have spent of its budgets
     target: str | None = None
+    schedule: str | None = None
+    scheduled_for: datetime | None = None
 
 
 @attrs.frozen

@@ -141,9 +141,10 @@ class Nodes(Protocol):
         """
         ...
 
-    async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
+    async def declare_kinds(self, rules: Mapping[str, KindRule], tenant: str | None = None) -> None:
         """Says what these kinds are, in place of what was said of them before; one that has no rule
-        to speak of is forgotten. The kind "" is all kinds. Writes nothing where that is known.
+        to speak of is forgotten. The kind "" is all kinds. `tenant` is what the nodes call the
+        tenant whose store it is. Writes nothing where that is known.
         """
         ...
 

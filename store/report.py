@@ -66,6 +66,10 @@ def job_object(
         "cleared_at": time_text(record.cleared_at),
         "webhook": webhook and {**attrs.asdict(webhook), "sent_at": time_text(webhook.sent_at)},
         "stale_at": time_text(record.stale_at),
+        "schedule": record.schedule,
+        "scheduled_for": time_text(record.scheduled_for),
+        "spent": decoded(record.spent) if record.spent else {},
+        "updated_at": time_text(record.updated_at),
     }
 
 
@@ -139,6 +143,7 @@ def _facts(
         ("attempts", attempts),
         ("priority", str(record.priority) if record.priority else ""),
         ("target", one_line(record.target or "")),
+        ("schedule", _schedule(record)),
         ("lease", _lease(record, now)),
         ("reason", one_line(record.reason or "")),
         ("asked for", _asked_for(record, now)),
@@ -151,6 +156,13 @@ def _facts(
         ("error", error_line(record.error)),
         ("result", one_line(_shown(record.result)) if record.result is not None else ""),
     ]
+
+
+def _schedule(record: JobRecord) -> str:
+    if record.schedule is None:
+        return ""
+    slot = time_text(record.scheduled_for) or "by hand"
+    return f"{one_line(record.schedule)}, {slot}"
 
 
 def _asked_for(record: JobRecord, now: datetime) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol, cast
 
 DELAY_SECONDS_MAX = 366 * 86_400
@@ -71,7 +72,7 @@ class PhaseFacts(NamedTuple):
 
     name: str
     names: tuple[str, ...]  # of all phases, in order
-    finished: Container[str]
+    finished: Collection[str]
     result_of: Callable[[str], str | None]  # of a finished one: JSON text, None = nothing
 
 
@@ -86,6 +87,8 @@ class Facts(NamedTuple):
     budgets: Mapping[str, float]
     spent: Mapping[str, float]  # by earlier attempts, and earlier phases of this one
     phase: PhaseFacts | None = None  # None = its kind has no phases
+    schedule: str | None = None
+    scheduled_for: datetime | None = None
 
 
 class Link(Protocol):
@@ -122,6 +125,25 @@ class JobContext:
         """The phase of the job that is being run; None where the kind has none."""
         phase = self._facts.phase
         return None if phase is None else phase.name
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule that made the job; None = none did."""
+        return self._facts.schedule
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The slot of its schedule that the job is for, with its time zone, however late it runs;
+        None for a job that no schedule made, or that was made by hand.
+        """
+        return self._facts.scheduled_for
+
+    def phase_results(self) -> dict[str, Any]:
+        """What the finished phases returned, by name, in their order; empty where none has."""
+        phase = self._facts.phase
+        if phase is None:
+            return {}
+        return {name: self.phase_result(name) for name in phase.names if name in phase.finished}
 
     def phase_result(self, name: str) -> Any:
         """What an earlier phase returned. Raises LookupError where there is no such phase, and of

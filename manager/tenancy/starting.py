@@ -63,7 +63,8 @@ class KindPublisher:
 
 
 async def _declare_kinds(deps: TenancyDeps) -> None:
-    await deps.engine.nodes.declare_kinds(kind_rules(deps.catalog(), deps.settings.now))
+    rules = kind_rules(deps.catalog(), deps.settings.now)
+    await deps.engine.nodes.declare_kinds(rules, deps.tenant)
 
 
 PAUSE_SECONDS = 0.25  # after a failed attempt, doubled with each further one

@@ -372,8 +372,8 @@ def claim_params(
 
 def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[list[Claim], Findings]:
     """The one row that a claim answers. `idle`: the workers that it was for."""
-    number, ids, kinds, payloads, attempts, budgets, forgiven, waited, spent, targets = row[:10]
-    met, walked, aside, busy, is_limited, is_full, firsts = row[10:]
+    number, ids, kinds, payloads, attempts, budgets, forgiven, waited, spent, *others = row[:12]
+    met, walked, aside, busy, is_limited, is_full, firsts = row[12:]
     found = marks_of(firsts) if firsts else ()
     findings = Findings(aside, busy, is_full, walked, is_limited, found, met)
     if not number:
@@ -381,7 +381,7 @@ def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[lis
     workers, tokens = chain(idle, repeat(None)), repeat(token)
     columns = (
         *(ids, _each(kinds), payloads, _each(attempts), _each(budgets), _each(forgiven)),
-        *(waited, workers, tokens, _each(spent), _each(targets)),
+        *(waited, workers, tokens, _each(spent), *map(_each, others)),
     )
     return list(map(Claim._make, zip(*columns, strict=False))), findings
 

@@ -37,9 +37,11 @@ class PostgresNodes:
         found = await self.statements.run("nodes", ALL_NODES)
         return [node_record(row) for row in found]
 
-    async def declare_kinds(self, rules: Mapping[str, KindRule]) -> None:
+    async def declare_kinds(self, rules: Mapping[str, KindRule], tenant: str | None = None) -> None:
         if rules:
             await self.statements.execute("declare_kinds", {"rules": rules_text(rules)})
+        if tenant is not None:
+            await self.statements.execute("declare_tenant", {"tenant": tenant})
 
 
 def beat_params(beat: Beat) -> dict[str, Any]:

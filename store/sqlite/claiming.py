@@ -196,7 +196,7 @@ def _sorted_out(
 
 def _passes(database: Database, row: rows.Row, room: dict[str, int]) -> bool:
     """Whether this job may be claimed now; if not it is parked, or stands behind."""
-    (job_id, kind), (run_at, _, priority, target) = row[:2], row[6:]
+    (job_id, kind), (run_at, _, priority, target) = row[:2], row[6:10]
     fits = room.get(kind, 1) > 0
     if target is not None and not take_turn(
         database, target, ClaimOrder(-priority, run_at, job_id), runs=fits
@@ -218,11 +218,11 @@ def _claim(
     claims, now = into
     taken: list[tuple[int, int | None]] = []
     for place, row in enumerate(due, start=len(claims)):
-        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, _, target = row
+        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, _, *rest = row
         worker = request.workers[place] if place < len(request.workers) else None
         taken.append((job_id, worker))
         fields = (job_id, kind, payload, attempt + 1, max_attempts, forgiven)
-        claims.append(rows.claim((*fields, now - run_at, worker, spent, target), request.token))
+        claims.append(rows.claim((*fields, now - run_at, worker, spent, *rest), request.token))
     if taken:
         database.execute("claim", {**rows.claimed(request, now), "taken": json.dumps(taken)})
 

@@ -110,6 +110,8 @@ def fire(database: Database, firing: Firing) -> Fired:
         job_id = None
         if not (firing.skip_if_busy and _is_busy(database, firing.schedule)):
             job_id = make(database, [_job(firing)], now)[0].id
+            made = {"id": job_id, "schedule": firing.schedule, "slot": slot}
+            database.execute("mark_scheduled", made)
         noted = {"name": firing.schedule, "slot": slot, "job_id": job_id, "now": now}
         database.execute("note_firing", noted)
     return Fired(True, job_id)

@@ -216,7 +216,7 @@ def note_progress(database: Database, notes: Sequence[ProgressNote]) -> frozense
 
 
 def _note(events: JobEvents, note: ProgressNote) -> bool:
-    database, params = events.database, rows.progress_note(note)
+    database, params = events.database, {**rows.progress_note(note), "now": events.now}
     job = held(database, params)
     if job is None or not database.execute("note_progress", params).rowcount:
         return False

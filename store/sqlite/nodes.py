@@ -60,7 +60,9 @@ def _node(row: rows.Row) -> NodeRecord:
     return NodeRecord(*fields)
 
 
-def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
+def declare_kinds(
+    database: Database, rules: Mapping[str, KindRule], tenant: str | None = None
+) -> None:
     with database.writing("declaring kinds"):
         for kind, rule in rules.items():
             if rule == KindRule():
@@ -68,6 +70,8 @@ def declare_kinds(database: Database, rules: Mapping[str, KindRule]) -> None:
             else:
                 said = {**attrs.asdict(rule), "kind": kind, "phases": json.dumps(rule.phases)}
                 database.execute("declare_kinds", said)
+        if tenant is not None:
+            database.execute("declare_tenant", {"tenant": tenant})
 
 
 class SqliteNodes(Part):

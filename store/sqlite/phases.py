@@ -79,7 +79,7 @@ def _advance(events: JobEvents, job: Held, step: PhaseStep) -> None:
     if percent is None:
         return  # it was taken before
     _begin_phase(events, job, step.next)
-    moved = {**_fence(step), "percent": percent, "spent": step.spent}
+    moved = {**_fence(step), "percent": percent, "spent": step.spent, "now": events.now}
     events.database.execute("move_on", moved)
 
 

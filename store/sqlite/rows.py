@@ -84,8 +84,10 @@ def claimed(request: ClaimRequest, now: int) -> dict[str, Any]:
 
 
 def claim(row: Row, token: UUID) -> Claim:
-    *fields, waited, worker, spent, target = row
-    return Claim._make((*fields, max(0, waited) / SECOND, worker, token, spent, target))
+    *fields, waited, worker, spent, target, schedule, slot = row
+    waited_seconds = max(0, waited) / SECOND
+    rest = (waited_seconds, worker, token, spent, target, schedule, moment(slot))
+    return Claim._make((*fields, *rest))
 
 
 def settlement(ended: Settlement, now_local: float, now: int) -> dict[str, Any]:

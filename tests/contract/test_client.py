@@ -120,6 +120,21 @@ async def test_without_a_priority_a_job_has_that_of_its_kind(shared: Rig, client
     assert client.job(client.enqueue("urgent"))["priority"] == 0
 
 
+async def test_a_job_may_name_its_tenant(shared: Rig, client: Client) -> None:
+    await shared.engine.nodes.declare_kinds({}, tenant="default")
+    assert client.job(client.enqueue("a", tenant="default"))["tenant"] == "default"
+    if isinstance(shared, PostgresRig):
+        with pytest.raises(StoreMisconfigured):  # it has no schema yet
+            client.enqueue("a", tenant="acme")
+        shared.raw("select musterd.enqueue('a', tenant => 'default')")
+        with pytest.raises(psycopg.DataError, match="tenant: found acme, wanted default"):
+            shared.raw("select musterd.enqueue('a', tenant => 'acme')")
+    else:
+        job_id = client.enqueue("b", tenant="acme")
+        with Client(url_of(shared), tenant="acme") as acme:
+            assert (acme.job(job_id)["tenant"], acme.job(job_id)["kind"]) == ("acme", "b")
+
+
 async def test_a_key_gives_the_job_that_holds_it(client: Client) -> None:  # noqa: ASYNC124 - its fixture waits
     first = client.enqueue("a", dedup_key="k")
     assert client.enqueue("a", dedup_key="k", dedup_scope="forever") == first

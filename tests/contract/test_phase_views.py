@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from musterd.store.jobs import NewJob
-from musterd.store.lifecycle import Action, JobState
+from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import KindRule, PhaseState, rounded
-from musterd.store.report import current, overall
+from musterd.store.report import current, job_object, overall
 from tests.contract.phase_tools import begun, look, step_of, tell_names
 from tests.contract.rigs import PostgresRig, Rig, ending, settle, take, take_one
 
@@ -125,3 +125,40 @@ async def test_jobs_without_payload_show_phases_without_their_results(
 async def test_a_plain_job_can_be_inserted_into_the_view(postgres_rig: PostgresRig) -> None:
     postgres_rig.raw("insert into jobs (kind, payload, target) values ('video', '{}', 't')")
     assert len(await take(postgres_rig.engine)) == 1
+
+
+async def test_the_view_says_what_the_job_object_says(rig: Rig) -> None:
+    await rig.engine.nodes.declare_kinds({}, tenant="acme")
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("report")])
+    first = await take_one(rig.engine)
+    again = ending(first, JobState.QUEUED, AttemptOutcome.RETRYING)._replace(delay_seconds=0.0)
+    await settle(rig.engine, again)
+    rig.pass_time(5)
+    second = await take_one(rig.engine)
+    columns = "tenant, attempts, lease_owner, updated_at, heartbeat_at"
+    for state in ("running", "succeeded"):
+        ((tenant, attempts, owner, updated, heard),) = rig.raw(f"select {columns} from jobs")
+        record = await look(rig.engine, job_id)
+        shown = job_object(record, "acme", None)
+        found = attempts if isinstance(attempts, list) else json.loads(attempts)
+        assert (record.state, tenant, owner) == (state, "acme", shown["lease_owner"])
+        names = ("attempt", "worker", "node", "outcome", "error", "log")
+        assert [[one[name] for name in names] for one in found] == [
+            [one[name] for name in names]
+            for one in shown["attempts"]  # type: ignore[attr-defined]
+        ]
+        assert [one["outcome"] for one in found] == ["retrying", None if heard else "succeeded"]
+        assert record.updated_at is not None
+        assert record.updated_at >= max(record.created_at, record.finished_at or record.created_at)
+        assert str(updated)[:19].replace("T", " ") == str(record.updated_at)[:19]
+        if record.state is JobState.RUNNING:
+            await settle(rig.engine, ending(second))
+
+
+async def test_an_action_on_a_waiting_job_updates_it(rig: Rig) -> None:
+    (job_id,) = await rig.engine.jobs.enqueue([NewJob("report")])
+    rig.pass_time(60)
+    await rig.engine.control.apply(Action.PAUSE, job_id)
+    record = await look(rig.engine, job_id)
+    assert record.updated_at is not None
+    assert (record.updated_at - record.created_at).total_seconds() >= 59

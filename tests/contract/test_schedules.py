@@ -6,9 +6,12 @@ import attrs
 import pytest
 import trio
 
-from musterd.store.jobs import JobFilter
+from musterd.store.jobs import JobFilter, NewJob
+from musterd.store.report import job_object
 from musterd.store.schedules import Firing, ScheduleRecord
-from tests.contract.rigs import Rig, closing_engine, ending, settle, take_one
+from musterd.store.words import time_text
+from tests.contract.phase_tools import look
+from tests.contract.rigs import Rig, closing_engine, ending, settle, take, take_one
 
 MINUTE = timedelta(minutes=1)
 
@@ -42,6 +45,24 @@ async def test_a_slot_makes_one_job(rig: Rig) -> None:
     record = await known(rig)
     assert (record.last_slot, record.last_job_id, record.fired) == (slot, job.id, 1)
     assert record.last_job_state == "queued"
+
+
+async def test_a_job_of_a_schedule_says_for_which_slot_it_is(rig: Rig) -> None:
+    slot = (await known(rig)).now + MINUTE
+    made = await rig.engine.schedules.fire(attrs.evolve(firing(slot), target=None))
+    await rig.engine.schedules.fire(attrs.evolve(firing(None), target=None))
+    await rig.engine.jobs.enqueue([NewJob("report")])
+    by_hand, plain = ("nightly", None), (None, None)
+    claims = await take(rig.engine, workers=3)
+    said = [(claim.schedule, claim.scheduled_for) for claim in claims]
+    assert said == [("nightly", slot), by_hand, plain]
+    back = await rig.engine.leases.claims_under(claims[0].token)
+    assert [(claim.schedule, claim.scheduled_for) for claim in back] == said
+    record = await look(rig.engine, made.job_id or 0)
+    shown = job_object(record, "default", None)
+    assert (shown["schedule"], shown["scheduled_for"]) == ("nightly", time_text(slot))
+    rows = rig.raw("select count(scheduled_for), count(schedule) from jobs")
+    assert rows == [(1, 2)]
 
 
 async def test_a_busy_slot_before_it_is_left_alone(rig: Rig) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -46,9 +47,9 @@ class Line:
     box: Toolbox
     held: Held | None = None
 
-    async def run(self, kind: WorkKind, payload: Any = None) -> Outcome:
+    async def run(self, kind: WorkKind, payload: Any = None, **of_claim: Any) -> Outcome:
         await self.engine.jobs.enqueue([NewJob("video", json.dumps(payload or {}))])
-        claim = await take_one(self.engine)
+        claim = (await take_one(self.engine))._replace(**of_claim)
         now = trio.current_time()
         self.desk.book_claims([claim], time.monotonic() + 70)
         self.held = held = self.desk.held[claim.id]
@@ -166,6 +167,34 @@ async def test_a_command_is_given_the_payload_or_the_results_as_well(line: Line)
         "payload": {"n": 1.5},
         "phases": {"first": "first of 1", "plain": {"n": 1.5}},
     }
+
+
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+async def test_a_handler_sees_its_slot_and_all_results(line: Line, isolation: Isolation) -> None:
+    slot = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+    kind = pipeline(command("first", "echo", "7"), python("last", "slotted", isolation))
+    outcome = await line.run(kind, schedule="nightly", scheduled_for=slot)
+    assert result_of(outcome) == ["nightly", "2030-01-02T03:04:00+00:00", {"first": 7}]
+
+
+async def test_a_program_is_told_its_slot(line: Line) -> None:
+    slot = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+    say = 'printf \'"%s %s"\' "$MUSTERD_SCHEDULE" "$MUSTERD_SCHEDULED_FOR"'
+    outcome = await line.run(
+        pipeline(command("only", "sh", "-c", say)), schedule="nightly", scheduled_for=slot
+    )
+    assert result_of(outcome) == "nightly 2030-01-02T03:04:00.000000Z"
+
+
+async def test_a_server_is_told_the_slot(line: Line) -> None:
+    slot = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+    async with scripted([answer("200 OK", b"{}")]) as server:
+        call = HttpCall("POST", f"{server.url}/done", {}, {})
+        http = attrs.evolve(python_kind("facts"), behaviour=call)
+        await line.run(pipeline(("tell", http, "payload")), schedule="nightly", scheduled_for=slot)
+    (seen,) = server.seen
+    assert seen.headers["musterd-schedule"] == "nightly"
+    assert seen.headers["musterd-scheduled-for"] == "2030-01-02T03:04:00.000000Z"
 
 
 async def test_a_server_is_given_the_results_as_well(line: Line) -> None:

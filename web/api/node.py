@@ -254,7 +254,7 @@ def _last_id(call: Call) -> int | None:
 
 
 def _first(call: Call, start: Start) -> bytes:
-    if start.counts is None:
+    if start.counts is None or (call.query.get("snapshot") is False and not start.gap):
         return opening()
     status = status_object(call.site.deps.node.status(), start.counts)
     return opening() + snapshot_frame(start.position, status, gap=start.gap)

@@ -132,9 +132,9 @@ PROGRESS = whole_object(
     phases=list_of(shape_of(PhaseRecord, progress=PERCENT, result=ANYTHING)),
 )  # fmt: skip
 JOB = shape_of(
-    JobRecord, but="forgiven log node phases progress_note request requested_at spent worker",
+    JobRecord, but="forgiven log node phases progress_note request requested_at worker",
     id=ID, tenant=TEXT, payload=ANYTHING, result=ANYTHING, error=maybe(ERROR), progress=PROGRESS,
-    lease_owner=maybe(TEXT), cancel_requested=YES_OR_NO,
+    spent={"type": "object"}, lease_owner=maybe(TEXT), cancel_requested=YES_OR_NO,
     attempts=list_of(shape_of(AttemptRecord, error=maybe(ERROR))),
     **{option.name: _shown(option) for option in PLAIN_OPTIONS},
 )  # fmt: skip

@@ -58,6 +58,10 @@ TYPES = Param(
 LAST_EVENT = Param(
     "last_event_id", "Continue after this event, like the header Last-Event-ID.", TEXT, str
 )
+SNAPSHOT = Param(
+    "snapshot", "`false`: begin with the next event; after a gap there is a snapshot all the same.",
+    {"type": "boolean", "default": True}, read_flag,
+)  # fmt: skip
 WAIT = Param(
     "wait", "`false`: return without waiting for the result.",
     {"type": "boolean", "default": True}, read_flag,
@@ -168,7 +172,7 @@ OPERATIONS: Sequence[Operation] = (
     Operation(
         "GET", "/events", "follow", "Follow events as they happen.", "read", node.follow,
         {200: Reply("Server-sent events.", TEXT, node.MEDIA_TYPE)},
-        (JOB, TARGET, KIND, TYPES, LAST_EVENT, TENANT),
+        (JOB, TARGET, KIND, TYPES, LAST_EVENT, SNAPSHOT, TENANT),
     ),
     Operation(
         "GET", "/openapi.json", "openapi", "This document.", "read", node.openapi,

@@ -22,6 +22,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100,PTH120 - without pathlib's cost
@@ -159,7 +160,8 @@ class Executor:
         phase = None
         if "phase" in head:
             phase = self._context.PhaseFacts(*head["phase"], link.phase_result)
-        facts = self._context.Facts(*what, phase)
+        schedule, slot = head.get("slot", (None, None))
+        facts = self._context.Facts(*what, phase, schedule, slot and datetime.fromisoformat(slot))
         job = self._context.JobContext(facts, link)
         ending = self._ending(job, link, head["function"])
         link.end()

@@ -18,6 +18,7 @@ import trio
 
 from musterd.catalog.kinds import Command, WorkKind
 from musterd.store.leases import Claim
+from musterd.store.words import time_text
 from musterd.workers.joblog import Head, Tail
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.process_group import ProcessGroup, Start
@@ -104,11 +105,14 @@ def environment_of(
         for name, value in variables.items()
         if name in allowed or name.startswith(PASSED_ON_PREFIX)
     }
+    slot = time_text(claim.scheduled_for)
     fence = {
         "MUSTERD_JOB_ID": str(claim.id),
         "MUSTERD_ATTEMPT": str(claim.attempt),
         "MUSTERD_CLAIM_TOKEN": str(claim.token),
         **({} if phase is None else {"MUSTERD_PHASE": phase}),
+        **({} if claim.schedule is None else {"MUSTERD_SCHEDULE": claim.schedule}),
+        **({} if slot is None else {"MUSTERD_SCHEDULED_FOR": slot}),
     }
     return {**chosen, **fence}
 

@@ -13,6 +13,7 @@ from musterd.config.credentials import read_secret
 from musterd.config.faults import ConfigError
 from musterd.config.secrets import MASK, mask_headers
 from musterd.store.leases import Claim
+from musterd.store.words import time_text
 from musterd.workers.outcome import Assignment, Outcome
 from musterd.workers.runners.http_messages import (
     Answer,
@@ -96,11 +97,14 @@ def _headers(of_kind: Mapping[str, str], claim: Claim, phase: str | None) -> dic
         "accept-encoding": "identity",
         "user-agent": "musterd",
     }
+    slot = time_text(claim.scheduled_for)
     fence = {
         "musterd-job-id": str(claim.id),
         "musterd-attempt": str(claim.attempt),
         "musterd-claim-token": str(claim.token),
         **({} if phase is None else {"musterd-phase": phase}),
+        **({} if claim.schedule is None else {"musterd-schedule": claim.schedule}),
+        **({} if slot is None else {"musterd-scheduled-for": slot}),
     }
     own = {name.lower(): value for name, value in of_kind.items()}
     return {**usual, **own, **fence}

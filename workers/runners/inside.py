@@ -64,7 +64,7 @@ def context_of(assignment: Assignment, link: InsideLink) -> JobContext:
     spent: Mapping[str, float] = json.loads(claim.spent) if claim.spent else _NOTHING
     facts = Facts(
         kind.name, assignment.payload, claim.id, claim.token, claim.attempt, kind.budgets, spent,
-        assignment.phase,
+        assignment.phase, claim.schedule, claim.scheduled_for,
     )  # fmt: skip
     return JobContext(facts, link)
 

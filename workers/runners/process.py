@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import trio
 
 from musterd.catalog.kinds import Python, WorkKind
+from musterd.store.leases import Claim
 from musterd.workers.context import Ending, PhaseFacts
 from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Assignment, Note, Outcome
@@ -126,7 +127,8 @@ class Executor:
         spent = json.dumps(json.loads(claim.spent)) if claim.spent else "{}"
         what = f'[{claim.id}, "{claim.token}", {claim.attempt}]'
         phase = "" if assignment.phase is None else _phase_text(assignment.phase)
-        return f'{{{self._kind_text}, "claim": {what}, "spent": {spent}{phase}}}'
+        slot = "" if claim.schedule is None else _slot_text(claim)
+        return f'{{{self._kind_text}, "claim": {what}, "spent": {spent}{phase}{slot}}}'
 
     async def stop(self, grace_seconds: float, log: JobLog | None) -> None:
         """Ends it and all that it has started: TERM, the grace, KILL. Bounded, not to be cancelled,
@@ -234,6 +236,11 @@ def _phase_text(phase: PhaseFacts) -> str:
     """Results are large: the child asks for those that it wants."""
     finished = [name for name in phase.names if name in phase.finished]
     return f', "phase": {json.dumps((phase.name, phase.names, finished))}'
+
+
+def _slot_text(claim: Claim) -> str:
+    slot = None if claim.scheduled_for is None else claim.scheduled_for.isoformat()
+    return f', "slot": {json.dumps((claim.schedule, slot))}'
 
 
 def _phase_result(head: dict[str, Any], phase: PhaseFacts) -> str:

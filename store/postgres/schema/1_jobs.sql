@@ -13,6 +13,8 @@ create table {schema}.job_rows (
     requested_at     timestamptz,  -- when a cancel or pause was requested of the job's holder
     cleared_at       timestamptz,  -- since when a failed job no longer halts its target
     stale_at         timestamptz,
+    changed_at       timestamptz,  -- by an action, or when its progress was noted
+    scheduled_for    timestamptz,  -- the slot of its schedule
     claim_token      uuid,
     worker           integer,
     attempt          integer not null default 0,
@@ -26,6 +28,7 @@ create table {schema}.job_rows (
     target           text,
     dedup_key        text,
     webhook          text,
+    schedule         text,
     node             text,
     last_outcome     text,
     reason           text,

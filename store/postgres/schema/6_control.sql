@@ -3,9 +3,10 @@
 create table {schema}.queue_state (
     only_row  boolean primary key default true check (only_row),
     paused_at timestamptz,
-    paused_by text
+    paused_by text,
+    tenant    text not null default 'default'  -- as its nodes call it
 );
-insert into {schema}.queue_state default values;
+insert into {schema}.queue_state (tenant) values (coalesce(substring('{schema_name}' from '^musterd_(.+)$'), 'default'));
 
 -- Whether an action is allowed in a state, and its effect: a new state, or 'ask' = the job's holder is asked.
 -- store/lifecycle.py has the same table.
@@ -98,7 +99,8 @@ begin
             max_attempts = case when action = 'resume' then j.max_attempts + j.attempt - j.forgiven
                                 else j.max_attempts end,
             last_outcome = null,
-            log = null
+            log = null,
+            changed_at = moment
         where j.id = wanted;
     insert into {schema}.count_changes (pending, queued, paused, failed, canceled)
         select (effect = 'pending')::int - (job.state = 'pending')::int, (effect = 'queued')::int - (job.state = 'queued')::int,

@@ -136,7 +136,7 @@ begin
         perform {schema}.refuse_option(format('found %s, wanted an object with kind, payload and options', coalesce(jsonb_typeof(job), 'null')));
     end if;
     select key into unknown from jsonb_object_keys(job) key
-        where key not in ('kind', 'payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold', 'max_attempts', 'target', 'webhook')
+        where key not in ('kind', 'payload', 'priority', 'run_at', 'delay_seconds', 'dedup_key', 'dedup_scope', 'hold', 'max_attempts', 'target', 'webhook', 'tenant')
         order by key limit 1;
     if unknown is not null then
         perform {schema}.refuse_option(format('unknown option %s', quote_literal(unknown)),
@@ -167,6 +167,10 @@ begin
         perform {schema}.refuse_option('target: wanted a text of 1 to 200 characters');
     end if;
     perform {schema}.check_webhook(job -> 'webhook');
+    if job ->> 'tenant' <> (select queue.tenant from {schema}.queue_state queue) then
+        perform {schema}.refuse_option(format('tenant: found %s, wanted %s, whose schema this is', job ->> 'tenant',
+            (select queue.tenant from {schema}.queue_state queue)), 'call enqueue in the schema of that tenant');
+    end if;
     if job ->> 'dedup_scope' is not null and job ->> 'dedup_scope' not in ('until_finished', 'forever')
         and (job ->> 'dedup_scope' !~ '^[0-9]{1,10}([.][0-9]{1,9})?$' or (job ->> 'dedup_scope')::numeric not between 0 and 3153600000) then
         perform {schema}.refuse_option(format('dedup_scope: found %s, wanted until_finished, forever, or 0 to 3153600000 seconds', job ->> 'dedup_scope'));
@@ -217,7 +221,7 @@ create function {schema}.enqueue(
     kind text, payload jsonb default '{}', priority integer default null, run_at timestamptz default null,
     delay_seconds float8 default null, dedup_key text default null, dedup_scope text default null,
     hold boolean default false, max_attempts integer default null,
-    target text default null, webhook text default null)
+    target text default null, webhook text default null, tenant text default null)
     returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -228,5 +232,5 @@ begin
     return (select {schema}.enqueue_many(jsonb_build_array(jsonb_build_object(
         'kind', enqueue.kind, 'payload', coalesce(enqueue.payload, '{}'), 'priority', enqueue.priority, 'run_at', enqueue.run_at,
         'delay_seconds', enqueue.delay_seconds, 'dedup_key', enqueue.dedup_key, 'dedup_scope', enqueue.dedup_scope,
-        'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target, 'webhook', enqueue.webhook))));
+        'hold', enqueue.hold, 'max_attempts', enqueue.max_attempts, 'target', enqueue.target, 'webhook', enqueue.webhook, 'tenant', enqueue.tenant))));
 end $$;

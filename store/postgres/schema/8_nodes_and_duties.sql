@@ -83,8 +83,8 @@ begin
         update {schema}.schedules s set skipped = s.skipped + 1 where s.name = wanted;
         return;
     end if;
-    insert into {schema}.job_rows as made (kind, payload, priority, target)
-        values (fire_schedule.kind, fire_schedule.payload, fire_schedule.priority, fire_schedule.target)
+    insert into {schema}.job_rows as made (kind, payload, priority, target, schedule, scheduled_for)
+        values (fire_schedule.kind, fire_schedule.payload, fire_schedule.priority, fire_schedule.target, wanted, at_slot)
         returning made.id into job_id;
     update {schema}.schedules s set last_job_id = fire_schedule.job_id, last_fired_at = clock_timestamp(), fired = s.fired + 1,
             slot_job_id = case when at_slot is null then s.slot_job_id else fire_schedule.job_id end

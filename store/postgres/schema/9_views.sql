@@ -21,7 +21,9 @@ select job.id, job.kind, job.target,
        job.spent, job.request, job.requested_at,
        case when held.id is null or job.progress_of = job.attempt + 1 then job.progress end as progress,
        case when held.id is null or job.progress_of = job.attempt + 1 then job.progress_note end as progress_note,
-       job.cleared_at, job.stale_at, job.dedup_key, job.webhook, job.rest,
+       job.cleared_at, job.stale_at, job.dedup_key, job.webhook, job.rest, job.schedule, job.scheduled_for,
+       greatest(job.created_at, job.changed_at, job.started_at, job.finished_at, job.requested_at, job.cleared_at, job.stale_at,
+                held.heartbeat_at) as updated_at,
        job.state = 'queued' and coalesce((
            select parked.last_id >= job.id from {schema}.waiting parked
            where parked.room = 'parked' and parked.name = job.kind and parked.priority = job.priority
@@ -106,7 +108,18 @@ select id, kind,
                            where hook.job_id = job.id and hook.type in ('job.succeeded', 'job.failed', 'job.canceled')
                            order by hook.id desc limit 1) sent on true
         where coalesce(sent.url, wanted.url) is not null) as webhook,
-       stale_at
+       stale_at, schedule, scheduled_for, spent,
+       (select queue.tenant from {schema}.queue_state queue) as tenant,
+       (select coalesce(jsonb_agg(to_jsonb(one) order by one.attempt), '[]') from (
+            select past.attempt, past.worker, past.node, past.started_at, past.finished_at, past.outcome, past.error, past.log
+            from {schema}.attempts past where past.job_id = job.id
+            union all
+            select live.attempt, live.worker, live.node, live.started_at, live.finished_at, live.last_outcome,
+                   case when live.last_outcome is not null then live.error end, live.log
+            from {schema}.live_jobs live
+            where live.id = job.id and (live.lease_expires_at is not null or live.last_outcome is not null)) one) as attempts,
+       greatest(created_at, changed_at, started_at, finished_at, requested_at, cleared_at, stale_at,
+                (select max(l.heartbeat_at) from {schema}.leases l where job.state = 'queued' and l.jobs @> job.id)) as updated_at
 from {schema}.job_rows job;
 -- No constant, which would be dropped: what leaves it out has the priority of its kind.
 alter view {schema}.jobs alter column priority set default nullif(0, 0)::smallint;
@@ -131,7 +144,7 @@ select id, kind, state, error ->> 'type' as error_type, reason, priority, attemp
         from {schema}.webhooks hook
         where hook.job_id = job.id and hook.type in ('job.succeeded', 'job.failed', 'job.canceled')
         order by hook.id desc limit 1) as webhook,
-       stale_at
+       stale_at, schedule, scheduled_for, updated_at
 from {schema}.live_jobs job;
 
 create view {schema}.queue_depth as

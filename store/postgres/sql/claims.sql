@@ -65,9 +65,12 @@ claimed as materialized (
            case when max(forgiven) > 0 then array_agg(forgiven) else array[0] end as forgiven,
            array_agg(waited_seconds) as waited_seconds,
            case when count(spent) > 0 then array_agg(spent) end as spent,
-           case when count(target) > 0 then array_agg(target) end as targets
+           case when count(target) > 0 then array_agg(target) end as targets,
+           case when count(schedule) > 0 then array_agg(schedule) end as schedules,
+           case when count(scheduled_for) > 0 then array_agg(scheduled_for) end as slots
     from (select job.id, members.kind, members.target, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts,
-                 job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent
+                 job.forgiven, extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent,
+                 job.schedule, job.scheduled_for
           from now cross join members join {schema}.job_rows job on job.id = members.id
           order by members.place) job
 ),
@@ -108,7 +111,7 @@ drafted as (
 )
 
 -- part answer: the columns of what was claimed, then how many stretches were met, and how many entries of the index led to none
-select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets,
+select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_seconds, spent, targets, schedules, slots,
        (select count(*) from met)::int as met, {walked} as walked
 
 -- part firsts: where in each priority the first job was that the claim met
@@ -311,7 +314,8 @@ from firsts
 
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost
 select job.id, job.kind, job.payload::text, job.attempt + 1, job.max_attempts, job.forgiven,
-       extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target
+       extract(epoch from held.heartbeat_at - job.run_at)::float8 as waited_seconds, held.worker, job.spent::text, job.target,
+       job.schedule, job.scheduled_for
 from {schema}.in_hand held join {schema}.job_rows job on job.id = held.id
 where held.token = %(token)s
 order by job.priority desc, job.run_at, job.id

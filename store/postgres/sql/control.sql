@@ -86,6 +86,9 @@ state = any (array_replace(array_replace(%(states)s::text[], 'assigned', 'queued
 -- pause_queue: no claim that starts after this takes a job; changes nothing if the queue is paused
 update {schema}.queue_state set paused_at = clock_timestamp(), paused_by = %(by)s where paused_at is null
 
+-- declare_tenant: the name of the tenant whose store this is
+update {schema}.queue_state set tenant = %(tenant)s where tenant <> %(tenant)s
+
 -- resume_queue: claims go on; changes nothing if the queue is not paused; wakes idle workers
 with resumed as (
     update {schema}.queue_state set paused_at = null, paused_by = null where paused_at is not null returning only_row

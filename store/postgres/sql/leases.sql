@@ -105,7 +105,7 @@ with noted as (
     set progress = coalesce(note.percent, case when job.progress_of = job.attempt + 1 then job.progress end),
         progress_note = case when note.percent is not null then note.words
                              when job.progress_of = job.attempt + 1 then job.progress_note end,
-        progress_of = job.attempt + 1,
+        progress_of = job.attempt + 1, changed_at = clock_timestamp(),
         spent = coalesce(note.spent::jsonb, job.spent)
     from (
         select note.* from unnest(

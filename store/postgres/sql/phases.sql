@@ -129,7 +129,7 @@ share as materialized (
 moved as (
     update {schema}.job_rows job
     set progress = greatest(case when job.progress_of = held.attempt then job.progress else 0 end, share.percent::float4),
-        progress_note = null, progress_of = held.attempt, spent = coalesce(held.spent::jsonb, job.spent)
+        progress_note = null, progress_of = held.attempt, changed_at = clock_timestamp(), spent = coalesce(held.spent::jsonb, job.spent)
     from held join share using (id)
     where job.id = held.id and held.id in (select job_id from finished)
 ),

@@ -36,6 +36,13 @@ create table job_rows (
   behind integer not null default 0, -- another job of its target goes first
   webhook text,
   stale_at integer,
+  schedule text,
+  scheduled_for integer, -- the slot of its schedule
+  changed_at integer, -- by an action, or when its progress was noted
+  updated_at integer generated always as (max(
+    created_at, coalesce(changed_at, created_at), coalesce(started_at, created_at), coalesce(finished_at, created_at),
+    coalesce(requested_at, created_at), coalesce(cleared_at, created_at), coalesce(stale_at, created_at),
+    coalesce(heartbeat_at, created_at))) virtual, -- costs nothing until it is read
   constraint kind_is_a_name check (
     typeof(kind) = 'text' and length(kind) between 1 and 100 and instr(kind, char(0)) = 0
   ),
@@ -172,7 +179,25 @@ select
      order by hook.id desc limit 1
    ) sent on true
    where coalesce(sent.url, wished.url) is not null) as webhook,
-  strftime('%Y-%m-%dT%H:%M:%fZ', stale_at / 1e6, 'unixepoch') as stale_at
+  strftime('%Y-%m-%dT%H:%M:%fZ', stale_at / 1e6, 'unixepoch') as stale_at,
+  schedule, strftime('%Y-%m-%dT%H:%M:%fZ', scheduled_for / 1e6, 'unixepoch') as scheduled_for,
+  spent,
+  (select queue.tenant from queue_state queue) as tenant,
+  case when state in ('assigned', 'running') then node || coalesce('/' || worker, '') end as lease_owner,
+  (select json_group_array(json_object('attempt', one.attempt, 'worker', one.worker, 'node', one.node,
+     'started_at', strftime('%Y-%m-%dT%H:%M:%fZ', one.started_at / 1e6, 'unixepoch'),
+     'finished_at', strftime('%Y-%m-%dT%H:%M:%fZ', one.finished_at / 1e6, 'unixepoch'),
+     'outcome', one.outcome, 'error', json(one.error), 'log', one.log))
+   from (
+     select attempt, worker, node, started_at, finished_at, outcome, error, log
+     from attempts past where past.job_id = job.id
+     union all
+     select job.attempt, job.worker, job.node, job.started_at, job.finished_at, job.last_outcome,
+       case when job.last_outcome is not null then job.error end, job.log
+     where job.lease_expires_at is not null or job.last_outcome is not null
+     order by 1
+   ) one) as attempts,
+  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') as updated_at
 from job_rows job;
 
 -- The order of claims, without the jobs that are parked or stand behind. Leases are in no index: a
@@ -235,7 +260,8 @@ create index dedup_keys_until on dedup_keys (until) where until is not null;
 create table queue_state (
   id integer primary key check (id = 1),
   paused_at integer,
-  paused_by text
+  paused_by text,
+  tenant text not null default 'default' -- as its nodes call it
 );
 
 insert into queue_state (id) values (1);

@@ -23,7 +23,7 @@ heads (priority, run_at) as (
 select priority, run_at from heads where run_at <= :now
 
 -- due_jobs: the first :count due jobs of one priority, in claim order
-select id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target
+select id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target, schedule, scheduled_for
 from job_rows
 where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
 order by run_at, id
@@ -49,7 +49,7 @@ from (
 where job_rows.id = taken.id and +job_rows.state = 'queued'
 
 -- claims_under: the jobs leased under this token, in claim order
-select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target
+select id, kind, payload, attempt, max_attempts, forgiven, heartbeat_at - run_at, worker, spent, target, schedule, scheduled_for
 from job_rows
 where (state = 'assigned' or state = 'running') and claim_token = :token
 order by priority desc, run_at, id

@@ -22,7 +22,7 @@ set state = :effect,
   forgiven = case when :action = 'resume' then attempt else forgiven end,
   max_attempts = case when :action = 'resume' then max_attempts + attempt - forgiven
     else max_attempts end,
-  last_outcome = null, log = null, stale_at = null, parked = 0, behind = 0
+  last_outcome = null, log = null, stale_at = null, changed_at = :now, parked = 0, behind = 0
 where id = :id
 
 -- clear: notes that somebody has seen to this failed job
@@ -33,6 +33,9 @@ select paused_at, paused_by from queue_state
 
 -- pause_queue: from now on nothing is claimed; changes nothing if it was paused already
 update queue_state set paused_at = :now, paused_by = :by where paused_at is null
+
+-- declare_tenant: the name of the tenant whose store this is
+update queue_state set tenant = :tenant where tenant <> :tenant
 
 -- resume_queue: claims go on; changes nothing if the queue was not paused
 update queue_state set paused_at = null, paused_by = null where paused_at is not null

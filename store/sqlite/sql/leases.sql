@@ -30,7 +30,7 @@ where id = :id and claim_token = :token and state in ('assigned', 'running')
 update job_rows
 set progress = coalesce(:percent, progress),
   progress_note = case when :percent is null then progress_note else :note end,
-  spent = coalesce(:spent, spent)
+  spent = coalesce(:spent, spent), changed_at = :now
 where id = :id and claim_token = :token and state in ('assigned', 'running')
   and (:phase is null or :percent >= coalesce(progress, 0))
 

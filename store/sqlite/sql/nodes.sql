@@ -85,12 +85,15 @@ select exists (
 update schedules set last_slot = coalesce(:slot, last_slot)
 where name = :name and (:slot is null or last_slot < :slot and paused_at is null)
 
+-- mark_scheduled: this job is of that schedule, and of this slot
+update job_rows set schedule = :schedule, scheduled_for = :slot where id = :id
+
 -- let_slots_go: sees to slots by leaving them out
 update schedules set last_slot = :up_to, missed = missed + :count where name = :name and last_slot < :up_to
 
 -- move_on: a job has come to its next phase; only while it is leased under :token
 update job_rows
-set progress = max(coalesce(progress, 0), :percent), progress_note = null, spent = coalesce(:spent, spent)
+set progress = max(coalesce(progress, 0), :percent), progress_note = null, spent = coalesce(:spent, spent), changed_at = :now
 where id = :id and claim_token = :token and state in ('assigned', 'running')
 
 -- note_firing: a slot made this job, or none, since an earlier one was busy; or somebody made it by hand

@@ -239,6 +239,11 @@ async def async_phased(job: JobContext) -> Any:  # noqa: ASYNC124 - as users wri
     return phased(job)
 
 
+def slotted(job: JobContext) -> Any:
+    slot = job.scheduled_for
+    return [job.schedule, slot and slot.isoformat(), job.phase_results()]
+
+
 def large(job: JobContext) -> str:
     return "x" * int(job.payload["size"])
 

@@ -84,6 +84,15 @@ async def test_who_comes_again_gets_what_followed_and_no_snapshot() -> None:
             each.close()
 
 
+async def test_a_stream_without_a_snapshot_begins_with_the_next_event() -> None:
+    async with followed() as web:
+        await web.engine.jobs.enqueue([NewJob("report")] * 2)
+        one = await reader(web, "?snapshot=false")
+        await web.engine.jobs.enqueue([NewJob("noop")])
+        assert [told.id for told in await far(lambda: one.take(1))] == [3]
+        one.close()
+
+
 @pytest.mark.parametrize("last_id", [3, 2**70, -1, "x", "1.5", "²"])
 async def test_an_id_that_the_log_does_not_have_gets_a_snapshot_with_a_gap(last_id: object) -> None:
     async with followed() as web:

@@ -30,6 +30,7 @@ KEYS = [
     ),
     *("lease_owner", "lease_expires_at", "heartbeat_at", "cancel_requested", "progress"),
     *("attempts", "cleared_at", "webhook", "stale_at"),
+    *("schedule", "scheduled_for", "spent", "updated_at"),
 ]
 
 QUEUED = job_record()

@@ -48,7 +48,7 @@ async def test_the_function_has_the_declared_options(rig: PostgresRig) -> None: 
     )
     names = {"float8": "double precision", "timestamptz": "timestamp with time zone"}
     declared = [f"{one.name} {names.get(one.type.sql, one.type.sql)}" for one in OPTIONS]
-    assert arguments == ", ".join(["kind text", *declared])
+    assert arguments == ", ".join(["kind text", *declared, "tenant text"])
 
 
 async def test_many_jobs_take_the_declared_options(rig: PostgresRig) -> None:  # noqa: ASYNC124 - its fixture waits

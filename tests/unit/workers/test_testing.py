@@ -1,5 +1,6 @@
 """`musterd.testing`, as users' tests use it."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,20 @@ def test_a_handler_is_run_as_a_phase() -> None:
     assert failed.error is not None
     assert failed.error["type"] == "LookupError"
     assert failed.error["message"].endswith("its phases are download, check, process")
+
+
+def test_a_handler_sees_all_that_earlier_phases_returned() -> None:
+    phase = InPhase("process", {"download": {"path": "a"}, "check": None})
+    seen = run_handler(lambda job: job.phase_results(), phase=phase)
+    assert seen.result == {"download": {"path": "a"}, "check": None}
+    assert run_handler(lambda job: job.phase_results()).result == {}
+
+
+def test_a_handler_is_run_for_a_slot() -> None:
+    slot = datetime(2030, 1, 2, tzinfo=UTC)
+    seen = run_handler(lambda job: [job.schedule, str(job.scheduled_for)], scheduled_for=slot)
+    assert seen.result == ["test", str(slot)]
+    assert run_handler(lambda job: job.scheduled_for).result is None
 
 
 def test_jobs_with_phases_are_run(tmp_path: Path) -> None:
