@@ -191,9 +191,9 @@ async def listen(
             desk.poll()  # until hints come again
             await trio.sleep(DEAF_SECONDS * rng.uniform(0.5, 1.5))
         else:
-            leases.ask(hint.requests)
             if hint.new_work:
                 desk.hint()
+            leases.ask(hint.requests)
             if hint.duties:
                 duties_free()
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import attrs
@@ -19,7 +19,7 @@ from musterd.store.errors import OutcomeUnknown
 from musterd.store.leases import Claim, ClaimRequest
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import first_line
-from musterd.store.postgres.statements import Cursor, Params, Row, Send, numbers, texts
+from musterd.store.postgres.statements import Ask, Cursor, Params, Row, Send, numbers, texts
 
 WALKED_MAX = 4_000  # entries that a claim may walk for nothing, about a millisecond; more is long
 DRAINS_FROM = 100  # a claim of so many jobs is a drain: it keeps marks where the way is short too
@@ -242,22 +242,46 @@ class Claimer:
     """
 
     send: Send
+    ask: Ask
     marks: Marks
     _scan: int = 0  # how many stretches the next claim meets if it wants fewer jobs
     _jobs_a_stretch: float = 1.0  # as the last claim met them
     _targets: int = 0  # how many more claims expect targets
     _limits: int = EXPECTED  # how many more expect limits; at first some may be parked
+    _in_vain: int = 0  # how many more are not tried as `claim_one`, which could not judge the last
 
     def form(self, claim: ClaimRequest) -> ClaimForm:
         """A claim that has to wait for others anyway counts all limits."""
         with_targets = self._targets > 0
-        if self._limits or with_targets or claim.leased_max is not None:
+        if not claim.caps or self._limits or with_targets or claim.leased_max is not None:
             return ClaimForm(claim, with_targets=with_targets)
         return ClaimForm(attrs.evolve(claim, caps=()), [kind for kind, _ in claim.caps])
 
     def expect_limits(self) -> None:
         """There are jobs of kinds with a limit, or room for them."""
         self._limits = EXPECTED
+
+    async def pick_up(self, conn: TrioConnection, claim: ClaimRequest) -> list[Claim] | None:
+        """A claim for a single idle worker, in the form that is answered soonest; None = it is to
+        be made in another one.
+        """
+        form = self.form(claim)
+        if len(claim.workers) != 1 or claim.ahead or not form.is_one_statement:
+            return None
+        if form.with_targets or self.marks.hide_jobs or conn.prepare_threshold is None:
+            return None
+        if self._in_vain:
+            self._in_vain -= 1
+            return None
+        params = one_claim_params(claim, form.stops)
+        met, walked, *job = await self.ask(conn, "claim_one", params)
+        claims = [] if job[0] is None else [_claim_of_texts(job, claim)]
+        if met == "t" and not claims:
+            self._in_vain = EXPECTED
+            return None
+        self.marks.note(Findings(walked=int(walked or 0)), FROM_THE_FIRST, claim, len(claims))
+        self._note(claim, claims, is_in_the_way=False)
+        return claims
 
     async def begin(self, conn: TrioConnection, form: ClaimForm) -> SentClaim:
         """Sends the claim; `conn` is in a pipeline if that takes more than one statement."""
@@ -368,6 +392,24 @@ def claim_params(
         "caps": numbers(cap for _, cap in request.caps),
         "most": request.leased_max,
     }
+
+
+def one_claim_params(request: ClaimRequest, stops: Iterable[str] = ()) -> Params:
+    return {
+        "stops": texts(stops),
+        "token": request.token,
+        "node": request.node,
+        "worker": request.workers[0],
+        "lease_seconds": request.lease_seconds,
+    }
+
+
+def _claim_of_texts(job: Sequence[str | None], request: ClaimRequest) -> Claim:
+    job_id, kind, payload, attempt, budget, forgiven, waited, spent = cast("list[str]", job)
+    return Claim(
+        int(job_id), kind, payload, int(attempt), int(budget) if budget else None,
+        int(forgiven), float(waited), request.workers[0], request.token, spent,
+    )  # fmt: skip
 
 
 def claims_and_findings(row: Row, token: UUID, idle: Sequence[int]) -> tuple[list[Claim], Findings]:

@@ -19,7 +19,7 @@ from musterd.store.engine import SchemaState
 from musterd.store.idle_tenant_scan import TenantActivity
 from musterd.store.leases import EXCHANGES_AT_ONCE
 from musterd.store.postgres import setup
-from musterd.store.postgres.claiming import FROM_THE_FIRST, Marks, start_params
+from musterd.store.postgres.claiming import FROM_THE_FIRST, Claimer, Marks, start_params
 from musterd.store.postgres.connection import Gate, Pool, TrioConnection
 from musterd.store.postgres.control import PostgresControl
 from musterd.store.postgres.duties import PostgresDuties, PostgresSchedules
@@ -198,7 +198,7 @@ class PostgresEngine:
         statements = Statements(sql, hub.shared, limit_seconds)
         run, execute, send = statements.run, statements.execute, statements.send
         marks = Marks()
-        exchanger = Exchanger(hub.exchange, send, marks, limit_seconds)
+        exchanger = Exchanger(hub.exchange, Claimer(send, statements.ask, marks), limit_seconds)
         self.jobs = PostgresJobs(statements)
         self.leases = PostgresLeases(statements, exchanger, marks, hub.exchange, hub.leases)
         self.control = PostgresControl(statements)

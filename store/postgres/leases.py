@@ -34,7 +34,6 @@ from musterd.store.postgres.statements import (
     Cursor,
     Params,
     Row,
-    Send,
     Statements,
     TimeLimit,
     ages,
@@ -95,11 +94,11 @@ class _Visit:
 class Exchanger:
     """Makes the exchanges of one engine, which may run beside each other."""
 
-    def __init__(self, pool: Pool, send: Send, marks: Marks, limit_seconds: float) -> None:
+    def __init__(self, pool: Pool, claimer: Claimer, limit_seconds: float) -> None:
         self._pool = pool
-        self._send = send
+        self._send = claimer.send
         self._limit_seconds = limit_seconds
-        self.claimer = Claimer(send, marks)
+        self.claimer = claimer
 
     async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
         """See `store.leases.Leases.exchange`."""
@@ -107,6 +106,10 @@ class Exchanger:
         try:
             with TimeLimit(self._limit_seconds, "exchange"):
                 async with self._pool.use("settling and claiming") as conn:
+                    if claim is not None and not ends.are_any:
+                        picked_up = await self.claimer.pick_up(conn, claim)
+                        if picked_up is not None:
+                            return Exchange(frozenset(), picked_up)
                     return await self._make(visit, conn)
         except StoreError as error:
             if visit.written:  # the second one broke: the caller reads back what there is

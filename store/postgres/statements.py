@@ -109,6 +109,7 @@ class Execute(Protocol):
         ...
 
 
+Ask = Callable[[TrioConnection, str, Params], Awaitable[list[str | None]]]
 Send = Callable[[TrioConnection, str, Params], Awaitable[Cursor]]
 
 
@@ -135,6 +136,11 @@ class Statements:
         self, conn: TrioConnection, name: str, params: Params
     ) -> psycopg.AsyncCursor[Row]:
         return await send(conn, self.sql[name], params)
+
+    async def ask(self, conn: TrioConnection, name: str, params: Params) -> list[str | None]:
+        """See `TrioConnection.ask`. Parameters are words and numbers."""
+        statement = self.sql[name]
+        return await conn.ask(statement.text, [str(params[each]) for each in statement.names])
 
     def limit(self, what: str) -> TimeLimit:
         return TimeLimit(self.timeout_seconds, what)

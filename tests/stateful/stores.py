@@ -146,9 +146,8 @@ class PostgresStore:
         """As it was migrated. What the engine remembers of earlier claims goes too."""
         self.behind.execute(self.empty)
         self.set_clock(START)
-        exchanger = self.rig.engine.leases.exchanger  # its memory
-        send = exchanger._send  # pyright: ignore[reportPrivateUsage] - as above
-        Claimer.__init__(exchanger.claimer, send, Marks())  # others know of it
+        claimer = self.rig.engine.leases.exchanger.claimer  # its memory
+        Claimer.__init__(claimer, claimer.send, claimer.ask, Marks())  # others know of it
 
 
 @asynccontextmanager

@@ -309,7 +309,7 @@ class Desk:
         """
         ended, self._ended = self._ended, []
         succeeded, self._succeeded = self._succeeded, []
-        request = self._request(is_first=is_first)
+        request = self._request(is_first=is_first, is_alone=not (ended or succeeded))
         if request is None:
             return Load(ended, succeeded, None, None)
         self._expected += request.batch
@@ -400,12 +400,17 @@ class Desk:
         if self._held.get(held.claim.id) is held:
             del self._held[held.claim.id]
 
-    def _request(self, *, is_first: bool) -> ClaimRequest | None:
-        """A call for work for idle workers, unless an earlier one under way is, and for soon."""
+    def _request(self, *, is_first: bool, is_alone: bool) -> ClaimRequest | None:
+        """A call for work for idle workers, unless an earlier one under way is, and for soon.
+        `is_alone`: no ends go with it.
+        """
         if not self._claims:
             return None
         idle = self._idle() if is_first else ()
-        ahead = min(self._room_ahead(), self._batch_max - len(idle))
+        if idle and is_alone and self._pacing.expects_one:
+            idle, ahead = idle[:1], 0
+        else:
+            ahead = min(self._room_ahead(), self._batch_max - len(idle))
         if not idle and not ahead:
             return None
         token = UUID(int=self._rng.getrandbits(128), version=4)

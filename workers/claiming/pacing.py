@@ -49,6 +49,7 @@ class ClaimPacing:
         self._hints = 0
         self._echo_seconds = ECHO_SECONDS
         self._dry_at_local = float("-inf")  # a look came back short then
+        self._came_short = False  # the last look did
         self._is_full = False  # at the last look as many jobs ran in the whole store as may
         self._service_seconds = 1.0
         self._first_left = FIRST_JOBS
@@ -98,6 +99,7 @@ class ClaimPacing:
         """
         self._is_full = full
         self._is_due = taken >= asked or more > 0 or look.hints < self._hints
+        self._came_short = not self._is_due
         if taken or self._is_due:
             self._echo_seconds = ECHO_SECONDS
             self._idleness.note_news()
@@ -129,6 +131,13 @@ class ClaimPacing:
         return self._settings.now.workers.poll_interval_ms / 1000
 
     # -- how much
+
+    @property
+    def expects_one(self) -> bool:
+        """Whether the last look left nothing: what has come since is most likely a single job, and
+        the store has a claim for one that is answered sooner.
+        """
+        return self._came_short
 
     @property
     def ahead_seconds(self) -> float:

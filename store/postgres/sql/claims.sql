@@ -41,6 +41,48 @@ cut as materialized (
        false as is_full, case when {walked} > %(walked_max)s then {firsts} end as firsts
 from claimed
 
+-- claim_one: as claim, for a single idle worker when nothing else is going on; returns whether it met a job, what it walked, and what it claimed
+-- It looks at the very first stretch alone. If that is not due, has a target, or is of a kind in `stops`, nothing is taken, and
+-- `claim` has to judge; so it must while the queue is paused. A claim pays for each node of its plan: this one has few.
+with now as materialized (
+    select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
+),
+first as materialized (
+    select stretch.ctid as place_in_table, stretch.* from {schema}.ready stretch
+    order by stretch.priority desc, stretch.run_at, stretch.first_id limit 1 for update skip locked
+),
+claimed as materialized (
+    select job.id, first.kind, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts, job.forgiven,
+           extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, now.at
+    from now cross join first join {schema}.job_rows job on job.id = first.first_id
+    where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
+      and (select paused_at is null from {schema}.queue_state)
+),
+taken as (
+    delete from {schema}.ready stretch using first, claimed where stretch.ctid = first.place_in_table
+),
+left_over as (
+    insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+    select priority, run_at, first_id + 1, last_id, first.kind from first, claimed where last_id > first_id
+),
+leased as (
+    insert into {schema}.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
+    select %(token)s::uuid, kind, %(node)s::text, at, at + make_interval(secs => %(lease_seconds)s::float8), at, int8multirange(int8range(id, id, '[]')),
+           array[id], array[%(worker)s::int], array[at]
+    from claimed
+),
+counted as (
+    insert into {schema}.count_changes (queued) select -1 from claimed
+),
+drafted as (
+    insert into {schema}.event_drafts (type, job_ids, kinds, attempts, workers, common)
+    select 'job.started', array[id], array[kind], array[attempt], array[%(worker)s::int], jsonb_build_object('node', %(node)s::text)
+    from claimed
+)
+select exists (select from first), pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - walked_before,
+       id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent
+from now left join claimed on true
+
 -- part now: the moment of the claim, and the idle workers
 select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
        pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
