@@ -23,7 +23,7 @@ from musterd.store.leases import (
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState, PhaseStep
 from musterd.store.postgres import retention
-from musterd.store.postgres.claiming import ClaimForm, claim_params
+from musterd.store.postgres.claiming import ClaimForm, claim_params, one_claim_params
 from musterd.store.postgres.control import bulk_params
 from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import (
@@ -84,7 +84,7 @@ class Deleting:
     def run(self, conn: Connection) -> list[Row]:
         ((ids, endings, *_),) = self.picking.run(conn)
         picked = {"ids": numbers(ids), "endings": numbers(endings)}
-        kept = {"hook": None, "object_ids": "{}", "archived": "{}", "told": "{}"}
+        kept = {"hook": None, "object_ids": "{}", "archived": "{}", "sent": "{}"}
         return Statement(self.name, {**picked, **kept}).run(conn) if ids else []
 
 
@@ -128,6 +128,12 @@ def claiming(
 
 def claim(actor: Actor) -> list[Step]:
     return claiming(actor.node, 2, targeted=actor.targeted, capped=actor.capped)
+
+
+def claim_one(actor: Actor) -> list[Step]:
+    request = ClaimRequest(uuid4(), actor.node, (1,), 0, LEASE_SECONDS)
+    stops = [kind for kind, _ in NARROW] if actor.capped else []
+    return [Statement("claim_one", one_claim_params(request, stops))]
 
 
 def settling(
@@ -279,6 +285,7 @@ def enqueue_keyed(actor: Actor) -> list[Step]:
 FINISHED = PhaseEnd(NAMES[0], PhaseState.SUCCEEDED, names=NAMES)
 VERBS: dict[str, Callable[[Actor], list[Step]]] = {
     "claim": claim,
+    "claim one": claim_one,
     "renew": renew,
     "progress": note_progress,
     "begin phases": begin_phases,
@@ -323,8 +330,8 @@ UNSEEN = {"gather"}
 RETAINING = {"mark", "mark one", "gather", "delete"}
 # These pass by what somebody else is writing to, and do the rest.
 PASSING = {
-    "claim", "succeed and claim", "reap", "unpark", "cancel all", "resume all", "mark", "mark one",
-    "gather", "delete",
+    "claim", "claim one", "succeed and claim", "reap", "unpark", "cancel all", "resume all",
+    "mark", "mark one", "gather", "delete",
 }  # fmt: skip
 
 
