@@ -106,15 +106,18 @@ class Exchanger:
         try:
             with TimeLimit(self._limit_seconds, "exchange"):
                 async with self._pool.use("settling and claiming") as conn:
-                    if claim is not None and not ends.are_any:
-                        picked_up = await self.claimer.pick_up(conn, claim)
-                        if picked_up is not None:
-                            return Exchange(frozenset(), picked_up)
-                    return await self._make(visit, conn)
+                    return await self._pick_up(visit, conn) or await self._make(visit, conn)
         except StoreError as error:
             if visit.written:  # the second one broke: the caller reads back what there is
                 raise OutcomeUnknown(str(error), "unreachable") from error
             raise
+
+    async def _pick_up(self, visit: _Visit, conn: TrioConnection) -> Exchange | None:
+        """A visit for one job and nothing else; None = it is more than that."""
+        if visit.claim is None or visit.ends.are_any:
+            return None
+        claims = await self.claimer.pick_up(conn, visit.claim)
+        return None if claims is None else Exchange(frozenset(), claims)
 
     async def _make(self, visit: _Visit, conn: TrioConnection) -> Exchange:
         settling, claiming = Settling(), None
