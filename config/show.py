@@ -1,6 +1,8 @@
 """The effective settings for readers: as a tree or as TOML, secrets masked."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import attrs
@@ -8,7 +10,7 @@ from attrs import AttrsInstance
 
 from musterd.config import schedules
 from musterd.config.changes import shown
-from musterd.config.load import Loaded
+from musterd.config.load import Loaded, load
 from musterd.config.settings import Tenant, sections
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import TABLE
@@ -26,6 +28,16 @@ def as_tree(loaded: Loaded, origin: bool) -> dict[str, dict[str, Any]]:
             table = table.setdefault(part, {})
         table[name] = {"value": value, "origin": source} if origin else value
     return tree
+
+
+def count_changed(loaded: Loaded) -> int:
+    """How many settings have another value than the shipped one."""
+    as_shipped = load(None, {}, [], system_file=Path(os.devnull))
+    shipped = {(header, name): value for header, name, value, _ in _leaves(as_shipped)}
+    return sum(
+        source != "default" and ((header, name) not in shipped or shipped[header, name] != value)
+        for header, name, value, source in _leaves(loaded)
+    )
 
 
 def as_text(loaded: Loaded, origin: bool) -> str:

@@ -15,7 +15,7 @@ from musterd.config.changes import Changes, changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.faults import ConfigError, Fault
 from musterd.config.settings import Settings
-from musterd.config.show import as_text, as_tree
+from musterd.config.show import as_text, as_tree, count_changed
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.opening import engine_for
@@ -23,7 +23,7 @@ from musterd.console.output import complain, print_json, say
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.manager.node.fingerprint import fingerprint
 from musterd.manager.reload.outcome import difference_object, value_text
-from musterd.store.words import cut, one_line, table
+from musterd.store.words import cut, one_line, plural, table
 
 
 @click.group(cls=Verbs)
@@ -51,10 +51,10 @@ def check(cli: CommandLine) -> None:
     origins = loaded.origins
     if broken := broken_hooks_of(loaded.settings):
         raise ConfigError(Fault(origins[key], key=key, found=why) for key, why in broken.items())
-    changed = [origin for origin in origins.values() if origin != "default"]
-    said = f"{len(changed)} settings differ from the shipped ones" if changed else "all as shipped"
+    changed = count_changed(loaded)
+    said = f"{plural(changed, 'setting')} not as shipped" if changed else "all as shipped"
     cli.answer(
-        {"valid": True, "settings_changed": len(set(changed)), "kinds": len(catalog)},
+        {"valid": True, "settings_changed": changed, "kinds": len(catalog)},
         f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds",
     )
 

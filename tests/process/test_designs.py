@@ -20,7 +20,7 @@ import pytest
 from tests.support.command import Daemon, Done, Home, eventually
 from tests.support.hooked import Say, hooked
 from tests.support.http_client import ask
-from tests.support.pages import DOCS
+from tests.support.pages import DOCS, blocks, page
 
 DELIVERED = "job.webhook_delivered"
 SHORT_LEASE = {"workers.lease_timeout_seconds": 3, "leases.heartbeat_seconds": 0.5}
@@ -309,7 +309,9 @@ def test_4_without_leaders_each_daemon_does_all_and_none_twice(
         assert not [duty for duty in duties(design) if duty["node"]]
         for daemon in (one, two):
             text = ask(daemon.address, "/metrics").text
-            (runs,) = re.findall(r'duty_runs_total{duty="retention",result="ok"} (\S+)', text)
+            (runs,) = re.findall(
+                r'duty_runs_total{duty="retention",result="ok",tenant="default"} (\S+)', text
+            )
             assert float(runs) > 0
     told = design.call("events", "--type", "job.stale", "--limit", "5000", "--json").lines
     assert len({one["job_id"] for one in told}) == len(told) == 2000
@@ -320,6 +322,11 @@ def test_4_leaders_can_be_seen_and_are_replaced_within_seconds(server_home: Home
     with design.daemon() as one, design.daemon():
         node = one.wait_for_line("event=ready").partition("node=")[2].split()[0]
         eventually(lambda: node in {duty["node"] for duty in duties(design)})
+        with psycopg.connect(server_home.store_url) as conn:  # as the page asks
+            (queries,) = blocks(page("designs.md"), "sql")
+            who, stuck = (conn.execute(one) for one in queries.text.encode().split(b";\n")[:2])
+            assert node in {leader for _, leader, *_ in who.fetchall()}
+            assert stuck.fetchall() == []
         one.send(signal.SIGKILL)
         killed = time.monotonic()
         eventually(lambda: node not in {duty["node"] for duty in duties(design)})

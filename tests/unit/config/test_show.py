@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from musterd.config.load import SHIPPED_FILE, Loaded, load
-from musterd.config.show import as_text, as_tree
+from musterd.config.show import as_text, as_tree, count_changed
 from musterd.config.toml_text import toml_text
 
 ABSENT = Path("/nonexistent/musterd.toml")
@@ -65,3 +65,13 @@ def test_secrets_are_masked_in_every_form() -> None:
 @given(st.text() | st.lists(st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans()))
 def test_what_is_written_as_toml_reads_back(value: object) -> None:
     assert tomli.loads(f"v = {toml_text(value)}") == {"v": value}
+
+
+def test_a_setting_counts_as_changed_if_its_value_is_another(tmp_path: Path) -> None:
+    file = tmp_path / "musterd.toml"
+    file.write_text(
+        "[workers]\ndefault_count = 2\nmax_count = 9\n[tenants.acme.workers]\nmax_count = 8\n"
+    )
+    assert count_changed(loaded()) == 0
+    assert count_changed(loaded("workers.max_count=8", file=file)) == 1  # the tenant's
+    assert count_changed(loaded("log.level=debug", file=file)) == 3
