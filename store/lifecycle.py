@@ -47,6 +47,10 @@ class Action(StrEnum):
     RELEASE = "release"
     CLEAR = "clear"
 
+    @property
+    def past(self) -> str:
+        return f"{self.value}{'d' if self.value.endswith('e') else 'ed'}"
+
 
 Request = Literal["cancel", "pause"]  # what the holder of a leased job may be asked for
 

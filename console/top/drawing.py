@@ -7,7 +7,6 @@ from datetime import datetime
 import attrs
 
 from musterd.console.output import Exit, bars
-from musterd.console.top.cells import Line, Span, Style, fitted, line, plain, span
 from musterd.console.top.state import (
     COLUMNS,
     FILTER_HELP,
@@ -15,12 +14,12 @@ from musterd.console.top.state import (
     Column,
     NodeAnswer,
     Panel,
-    Size,
     State,
     layout,
     resized,
     shown_columns,
 )
+from musterd.console.top.terminal import Line, Size, Span, Style, fitted, line, plain, span
 from musterd.console.verbs.status import crew_bar, due_text, judge, states_text, tenant_on_node
 from musterd.manager.node.status import counts_object, decision_text
 from musterd.store.lifecycle import JobState

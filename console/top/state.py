@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import attrs
 
 from musterd.config.faults import did_you_mean
-from musterd.console.top.cells import width
+from musterd.console.top.terminal import Size, width
 from musterd.manager.node.status import Decision
 from musterd.store.lifecycle import ENDED, LEASED, Action, JobState
 from musterd.store.nodes import NodeRecord
@@ -191,11 +191,6 @@ def _read_states(value: str) -> list[JobState]:
 SAMPLES_MAX = 120
 RATE_SECONDS = 10.0
 Mode = Literal["table", "filter", "ask", "panel"]
-
-
-class Size(NamedTuple):
-    columns: int
-    rows: int
 
 
 @attrs.frozen

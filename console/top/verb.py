@@ -21,7 +21,6 @@ from musterd.console.command import CommandLine, Verb, option_reader
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.opening import engine_for, reached
 from musterd.console.output import Complaint, innermost
-from musterd.console.top.cells import Painter
 from musterd.console.top.drawing import draw, snapshot_lines, snapshot_object
 from musterd.console.top.key_bindings import press
 from musterd.console.top.state import (
@@ -32,7 +31,6 @@ from musterd.console.top.state import (
     OpenPanel,
     Panel,
     ScreenCommand,
-    Size,
     State,
     StoreSnapshot,
     SwitchQueue,
@@ -42,7 +40,7 @@ from musterd.console.top.state import (
     switched,
     with_store,
 )
-from musterd.console.top.terminal import Keys, Terminal
+from musterd.console.top.terminal import Keys, Painter, Size, Terminal
 from musterd.console.verbs.status import decision_of
 from musterd.console.verbs.store import whoami
 from musterd.store.engine import Engine

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from musterd.catalog.differences import check_takeover, kind_changes
+from musterd.catalog.differences import check_takeover, fingerprint, kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes, changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
@@ -21,7 +21,6 @@ from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.opening import engine_for
 from musterd.console.output import complain, print_json, say
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
-from musterd.manager.node.fingerprint import fingerprint
 from musterd.manager.reload.outcome import difference_object, value_text
 from musterd.store.words import cut, one_line, plural, table
 

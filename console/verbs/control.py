@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 import click
@@ -34,20 +34,6 @@ from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import control_refusal
 from musterd.store.words import count_text, one_line, plural
-
-
-class _Text(NamedTuple):
-    done: str  # what became of one job
-    past: str  # what was done to many
-
-
-TEXTS = {
-    "cancel": _Text("canceled", "canceled"),
-    "pause": _Text("paused", "paused"),
-    "resume": _Text("queued", "resumed"),
-    "release": _Text("queued", "released"),
-    "clear": _Text("cleared", "cleared"),
-}
 
 
 def _verb(action: str) -> click.Command:
@@ -104,7 +90,9 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
 
     codes: list[Exit] = []
     for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
-        became = f"{TEXTS[action].done} (it was {done.state_before})"
+        is_queued = done.state_after is JobState.QUEUED
+        became = "queued" if is_queued else Action(action).past
+        became += f" (it was {done.state_before})"
         if done.requested:
             became = f"is {done.state_after}: its worker has been asked to {action} it"
         if cli.json:
@@ -118,7 +106,7 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
     return codes[0] if codes else Exit.DONE
 
 
-cancel, pause, resume, release, clear = (_verb(action) for action in TEXTS)
+cancel, pause, resume, release, clear = (_verb(action.value) for action in Action)
 
 
 KEYS = ("state", "kind", "target", "priority")
@@ -284,7 +272,7 @@ GROUPS: Columns[Group] = {
 
 def _tally_lines(action: str, tally: Tally) -> list[str]:
     at_once = tally.done - tally.requested
-    lines = [f"{plural(at_once, 'job')} {TEXTS[action].past}"]
+    lines = [f"{plural(at_once, 'job')} {Action(action).past}"]
     if tally.requested:
         lines.append(f"{plural(tally.requested, 'job')} running: their workers have been asked")
     reasons = (

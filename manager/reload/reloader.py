@@ -9,7 +9,7 @@ from typing import Protocol
 import attrs
 import trio
 
-from musterd.catalog.differences import check_takeover, kind_changes
+from musterd.catalog.differences import check_takeover, fingerprint, kind_changes
 from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Change, Changes, changes
 from musterd.config.faults import ConfigError
@@ -18,7 +18,6 @@ from musterd.config.settings import LiveSettings, Settings
 from musterd.config.tenants import settings_of
 from musterd.manager.log import event, event_of_list
 from musterd.manager.metrics.metrics import Metrics
-from musterd.manager.node.fingerprint import fingerprint
 from musterd.manager.node.status import Configured
 from musterd.manager.reload.outcome import (
     ReloadOutcome,

@@ -13,8 +13,8 @@ import trio
 from musterd.config.load import load
 from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
-from musterd.console.top.cells import Painter
-from musterd.console.top.state import NodeAnswer, Size, State
+from musterd.console.top.state import NodeAnswer, State
+from musterd.console.top.terminal import Painter, Size
 from musterd.console.top.verb import Driver, DriverDeps
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import attrs
 
-from musterd.console.top.state import NodeAnswer, Size, State, StoreSnapshot, with_store
+from musterd.console.top.state import NodeAnswer, State, StoreSnapshot, with_store
+from musterd.console.top.terminal import Size
 from musterd.manager.node.status import Decision, status_object
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import NodeRecord

@@ -179,13 +179,6 @@ def _pages(frame: Frame, listing: JobList) -> Html:
 
 GROUPS_SHOWN = 20
 IDS_SHOWN = 50
-PAST = {
-    Action.CANCEL: "canceled",
-    Action.PAUSE: "paused",
-    Action.RESUME: "resumed",
-    Action.RELEASE: "released",
-    Action.CLEAR: "cleared",
-}
 
 
 @frozen
@@ -216,7 +209,7 @@ def question(frame: Frame, about: BulkRequest, found: Survey | None = None) -> V
 
 def _affected(about: BulkRequest, found: Survey | None) -> Html:
     wanted = " or ".join(state.value for state in states_for(about.action))
-    rule = el("p", f"Only jobs that are {wanted} can be {PAST[about.action]}; ",
+    rule = el("p", f"Only jobs that are {wanted} can be {about.action.past}; ",
         "jobs that change meanwhile are left out.", class_="dim")  # fmt: skip
     if found is None:
         return join(el("p", _id_list(about.ids)), rule)
@@ -274,7 +267,7 @@ def unfinished(frame: Frame, about: BulkRequest, tally: Tally) -> View:
 
 
 def done_words(action: Action, tally: Tally) -> str:
-    parts = [f"{plural(tally.done - tally.requested, 'job')} {PAST[action]}"]
+    parts = [f"{plural(tally.done - tally.requested, 'job')} {action.past}"]
     if tally.requested:
         parts.append(f"{plural(tally.requested, 'running job')} about to stop")
     if tally.skipped:

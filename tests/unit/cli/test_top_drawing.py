@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from musterd.console.top.cells import CLEAR, Painter, cut, fitted, line, plain, span, width
 from musterd.console.top.drawing import draw, snapshot_lines, snapshot_object, sparkline
 from musterd.console.top.key_bindings import help_panel
 from musterd.console.top.state import (
@@ -13,13 +12,13 @@ from musterd.console.top.state import (
     Mode,
     NodeAnswer,
     Question,
-    Size,
     State,
     read_filter,
     settled,
     switched,
     with_store,
 )
+from musterd.console.top.terminal import CLEAR, Painter, Size, cut, fitted, line, plain, span, width
 from musterd.store.lifecycle import JobState
 from musterd.store.overview import OverviewFilter
 from tests.support.top_scene import HOSTILE, counts, overview_job, running, scene, seen

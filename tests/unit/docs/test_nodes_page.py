@@ -4,7 +4,7 @@ import re
 
 import attrs
 
-from musterd.manager.node.fingerprint import DIGITS, WHOLE_TABLES
+from musterd.catalog.differences import DIGITS, WHOLE_TABLES
 from musterd.store.nodes import (
     FORGET_SECONDS,
     HEARTBEAT_SECONDS,

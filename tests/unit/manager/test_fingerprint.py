@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 import pytest
 
+from musterd.catalog.differences import DIGITS, WHOLE_TABLES, fingerprint
 from musterd.catalog.load import catalog_of
 from musterd.config.load import load
 from musterd.config.settings import Settings
-from musterd.manager.node.fingerprint import DIGITS, WHOLE_TABLES, fingerprint
 
 SETTINGS = """
 [store]
@@ -105,7 +105,7 @@ def test_it_is_the_same_in_every_process() -> None:
         "from pathlib import Path\n"
         "from musterd.catalog.load import catalog_of\n"
         "from musterd.config.load import load\n"
-        "from musterd.manager.node.fingerprint import fingerprint\n"
+        "from musterd.catalog.differences import fingerprint\n"
         "settings = load(Path('here/musterd.toml'), {}, (), Path('no-such-file')).settings\n"
         "print(fingerprint(settings, catalog_of(settings)))\n"
     )
