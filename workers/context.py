@@ -14,6 +14,9 @@ from typing import Any, NamedTuple, Protocol, cast
 
 DELAY_SECONDS_MAX = 366 * 86_400
 NOTE_LENGTH_MAX = 500
+SPENT_NAMES_MAX = 100
+SPENT_NAME_LENGTH_MAX = 200
+AMOUNT_MAX = 1e300  # so far from what a double holds that no sum of two is infinite
 
 
 class Retry(Exception):
@@ -165,7 +168,7 @@ class JobContext:
         """Tells how far the job is, from 0 to 100. Call it as often as you like."""
         if not math.isfinite(percent):
             raise ValueError(f"progress: found {percent}, wanted a number from 0 to 100")
-        short = None if note is None else str(note)[:NOTE_LENGTH_MAX]
+        short = None if note is None else keepable(str(note))[:NOTE_LENGTH_MAX]
         self._link.note(float(min(100.0, max(0.0, percent))), short)
 
     def log(self, text: object) -> None:
@@ -177,15 +180,19 @@ class JobContext:
 
         Raises BudgetExceeded when the total of all attempts is above the kind's budget of that
         name. A handler may catch it and end with what it has; if it spends on, its job fails with
-        `budget_exceeded`.
+        `budget_exceeded`. Raises ValueError, and counts nothing, where a name or a sum is none that
+        a store can keep.
         """
         budgets = self._facts.budgets
-        spent = self._spent = dict(self._facts.spent) if self._spent is None else self._spent
-        was_over = any(spent.get(name, 0) > most for name, most in budgets.items())
+        before = self._facts.spent if self._spent is None else self._spent
+        was_over = any(before.get(name, 0) > most for name, most in budgets.items())
+        spent = dict(before)
         for name, amount in amounts.items():
-            if not (math.isfinite(amount) and amount >= 0):
-                raise ValueError(f"spend: found {name}={amount}, wanted a number from 0 up")
-            spent[name] = spent.get(name, 0) + amount
+            spent[name] = spent.get(name, 0) + _amount(name, amount)
+        fault = spent_fault(spent)
+        if fault is not None:
+            raise ValueError(f"spend: {fault}")
+        self._spent = spent
         self._link.spent(spent)
         for name, most in budgets.items():
             if spent.get(name, 0) > most:
@@ -279,6 +286,45 @@ def _only_one(error: BaseException) -> BaseException:
 
 def _members(error: BaseException) -> tuple[BaseException, ...]:
     return cast(Any, error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+
+
+def keepable(text: str) -> str:
+    """The text without what no store keeps: NUL and halves of characters."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+def spent_fault(spent: Mapping[Any, Any]) -> str | None:
+    """Why these sums cannot be kept; None = they can."""
+    if len(spent) > SPENT_NAMES_MAX:
+        return f"found {len(spent)} names, wanted at most {SPENT_NAMES_MAX}"
+    for name, amount in spent.items():
+        if type(name) is not str or len(name) > SPENT_NAME_LENGTH_MAX or keepable(name) != name:
+            longest = SPENT_NAME_LENGTH_MAX
+            return f"found the name {shown(name)}, wanted whole characters, at most {longest}"
+        if type(amount) not in (int, float) or not 0 <= amount <= AMOUNT_MAX:
+            return f"found {name}={shown(amount)} in all, wanted a number up to {AMOUNT_MAX:g}"
+    return None
+
+
+def _amount(name: str, amount: Any) -> float:
+    """As a plain number, whatever library it comes from."""
+    try:
+        number = int(amount) if isinstance(amount, int) else float(amount)
+        if 0 <= number <= AMOUNT_MAX:
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass  # told below
+    raise ValueError(f"spend: found {name}={shown(amount)}, wanted a number from 0 up")
+
+
+def shown(value: object) -> str:
+    """For a message about it: short, whatever it is."""
+    try:
+        return repr(value)[:50]
+    except Exception:  # noqa: BLE001 - a value's own method, or an integer too long to be written
+        return f"a {type(value).__name__}"
 
 
 # One for all: json.dumps would make a new one at every call.

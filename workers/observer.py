@@ -4,11 +4,15 @@ between a commit and its count.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import Request
+
+Where = Literal["child", "attempt", "runner", "note"]  # what it was contained in
+PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note")
 
 
 class Ignored(NamedTuple):
@@ -19,6 +23,22 @@ class Ignored(NamedTuple):
     attempt: int
     request: Request
     seconds: float  # since the work was asked to stop
+
+
+class Contained(NamedTuple):
+    """Something went wrong that should not, and was kept from going further: it cost one attempt,
+    one message, one connection.
+    """
+
+    where: Where
+    kind: str | None  # of the job in hand, if there was one
+    job_id: int | None
+    error: BaseException
+
+
+def log_contained(what: Contained) -> None:
+    """For those who have nobody to report to."""
+    logging.getLogger("musterd").error("fault contained", exc_info=what.error)
 
 
 class JobObserver(Protocol):

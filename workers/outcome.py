@@ -17,7 +17,7 @@ from musterd.store.lifecycle import (
     JobState,
     Request,
 )
-from musterd.workers.context import PhaseFacts
+from musterd.workers.context import PhaseFacts, keepable
 
 
 class Note(NamedTuple):
@@ -69,6 +69,7 @@ class Runner(Protocol):
         ...
 
 
+ERROR_TYPE_LENGTH_MAX = 500
 UNKNOWN_KIND_SECONDS = 5.0
 UNKNOWN_KIND_SECONDS_MAX = 300.0
 
@@ -114,7 +115,8 @@ def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int)
         result = outcome.result
         return SUCCEEDED if result is None else SUCCEEDED._replace(result=result)
     if outcome.ended == "cancel":
-        return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=outcome.message)
+        reason = _reason(outcome.message, error_bytes_max)
+        return Verdict(JobState.CANCELED, AttemptOutcome.CANCELED, reason=reason)
     if outcome.ended == "pause":
         return requested("pause")
     if outcome.ended == "snooze":
@@ -122,7 +124,7 @@ def _judge(outcome: Outcome, claim: Claim, kind: WorkKind, error_bytes_max: int)
             JobState.QUEUED,
             AttemptOutcome.SNOOZED,
             delay_seconds=outcome.delay_seconds,
-            reason=outcome.message,
+            reason=_reason(outcome.message, error_bytes_max),
             forgive=True,
         )
     error = error_json(outcome.error_type or "error", outcome.message or "", error_bytes_max)
@@ -193,5 +195,23 @@ def released(reason: str) -> Verdict:
 
 def error_json(error_type: str, message: str, bytes_max: int) -> str:
     """The error as it is stored: cut to size, without the characters no database keeps."""
-    clean = message.replace("\0", "\\0").encode("utf-8", "replace")[:bytes_max]
-    return json.dumps({"type": error_type, "message": clean.decode("utf-8", "ignore")})
+    short_type = keepable(error_type[:ERROR_TYPE_LENGTH_MAX])
+    return json.dumps({"type": short_type, "message": _short(message, bytes_max)})
+
+
+def line_of(error: BaseException) -> str:
+    """One line for the error of a job, whatever its own methods do."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its own __str__
+        return type(error).__name__
+
+
+def _short(text: str, bytes_max: int) -> str:
+    """Cut to size, without the characters no database keeps."""
+    clean = text.replace("\0", "\\0").encode("utf-8", "replace")[:bytes_max]
+    return clean.decode("utf-8", "ignore")
+
+
+def _reason(text: str | None, bytes_max: int) -> str | None:
+    return None if text is None else _short(text, bytes_max)

@@ -17,6 +17,7 @@ import trio
 
 from musterd.catalog.kinds import Command, Deterministic, Python, WorkKind
 from musterd.config.settings import LiveSettings, Settings
+from musterd.workers.observer import Contained, log_contained
 from musterd.workers.outcome import Runner
 from musterd.workers.runners.results import AnswerLimits
 
@@ -68,6 +69,7 @@ class Tools:
     start_timeout_seconds: float = 20.0
     max_frame_bytes: int = 4 * _MIB  # the largest message to or from a child
     connections: Connections = attrs.field(factory=Connections)  # of HTTP kinds
+    contained: Callable[[Contained], None] = log_contained
 
 
 class LiveTools:
@@ -76,10 +78,15 @@ class LiveTools:
     """
 
     def __init__(
-        self, settings: LiveSettings, boottime: Callable[[], float], environ: Mapping[str, str]
+        self,
+        settings: LiveSettings,
+        boottime: Callable[[], float],
+        environ: Mapping[str, str],
+        contained: Callable[[Contained], None] = log_contained,
     ) -> None:
         self._settings, self._boottime, self._environ = settings, boottime, environ
-        self._now = make_tools(settings.now, boottime, environ)
+        tools = make_tools(settings.now, boottime, environ)
+        self._now = attrs.evolve(tools, contained=contained)
         settings.subscribe(self._renew)
 
     @property
@@ -92,7 +99,8 @@ class LiveTools:
 
     def _renew(self) -> None:
         tools = make_tools(self._settings.now, self._boottime, self._environ)
-        self._now = attrs.evolve(tools, connections=self._now.connections)
+        kept = self._now
+        self._now = attrs.evolve(tools, connections=kept.connections, contained=kept.contained)
 
 
 def make_tools(
@@ -211,8 +219,11 @@ class Toolbox:
         if not self._runners:
             return
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
-            for runner in self._runners.values():
-                await runner.close()
+            for way, runner in self._runners.items():
+                try:
+                    await runner.close()
+                except Exception as error:  # noqa: BLE001 - the others are closed all the same
+                    self.tools.contained(Contained("runner", way, None, error))
 
 
 def _way_of(kind: WorkKind) -> str:

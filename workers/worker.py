@@ -16,6 +16,7 @@ from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.leases import Verdict
 from musterd.workers.claiming.desk import Desk, Seat
 from musterd.workers.claiming.held import UNREAD, Held
+from musterd.workers.observer import Contained
 from musterd.workers.outcome import (
     Assignment,
     Outcome,
@@ -23,6 +24,7 @@ from musterd.workers.outcome import (
     broken_kind,
     interrupted,
     judge,
+    line_of,
     on_request,
     requested,
     unknown_kind,
@@ -80,12 +82,7 @@ async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Tool
         if verdict is None and kind is not None:
             if box.is_outdated:
                 await box.renew()
-            outcome = await attempt(held, kind, box, deps.phases)
-            if outcome is not None and not held.lost:
-                judging = held.judged_by or kind
-                verdict = judge(
-                    outcome, held.claim, judging, deps.settings.now.limits.max_error_bytes
-                )
+            verdict = await _verdict(held, kind, deps, box)
     except trio.Cancelled:
         if held.lost:
             desk.drop(seat, held)
@@ -108,6 +105,24 @@ def _without_work(held: Held, kind: WorkKind | None) -> Verdict | None:
     if kind.broken is not None:
         return broken_kind(held.claim, kind.broken)
     return None
+
+
+async def _verdict(held: Held, kind: WorkKind, deps: WorkerDeps, box: Toolbox) -> Verdict | None:
+    """Runs the claim and judges its end. None = its lease was lost on the way.
+
+    A fault of ours in there costs this attempt, and neither the worker nor the daemon: the next
+    daemon would meet the same job.
+    """
+    bytes_max = deps.settings.now.limits.max_error_bytes
+    try:
+        outcome = await attempt(held, kind, box, deps.phases)
+        if outcome is None or held.lost:
+            return None
+        return judge(outcome, held.claim, held.judged_by or kind, bytes_max)
+    except Exception as error:  # noqa: BLE001 - told below
+        box.tools.contained(Contained("attempt", kind.name, held.claim.id, error))
+        outcome = Outcome("failure", None, "internal_error", line_of(error), kind.retryable)
+        return None if held.lost else judge(outcome, held.claim, kind, bytes_max)
 
 
 async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -> Outcome | None:

@@ -16,7 +16,7 @@ from musterd import __version__
 from musterd.config.settings import LiveSettings
 from musterd.manager.duties.duty import DutyRun, rest_after
 from musterd.manager.events.feed import Feed
-from musterd.manager.log import Log, event
+from musterd.manager.log import Log, event, extra
 from musterd.manager.metrics.instruments import DutyMetrics, RunResult
 from musterd.manager.node.heartbeat import ServiceTimes
 from musterd.manager.node.status import Decision, decision_object
@@ -27,7 +27,7 @@ from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.report import error_line
 from musterd.store.waiting import Backoff, Bell
-from musterd.workers.observer import Ignored
+from musterd.workers.observer import Contained, Ignored
 
 
 class NodeEvents:
@@ -213,6 +213,19 @@ class EventKeeper:
         while grown >= ORDERED_AT_ONCE:
             before, self._newest = self._newest, await self.events.order()
             grown = self._newest - before
+
+
+@attrs.frozen
+class FaultReporter:
+    """Tells the log and the metrics of faults that were kept from going further."""
+
+    deps: TenancyDeps
+
+    def contained(self, what: Contained) -> None:
+        self.deps.metrics.contained(what.where)
+        fields = {"where": what.where, "kind": what.kind, "job_id": what.job_id}
+        known = {key: value for key, value in fields.items() if value is not None}
+        self.deps.log.error("fault contained", exc_info=what.error, extra=extra(**known))
 
 
 class JobReporter:

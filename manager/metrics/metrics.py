@@ -47,7 +47,7 @@ from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.queue import Counts
 from musterd.store.wrapped import WrappedEngine, wrapped
-from musterd.workers.observer import Ignored
+from musterd.workers.observer import PLACES, Ignored, Where
 
 LAGS_KEPT = 30
 CREW_STATES = ("idle", "busy", "retiring")
@@ -116,6 +116,10 @@ class Metrics:
 
     def request_ignored(self, ignored: Ignored) -> None:
         """Not counted: the status shows it as long as it lasts."""
+
+    def contained(self, where: Where) -> None:
+        """A fault that was kept from going further."""
+        self._contained.labels(where=where).inc()
 
     def reaped(self, reaped: Sequence[Reaped], tenant: str = DEFAULT_TENANT) -> None:
         self._leases_lost.inc(len(reaped))
@@ -250,6 +254,11 @@ class Metrics:
         self._webhooks = make.counter("webhooks", "Attempts to deliver a webhook.", "result")
         for result in ("delivered", "failed", "retried"):
             self._webhooks.labels(result=result)
+        self._contained = make.counter(
+            "faults_contained", "Faults that were kept from going further.", "where"
+        )
+        for where in PLACES:
+            self._contained.labels(where=where)
         self._loop_lag = make.gauge("loop_lag_seconds", "Largest recent delay of the event loop.")
         self._draining = make.gauge("node_draining", "1 while the node drains.")
         self._render_seconds = make.gauge(

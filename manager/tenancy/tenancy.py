@@ -11,7 +11,7 @@ from musterd.config.settings import lease_plan
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.crew import Crew
 from musterd.manager.duties.duty import EVENTS
-from musterd.manager.events.node_events import JobReporter, NodeEvents
+from musterd.manager.events.node_events import FaultReporter, JobReporter, NodeEvents
 from musterd.manager.log import event, event_of_list
 from musterd.manager.node.heartbeat import Heartbeat
 from musterd.manager.node.process import came_in_time, cancel_when
@@ -49,7 +49,7 @@ class Tenancy:
         self._size_said = 0
         settings, engine, rng, boottime = deps.settings, deps.engine, deps.rng, deps.boottime
         self.idleness = Idleness()
-        self._tools = LiveTools(settings, boottime, deps.environ)
+        self._tools = LiveTools(settings, boottime, deps.environ, FaultReporter(deps).contained)
         self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS))
         self.idleness.on_news(self.node_events.news)
         self._mail = make_mail(deps, self._tools)

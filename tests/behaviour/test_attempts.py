@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import trio
 
-from musterd.catalog.kinds import delay_seconds
+from musterd.catalog import kinds
+from musterd.catalog.kinds import JSON, Planned, WorkKind, delay_seconds
 from musterd.config.settings import Jitter, Retry
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
+from musterd.workers.runners import deterministic
 from tests.support.history import settlements_of
 from tests.support.stage import Stage, kind, until
 
@@ -224,6 +226,41 @@ async def test_a_result_that_cannot_be_stored_fails_its_own_job_and_no_other(
     assert set(states.values()) == {JobState.SUCCEEDED}
     assert error_type(await stage.job(culprit)) == "result_invalid"
     assert {len((await stage.job(one)).attempts) for one in ids} == {1}
+
+
+async def test_a_good_end_is_not_made_a_failure_by_a_claim_that_is_refused(stage: Stage) -> None:
+    """Both travel in one visit. A row that cannot be claimed is the fault of no end."""
+    node = await stage.start(workers__default_count=1)
+    good = await stage.put_one("report")
+    await until(lambda: node.daemon.status().busy == 1)
+    bad = await stage.put_one("report")
+    stage.raw(f"update job_rows set attempt = {2**63 - 1} where id = {bad}")
+    await trio.sleep(5)
+    assert await stage.state(good) is JobState.SUCCEEDED
+
+
+async def test_a_fault_of_ours_in_an_attempt_costs_that_attempt(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the daemon nor the next one ends over it."""
+    stage.kinds["odd"] = kind("odd", 1, retryable=True)
+    planned = kinds.plan
+
+    def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
+        if kind.name == "odd":
+            raise KeyError("a fault of ours")
+        return planned(kind, payload, attempt)
+
+    monkeypatch.setattr(deterministic, "plan", plan)
+    node = await stage.start()
+    culprit, good = await stage.put_one("odd", max_attempts=2), await stage.put_one("report")
+    await stage.all_ended()
+    assert await stage.state(good) is JobState.SUCCEEDED
+    job = await stage.job(culprit)
+    assert (job.state, outcomes(job)) == (JobState.FAILED, ["retrying", "failed"])
+    assert error_type(job) == "internal_error"
+    assert node.daemon.status().phase == "running"
+    assert node.metric("faults_contained_total", where="attempt") == 2
 
 
 async def test_an_end_that_cannot_be_stored_at_all_costs_its_job_alone(stage: Stage) -> None:

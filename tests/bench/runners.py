@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from musterd.workers.runners.child_messages import FRAME, NOBODY
 from musterd.workers.runners.process import PROGRAM
 from tests.bench import embedded, postgres
 from tests.bench.running import daemon, wait_until
@@ -153,7 +154,7 @@ def _resident_kib_of_child() -> int:
                 "claim": (1, str(uuid.UUID(int=1)), 1), "spent": {},
             }  # fmt: skip
             data = (json.dumps(head) + "\n{}").encode()
-            ours.sendall(len(data).to_bytes(4, "big") + data)
+            ours.sendall(FRAME.pack(len(data), 1, NOBODY) + data)
             said = b""
             while b'"end"' not in said or not said.rpartition(b"\n")[2]:
                 said += ours.recv(65_536)

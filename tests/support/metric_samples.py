@@ -26,6 +26,7 @@ PROMISED: dict[str, set[str]] = {
     "leases_lost_total": set(),
     "leases_requeued_total": set(),
     "stale_writes_rejected_total": set(),
+    "faults_contained_total": {"where"},
     "workers": {"tenant", "state"},
     "workers_min": set(),
     "workers_max": set(),

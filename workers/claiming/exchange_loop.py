@@ -120,7 +120,7 @@ class ExchangeLoop:
                 settlements, load.request, trio.current_time(), plain
             )
         except InputRefused as error:
-            self._put_refused_back(load.all_ended(), error)
+            self._put_refused_back(load, error)
             if load.is_claim_alone:  # a row that cannot be claimed as it stands
                 await self._backoff.sleep()
         except OutcomeUnknown:
@@ -184,11 +184,12 @@ class ExchangeLoop:
             if claims:
                 self.desk.poll()
 
-    def _put_refused_back(self, ended: list[Ended], error: InputRefused) -> None:
-        """The store refuses the values of one of these: they go one by one, and the culprit fails
-        its own job.
+    def _put_refused_back(self, load: Load, error: InputRefused) -> None:
+        """The store refuses the values of one of these: they go one by one and without a claim, and
+        the culprit fails its own job.
         """
-        if len(ended) == 1:
+        ended = load.all_ended()
+        if len(ended) == 1 and load.request is None:
             failed = _as_failed(ended[0], error)
             if failed.settlement == ended[0].settlement:
                 self.desk.abandon(failed)  # even this is refused
@@ -238,7 +239,8 @@ def _as_failed(one: Ended, error: InputRefused) -> Ended:
     state, outcome = JobState.FAILED, AttemptOutcome.FAILED
     settlement = one.settlement._replace(
         state=state, outcome=outcome, result=None, error=note, reason=None, delay_seconds=None,
-        forgive=False, phase=_failed_phase(one.settlement.phase),
+        forgive=False, phase=_failed_phase(one.settlement.phase), spent=None, log=None,
+        percent=None, note=None,
     )  # fmt: skip
     return one._replace(settlement=settlement)
 

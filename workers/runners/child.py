@@ -5,7 +5,9 @@ musterd it loads the two files that handlers import from, by their paths; a user
 any other name. It reads jobs from its socket and answers each with one ending; what a handler
 prints goes into the pipe that is its stdout and stderr. Ends when the socket does.
 
-A message is a length (four bytes), a JSON object, a newline, and a body that the object describes.
+A message is a frame (`FRAME`: how many bytes follow, its number, whose it is), a JSON object, a
+newline, and a body that the object describes. `child_messages.py` is the other side of that. Only
+this very process may speak: one that a handler has forked loses the socket at its birth.
 """
 
 from __future__ import annotations
@@ -17,19 +19,23 @@ import os
 import resource
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
 import types
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100,PTH120 - without pathlib's cost
 NOTE_SECONDS = 0.1  # notes of progress go out at most this often
 PR_SET_PDEATHSIG = 1
 CHUNK_BYTES = 8_192
 PAGE_BYTES = resource.getpagesize()
+FRAME = struct.Struct("!IQ24s")
+NOBODY = bytes(24)
+EXIT_PROTOCOL = 76  # EX_PROTOCOL of sysexits.h
 scan = json.JSONDecoder().raw_decode  # for what starts and ends with a brace
 
 
@@ -38,48 +44,92 @@ class Stopped(SystemExit):
 
 
 class Link:
-    """The socket to the daemon. Messages may be sent from any thread."""
+    """The socket to the daemon. Messages may be sent from any thread, but from this process alone:
+    in one that was forked from it nothing is sent, and the socket is closed.
+    """
 
     def __init__(self, files: socket.socket) -> None:
-        self._socket = files
-        self._buffer = bytearray()
+        files.set_inheritable(False)  # not for programs that a handler starts either
+        self._socket, self.pid = files, os.getpid()
+        self._rest = b""  # of what was received, beyond the last message
         self._sending = threading.Lock()
+        self._said = self._heard = 0
+        os.register_at_fork(after_in_child=files.close)
 
-    def send(self, head: str, body: str = "") -> None:
+    def send(self, about: bytes, head: str, body: str = "") -> None:
+        if self.pid != os.getpid():  # forked past Python's own hooks
+            return
         data = f"{head}\n{body}".encode("utf-8", "surrogatepass")
         with self._sending:
-            self._socket.sendall(len(data).to_bytes(4, "big") + data)
+            self._said += 1
+            self._socket.sendall(FRAME.pack(len(data), self._said, about) + data)
 
-    def receive(self) -> tuple[dict[str, Any], str] | None:
-        """The next message; None = the daemon has closed its end."""
-        data = self._take(4)
-        data = data and self._take(int.from_bytes(data, "big"))
-        if data is None:
+    def receive(self) -> tuple[bytes, dict[str, Any], str] | None:
+        """The next message, and whose it is; None = the daemon has closed its end."""
+        message = self._next()
+        if message is None:
             return None
-        head, _, body = data.partition(b"\n")
-        return scan(head.decode())[0], body.decode()
+        _length, number, about = FRAME.unpack_from(message)
+        self._heard += 1
+        if number != self._heard:
+            give_up(f"message {number} came where {self._heard} was to come")
+        head, _, body = message[FRAME.size :].partition(b"\n")
+        return about, scan(head.decode())[0], body.decode()
 
-    def _take(self, count: int) -> bytes | None:
-        while len(self._buffer) < count:
+    def answer(self, about: bytes) -> tuple[dict[str, Any], str] | None:
+        """What the daemon answers to a question about this job; None = it is gone."""
+        message = self.receive()
+        if message is None:
+            return None
+        if message[0] != about:
+            give_up("an answer came that is not about the job in hand")
+        return message[1:]
+
+    def _next(self) -> bytes | None:
+        """One message with its frame; None = the daemon has closed its end."""
+        received: bytes | bytearray = self._rest
+        self._rest = b""
+        while True:
+            if len(received) >= FRAME.size:
+                end = FRAME.size + FRAME.unpack_from(received)[0]
+                if len(received) == end:  # nearly always
+                    return bytes(received)
+                if len(received) > end:
+                    self._rest = bytes(received[end:])
+                    return bytes(received[:end])
             chunk = self._socket.recv(CHUNK_BYTES)
             if not chunk:
                 return None
-            self._buffer += chunk
-        taken = bytes(self._buffer[:count])
-        del self._buffer[:count]
-        return taken
+            received = _joined(received, chunk)
+
+
+def _joined(received: bytes | bytearray, chunk: bytes) -> bytes | bytearray:
+    if not received:
+        return chunk
+    grown = received if isinstance(received, bytearray) else bytearray(received)
+    grown += chunk
+    return grown
+
+
+def give_up(why: str) -> NoReturn:
+    """Daemon and child do not understand each other: no word between them counts any more."""
+    try:
+        os.write(2, f"musterd: {why}\n".encode())
+    finally:
+        os._exit(EXIT_PROTOCOL)
 
 
 class JobLink:
     """One job's words to the daemon. After its end they go nowhere: a thread may outlive it."""
 
-    def __init__(self, link: Link, log_fd: int) -> None:
-        self._link, self._log_fd = link, log_fd
+    def __init__(self, link: Link, about: bytes, log_fd: int) -> None:
+        self._link, self._about, self._log_fd = link, about, log_fd
         self._lock = threading.RLock()
         self._pending: dict[str, Any] = {}
         self._next_at = 0.0
         self._timer: threading.Timer | None = None
         self._is_over = False
+        self._has_warned = False
 
     def log(self, text: str) -> None:
         flush_prints()
@@ -88,27 +138,31 @@ class JobLink:
             data = data[os.write(self._log_fd, data) :]
 
     def note(self, percent: float, note: str | None) -> None:
-        self._put(percent=percent, note=note)
+        self._put("progress", percent=percent, note=note)
 
     def spent(self, amounts: Mapping[str, float]) -> None:
-        self._put(spent=dict(amounts))
+        self._put("spend", spent=dict(amounts))
 
     def remaining_seconds(self) -> float:
         """Asks the daemon, which renews the lease and so knows."""
+        if self._is_elsewhere("remaining"):
+            return 0.0
         with self._lock:
             if self._is_over:
                 return 0.0
-            self._link.send('{"is": "remaining"}')
-            reply = self._link.receive()
+            self._link.send(self._about, '{"is": "remaining"}')
+            reply = self._link.answer(self._about)
             return 0.0 if reply is None else float(reply[0]["seconds"])
 
     def phase_result(self, name: str) -> str | None:
         """Asks the daemon for what an earlier phase returned."""
+        if self._is_elsewhere("phase_result"):
+            raise LookupError("a forked process cannot ask for the results of phases")
         with self._lock:
             if self._is_over:
                 raise LookupError("the job is over: its phases are not known any more")
-            self._link.send(json.dumps({"is": "phase", "name": name}))
-            reply = self._link.receive()
+            self._link.send(self._about, json.dumps({"is": "phase", "name": name}))
+            reply = self._link.answer(self._about)
             return None if reply is None else reply[1]
 
     def end(self) -> None:
@@ -117,7 +171,20 @@ class JobLink:
             self._send_pending()
             self._is_over = True
 
-    def _put(self, **news: Any) -> None:
+    def _is_elsewhere(self, what: str) -> bool:
+        """Whether this is a process that the handler has forked: it hears of that in its log. The
+        locks of this link may be held for ever there.
+        """
+        if self._link.pid == os.getpid():
+            return False
+        if not self._has_warned:
+            self._has_warned = True
+            self.log(f"musterd: {what}() does nothing in a forked process ({os.getpid()})\n")
+        return True
+
+    def _put(self, what: str, **news: Any) -> None:
+        if self._is_elsewhere(what):
+            return
         with self._lock:
             if self._is_over:
                 return
@@ -140,7 +207,7 @@ class JobLink:
             self._timer.cancel()
             self._timer = None
         if self._pending:
-            self._link.send(json.dumps({"is": "note", **self._pending}))
+            self._link.send(self._about, json.dumps({"is": "note", **self._pending}))
             self._pending = {}
             self._next_at = time.monotonic() + NOTE_SECONDS
 
@@ -154,8 +221,8 @@ class Executor:
         self._functions: dict[tuple[str, str], Callable[[Any], Any]] = {}
         self._memory_fd = _open_memory_file()
 
-    def run(self, head: Mapping[str, Any], body: str) -> None:
-        link = JobLink(self._link, self._log_fd)
+    def run(self, about: bytes, head: Mapping[str, Any], body: str) -> None:
+        link = JobLink(self._link, about, self._log_fd)
         what = (head["kind"], json.loads(body), *head["claim"], head["budgets"], head["spent"])
         phase = None
         if "phase" in head:
@@ -171,7 +238,7 @@ class Executor:
         if ending.ended != "success":
             how = f'"ending": {json.dumps(ending)}'
         said = f'{{"is": "end", "memory_bytes": {self._memory_bytes()}, {how}}}'
-        self._link.send(said, ending.result or "")
+        self._link.send(about, said, ending.result or "")
 
     def _ending(self, job: Any, link: JobLink, place: list[str]) -> Any:
         try:
@@ -179,10 +246,14 @@ class Executor:
             value = function(job)
             if isinstance(value, types.CoroutineType):
                 value = _run_coroutine(value)
+            if self._link.pid != os.getpid():
+                _end_fork(link, None)
             ending = self._context.ending_of_value(job, value)
         except Stopped:
             raise
         except BaseException as error:  # noqa: ASYNC103,BLE001 - what user code raises is its end
+            if self._link.pid != os.getpid():
+                _end_fork(link, error)
             ending = self._context.ending_of_error(job, error)
             if ending.is_crash:
                 link.log(_traceback_text(error))
@@ -203,6 +274,24 @@ class Executor:
         if self._memory_fd is None:
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return int(os.pread(self._memory_fd, 100, 0).split()[1]) * PAGE_BYTES
+
+
+def _end_fork(link: JobLink, error: BaseException | None) -> NoReturn:
+    """A process that the handler has forked came back from it. The job is its parent's: this one
+    ends, as it would at the end of a program.
+    """
+    code: Any = 0
+    if isinstance(error, SystemExit):
+        code = 0 if error.code is None else error.code
+    elif error is not None:
+        link.log(_traceback_text(error))
+        code = 1
+    if not isinstance(code, int):
+        link.log(f"{code}\n")
+        code = 1
+    link.log(f"musterd: process {os.getpid()}, forked by the handler, came back and was ended\n")
+    flush_prints()
+    os._exit(code & 0xFF)
 
 
 def _run_coroutine(coroutine: Any) -> Any:
@@ -248,7 +337,7 @@ def main() -> None:
     context = _load_own(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120 - as above
     link = Link(socket.socket(fileno=options["socket"]))
     executor = Executor(link, context)
-    link.send('{"is": "ready"}')
+    link.send(NOBODY, '{"is": "ready"}')
     while (message := link.receive()) is not None:
         executor.run(*message)
 

@@ -4,28 +4,42 @@ its worker keeps from job to job.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
 import signal
 import socket
+import termios
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import trio
 
 from musterd.catalog.kinds import Python, WorkKind
 from musterd.store.leases import Claim
-from musterd.workers.context import Ending, PhaseFacts
+from musterd.workers.context import PhaseFacts
 from musterd.workers.joblog import JobLog
+from musterd.workers.observer import Contained
 from musterd.workers.outcome import Assignment, Note, Outcome
+from musterd.workers.runners.child_messages import (
+    FRAME,
+    NOBODY,
+    Ended,
+    Inbox,
+    Message,
+    MessageFault,
+    Question,
+    Ready,
+    Report,
+    whose,
+)
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import outcome_of
 from musterd.workers.toolbox import Tools
 
 PROGRAM = Path(__file__).with_name("child.py")
-_scan = json.JSONDecoder().raw_decode  # quicker than json.loads, which looks for blanks around
+_NO_BYTES = bytes(4)
 CHUNK_BYTES = 8_192  # most messages are far smaller, and a large buffer costs time
 OUTPUT_CHUNK_BYTES = 65_536
 
@@ -34,11 +48,8 @@ class ChildDied(Exception):
     """The child ended, or broke its word, before its job was done. The message says how."""
 
 
-class Ended(NamedTuple):
-    """A job's end, and the memory that the child holds after it."""
-
-    ending: Ending
-    memory_bytes: int
+class ChildMisspoke(ChildDied):
+    """It said what it may not say. It is ended, and the job in its hands fails."""
 
 
 class Executor:
@@ -53,8 +64,8 @@ class Executor:
         self.jobs = 0
         self._kind: WorkKind | None = None  # of the latest job
         self._kind_text = ""
-        self._bytes_max = tools.max_frame_bytes
-        self._received = bytearray()
+        self._inbox = Inbox(tools.max_frame_bytes)
+        self._about, self._said = NOBODY, 0  # whose the messages are now, and how many were sent
         self._closing = ExitStack()
         with ExitStack() as undo:
             undo.callback(self._closing.close)
@@ -97,28 +108,39 @@ class Executor:
 
     async def hello(self, log: JobLog) -> None:
         """Returns once it is ready for jobs. Raises ChildDied if it ends instead."""
-        head, _body = await self._receive(log)
-        if head.get("is") != "ready":
-            raise ChildDied(f"its child process answered {head!r:.200} instead of being ready")
+        message = await self._receive(log)
+        if type(message) is not Ready:
+            raise ChildMisspoke(f"its child process sent {message!r:.200} before it was ready")
+
+    def left_over(self) -> bool:
+        """Whether it has said something since its last job ended: nothing that anyone waits for."""
+        return not self._inbox.is_empty or _has_bytes(self._socket.fileno())
 
     async def do(self, assignment: Assignment, log: JobLog) -> Ended:
         """Runs the job. Raises ChildDied if the child does not live to its end."""
         self.jobs += 1
+        self._about = whose(assignment.claim)
+        self._inbox.expect(self._about)
         await self._send(self._job_head(assignment), assignment.claim.payload)
         while True:
-            head, body = await self._receive(log)
-            what = head.pop("is", None)
-            if what == "end":
-                return _ended(head, body)
-            if what == "note":
-                _pass_note_on(head, assignment)
-            elif what == "remaining":
-                seconds = assignment.remaining_seconds()
-                await self._send(json.dumps({"is": what, "seconds": seconds}), "")
-            elif what == "phase" and assignment.phase is not None:
-                await self._send(json.dumps({"is": what}), _phase_result(head, assignment.phase))
+            message = await self._receive(log)
+            if isinstance(message, Ended):
+                return message
+            if isinstance(message, Report):
+                _pass_on(message, assignment)
+            elif isinstance(message, Question):
+                await self._answer(message, assignment)
             else:
-                raise ChildDied(f"its child process sent {what!r:.100}, which means nothing")
+                raise ChildMisspoke("its child process said in the midst of a job that it is ready")
+
+    async def _answer(self, asked: Question, assignment: Assignment) -> None:
+        if asked.phase is None:
+            seconds = assignment.remaining_seconds()
+            await self._send(json.dumps({"is": "remaining", "seconds": seconds}), "")
+        elif assignment.phase is not None:
+            await self._send('{"is": "phase"}', _phase_result(asked.phase, assignment.phase))
+        else:
+            raise ChildMisspoke("its child process asked for a phase of a job that has none")
 
     def _job_head(self, assignment: Assignment) -> str:
         claim, kind = assignment.claim, assignment.kind
@@ -149,7 +171,8 @@ class Executor:
 
     async def _send(self, head: str, body: str) -> None:
         data = f"{head}\n{body}".encode()
-        rest: bytes | memoryview = len(data).to_bytes(4, "big") + data
+        self._said += 1
+        rest: bytes | memoryview = FRAME.pack(len(data), self._said, self._about) + data
         while rest:
             try:
                 sent = self._socket.send(rest)
@@ -159,40 +182,35 @@ class Executor:
             except OSError:
                 return  # it has ended: reading tells
 
-    async def _receive(self, log: JobLog) -> tuple[dict[str, Any], str]:
+    async def _receive(self, log: JobLog) -> Message:
         while (message := self._next_message()) is None:
             await trio.lowlevel.wait_readable(self._events)
-            self._read_socket()
-            self._drain_output(log)  # after it: whatever was printed before a message is there
+            # Prints after messages: whatever was printed before a message is there by then.
+            if not self._read_socket() or _has_bytes(self._output):
+                self._drain_output(log)
         return message
 
-    def _next_message(self) -> tuple[dict[str, Any], str] | None:
-        received = self._received
-        length = int.from_bytes(received[:4], "big")
-        if length > self._bytes_max:
-            raise ChildDied(f"its child process sent {length} bytes, more than {self._bytes_max}")
-        if len(received) < 4 + length or not length:
-            return None
-        head, _, body = bytes(received[4 : 4 + length]).partition(b"\n")
-        del received[: 4 + length]
+    def _next_message(self) -> Message | None:
         try:
-            return _scan(head.decode())[0], body.decode("utf-8", "surrogatepass")
-        except ValueError:
-            raise ChildDied("its child process sent what is no message") from None
+            return self._inbox.next()
+        except MessageFault as fault:
+            raise ChildMisspoke(f"its child process {fault}") from None
 
-    def _read_socket(self) -> None:
+    def _read_socket(self) -> bool:
+        """Whether there was something."""
         try:
             chunk = self._socket.recv(CHUNK_BYTES)
         except BlockingIOError:
             if self._has_ended():
                 # A grandchild may hold the socket open, but nobody is there to answer.
                 raise ChildDied("its child process has ended") from None
-            return
+            return False
         except OSError as error:
             raise ChildDied(f"its child process is gone ({error.strerror})") from None
         if not chunk:
             raise ChildDied("its child process has ended")
-        self._received += chunk
+        self._inbox.add(chunk)
+        return True
 
     def _has_ended(self) -> bool:
         return self._pidfd is not None and any(
@@ -211,6 +229,11 @@ class Executor:
                     self._events.unregister(self._output)
                 return
             log.add(chunk)
+
+
+def _has_bytes(file: int) -> bool:
+    """Whether there is something to read; the end of a file is nothing. Cheaper than to try."""
+    return fcntl.ioctl(file, termios.FIONREAD, _NO_BYTES) != _NO_BYTES
 
 
 def _command_line(behaviour: Python, tools: Tools, their_socket: int) -> tuple[str, ...]:
@@ -243,28 +266,15 @@ def _slot_text(claim: Claim) -> str:
     return f', "slot": {json.dumps((claim.schedule, slot))}'
 
 
-def _phase_result(head: dict[str, Any], phase: PhaseFacts) -> str:
-    name = str(head.get("name"))
+def _phase_result(name: str, phase: PhaseFacts) -> str:
     return (phase.result_of(name) if name in phase.finished else None) or "null"
 
 
-def _ended(head: dict[str, Any], body: str) -> Ended:
-    memory_bytes = head.get("memory_bytes", 0)
-    if "ending" not in head:
-        return Ended(Ending("success", body if head.get("result") else None), memory_bytes)
-    try:
-        ended, _result, names, *rest = head["ending"]
-        ending = Ending(ended, None, tuple(str(each) for each in names), *rest)
-    except (TypeError, ValueError):
-        raise ChildDied("its child process sent an end that is none") from None
-    return Ended(ending, memory_bytes)
-
-
-def _pass_note_on(head: dict[str, Any], assignment: Assignment) -> None:
-    if "spent" in head:
-        assignment.traces.spent = json.dumps(head["spent"])
-    if "percent" in head:
-        assignment.report(Note(head["percent"], head.get("note")))
+def _pass_on(news: Report, assignment: Assignment) -> None:
+    if news.spent is not None:
+        assignment.traces.spent = news.spent
+    if news.percent is not None:
+        assignment.report(Note(news.percent, news.note))
 
 
 # An idle child has nothing to finish but what its handlers' modules do at exit.
@@ -312,6 +322,10 @@ class ProcessRunner:
         assert isinstance(behaviour, Python)
         if self._child is not None and self._search_path != behaviour.search_path:
             await self._stop(IDLE_GRACE_SECONDS, None)
+        if self._child is not None and self._child.left_over():
+            why = ChildMisspoke("a child process sent a message after its job had ended")
+            self._tools.contained(Contained("child", kind.name, None, why))
+            await self._stop(0.0, None)
         if self._child is None:
             self._search_path = behaviour.search_path
             self._child = Executor(behaviour, self._tools, kind.grace_seconds)
@@ -334,6 +348,9 @@ class ProcessRunner:
             await self._stop(IDLE_GRACE_SECONDS, None)
 
     async def _died(self, error: Exception, assignment: Assignment, log: JobLog) -> Outcome:
+        if isinstance(error, ChildMisspoke):
+            claim = assignment.claim
+            self._tools.contained(Contained("child", claim.kind, claim.id, error))
         started = self._child is not None and self._child.jobs > 0
         child = self._child
         await self._stop(0.0, log)

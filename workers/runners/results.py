@@ -59,7 +59,7 @@ def invalid(message: str) -> Outcome:
 def _is_json(text: str) -> bool:
     """Whether it is one JSON value. One too deep to be read counts, and is refused later."""
     try:
-        json.loads(text, parse_constant=_refuse)
+        _read(text)
     except RecursionError:
         return True
     except ValueError:
@@ -69,6 +69,9 @@ def _is_json(text: str) -> bool:
 
 def _refuse(word: str) -> object:
     raise ValueError(f"{word} is no JSON")  # NaN and the infinities
+
+
+_read = json.JSONDecoder(parse_constant=_refuse).decode  # one for all: it is costly to make
 
 
 def outcome_of(ending: Ending, kind: WorkKind, limits: AnswerLimits) -> Outcome:
@@ -95,7 +98,7 @@ def _success(result: str | None, limits: AnswerLimits) -> Outcome:
     if result is None:
         return _NO_RESULT
     # The common case at little cost: what is that short can't be too deep.
-    if len(result) <= limits.depth_max and not SUSPECT.search(result):
+    if len(result) <= limits.depth_max and not SUSPECT.search(result) and _is_json(result):
         return Outcome("success", result)
     fault = result_fault(result, limits)
     if fault is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets.catalog import CATALOG
+from tests.fuzz.targets.child import CHILD
 from tests.fuzz.targets.cron import CRON
 from tests.fuzz.targets.logs import LOGS
 from tests.fuzz.targets.payload import PAYLOAD
@@ -14,7 +15,7 @@ from tests.fuzz.targets.urls import URLS
 
 PURE: Mapping[str, Target] = {
     target.name: target
-    for target in (FILES, ENVIRONMENT, ARGUMENTS, CATALOG, PAYLOAD, CRON, URLS, LOGS)
+    for target in (FILES, ENVIRONMENT, ARGUMENTS, CATALOG, PAYLOAD, CRON, URLS, LOGS, CHILD)
 }
 
 

@@ -1,6 +1,7 @@
 """What a handler's context does by itself, and how its errors are read."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import pytest
@@ -80,6 +81,37 @@ def test_what_is_spent_adds_up_and_has_an_end() -> None:
 def test_what_is_spent_is_a_number_from_0_up(amount: float) -> None:
     with pytest.raises(ValueError, match="wanted a number from 0 up"):
         a_job().spend(tokens=amount)
+
+
+@pytest.mark.parametrize(
+    "amounts",
+    [{"calls": 1, "a\0": 1}, {"calls": 1, "\ud800": 1}, {"calls": 1, "n" * 201: 1},
+     {"calls": 1, "tokens": 10**400}, {"calls": 1, "tokens": 1e308}, {"calls": 1, "tokens": "x"},
+     {"calls": 1, "tokens": None}, {f"name{number}": 1 for number in range(101)}],
+)  # fmt: skip
+def test_what_no_store_keeps_is_not_spent_and_nothing_with_it(amounts: dict[str, Any]) -> None:
+    heard = Heard()
+    job = a_job(heard, calls=10)
+    job.spend(calls=2)
+    with pytest.raises(ValueError, match="spend: found "):
+        job.spend(**amounts)
+    job.spend(calls=3)
+    assert heard.amounts == {"calls": 5}
+
+
+def test_a_sum_that_no_store_keeps_is_not_spent() -> None:
+    heard = Heard()
+    job = a_job(heard)
+    job.spend(tokens=1e300)
+    with pytest.raises(ValueError, match="found tokens=2e\\+300 in all"):
+        job.spend(tokens=1e300)
+    assert heard.amounts == {"tokens": 1e300}
+
+
+def test_a_note_has_nothing_that_no_store_keeps() -> None:
+    heard = Heard()
+    a_job(heard).progress(1, "a\0b\ud800c")
+    assert heard.noted == [(1.0, "a\N{REPLACEMENT CHARACTER}b?c")]
 
 
 @pytest.mark.parametrize("make", [Retry, Snooze])

@@ -146,6 +146,25 @@ async def test_nor_do_they_where_the_lease_of_the_first_was_lost(
     assert small.heard.stale == 1
 
 
+async def test_a_refused_end_keeps_nothing_of_what_was_refused(
+    autojump_clock: MockClock, small: Small
+) -> None:
+    """Whichever of its values it is: the job ends all the same."""
+    del autojump_clock
+    desk, seat = small.desk, small.desk.open_seat(1)
+    held = await _next(desk)
+
+    def refuses(one: Settlement) -> bool:
+        return one.error is None or (one.spent, one.log, one.percent, one.note) != (None,) * 4
+
+    small.store.refuses = refuses
+    odd = SUCCESS._replace(spent='{"a": 1}', log="odd", percent=5.0, note="odd")
+    desk.settle(seat, held, odd)
+    await trio.sleep(5)
+    assert [(one.attempt, one.state) for one in small.heard.ended] == [(1, JobState.FAILED)]
+    assert not small.heard.lost
+
+
 BATCH = 4
 
 
