@@ -405,10 +405,12 @@ def one_claim_params(request: ClaimRequest, stops: Iterable[str] = ()) -> Params
 
 
 def _claim_of_texts(job: Sequence[str | None], request: ClaimRequest) -> Claim:
-    job_id, kind, payload, attempt, budget, forgiven, waited, spent = cast("list[str]", job)
+    job_id, kind, payload, attempt, budget, forgiven, waited, *others = cast("list[str]", job)
+    spent, schedule, slot = others
     return Claim(
         int(job_id), kind, payload, int(attempt), int(budget) if budget else None,
-        int(forgiven), float(waited), request.workers[0], request.token, spent,
+        int(forgiven), float(waited), request.workers[0], request.token, spent, None,
+        schedule, datetime.fromisoformat(slot) if slot else None,
     )  # fmt: skip
 
 

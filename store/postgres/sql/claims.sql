@@ -53,7 +53,8 @@ first as materialized (
 ),
 claimed as materialized (
     select job.id, first.kind, job.payload::text as payload, job.attempt + 1 as attempt, job.max_attempts, job.forgiven,
-           extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, now.at
+           extract(epoch from now.at - job.run_at)::float8 as waited_seconds, job.spent::text as spent, job.schedule,
+           to_jsonb(job.scheduled_for) #>> '{}' as scheduled_for, now.at
     from now cross join first join {schema}.job_rows job on job.id = first.first_id
     where first.run_at <= now.at and first.target is null and first.kind <> all (%(stops)s::text[])
       and (select paused_at is null from {schema}.queue_state)
@@ -80,7 +81,7 @@ drafted as (
     from claimed
 )
 select exists (select from first), pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - walked_before,
-       id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent
+       id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent, schedule, scheduled_for
 from now left join claimed on true
 
 -- part now: the moment of the claim, and the idle workers
