@@ -6,8 +6,11 @@ else claims or decides meanwhile.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
+
+import attrs
 
 from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.lifecycle import LEASED, JobState
@@ -24,22 +27,55 @@ class ClaimOrder(NamedTuple):
     id: int
 
 
-def take_turn(database: Database, target: str, place: ClaimOrder, *, runs: bool) -> bool:
-    """Whether this due job may have its target, which it then has; else it stands behind. One that
-    may, but does not run yet (its kind's cap), has the target reserved for it.
+FOR_NOBODY = ClaimOrder(-1_000_000, 0, 0)
+FOR_ALL = ClaimOrder(1_000_000, 0, 0)
+
+
+class Bar(NamedTuple):
+    """How a target stands to its jobs: which has it (reserved: without having been claimed for it),
+    and before which place in claim order another one must stand to go first.
     """
-    wanted = {"target": target, "id": place.id}
-    holder, reserved = _holder(database, target)
-    if not _is_next(database, target, place, (holder, reserved)):
-        database.execute("stand_behind", wanted)
-        return False
+
+    holder: int | None
+    is_reserved: bool
+    place: ClaimOrder
+
+
+def bar(database: Database, target: str) -> Bar:
+    holder, is_reserved = _holder(database, target)
+    leased = _first(database, "leased_of_target", target)
+    if leased is not None and leased != holder:  # somebody has changed rows by hand
+        database.execute("take_target", {"target": target, "id": leased, "reserved": 0})
+        return Bar(leased, False, FOR_NOBODY)
+    if holder is None:
+        halting = _first(database, "halting", target)
+        if halting is None:
+            return Bar(None, False, FOR_ALL)
+        database.execute("take_target", {"target": target, "id": halting, "reserved": 1})
+        return Bar(halting, True, FOR_NOBODY)
+    stand = _stand(database, target, holder) if is_reserved else None
+    waits = stand is not None and stand[0] is JobState.QUEUED
+    return Bar(holder, is_reserved, stand[1] if stand is not None and waits else FOR_NOBODY)
+
+
+def take_turn(database: Database, target: str, place: ClaimOrder, *, runs: bool) -> int | None:
+    """Who has the target now: this due job, if it may; if not it is to stand behind. One that may,
+    but does not run yet (its kind's cap), has the target reserved for it.
+    """
+    holder, is_reserved, before = bar(database, target)
+    if holder != place.id and place >= before:
+        return holder
     if holder not in (None, place.id):
-        database.execute("stand_behind", {"id": holder})
-    if runs and (reserved or holder != place.id):
-        database.execute("take_target", {**wanted, "reserved": 0})
-    elif holder != place.id:
-        database.execute("take_target", {**wanted, "reserved": 1})
-    return True
+        stand_behind(database, [holder])
+    if holder != place.id or (runs and is_reserved):
+        taken = {"target": target, "id": place.id, "reserved": int(not runs)}
+        database.execute("take_target", taken)
+    return place.id
+
+
+def stand_behind(database: Database, ids: Sequence[int | None]) -> None:
+    """Takes these queued jobs, whose targets others have, out of the claim's way."""
+    database.execute("stand_behind", {"ids": json.dumps(ids)})
 
 
 def hand_over(database: Database, target: str) -> bool:
@@ -59,7 +95,7 @@ def hand_over(database: Database, target: str) -> bool:
     if waits is not None:
         if halting is None and (first is None or waits < first):
             return False
-        database.execute("stand_behind", {"id": waits.id})
+        stand_behind(database, [waits.id])
     if halting is not None:
         database.execute("take_target", {"target": target, "id": halting, "reserved": 1})
         return False
@@ -69,25 +105,6 @@ def hand_over(database: Database, target: str) -> bool:
     database.execute("take_target", {"target": target, "id": first.id, "reserved": 1})
     database.execute("step_forward", {"id": first.id})
     return True
-
-
-def _is_next(
-    database: Database, target: str, place: ClaimOrder, holding: tuple[int | None, bool]
-) -> bool:
-    holder, reserved = holding
-    leased = _first(database, "leased_of_target", target)
-    if leased is not None and leased != holder:  # somebody has changed rows by hand
-        database.execute("take_target", {"target": target, "id": leased, "reserved": 0})
-        return False
-    if holder is None:
-        halting = _first(database, "halting", target)
-        if halting is not None:
-            database.execute("take_target", {"target": target, "id": halting, "reserved": 1})
-        return halting is None
-    if holder == place.id:
-        return True
-    stand = _stand(database, target, holder) if reserved else None
-    return stand is not None and stand[0] is JobState.QUEUED and place < stand[1]
 
 
 def _holder(database: Database, target: str) -> tuple[int | None, bool]:
@@ -120,8 +137,9 @@ def _first_behind(database: Database, target: str) -> ClaimOrder | None:
 
 
 ASIDE_MAX = 1000  # parked or put behind in one call
-ASIDE_ROWS = 50  # read at once beyond what is wanted, once jobs have to be taken out of the way
+ASIDE_ROWS = 200  # read at once beyond what is wanted, once jobs have to be taken out of the way
 UNPARKED_MAX = 10_000  # in one call, of a kind whose cap is gone
+WHOLE_CHARACTERS = 16_384  # payloads up to this length are read together, longer ones one by one
 
 
 def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Claim], int, bool]:
@@ -133,15 +151,15 @@ def take(database: Database, request: ClaimRequest, now: int) -> tuple[list[Clai
     wanted = request.batch if free is None else min(request.batch, free)
     if wanted <= 0 or database.rows("queue_state")[0][0] is not None:
         return claims, 0, free == 0
-    room: dict[str, int] = {}
+    sieve = _Sieve(database)
     if request.caps:
-        room = _room(database, request.caps)
-        _unpark(database, room, wanted)
+        sieve.room = _room(database, request.caps)
+        _unpark(database, sieve.room, wanted)
     aside, count = 0, wanted
     while len(claims) < wanted and aside < ASIDE_MAX:
         due = _first_due(database, count, now)
-        fitting, moved = _sorted_out(database, due, room, wanted - len(claims))
-        _claim(database, request, fitting, (claims, now))
+        fitting, moved = sieve.sorted_out(due, wanted - len(claims))
+        claims += _claim(database, request, fitting, (len(claims), now))
         aside += moved
         if not moved:
             break
@@ -176,63 +194,84 @@ def _unpark(database: Database, room: dict[str, int], batch: int) -> None:
             database.execute("unpark", {"kind": kind, "count": min(free, batch)})
 
 
-def _sorted_out(
-    database: Database, due: list[rows.Row], room: dict[str, int], wanted: int
-) -> tuple[list[rows.Row], int]:
-    """What is to be claimed of these jobs, and how many were taken out of the way. Takes what it
-    lets pass off `room`.
+@attrs.define
+class _Sieve:
+    """What one claim lets pass. `room`: how many more of the kinds with caps may be leased; `has`:
+    which job has each target that was met.
     """
-    fitting: list[rows.Row] = []
-    moved = 0
-    for row in due:
-        if len(fitting) == wanted:
-            break
-        if _passes(database, row, room):
-            fitting.append(row)
-        else:
-            moved += 1
-    return fitting, moved
 
+    database: Database
+    room: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
+    has: dict[str, int | None] = attrs.field(factory=dict[str, "int | None"], init=False)
 
-def _passes(database: Database, row: rows.Row, room: dict[str, int]) -> bool:
-    """Whether this job may be claimed now; if not it is parked, or stands behind."""
-    (job_id, kind), (run_at, _, priority, target) = row[:2], row[6:10]
-    fits = room.get(kind, 1) > 0
-    if target is not None and not take_turn(
-        database, target, ClaimOrder(-priority, run_at, job_id), runs=fits
-    ):
-        return False
-    if not fits:
-        database.execute("park", {"id": job_id})
-    elif kind in room:
-        room[kind] -= 1
-    return fits
+    def sorted_out(self, due: list[rows.Due], wanted: int) -> tuple[list[rows.Due], int]:
+        """What is to be claimed of these jobs, and how many were taken out of the way."""
+        if not self.room and not any(job.target for job in due):
+            return due[:wanted], 0
+        fitting: list[rows.Due] = []
+        late: list[int] = []
+        parked = 0
+        for job in due:
+            if len(fitting) == wanted:
+                break
+            fits = self.room.get(job.kind, 1) > 0
+            if job.target is not None and not self._has_turn(job, job.target, fits):
+                late.append(job.id)
+            elif not fits:
+                self.database.execute("park", {"id": job.id})
+                parked += 1
+            else:
+                fitting.append(job)
+                if job.kind in self.room:
+                    self.room[job.kind] -= 1
+        if late:
+            stand_behind(self.database, late)
+        return fitting, parked + len(late)
+
+    def _has_turn(self, job: rows.Due, target: str, fits: bool) -> bool:
+        """Whether its target is this job's. What comes later than another one that was met need not
+        be looked into: they come in claim order.
+        """
+        if target not in self.has or self.has[target] == job.id:
+            place = ClaimOrder(-job.priority, job.run_at, job.id)
+            self.has[target] = take_turn(self.database, target, place, runs=fits)
+        return self.has[target] == job.id
 
 
 def _claim(
-    database: Database,
-    request: ClaimRequest,
-    due: list[rows.Row],
-    into: tuple[list[Claim], int],
-) -> None:
-    claims, now = into
-    taken: list[tuple[int, int | None]] = []
-    for place, row in enumerate(due, start=len(claims)):
-        job_id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, _, *rest = row
-        worker = request.workers[place] if place < len(request.workers) else None
-        taken.append((job_id, worker))
-        fields = (job_id, kind, payload, attempt + 1, max_attempts, forgiven)
-        claims.append(rows.claim((*fields, now - run_at, worker, spent, *rest), request.token))
-    if taken:
-        database.execute("claim", {**rows.claimed(request, now), "taken": json.dumps(taken)})
+    database: Database, request: ClaimRequest, due: list[rows.Due], at: tuple[int, int]
+) -> list[Claim]:
+    """`at`: how many were claimed before, and when."""
+    if not due:
+        return []
+    before, now = at
+    workers = request.workers[before : before + len(due)]
+    taken = {
+        "token": request.token.bytes,
+        "node": request.node,
+        "now": now,
+        "lease_expires_at": now + rows.microseconds(request.lease_seconds),
+        "ids": json.dumps([job.id for job in due]),
+        "seats": len(workers),
+        "workers": json.dumps(workers),
+    }
+    database.execute("claim", taken)
+    whole = [job if job.payload is not None else _whole(database, job) for job in due]
+    return rows.claims(whole, workers, request.token, now)
 
 
-def _first_due(database: Database, count: int, now: int) -> list[rows.Row]:
+def _whole(database: Database, job: rows.Due) -> rows.Due:
+    ((payload,),) = database.rows("payload", {"id": job.id})
+    return job._replace(payload=payload)
+
+
+def _first_due(database: Database, count: int, now: int) -> list[rows.Due]:
     """The first due jobs in claim order, by priority: what is not yet due costs one probe each."""
-    due: list[rows.Row] = []
+    due: list[rows.Due] = []
     for priority, _ in database.execute("due_priorities", {"now": now}):
         wanted = {"priority": priority, "now": now, "count": count - len(due)}
-        due += database.rows("due_jobs", wanted)
+        ((found,),) = database.rows("due_jobs", {**wanted, "whole": WHOLE_CHARACTERS})
+        due += map(rows.Due._make, rows.listed(found))
         if len(due) >= count:
             break
     return due

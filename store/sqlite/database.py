@@ -6,9 +6,10 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
@@ -25,6 +26,7 @@ from musterd.store.sqlite.rows import Params, Row, microseconds
 
 OLDEST = (3, 35, 0)
 MEMORY = ":memory:"
+SORTED = (sqlite3.Error, UnicodeEncodeError, OverflowError)  # what `sort_error` knows about
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -61,11 +63,16 @@ class Database:
         Leaves all of the work or none, and raises the store's own errors: `OutcomeUnknown` if the
         commit itself failed in a way that leaves both open.
         """
-        with self.translated(what):
+        committing = False
+        try:
             self.connection.execute("begin immediate")
-            with self._undone_on_error():
-                yield self.now()
-        self._commit(what)
+            yield self.now()
+            committing = True
+            self.connection.execute("commit")
+        except BaseException as error:
+            self._roll_back()
+            self._raise_known(error, what, committing=committing)
+            raise
 
     @contextmanager
     def reading(self, what: str) -> Generator[int, None, None]:
@@ -82,29 +89,15 @@ class Database:
         """Turns SQLite's errors into the store's."""
         try:
             yield
-        except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
-            known = sort_error(error, what, self.where)
-            if known is None:
-                raise
-            raise known from error
-
-    @contextmanager
-    def _undone_on_error(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except BaseException:
-            self._roll_back()
+        except SORTED as error:
+            self._raise_known(error, what)
             raise
 
-    def _commit(self, what: str) -> None:
-        try:
-            self.connection.execute("commit")
-        except sqlite3.Error as error:
-            self._roll_back()
-            known = sort_error(error, what, self.where, committing=True)
-            if known is None:
-                raise
-            raise known from error
+    def _raise_known(self, error: BaseException, what: str, *, committing: bool = False) -> None:
+        if isinstance(error, SORTED):
+            known = sort_error(error, what, self.where, committing=committing)
+            if known is not None:
+                raise known from error
 
     def _roll_back(self) -> None:
         # SQLite itself has rolled back after some errors: a full disk, a failed read or write.
@@ -247,7 +240,9 @@ class ThreadRunner:
     """
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="musterd-sqlite")
+        self._works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = Thread(target=self._serve, name="musterd-sqlite", daemon=True)
+        self._thread.start()
         self._calls = 0  # not yet ended
 
     @property
@@ -258,16 +253,29 @@ class ThreadRunner:
     async def run(self, work: Callable[[], T]) -> T:
         """Runs `work` alone, in its turn. A cancel arrives before it starts or after its end."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        loop = trio.lowlevel.current_trio_token()
-        ended = trio.Event()
-        future = self._thread.submit(work)
+        loop, task = trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
+        done: list[T] = []
+        failed: list[BaseException] = []
+
+        def answer() -> None:
+            try:
+                done.append(work())
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                failed.append(error)
+            loop.run_sync_soon(trio.lowlevel.reschedule, task)
+
         self._calls += 1
-        future.add_done_callback(lambda _: loop.run_sync_soon(ended.set))
+        self._works.put(answer)
         # No deadline: a call ends within the busy timeout, and what has begun cannot be taken back.
-        with trio.CancelScope(shield=True):
-            await ended.wait()
+        await trio.lowlevel.wait_task_rescheduled(_not_abandoned)
         self._calls -= 1
-        return future.result()
+        if failed:
+            raise failed[0]
+        return done[0]
+
+    def _serve(self) -> None:
+        while (answer := self._works.get()) is not None:
+            answer()
 
     async def aside(self, work: Callable[[], T]) -> T:
         """What does not ask the database, in a thread of its own; a cancel abandons it."""
@@ -275,7 +283,12 @@ class ThreadRunner:
 
     def close(self) -> None:
         """Gives the thread back. Waits for what runs, which ends within the busy timeout."""
-        self._thread.shutdown(wait=True)
+        self._works.put(None)
+        self._thread.join()
+
+
+def _not_abandoned(_raise_cancel: object) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.FAILED
 
 
 PACKAGE = "musterd.store.sqlite"

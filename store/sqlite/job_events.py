@@ -5,7 +5,7 @@ their ends.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -60,28 +60,39 @@ class JobEvents:
 
     database: Database
     now: int
-    _recorded: dict[str, list[tuple[Any, ...]]] = attrs.field(
-        factory=dict[str, list[tuple[Any, ...]]], init=False
+    # By type, and by what their data have in common (JSON).
+    _recorded: dict[tuple[str, str | None], list[tuple[Any, ...]]] = attrs.field(
+        factory=dict[tuple[str, "str | None"], list[tuple[Any, ...]]], init=False
     )
     _called: frozenset[str] | None = attrs.field(default=None, init=False)
 
     def record(self, type_: str, about: About, data: Data | None = None) -> None:
-        self._recorded.setdefault(type_, []).append((*about, data))
+        self._recorded.setdefault((type_, None), []).append((*about, data))
 
-    def is_called_out(self, kind: str, url: str | None) -> bool:
-        """Whether anybody may want messages of the ends of such jobs."""
-        if url is not None:
-            return True
+    def record_all(self, type_: str, events: Iterable[tuple[Any, ...]]) -> None:
+        """Of many jobs at once: each as the fields of `About`, then its data."""
+        self._recorded.setdefault((type_, None), []).extend(events)
+
+    def record_alike(
+        self, type_: str, abouts: Iterable[tuple[Any, ...]], common: Data | None = None
+    ) -> None:
+        """Of many jobs the same, which is said once."""
+        key = type_, None if common is None else json.dumps(common)
+        self._recorded.setdefault(key, []).extend([(*about, None) for about in abouts])
+
+    @property
+    def called_kinds(self) -> frozenset[str]:
+        """The kinds whose jobs' ends somebody wants to be told; '' stands for all."""
         if self._called is None:
             self._called = frozenset(row[0] for row in self.database.rows("called_kinds"))
-        return kind in self._called or "" in self._called
+        return self._called
 
     def write(self) -> None:
-        for type_ in sorted(self._recorded, key=_rank):
-            rows_ = self._recorded[type_]
+        for (type_, common), rows_ in sorted(self._recorded.items(), key=_rank):
             for first in range(0, len(rows_), EVENTS_A_ROW_MAX):
                 part = rows_[first : first + EVENTS_A_ROW_MAX]
-                log_row(self.database, self.now, type_, len(part), {"jobs": json.dumps(part)})
+                what = {"jobs": json.dumps(part), "common": common}
+                log_row(self.database, self.now, type_, len(part), what)
         self._recorded.clear()
 
 
@@ -106,10 +117,13 @@ def record_new(events: JobEvents, jobs: Sequence[NewJob], made: Sequence[Enqueue
 
 
 def record_claims(events: JobEvents, claims: Sequence[Claim], node: str) -> None:
-    for claim in claims:
-        data = {"node": node, "worker": claim.worker}
-        type_ = "job.assigned" if claim.worker is None else "job.started"
-        events.record(type_, About(claim.id, claim.kind, claim.target, claim.attempt), data)
+    abouts = [(one.id, one.kind, one.target, one.attempt) for one in claims]
+    seated = sum(one.worker is not None for one in claims)  # they come first
+    starts = zip(abouts[:seated], claims, strict=False)
+    events.record_all(
+        "job.started", ((*about, {"node": node, "worker": one.worker}) for about, one in starts)
+    )
+    events.record_alike("job.assigned", abouts[seated:], {"node": node, "worker": None})
     events.write()
 
 
@@ -143,7 +157,7 @@ def record_progress(events: JobEvents, job: Held, note: ProgressNote) -> None:
 
 def call_out(events: JobEvents, about: About, type_: str, url: str | None) -> None:
     """Makes the message of a job's end, if somebody wants it."""
-    if not events.is_called_out(about.kind, url):
+    if url is None and events.called_kinds.isdisjoint((about.kind, "")):
         return
     wanted = {
         "job_id": about.id,
@@ -194,7 +208,8 @@ def _short(text: str | None) -> str | None:
     return None if text is None else text[:TEXT_LENGTH_MAX]
 
 
-def _rank(type_: str) -> int:
+def _rank(recorded: tuple[tuple[str, str | None], object]) -> int:
+    (type_, _), _ = recorded
     if type_ in FIRST:
         return FIRST.index(type_)
     return len(FIRST) + (type_ == LAST)

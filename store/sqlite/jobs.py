@@ -20,6 +20,7 @@ from musterd.store.jobs import (
 from musterd.store.lifecycle import JobState
 from musterd.store.phases import PhaseRecord, made_whole
 from musterd.store.sqlite import rows
+from musterd.store.sqlite.claiming import ClaimOrder, bar
 from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import JobEvents, record_new
 from musterd.store.sqlite.outbox import webhook_of
@@ -34,32 +35,52 @@ def enqueue(database: Database, jobs: Sequence[NewJob]) -> list[Enqueued]:
 
 def make(database: Database, jobs: Sequence[NewJob], now: int) -> list[Enqueued]:
     """As `enqueue`, within the caller's transaction."""
+    maker = _Maker(database, now)
     made = [
-        _place(database, job, now, f"job {number} of {len(jobs)} ({job.kind!r})")
+        maker.made(job, f"job {number} of {len(jobs)} ({job.kind!r})")
         for number, job in enumerate(jobs, start=1)
     ]
     record_new(JobEvents(database, now), jobs, made)
     return made
 
 
-def _place(database: Database, job: NewJob, now: int, which: str) -> Enqueued:
-    if job.dedup_key is None:
-        return Enqueued(_insert(database, job, now, which), is_new=True)
-    holder = database.rows("key_holder", {"key": job.dedup_key, "now": now})
-    if holder:
-        return Enqueued(holder[0][0], is_new=False)
-    made = _insert(database, job, now, which)
-    database.execute("take_key", rows.key_of(job, made, now))
-    return Enqueued(made, is_new=True)
+@attrs.define
+class _Maker:
+    database: Database
+    now: int
+    _bars: dict[str, ClaimOrder] = attrs.field(factory=dict[str, ClaimOrder], init=False)
 
+    def made(self, job: NewJob, which: str) -> Enqueued:
+        if job.dedup_key is None:
+            return Enqueued(self._insert(job, which), is_new=True)
+        holder = self.database.rows("key_holder", {"key": job.dedup_key, "now": self.now})
+        if holder:
+            return Enqueued(holder[0][0], is_new=False)
+        made = self._insert(job, which)
+        self.database.execute("take_key", rows.key_of(job, made, self.now))
+        return Enqueued(made, is_new=True)
 
-def _insert(database: Database, job: NewJob, now: int, which: str) -> int:
-    try:
-        made = database.execute("enqueue", rows.new_job(job, now)).lastrowid
-    except (sqlite3.IntegrityError, UnicodeEncodeError, OverflowError, InputRefused) as error:
-        raise InputRefused(f"enqueue: {database.where}: {which}: {error}") from error
-    assert made is not None  # an insert that raised nothing made a row
-    return made
+    def _insert(self, job: NewJob, which: str) -> int:
+        try:
+            row = rows.new_job(job, self.now)
+            row["behind"] = self._is_behind(job, row["run_at"])
+            made = self.database.execute("enqueue", row).lastrowid
+        except (sqlite3.IntegrityError, UnicodeEncodeError, OverflowError, InputRefused) as error:
+            raise InputRefused(f"enqueue: {self.database.where}: {which}: {error}") from error
+        assert made is not None  # an insert that raised nothing made a row
+        return made
+
+    def _is_behind(self, job: NewJob, run_at: int) -> bool:
+        """Whether it is due, but not its turn: then no claim needs to meet it."""
+        target = job.target
+        if target is None or job.hold or run_at > self.now:
+            return False
+        if target not in self._bars:
+            self._bars[target] = bar(self.database, target).place
+        priority = job.priority
+        if priority is None:
+            ((priority,),) = self.database.rows("priority_of_kind", {"kind": job.kind})
+        return ClaimOrder(-priority, run_at, rows.ID_MAX) >= self._bars[target]
 
 
 def job(database: Database, job_id: int) -> JobRecord | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain, compress
 from uuid import UUID
 
 from musterd.store.leases import (
@@ -35,7 +36,6 @@ from musterd.store.sqlite.database import Database, Part, called
 from musterd.store.sqlite.job_events import (
     LOST,
     About,
-    Held,
     JobEvents,
     call_out,
     held,
@@ -47,8 +47,6 @@ from musterd.store.sqlite.phases import settle_phase
 from musterd.store.words import time_text
 
 SUCCEEDED = "job.succeeded"
-NOTHING = (None,) * 5
-TOGETHER_MIN = 4  # below this, one by one is as quick
 GOES_ON = frozenset({JobState.QUEUED, JobState.PAUSED})
 ON_LEASE_LOST = {
     "requeue": JobState.QUEUED,
@@ -63,13 +61,16 @@ def exchange(
     settlements: Sequence[Settlement],
     claim: ClaimRequest | None,
     now_local: float,
+    successes: Successes,
 ) -> tuple[Exchange, bool]:
     """And whether there is work now that this exchange did not claim."""
     with database.writing("settling and claiming") as now:
         events = JobEvents(database, now)
-        rejected, turned = _settle(events, settlements, now_local)
+        rejected = _succeed(events, successes, now_local)
+        turned = _settle(events, settlements, now_local, rejected)
         events.write()
-        targets = {one.target for one in settlements if one.target is not None}
+        named = chain((one.target for one in settlements), successes.targets)
+        targets = {target for target in named if target is not None}
         passed_on = [hand_over(database, target) for target in sorted(targets)]
         exchange_ = Exchange(frozenset(rejected), [], turned=turned)
         if claim is not None:
@@ -78,14 +79,43 @@ def exchange(
     return exchange_, claim is None and any(passed_on)
 
 
+def _succeed(events: JobEvents, ended: Successes, now_local: float) -> set[int]:
+    """Ends these jobs, and records it. Gives the ids of those whose lease is lost, about which
+    nothing was written.
+    """
+    if not ended.ids:
+        return set()
+    database = events.database
+    wanted = rows.successes(ended, now_local, events.now)
+    ((found,),) = database.rows("held_many", wanted)
+    database.execute("settle_plain", wanted)
+    held = {job_id: its for job_id, *its in rows.listed(found)}
+    abouts = [*zip(ended.ids, ended.kinds, ended.targets, ended.attempts, strict=True)]
+    workers = ended.workers
+    if len(held) < len(abouts):
+        kept = [about[0] in held for about in abouts]
+        abouts, workers = [*compress(abouts, kept)], [*compress(workers, kept)]
+    events.record_all(  # the store has not heard of all that they started
+        "job.started",
+        (
+            (*about, {"node": node, "worker": worker})
+            for about, worker in zip(abouts, workers, strict=True)
+            if (node := held[about[0]][0]) is not None
+        ),
+    )
+    events.record_alike(SUCCEEDED, abouts)
+    if events.called_kinds or any(url is not None for _, url in held.values()):
+        for about in abouts:
+            call_out(events, About(*about), SUCCEEDED, held[about[0]][1])
+    return set(ended.ids).difference(held)
+
+
 def _settle(
-    events: JobEvents, settlements: Sequence[Settlement], now_local: float
-) -> tuple[set[int], dict[int, JobState]]:
-    """Which were refused, and which became something else than was meant."""
+    events: JobEvents, settlements: Sequence[Settlement], now_local: float, rejected: set[int]
+) -> dict[int, JobState]:
+    """Which became something else than was meant; `rejected` gets those that were refused."""
     turned: dict[int, JobState] = {}
-    plain, others = split_plain(settlements)
-    rejected = settle_plain(events, plain, now_local) if plain else set[int]()
-    for one in others:
+    for one in settlements:
         ending = rows.settlement(one, now_local, events.now)
         settle_phase(events, one)
         state = end_attempt(events, ending)
@@ -93,55 +123,7 @@ def _settle(
             rejected.add(one.id)
         elif state is not one.state:
             turned[one.id] = state
-    return rejected, turned
-
-
-def split_plain(ended: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
-    """Those that `settle_plain` may write, and the others."""
-    plain = [one for one in ended if _is_plain(one)]
-    if len(plain) < TOGETHER_MIN or len({one.id for one in plain}) < len(plain):
-        return [], list(ended)
-    return plain, [one for one in ended if not _is_plain(one)]
-
-
-def settle_plain(events: JobEvents, ended: Sequence[Settlement], now_local: float) -> set[int]:
-    """Ends these jobs as succeeded, and records it. Gives the ids of those whose lease is lost,
-    about which nothing was written.
-    """
-    database = events.database
-    endings = {one.id: _ending(one, now_local, events.now) for one in ended}
-    wanted = {"ended": json.dumps(list(endings.values()))}
-    jobs = [Held._make(row) for row in database.rows("held_many", wanted)]
-    database.execute("settle_plain", wanted)
-    for job in jobs:
-        _, _, worker, started_at, _, _ = endings.pop(job.id)
-        if job.state == JobState.ASSIGNED and started_at is not None:
-            record_start(events, job, worker)
-        about = About(*job[:4])
-        events.record(SUCCEEDED, about)
-        call_out(events, about, SUCCEEDED, job.webhook)
-    return set(endings)
-
-
-def _ending(
-    one: Settlement, now_local: float, now: int
-) -> tuple[int, str, int | None, int | None, int | None, str | None]:
-    started_at = rows.at(one.started_local, now_local, now)
-    finished_at = rows.at(one.ended_local, now_local, now)
-    return one.id, one.token.hex, one.worker, started_at, finished_at, one.result
-
-
-def _is_plain(one: Settlement) -> bool:
-    """What has only a result, of a kind that crosses as it is."""
-    return (
-        one.state is JobState.SUCCEEDED
-        and one.outcome is AttemptOutcome.SUCCEEDED
-        and (one.result is None or one.result.isascii())
-        and not one.forgive
-        and (one.delay_seconds, one.error, one.reason, one.log, one.spent) == NOTHING
-        and one.percent is None
-        and one.phase is None
-    )
+    return turned
 
 
 def end_attempt(events: JobEvents, ending: rows.Params) -> JobState | None:
@@ -297,8 +279,7 @@ class SqliteLeases(Part):
         successes: Successes = NO_SUCCESSES,
         /,
     ) -> Exchange:
-        ended = [*settlements, *successes.settlements()]
-        done, leaves_work = await self.call(exchange, ended, claim, now_local)
+        done, leaves_work = await self.call(exchange, settlements, claim, now_local, successes)
         if leaves_work:
             self._hints.ring()
         return done

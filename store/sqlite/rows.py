@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import accumulate, chain, repeat
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import attrs
 
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import JOB_COLUMNS, AttemptRecord, JobRecord, NewJob
-from musterd.store.leases import Claim, ClaimRequest, ProgressNote, Settlement
+from musterd.store.leases import Claim, ProgressNote, Settlement, Successes
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseRecord, PhaseState
 
@@ -45,7 +48,7 @@ def stamp(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
-def new_job(job: NewJob, now: int) -> Params:
+def new_job(job: NewJob, now: int) -> dict[str, Any]:
     return {
         **job._asdict(),
         "now": now,
@@ -73,14 +76,32 @@ def _due(job: NewJob, now: int) -> int:
     return stamp(job.run_at)
 
 
-def claimed(request: ClaimRequest, now: int) -> dict[str, Any]:
-    """What all claims of one call have in common."""
-    return {
-        "token": request.token.bytes,
-        "node": request.node,
-        "now": now,
-        "lease_expires_at": now + microseconds(request.lease_seconds),
-    }
+class Due(NamedTuple):
+    """A job that may be claimed."""
+
+    id: int
+    kind: str
+    payload: str | None  # None = it is long: to be read by itself
+    attempt: int
+    max_attempts: int | None
+    forgiven: int
+    run_at: int
+    spent: str | None
+    priority: int
+    target: str | None
+    schedule: str | None
+    slot: int | None  # of its schedule
+
+
+def claims(due: Sequence[Due], workers: Sequence[int], token: UUID, now: int) -> list[Claim]:
+    return [
+        Claim(
+            job.id, job.kind, job.payload or "", job.attempt + 1, job.max_attempts, job.forgiven,
+            max(0, now - job.run_at) / SECOND, worker, token, job.spent, job.target, job.schedule,
+            moment(job.slot),
+        )
+        for job, worker in zip(due, chain(workers, repeat(None)), strict=False)
+    ]  # fmt: skip
 
 
 def claim(row: Row, token: UUID) -> Claim:
@@ -88,6 +109,54 @@ def claim(row: Row, token: UUID) -> Claim:
     waited_seconds = max(0, waited) / SECOND
     rest = (waited_seconds, worker, token, spent, target, schedule, moment(slot))
     return Claim._make((*fields, *rest))
+
+
+def listed(stored: bytes) -> list[Any]:
+    """A JSON list that SQLite made of rows: one value crosses for a tenth of what rows cost while
+    other threads run. Bytes that are no text come out as in `store.sqlite.database`.
+    """
+    found: list[Any] = json.loads(stored.decode("utf-8", ESCAPED))
+    return found
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    wrong = error.object[error.start : error.end]
+    return "".join(f"\\\\x{byte:02x}" for byte in wrong), error.end
+
+
+ESCAPED = "musterd.sqlite.escaped"
+codecs.register_error(ESCAPED, _escaped)
+
+
+def successes(ended: Successes, now_local: float, now: int) -> Params:
+    """Columns: tokens one behind the other, numbers of one width, and of the results where each
+    stands in a text of all of them.
+    """
+    known = {number: one.bytes for number, one in {id(one): one for one in ended.tokens}.items()}
+    starts, ends = (
+        _column([now - round((now_local - one) * SECOND) for one in moments])
+        for moments in (ended.started_local, ended.ended_local)
+    )
+    columns = {
+        "ids": json.dumps(ended.ids),
+        "tokens": b"".join(map(known.__getitem__, map(id, ended.tokens))),
+        "workers": _column(ended.workers),
+        "starts": starts,
+        "ends": ends,
+    }
+    if not any(ended.results):
+        return {**columns, "results": None, "places": None, "sizes": None}
+    texts = [(one or "").encode() for one in ended.results]
+    sizes = [
+        -1 if one is None else len(text) for one, text in zip(ended.results, texts, strict=True)
+    ]
+    places = _column([0, *accumulate(map(len, texts))][:-1])
+    return {**columns, "results": b"".join(texts), "places": places, "sizes": _column(sizes)}
+
+
+def _column(numbers: Sequence[int]) -> bytes:
+    return ("%20d" * len(numbers) % tuple(numbers)).encode()
 
 
 def settlement(ended: Settlement, now_local: float, now: int) -> dict[str, Any]:

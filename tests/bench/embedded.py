@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +14,15 @@ import trio
 from musterd.config.load import load
 from musterd.store.jobs import NewJob
 from musterd.store.opening import make_engine
+from musterd.store.sqlite.database import connect
+from musterd.store.sqlite.hints import Hints
+from musterd.store.sqlite.jobs import enqueue
+from tests.bench.growth.draining import RECORD, workshop
+from tests.bench.growth.embedded import file
 from tests.bench.running import daemon, wait_until
 
 BATCH = 1_000
+BUSY_SECONDS = 5.0
 
 
 def drain(rows: int) -> float:
@@ -22,6 +30,26 @@ def drain(rows: int) -> float:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         sets = ("workers.default_count=100", "workers.max_count=100")
         return drained(Path(folder) / "bench.db", "noop", rows, sets)
+
+
+def pickups(jobs: int = 200, gap_seconds: float = 0.03) -> list[float]:
+    """Milliseconds from the commit of a job that this process enqueues to its handler's first line,
+    in an idle daemon; sorted.
+    """
+    committed: list[float] = []
+    with file("pickup") as made, workshop() as shop, daemon(made.url, shop.sets(100)):
+        database = connect(str(made.path), made.url, time.time, BUSY_SECONDS)
+        hints = Hints(made.path.with_name(f"{made.path.name}.wake"))
+        time.sleep(1.5)
+        for number in range(jobs):
+            enqueue(database, [NewJob("note", json.dumps({"i": number}))])
+            committed.append(time.time())
+            hints.ring()
+            time.sleep(gap_seconds)
+        wait_until(lambda: shop.done() == jobs)
+        database.connection.close()
+        begun = [each[:2] for each in RECORD.iter_unpack(shop.records.read_bytes())]
+    return sorted((began - committed[number]) * 1000 for number, began in begun)
 
 
 def drained(path: Path, kind: str, rows: int, sets: Sequence[str]) -> float:

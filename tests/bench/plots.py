@@ -40,7 +40,7 @@ class Panel:
 
 RATES = Panel("jobs a second", lambda row: [(row.rate, RATE)], lambda row: f"{row.rate:,.0f}")
 CLAIMS = Panel(
-    "a claim of 100 jobs, p50",
+    "a claim, p50",
     lambda row: [(row.claim_milliseconds or 0.0, RATE)],
     lambda row: f"{row.claim_milliseconds or 0.0:.2f} ms",
 )

@@ -218,18 +218,18 @@ begin
   select raise(abort, 'a new job is pending or queued, with attempt 0');
 end;
 
--- Searched as one text: an `in` list of this length would cost a temporary table at every change.
-create trigger job_rows_transition before update of state on job_rows
-  when old.state <> new.state and instr(
-    ' pending>queued pending>canceled'
-    || ' queued>assigned queued>running queued>canceled queued>paused'
-    || ' assigned>running assigned>queued assigned>succeeded assigned>failed'
-    || ' assigned>canceled assigned>paused'
-    || ' running>queued running>succeeded running>failed running>canceled running>paused'
-    || ' paused>queued paused>canceled'
-    || ' failed>queued ',
-    ' ' || old.state || '>' || new.state || ' '
-  ) = 0
+-- After the change: before it, the row would have to be found once more.
+create trigger job_rows_transition after update of state on job_rows
+  when old.state <> new.state and not case new.state
+    when 'running' then old.state = 'queued' or old.state = 'assigned'
+    when 'assigned' then old.state = 'queued'
+    when 'succeeded' then old.state = 'running' or old.state = 'assigned'
+    when 'failed' then old.state = 'running' or old.state = 'assigned'
+    when 'queued' then old.state <> 'succeeded' and old.state <> 'canceled'
+    when 'canceled' then old.state <> 'succeeded' and old.state <> 'failed'
+    when 'paused' then old.state = 'queued' or old.state = 'running' or old.state = 'assigned'
+    else false
+  end
 begin
   select raise(abort, 'this state may not follow that one');
 end;

@@ -10,7 +10,7 @@ create table event_log (
   type text not null,
   size integer not null,
   jobs text,
-  common text -- JSON: of the data, what all have in common
+  common text -- JSON: the data of all that have none of their own
 );
 
 create table event_head (last integer not null);
@@ -27,7 +27,7 @@ select
   json_extract(job.value, '$[2]') as target,
   case
     when log.jobs is null then coalesce(log.common, '{}')
-    when json_extract(job.value, '$[3]') is null then coalesce(json_extract(job.value, '$[4]'), '{}')
-    else json_insert(coalesce(json_extract(job.value, '$[4]'), '{}'), '$.attempt', json_extract(job.value, '$[3]'))
+    when json_extract(job.value, '$[3]') is null then coalesce(json_extract(job.value, '$[4]'), log.common, '{}')
+    else json_insert(coalesce(json_extract(job.value, '$[4]'), log.common, '{}'), '$.attempt', json_extract(job.value, '$[3]'))
   end as data
 from event_log as log left join json_each(log.jobs) as job on log.jobs is not null;

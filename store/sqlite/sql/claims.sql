@@ -22,19 +22,29 @@ heads (priority, run_at) as (
 )
 select priority, run_at from heads where run_at <= :now
 
--- due_jobs: the first :count due jobs of one priority, in claim order
-select id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target, schedule, scheduled_for
-from job_rows
-where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
-order by run_at, id
-limit :count
+-- due_jobs: the first :count due jobs of one priority, in claim order, as a JSON list; without payloads that are longer than :whole
+select cast(json_group_array(json_array(
+  id, kind, case when length(payload) <= :whole then payload end, attempt, max_attempts, forgiven, run_at, spent,
+  priority, target, schedule, scheduled_for
+)) as blob)
+from (
+  select
+    id, kind, payload, attempt, max_attempts, forgiven, run_at, spent, priority, target, schedule, scheduled_for
+  from job_rows
+  where state = 'queued' and parked = 0 and behind = 0 and priority = :priority and run_at <= :now
+  order by run_at, id
+  limit :count
+)
+
+-- payload: that of one job
+select payload from job_rows where id = :id
 
 -- leased_kinds: how many jobs of each kind are in hand
 select kind, count(*) from job_rows
 where state = 'assigned' or state = 'running'
 group by kind
 
--- claim: takes the queued jobs in :taken (JSON: id and worker of each) under a lease and counts the attempts; started at once where there is a worker
+-- claim: takes the queued jobs in :ids (JSON) under a lease and counts the attempts; the first ones for :workers (JSON), started at once
 update job_rows
 set state = case when taken.worker is null then 'assigned' else 'running' end,
   attempt = attempt + 1, claim_token = :token, node = :node, worker = taken.worker,
@@ -43,8 +53,8 @@ set state = case when taken.worker is null then 'assigned' else 'running' end,
   finished_at = null, result = null, last_outcome = null,
   log = null, progress = null, progress_note = null
 from (
-  select json_extract(value, '$[0]') as id, json_extract(value, '$[1]') as worker
-  from json_each(:taken)
+  select value as id, case when key < :seats then json_extract(:workers, '$[' || key || ']') end as worker
+  from json_each(:ids)
 ) as taken
 where job_rows.id = taken.id and +job_rows.state = 'queued'
 

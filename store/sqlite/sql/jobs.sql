@@ -1,8 +1,11 @@
 -- Jobs: making them, reading them, and looking some out.
 
--- enqueue: one new job, :state; due at :run_at
-insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, webhook)
-values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :webhook)
+-- enqueue: one new job, :state; due at :run_at; :behind = 1 if another has its target
+insert into job_rows (kind, payload, priority, max_attempts, created_at, run_at, state, dedup_key, target, behind, webhook)
+values (:kind, :payload, coalesce(:priority, (select priority from kind_rules where kind = :kind), 0), :max_attempts, :now, :run_at, :state, :dedup_key, :target, :behind, :webhook)
+
+-- priority_of_kind: that of jobs of a kind that have none of their own
+select coalesce((select priority from kind_rules where kind = :kind), 0)
 
 -- key_holder: the job that holds a key; none if its time is over, or its job has ended or is gone
 select job_id from dedup_keys

@@ -35,8 +35,9 @@ where behind = 1 and target = :target
 order by priority desc, run_at, id
 limit :count
 
--- stand_behind: takes one queued job, whose target another has, out of the claim's way
-update job_rows set behind = 1, parked = 0 where id = :id and state = 'queued'
+-- stand_behind: takes the queued jobs in :ids (JSON), whose targets others have, out of the claim's way
+update job_rows set behind = 1, parked = 0
+where id in (select value from json_each(:ids)) and +state = 'queued'
 
 -- step_forward: gives one job that stood behind back to the claim
 update job_rows set behind = 0 where id = :id

@@ -8,7 +8,7 @@ from functools import partial
 
 import attrs
 
-from tests.bench.growth import embedded, held
+from tests.bench.growth import embedded, halted, held
 from tests.bench.growth.draining import NAP_SECONDS, Work, drained, drained_by_bursts
 from tests.bench.growth.figures import Figures, Row, Size, in_turns
 from tests.bench.growth.queues import (
@@ -186,6 +186,14 @@ def snapshot(bench: Bench) -> Iterator[Row]:
     return held.rows(bench.server, bench.count(200_000))
 
 
+def behind(bench: Bench) -> Iterator[Row]:
+    return halted.on_postgres(bench.server, bench.count(100_000))
+
+
+def sqlite_behind(bench: Bench) -> Iterator[Row]:
+    return halted.on_sqlite(bench.count(100_000))
+
+
 def _several(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
@@ -198,4 +206,6 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "tenants": tenants,
     "workers": workers,
     "sqlite": sqlite,
+    "halted": behind,
+    "sqlite-halted": sqlite_behind,
 }

@@ -17,9 +17,10 @@ import trio.testing
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.jobs import NewJob
+from musterd.store.leases import Successes
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
-from tests.contract.rigs import ending, ids, settle, state_of, take
+from tests.contract.rigs import LOCAL, ending, ids, settle, state_of, take
 
 
 def make(path: Path | str, **options: Any) -> SqliteEngine:
@@ -196,6 +197,37 @@ async def test_a_row_that_is_no_text_spoils_only_its_own_job(
         decode_payload(claims[1].payload)
     await settle(engine, *(ending(claim) for claim in claims))
     assert await state_of(engine, bad) is JobState.SUCCEEDED
+
+
+async def test_long_payloads_come_whole_and_in_order(engine: SqliteEngine) -> None:
+    texts = [f'"{character * length}"' for length in (20_000, 1, 30_000) for character in "aé"]
+    made = await engine.jobs.enqueue([NewJob("a", text) for text in texts])
+    claims = await take(engine, workers=9)
+    assert [(one.id, one.payload) for one in claims] == list(zip(made, texts, strict=True))
+
+
+async def test_results_of_every_sort_end_together(engine: SqliteEngine, tmp_path: Path) -> None:
+    results = ['"é\\n\\u0000"', None, '""', "[1]", None, '"' + "x" * 50_000 + '"']
+    await engine.jobs.enqueue([NewJob("a")] * len(results))
+    claims = await take(engine, workers=3, ahead=3)
+    count = len(claims)
+    ended = Successes(
+        [one.id for one in claims], [one.token for one in claims], [1] * count, [7] * count,
+        [LOCAL - 3] * count, [LOCAL - 1] * count, ["a"] * count, [None] * count, results,
+    )  # fmt: skip
+    assert not (await engine.leases.exchange([], None, LOCAL, ended)).rejected
+    found = run(tmp_path / "store.db", "select result from job_rows order by id")
+    assert found == [(one,) for one in results]
+
+
+@pytest.mark.parametrize("result", ["\ud800", "1\0"])
+async def test_a_result_that_is_no_text_undoes_the_batch(engine: SqliteEngine, result: str) -> None:
+    await engine.jobs.enqueue([NewJob("a")])
+    (claim,) = await take(engine)
+    ended = Successes([1], [claim.token], [1], [1], [0.0], [0.0], ["a"], [None], [f'"{result}"'])
+    with pytest.raises(InputRefused):
+        await engine.leases.exchange([], None, LOCAL, ended)
+    assert await state_of(engine, 1) is JobState.RUNNING
 
 
 async def test_a_refusal_names_the_job(engine: SqliteEngine) -> None:

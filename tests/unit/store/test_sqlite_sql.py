@@ -44,7 +44,8 @@ ALL_PARAMETERS = [
     *("lease_expires_at", "before", "kind", "payload", "max_attempts", "by", "log", "spent"),
     *("action", "effect", "percent", "note", "request", "target", "reserved"),
     *("bound", "own_priority", "own_run_at", "phase", "phase_percent", "name", "place", "progress"),
-    *("until", "after_at", "after_id", "taken", "ended"),
+    *("until", "after_at", "after_id", "ids", "workers", "seats", "whole"),
+    *("tokens", "starts", "ends", "sizes", "places", "results"),
 ]
 
 TRIGGERS = {1: 5}
