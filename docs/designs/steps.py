@@ -17,4 +17,4 @@ def process(job: JobContext) -> dict[str, Any]:
 
 def upload(job: JobContext) -> dict[str, Any]:
     job.progress(80)  # 93
-    return {"sent": job.phase_result("process")["frames_of"]}
+    return {"sent": sorted(job.phase_results())}

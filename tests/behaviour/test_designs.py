@@ -114,7 +114,7 @@ async def test_0_a_request_is_seen_by_the_next_heartbeat_at_the_latest(stage: St
 async def test_0_a_lost_lease_is_an_error_that_halts_its_target(cluster: Cluster) -> None:
     await follow(cluster, "0-targets.toml")
     (north,) = await cluster.join(1)
-    job_id = await cluster.put_one("slow", target="shop")
+    job_id = await cluster.put_one("slow", target="shop", max_attempts=5)  # which it does not get
     behind = await cluster.put_one("noop", target="shop")
     await until(cluster.running_now)
     killed = trio.current_time()
@@ -132,7 +132,28 @@ async def test_0_a_lost_lease_is_an_error_that_halts_its_target(cluster: Cluster
     assert [await cluster.state(one) for one in (job_id, behind)] == [JobState.SUCCEEDED] * 2
 
 
+async def test_0_an_exception_is_an_error_even_of_a_kind_that_is_retryable(stage: Stage) -> None:
+    await follow(stage, "0-targets.toml")
+    await stage.start()
+    job_id = await stage.put_one("flaky", target="shop")
+    behind = await stage.put_one("noop", target="shop")
+    await trio.sleep(60)
+    job = await stage.job(job_id)
+    assert (job.state, job.attempt) == (JobState.FAILED, 1)
+    assert await stage.state(behind) is JobState.QUEUED
+
+
 # -- design 1
+
+
+async def test_1_a_claim_leads_from_queued_to_running(cluster: Cluster) -> None:
+    await follow(cluster, "1-work-queue.toml")
+    cluster.kinds["brief"] = kind("brief", 10)
+    await cluster.join(1)
+    await cluster.put("brief", 300)
+    while await cluster.unended():
+        assert not await cluster.jobs(JobState.ASSIGNED)
+        await trio.sleep(0.004)
 
 
 async def test_1_no_more_than_w_jobs_are_in_hand_and_w_are(cluster: Cluster) -> None:
@@ -239,6 +260,16 @@ async def test_3_each_decision_is_the_depth_of_the_queue_within_its_bounds(stage
         assert one.desired == min(max(one.due or 0, 2), 8)
         assert one.limited_by in (None, "min", "max", "busy")
     assert (max(one.desired for one in decisions), decisions[-1].desired) == (8, 2)
+
+
+async def test_3_a_crew_grows_with_each_decision(stage: Stage) -> None:
+    await follow(stage, "3-depth.toml")
+    stage.kinds["minutes"] = kind("minutes", 100_000)
+    node = await stage.start()
+    for count, size in ((5, 3), (2, 4), (30, 8)):
+        await stage.put("minutes", count)
+        await trio.sleep(1.05)
+        assert node.size == size
 
 
 async def test_3_a_crew_shrinks_with_the_next_decision(stage: Stage) -> None:

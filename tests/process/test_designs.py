@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -190,11 +191,21 @@ def test_2_phases_pass_results_on_and_progress_is_that_of_the_design(home: Home)
         job = design.add("video")
         found = design.becomes(job, "succeeded")
         told = design.told(job)
-    assert found["result"] == {"sent": "a.mp4"}
-    assert [one["state"] for one in found["progress"]["phases"]] == ["succeeded"] * 3
+    assert found["result"] == {"sent": ["download", "process"]}
+    phases = found["progress"]["phases"]
+    assert [one["state"] for one in phases] == ["succeeded"] * 3
+    assert phases[1]["result"] == {"frames_of": "a.mp4"}
     completed = [one["data"] for one in told if one["type"] == "job.phase_completed"]
     assert [one["phase"] for one in completed] == ["download", "process", "upload"]
     assert [one["overall"] for one in completed] == [33, 67, 100]
+
+
+def test_2_a_job_that_is_due_later_wakes_a_worker_at_its_time(home: Home) -> None:
+    design = Design(home, "2-lifecycle.toml")
+    with design.daemon():
+        found = design.becomes(design.add("noop", **{"in": "2s"}), "succeeded")
+    due, started = (datetime.fromisoformat(found[key]) for key in ("run_at", "started_at"))
+    assert 0 <= (started - due).total_seconds() < 1
 
 
 def test_2_what_the_process_died_with_has_failed_and_fatal_failures_stay(home: Home) -> None:
