@@ -47,9 +47,8 @@ def surroundings_of(
 
 
 def find_broken(catalog: Catalog, around: Surroundings) -> Catalog:
-    """The catalog with each kind's `broken` set for this machine: a reason, or None.
-
-    Runs no job. Modules are imported, but never in this process.
+    """The catalog with each kind's `broken` set for this machine: a reason, or None. Runs no job;
+    imports modules, but never in this process.
     """
     parts = [part for kind in catalog.values() for part in kind.parts]
     broken = dict(_broken_functions(parts, around))
@@ -215,10 +214,8 @@ class _Answers:
 
 
 def why_each_is_broken(asked: ProbeTarget, wanted: Sequence[Wanted]) -> Mapping[Wanted, str]:
-    """The functions that are broken, and why.
-
-    One child checks them all. A module that ends the child or exceeds `limit_seconds` is broken;
-    another child checks the functions of the remaining modules.
+    """The broken functions and why. One child checks them all; after a module that ends it or
+    exceeds `limit_seconds`, another child checks the functions of the others.
     """
     broken: dict[Wanted, str] = {}
     rest = list(wanted)

@@ -1,7 +1,5 @@
-"""What differs between catalogs, whether a running node can adopt a new one, and what the nodes of
-one store must agree on, as a short hash. The hash excludes secrets and what may differ between
-machines: paths, what is broken there, the size of the crew, where a node listens and how it reaches
-the store.
+"""What differs between catalogs, whether a running node can adopt a new one, and a hash of what the
+nodes of a store must agree on: not secrets, nor what may differ between machines.
 """
 
 from __future__ import annotations

@@ -37,9 +37,7 @@ class Deterministic:
 
 @frozen
 class Python:
-    """Calls a user's function, `def` or `async def`, with a JobContext. The module is looked up in
-    `search_path`, then on the interpreter's own path.
-    """
+    """Calls a function with a JobContext. Its module is looked up in `search_path` first."""
 
     module: str
     function: str
@@ -71,9 +69,8 @@ class HttpCall:
 
 @frozen
 class Phase:
-    """One step of a pipeline: a kind with its own rules, or those of the whole kind.
-
-    `input` is what a program or server receives: the payload, or also the results of phases.
+    """One step of a pipeline: a kind with its own rules, or those of the whole kind. `input` is
+    what a program or server receives: the payload, or also the results of phases.
     """
 
     name: str
@@ -98,10 +95,7 @@ Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall | Pipeline
 
 @frozen
 class WorkKind:
-    """What jobs of this kind do, and by which rules; `source` is its FILE:LINE.
-
-    `time_limit_seconds` None = an attempt may take any time.
-    """
+    """What jobs of this kind do; `source` is its FILE:LINE. No `time_limit_seconds` = any time."""
 
     name: str
     behaviour: Behaviour
@@ -203,9 +197,8 @@ class Planned:
 
 
 def plan(kind: WorkKind, payload: JSON, attempt: int) -> Planned:
-    """What an attempt (from 1) does. Depends only on the arguments.
-
-    `fail_first` applies only if the outcome is success. Raises TypeError for real work.
+    """What an attempt (from 1) does: depends only on the arguments. `fail_first` applies only if
+    the outcome is success. Raises TypeError for real work.
     """
     behaviour = kind.behaviour
     if not isinstance(behaviour, Deterministic):
@@ -243,10 +236,9 @@ def _canonical(value: JSON) -> JSON:
 
 
 def delay_seconds(policy: RetryPolicy, failures: int, job_id: int, attempt: int) -> float:
-    """The delay after `failures` failed attempts, at most `policy.max_seconds`.
-
-    The jitter is a hash of job and attempt: it spreads load, but a job always gets the same delays.
-    Raises ValueError if `failures` is 0.
+    """The delay after `failures` failed attempts, at most `policy.max_seconds`. The jitter is a
+    hash of job and attempt: a job always gets the same delays. Raises ValueError if `failures` is
+    0.
     """
     if failures < 1:
         raise ValueError(f"failures is {failures}, wanted 1 or more: no failure, no delay")

@@ -39,10 +39,9 @@ def catalog_of(settings: Settings) -> Catalog:
 
 
 def load_catalog(paths: Iterable[Path], defaults: KindDefaults | Retry) -> Catalog:
-    """Reads the shipped catalog and the user's files, whose kinds replace shipped ones.
-
-    A path is a file, or a folder whose `*.toml` are read in alphabetical order. Raises ConfigError
-    with all faults; the same kind twice among the user's files is one.
+    """Reads the shipped catalog and the user's files, whose kinds replace shipped ones. A path is a
+    file, or a folder of `*.toml`, read in order of names. Raises ConfigError with all faults; a
+    kind given twice by the user is one.
     """
     if isinstance(defaults, Retry):
         defaults = KindDefaults(defaults)
@@ -84,9 +83,8 @@ _NAME_WANTED = "a letter, then up to 99 letters, digits, _, . or -"
 def read_kinds(
     document: Document, defaults: KindDefaults, faults: list[Fault]
 ) -> Iterator[WorkKind]:
-    """The valid kinds of the file; appends the faults of all others to `faults`.
-
-    A kind's retry policy is that of `defaults`, with the keys of `[kinds.NAME.retry]` replaced.
+    """The valid kinds of the file; appends the faults of all others to `faults`. The keys of
+    `[kinds.NAME.retry]` replace those of the default policy.
     """
     faults.extend(_stray_tables(document))
     for name in kind_tables(document):

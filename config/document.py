@@ -1,4 +1,4 @@
-"""One source of settings - a file, a variable, an argument - and where each of its keys stands."""
+"""One source of settings (a file, a variable, an argument), and the lines of its keys."""
 
 import bisect
 import re
@@ -16,7 +16,7 @@ KeyPath = tuple[str | int, ...]
 
 @frozen
 class Document:
-    """Tables of values from one source; `folder` is what its relative paths start from."""
+    """Values from one source; its relative paths start from `folder`."""
 
     source: str
     data: Mapping[str, object]
@@ -24,24 +24,24 @@ class Document:
     lines: Mapping[KeyPath, int] = field(factory=dict[KeyPath, int])
 
     def at(self, path: KeyPath) -> object:
-        """Gives what stands at `path`, which must exist."""
+        """The value at `path`, which must exist."""
         found: object = self.data
         for part in path:
             found = cast(Mapping[str | int, object], found)[part]
         return found
 
     def line(self, path: KeyPath) -> int | None:
-        """Gives the line of a key, where the source has lines."""
+        """The line of a key, if the source has lines."""
         return self.lines.get(path)
 
     def origin(self, path: KeyPath) -> str:
-        """Says where the value at `path` comes from, as `--origin` shows it."""
+        """Where the value at `path` comes from, as `--origin` shows it."""
         line = self.line(path)
         return self.source if line is None else f"{self.source}:{line}"
 
 
 def read_document(path: Path) -> Document:
-    """Reads a TOML file; raises ConfigError if it cannot be read or is not TOML."""
+    """Raises ConfigError if the file cannot be read or is not TOML."""
     text = _read_text(path)
     data = _parse(text, path)
     try:
@@ -98,10 +98,8 @@ _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """Gives the line (from 1) of every key, table and list element of `text`.
-
-    `text` must be TOML that the parser accepts. A table that is only implied, as `a` by
-    `[a.b]`, stands where it is first implied. Raises RecursionError where the parser does.
+    """The line (from 1) of every key, table and list element of `text`, which must be valid TOML. A
+    table that is only implied, as `a` by `[a.b]`, has the line of that. May raise RecursionError.
     """
     return _Scanner(text).scan()
 
@@ -182,7 +180,7 @@ class _Scanner:
             self._key_and_value(path)
 
     def _goes_on(self, closing: str) -> bool:
-        """Steps over `[`, `{` or `,` to the next element; over `closing` when there is none."""
+        """Steps over `[`, `{` or `,` to the next element, or over `closing` if there is none."""
         self._skip(_BLANK)
         if self._text[self._at] != closing:
             self._at += 1

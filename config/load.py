@@ -1,6 +1,4 @@
-"""The settings from all their layers, with every fault of every layer found in one run; and which
-database they name.
-"""
+"""The settings from all their layers, with all faults of all layers; and the store's URL."""
 
 import errno
 import os
@@ -37,14 +35,14 @@ _FOLDER_KEYS = ("catalog.paths", "catalog.python_path")
 
 @frozen
 class Loaded:
-    """The settings, and for each key (`section.name`) the layer that its value comes from."""
+    """The settings, and for each key (`section.name`) the layer of its value."""
 
     settings: Settings
     origins: Mapping[str, str]
 
 
 class UnsoundSettings(ConfigError):
-    """Raised by `load`. `best` holds the sound values, and the layer below for the others."""
+    """Raised by `load`. `best` holds the sound values; for the others, those of the layer below."""
 
     def __init__(self, faults: Iterable[Fault], best: Settings) -> None:
         self.best = best
@@ -57,9 +55,8 @@ def load(
     sets: Sequence[str],
     system_file: Path = SYSTEM_FILE,
 ) -> Loaded:
-    """Reads the layers, later ones winning; raises UnsoundSettings with all faults of all.
-
-    `config_file` takes the place of `system_file`, which may be absent; it must exist.
+    """Reads the layers; later ones win. Raises UnsoundSettings with all faults. `config_file`,
+    which must exist, replaces `system_file`, which may be absent.
     """
     merged = _Merged()
     for layer in _layers(config_file or system_file, config_file is not None, environ, sets):
@@ -89,7 +86,7 @@ def _layers(
 
 
 class _Merged:
-    """The values of the layers so far, each with the place of the document that gave it."""
+    """The values of the layers so far, each with the index of its document."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -117,7 +114,6 @@ class _Merged:
                 self._givers[f"{section}.{name}"] = len(self._documents) - 1
 
     def _add_named(self, document: Document, table: str) -> None:
-        """Takes tables with names of their own."""
         names, reading = _NAMED[table].read(document)
         self.faults.extend(reading.faults)
         self._values.update(reading.values)
@@ -148,7 +144,7 @@ class _Merged:
             self._values["catalog.python"] = str(_absolute(folder, Path(python)))
 
     def settings(self) -> Settings:
-        """Gives the settings of the values that fit; for those that do not, the layer below."""
+        """The settings of the valid values; for the others, those of the layer below."""
         tables = {
             section: cast(Callable[..., Any], shape)(**self._table(section, shape))
             for section, shape in sections().items()
@@ -167,7 +163,7 @@ class _Merged:
         return schedules.resolved(names, self._values, homes, self.origins())
 
     def broken_constraints(self, settings: Settings) -> Iterator[Fault]:
-        """A fault for each constraint that does not hold, unless one of its keys is at fault."""
+        """A fault for each broken constraint, unless one of its keys is at fault already."""
         at_fault = {".".join(fault.key.split(".")[:2]) for fault in self.faults}
         for constraint in CONSTRAINTS:
             if constraint.defaults_give_way and any(
@@ -197,7 +193,7 @@ class _Merged:
         return {key: self._giver(key).origin(_path(key)) for key in known}
 
     def _file(self, key: str, name: str, environ: Mapping[str, str]) -> str:
-        """The file's whole path, unless it is a credential's name, or none."""
+        """The file's absolute path, unless it is a credential's name, or empty."""
         if not name or find_credential(name, environ) is not None:
             return name
         return str(_absolute(self._giver(key).folder, Path(name)))
@@ -206,7 +202,7 @@ class _Merged:
         return {name: self._values[f"{section}.{name}"] for name in attrs.fields_dict(shape)}
 
     def _broken(self, constraint: Constraint, settings: Settings) -> Fault:
-        """Blames the key that was set in the latest layer: it is the one that has to give."""
+        """Blames the key that the latest layer has set: it is the one to change."""
         blamed = max(constraint.keys, key=lambda key: self._givers[key])
         others = [f"{key} is {self._shown(key)}" for key in constraint.keys if key != blamed]
         wanted = f"{constraint.wanted} ({constraint.detail(settings) or '; '.join(others)})"
@@ -248,7 +244,7 @@ def _unknown_section(document: Document, section: str) -> Fault:
 
 
 def _with_better_hint(fault: Fault) -> Fault:
-    """Points to another table that has the key, where its own has none like it."""
+    """Points to another table with this key if its own has none like it."""
     if fault.found != "unknown key" or fault.hint.startswith("did you mean"):
         return fault
     return evolve(fault, hint=_same_name_elsewhere(fault.key.rpartition(".")[2]) or fault.hint)
@@ -265,10 +261,7 @@ _ASSIGNMENT = re.compile(r"([^=.]+)\.([^=]+)=(.*)", re.DOTALL)
 
 
 def from_environment(environ: Mapping[str, str], folder: Path) -> Iterator[Document | Fault]:
-    """Gives a document for every `MUSTERD_SECTION__KEY`, in the order of their names.
-
-    Other variables that start with MUSTERD_ are none of the configuration's business.
-    """
+    """A document for every `MUSTERD_SECTION__KEY`, by name; no other MUSTERD_ variable is ours."""
     for name in sorted(environ):
         section, separator, key = name.removeprefix(_PREFIX).partition("__")
         if name.startswith(_PREFIX) and separator:
@@ -277,7 +270,7 @@ def from_environment(environ: Mapping[str, str], folder: Path) -> Iterator[Docum
 
 
 def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fault]:
-    """Gives a document for every `--set section.key=value`, or the fault of one that is not so."""
+    """A document for each `--set section.key=value`; a fault for anything else."""
     for text in sets:
         found = _ASSIGNMENT.fullmatch(text)
         if found is None:
@@ -289,7 +282,7 @@ def from_arguments(sets: Sequence[str], folder: Path) -> Iterator[Document | Fau
 
 
 def _key_path(section: str, rest: str, separator: str) -> tuple[str, ...]:
-    """Tenants and schedules are tables within tables, and so are a few keys."""
+    """Tenants and schedules are tables within tables, as are a few keys."""
     parts = rest.split(separator)
     inner = section in _ATTRIBUTES or _is_table((section, parts[0]))
     return (section, *parts) if inner else (section, rest)
@@ -314,7 +307,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _value(text: str, path: tuple[str, ...]) -> object:
-    """Reads `text` by the type of its key; what cannot be read stays text, and is refused later."""
+    """Reads `text` by its key's type; what cannot be read stays text and is refused later."""
     find = _ATTRIBUTES.get(path[0], _attribute)
     known = find(path)
     if known is None:
@@ -325,7 +318,7 @@ def _value(text: str, path: tuple[str, ...]) -> object:
 
 
 def _attribute(path: Sequence[str]) -> "Key | None":
-    """The key at `path`, which may be one of a table within a table."""
+    """The key at `path`, which may be in a table within a table."""
     section, name, *within = path
     key = keys().get(f"{section}.{name}")
     if key is None or not within:
@@ -342,11 +335,9 @@ def _parsed(text: str) -> object:
 
 
 def resolve_store_url(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Gives the store's URL: `url`, else what `url_file` holds, else SQLite in the state directory.
-
-    A tenant without a URL of its own has its file beside that of the default tenant. `PG*`
-    variables choose nothing here; libpq reads them once a PostgreSQL URL is chosen.
-    Raises ConfigError if the file cannot be read or holds no such URL.
+    """The store's URL: `url`, else the content of `url_file`, else SQLite in the state directory. A
+    tenant without a URL has its file beside the default tenant's. `PG*` variables choose nothing
+    here; libpq reads them for PostgreSQL URLs. Raises ConfigError if the file holds no such URL.
     """
     url = _given_url(settings, environ)
     own = settings.tenants[settings.tenant].place
@@ -364,7 +355,7 @@ def _given_url(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def state_directory(environ: Mapping[str, str]) -> Path:
-    """Gives the folder of what musterd keeps: systemd's, else the user's own."""
+    """Where musterd keeps its state: systemd's folder, else the user's own."""
     given = environ.get("STATE_DIRECTORY", "").split(":")[0]  # systemd may name several
     if given:
         return Path(given).absolute()

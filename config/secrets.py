@@ -25,11 +25,9 @@ _SECRET_PARAMETERS = ("password", "sslpassword")
 
 
 def mask_url(url: str) -> str:
-    """`url` with its passwords replaced by `***`.
-
-    Knows `user:password@`, `?password=` and libpq's `password=` keyword. People forget to encode
-    passwords, so everything between the first colon and the last `@` counts as one: when in doubt,
-    more is masked. A SQLite URL holds no secret and is not changed.
+    """`url` with its passwords (`user:password@`, `?password=`, libpq's `password=`) as `***`. As
+    people forget to encode passwords, all between the first colon and the last `@` counts as one:
+    in doubt, more is masked. A SQLite URL holds no secret.
     """
     if url.startswith("sqlite:"):
         return url

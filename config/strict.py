@@ -1,4 +1,4 @@
-"""Strict structuring: a value fits its key's type exactly, or it is refused with a reason."""
+"""Strict structuring: a value fits its key's type exactly, or is refused with a reason."""
 
 import math
 import re
@@ -23,22 +23,19 @@ _TOML_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9_]*)(\.[0-9]+)?")
 
 @frozen
 class Reading:
-    """What a table holds: the values that fit, by key, and the faults of all that do not."""
+    """A table's valid values by key, and the faults of the others."""
 
     values: Mapping[str, Any]
     faults: tuple[Fault, ...]
 
 
 def read_by(read: Callable[[Any], object], **more: Any) -> Any:
-    """A key whose value is read by a function of its own, which raises Unfit."""
+    """A key with a reading function of its own, which raises Unfit."""
     return attrs.field(metadata={"read": read}, **more)
 
 
 def read_table(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
-    """Reads the table at `path` by the attrs class `shape`: no fault hides another.
-
-    A key that is missing is no fault here; a table that is none is one.
-    """
+    """Reads the table at `path` into `shape`; no fault hides another. Missing keys are fine."""
     table = document.at(path)
     if not isinstance(table, dict):
         return Reading({}, (_not_a_table(document, path, table),))
@@ -63,7 +60,7 @@ def read_table(document: Document, path: KeyPath, shape: type[AttrsInstance]) ->
 
 
 def _read_tables(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
-    """Reads the list of tables at `path`; each must have all of its keys. One fault, no list."""
+    """Reads a list of tables, each of which must have all keys. With a fault there is no list."""
     made: list[AttrsInstance] = []
     faults: list[Fault] = []
     for number, _ in enumerate(cast(Sequence[object], document.at(path))):
@@ -83,7 +80,7 @@ def _read_tables(document: Document, path: KeyPath, shape: type[AttrsInstance]) 
 
 
 def _read_inner(document: Document, path: KeyPath, shape: type[AttrsInstance]) -> Reading:
-    """Reads the table at `path`, of which any key may be left out. One fault, no table."""
+    """Reads a table whose keys are all optional. With a fault there is no table."""
     read = read_table(document, path, shape)
     made = cast(Callable[..., AttrsInstance], shape)
     values = {} if read.faults else {str(path[-1]): made(**read.values)}
@@ -91,9 +88,7 @@ def _read_inner(document: Document, path: KeyPath, shape: type[AttrsInstance]) -
 
 
 def _shape_within(key: Key, raw: object) -> type[AttrsInstance] | None:
-    """Gives the class of the table that the key wants, or of each table, where it wants a list of
-    them and has a list.
-    """
+    """The class of the inner table that the key wants, or of each table in its list."""
     if key.metadata.get("is_table"):
         return cast(type[AttrsInstance], key.type)
     elements = get_args(key.type) if _is_list(key.type) and isinstance(raw, list) else ()
@@ -102,9 +97,7 @@ def _shape_within(key: Key, raw: object) -> type[AttrsInstance] | None:
 
 @frozen
 class NamedTables:
-    """Tables with names of their own in the table `name`. `read_one` gives what one of them holds,
-    each reading with its path.
-    """
+    """The tables `[name.NAME]`. `read_one` returns the readings of one of them with their paths."""
 
     name: str
     fits: re.Pattern[str]  # the names that they may have
@@ -112,7 +105,7 @@ class NamedTables:
     read_one: Callable[[Document, str], Iterable[tuple[tuple[str, ...], Reading]]]
 
     def read(self, document: Document) -> tuple[list[str], Reading]:
-        """Gives the names in this document, and the values by their whole dotted key."""
+        """The names in this document, and the values by their full dotted keys."""
         tables = document.data[self.name]
         if not isinstance(tables, dict):
             return [], Reading({}, (self._no_table(document, (self.name,), tables),))
@@ -140,20 +133,20 @@ class NamedTables:
 
 
 def unknown_key(document: Document, path: KeyPath, known: tuple[str, ...]) -> Fault:
-    """Gives the fault of a key that does not exist, with the nearest one that does."""
+    """The fault of an unknown key, with the nearest known one."""
     hint = did_you_mean(str(path[-1]), known) or f"known: {', '.join(known)}"
     line = document.line(path)
     return Fault(document.source, line, key_text(path), "unknown key", hint=hint)
 
 
 def misfit(document: Document, path: KeyPath, found: str, unfit: Unfit) -> Fault:
-    """Gives the fault of a value that does not fit its key."""
+    """The fault of a value that does not fit its key."""
     line = document.line(path)
     return Fault(document.source, line, key_text(path), found, unfit.wanted, unfit.hint)
 
 
 def describe(raw: object, key: Key) -> str:
-    """Says what was found; of a secret only what may be seen."""
+    """What was found; secrets are masked."""
     mask = cast(Callable[[str], str] | None, key.metadata.get("mask"))
     if isinstance(raw, str):  # a URL may have strayed into any key
         return short_text(mask(raw) if mask else mask_url(raw) if "://" in raw else raw)
@@ -161,7 +154,7 @@ def describe(raw: object, key: Key) -> str:
 
 
 def check(value: object, key: Key) -> None:
-    """Runs the key's own rule on a value; raises Unfit."""
+    """Runs the key's own rule. Raises Unfit."""
     if key.validator is not None:
         key.validator(None, key, value)
 
@@ -256,10 +249,8 @@ def _quotes_hint(raw: object) -> str:
 
 
 def _strict_converter() -> Converter:
-    """Gives a converter that casts nothing: only a whole number is an int, only a bool a bool.
-
-    The plain one reads "250" as 250, 3.7 as 3 and "false" as True. A whole number is accepted
-    where a fraction may stand.
+    """A converter that casts nothing; the plain one reads "250" as 250, 3.7 as 3 and "false" as
+    True. A whole number is accepted for a float.
     """
     converter = Converter(detailed_validation=False)
     hooks = (

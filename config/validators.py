@@ -35,11 +35,9 @@ def setting(
     is_table: bool = False,
     read: Callable[[Any], object] | None = None,
 ) -> Any:
-    """Declares a key of a settings class.
-
-    `what` is its line in default.toml, the reference and the manual page; `mask` hides a secret;
-    `read` reads a value that the key's type alone cannot. The key's name contains the unit; the
-    default is in default.toml.
+    """Declares a key of a settings class. `what` is its line in default.toml, the reference and the
+    manual page; `mask` hides a secret; `read` reads a value that the key's type alone cannot. The
+    name contains the unit; the default is in default.toml.
     """
     metadata = {"applies": applies, "what": what, "mask": mask, "is_table": is_table, "read": read}
     return field(validator=check, metadata=metadata, repr=True if mask is None else mask)

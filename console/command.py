@@ -1,6 +1,4 @@
-"""The command line: the tree of verbs, the options that all share, given before the verb or after
-it, and types of options.
-"""
+"""The command line: the tree of verbs, options that all share, and types of options."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ T = TypeVar("T")
 
 
 class CommandLine:
-    """The shared options, wherever they were given."""
+    """The shared options, given before the verb or after it."""
 
     def __init__(self) -> None:
         self.config_file: Path | None = None
@@ -45,7 +43,7 @@ class CommandLine:
         self.tenant: str | None = None  # None = not named: the default one, or all
 
     def proposing(self, file: Path | None, sets: Sequence[str] = ()) -> CommandLine:
-        """The same with another file, and further settings."""
+        """With another file and further settings."""
         other = CommandLine()
         other.config_file, other.tenant = file or self.config_file, self.tenant
         other.sets = [*self.sets, *sets]
@@ -85,11 +83,11 @@ class CommandLine:
         return _schedule_faults(settings, catalog, {}) if is_whole else ()
 
     def settings(self) -> Settings:
-        """The settings of the tenant that was named."""
+        """The named tenant's settings."""
         return self.of_tenant(self.load().settings)
 
     def of_tenant(self, settings: Settings) -> Settings:
-        """The settings of the named tenant. Complains if there is no such tenant."""
+        """The named tenant's settings. Complains if there is no such tenant."""
         from musterd.config.tenants import settings_of
 
         name = DEFAULT_TENANT if self.tenant is None else self.tenant
@@ -101,14 +99,14 @@ class CommandLine:
         raise Complaint(Exit.UNKNOWN, f"there is no tenant {name!r}", advice)
 
     def of_node(self, settings: Settings) -> Settings:
-        """The settings of the default tenant, whichever is named; complains like `of_tenant`."""
+        """The default tenant's settings; complains like `of_tenant`."""
         from musterd.config.tenants import settings_of
 
         self.of_tenant(settings)
         return settings_of(settings, DEFAULT_TENANT)
 
     def show(self, objects: Iterable[object], lines: Callable[[], Iterable[str]]) -> None:
-        """Prints a list: with --json one object per line, else `lines()` for people."""
+        """Prints a list: with --json one object per line, else `lines()`."""
         if not self.json:
             say_lines(lines())
             return
@@ -116,7 +114,7 @@ class CommandLine:
             print_json(one)
 
     def answer(self, whole: object, *lines: str) -> None:
-        """Prints one object with --json, else the lines for people."""
+        """Prints one object with --json, else the lines."""
         self.show([whole], lambda: lines)
 
     def catalog(self, settings: Settings) -> Catalog:
@@ -137,7 +135,7 @@ def _schedule_faults(
 
 
 def _take(context: click.Context, option: click.Parameter, value: Any) -> None:
-    """Of an option that is given before the verb and after it the later one counts; sets add up."""
+    """If an option is given before and after the verb, the later one counts; sets add up."""
     cli = context.find_root().ensure_object(CommandLine)
     if option.name == "sets":
         cli.sets += value
@@ -163,9 +161,7 @@ SHARED_OPTIONS = (
 
 
 class _Shared(click.Command):
-    """Takes the shared options; an error that its user can fix ends it with a complaint, never
-    with a traceback.
-    """
+    """Takes the shared options. Errors that a user can fix become complaints, not tracebacks."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *SHARED_OPTIONS]
@@ -181,7 +177,7 @@ class _Shared(click.Command):
 
 
 class Verb(_Shared):
-    """A verb."""
+    pass
 
 
 class Verbs(_Shared, click.Group):
@@ -200,7 +196,7 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 
 
 def option_reader(read: Callable[[str], T]) -> Callable[..., T | None]:
-    """The callback of an option that is read so; a ValueError says what is wrong with it."""
+    """The callback of an option with this reader; a ValueError says what is wrong."""
 
     def callback(_context: click.Context, _option: click.Parameter, text: str | None) -> T | None:
         try:
@@ -308,9 +304,7 @@ VERBS = {verb: its for verbs in SECTIONS.values() for verb, its in verbs.items()
 
 
 class _Commands(Mapping[str, click.Command]):
-    """The verbs by name. The module of one is loaded when it is first asked for: a daemon starts
-    without those of all the others.
-    """
+    """The verbs by name. Their modules load on first use: a daemon starts without the others'."""
 
     def __getitem__(self, name: str) -> click.Command:
         verb: click.Command = getattr(import_module(f"musterd.console.{VERBS[name][0]}"), name)
@@ -324,7 +318,7 @@ class _Commands(Mapping[str, click.Command]):
 
 
 class Musterd(Verbs):
-    """The tree of verbs, whose help lists them in sections."""
+    """Lists the verbs in sections."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, verbs in SECTIONS.items():
@@ -357,5 +351,4 @@ def musterd(context: click.Context) -> None:
 
 
 def main() -> None:
-    """Runs the command line and exits."""
     musterd(prog_name="musterd")

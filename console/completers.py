@@ -1,7 +1,4 @@
-"""Shell completion: names from the configuration and the catalog, and jobs.
-
-Completers run while a person types: they report no errors, create nothing, and end soon.
-"""
+"""Shell completion. It runs while a person types: reports no errors, makes nothing, ends soon."""
 
 from __future__ import annotations
 

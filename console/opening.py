@@ -1,4 +1,4 @@
-"""Opening the store for one verb, and closing it again."""
+"""Opens the store for one verb, and closes it again."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ CLOSE_SECONDS = 5.0
 
 
 def engine_for(settings: Settings) -> Engine:
-    """Makes the engine of the configured store; opens nothing."""
+    """The engine of the configured store; opens nothing."""
     return make_engine(resolve_store_url(settings, os.environ), settings, time.time)
 
 
 def in_store(settings: Settings, work: Work[T], *, creates: bool = False, bare: bool = False) -> T:
-    """Does `work` with the open store, once its schema is known to be the right one.
-
-    `creates`: a PostgreSQL that has no schema yet gets one, if `store.migrate` allows it. `bare`:
-    whatever schema it has.
+    """Does `work` with the open store, after checking its schema. `creates`: an empty PostgreSQL
+    gets a schema, if `store.migrate` allows it. `bare`: any schema will do.
     """
     return trio.run(lambda: visit(settings, work, creates=creates, bare=bare))
 
@@ -48,9 +46,7 @@ async def visit(
 async def reached(
     engine: Engine, *, creates: bool = False, bare: bool = False
 ) -> AsyncGenerator[Engine]:
-    """The engine while it is open, known to have the right schema unless it is `bare`. Raises
-    `StoreUnavailable`, `StoreMisconfigured` or a complaint.
-    """
+    """The open engine, its schema checked unless `bare`. Raises StoreError or a complaint."""
     try:
         await engine.open()
         if not bare:
@@ -62,7 +58,7 @@ async def reached(
 
 
 async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
-    """What they return, in their order; so many run at the same time."""
+    """The results in order; at most `at_once` run at the same time."""
     found: dict[int, T] = {}
     limit = trio.CapacityLimiter(at_once)
 
@@ -77,7 +73,7 @@ async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int
 
 
 async def _check_schema(engine: Engine, *, creates: bool) -> None:
-    """Complains where the store has another schema than this program brings."""
+    """Complains if the store's schema is not this program's."""
     state = await engine.schema()
     if state.found == state.wanted:
         return

@@ -1,4 +1,4 @@
-"""Wiring a node and its web side: the one place where a daemon is put together."""
+"""Wires a node and its web side: the only place where a daemon is put together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from musterd.workers.idleness import IdleState
 
 @attrs.frozen
 class Node:
-    """A daemon that is wired but does not run yet, and what its surroundings need of it."""
+    """A wired daemon that does not run yet, and what others need of it."""
 
     daemon: Daemon
     engine: InstrumentedEngine
@@ -55,9 +55,7 @@ def make_node(
     reread: Callable[[], tuple[Settings, Catalog]] | None = None,
     service_manager: ServiceManager | None = None,
 ) -> Node:
-    """Wires a node. Opens nothing. Must be called inside Trio, whose clock it takes. Raises
-    ConfigError where a secret cannot be read.
-    """
+    """Opens nothing. Call it inside Trio. Raises ConfigError if a secret cannot be read."""
     resolve_signing_keys(settings, os.environ)  # what cannot be signed is not started
     metrics = Metrics(settings.metrics, __version__) if metrics is None else metrics
     publish_bounds(metrics, settings)
@@ -109,12 +107,10 @@ def _read_secrets(found: Changes, keys: Keys) -> Callable[[], Collection[str]]:
 
 @contextlib.contextmanager
 def early_and_late_signals(on_signal: Callable[[], None]) -> Generator[None, None, None]:
-    """Makes TERM and INT a call of `on_signal`, also before a daemon listens to them, and after.
-
-    While a daemon runs it has handlers of its own, and puts these back when it has ended. After
-    the block both are ignored, up to the end of the process, which is near: a second TERM that
-    comes as the last worker leaves must not turn a clean end into a death. (Handlers would not
-    do: the interpreter takes them away before its own end.)
+    """Makes TERM and INT call `on_signal`, also before and after a daemon listens to them: while it
+    runs, it has its own handlers. After the block both are ignored until the process ends, so that
+    a second TERM cannot turn a clean end into a death. (Handlers would not do: the interpreter
+    removes them before its end.)
     """
     token = trio.lowlevel.current_trio_token()
 
@@ -131,9 +127,7 @@ def early_and_late_signals(on_signal: Callable[[], None]) -> Generator[None, Non
 
 
 def node_name() -> str:
-    """Gives a name that no other node has or will have: a reused one would keep a dead node's
-    leases in doubt.
-    """
+    """A unique name: a reused one would keep a dead node's leases in doubt."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 

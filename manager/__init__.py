@@ -1,4 +1,1 @@
-"""manager: the daemon. It runs a crew for each tenant, sizes it, and does the background work.
-
-It knows neither HTTP nor the command line: `web` and `console` are built on it.
-"""
+"""manager: the daemon, without HTTP or command line. It sizes crews and does background work."""

@@ -121,10 +121,8 @@ class Liveness:
 
 
 def why_unwell(tenants: Sequence[Liveness], late_seconds: float, late_max: float) -> str | None:
-    """Why the watchdog is not fed; None = it is.
-
-    A store that is known to be away is no reason: a restart would not help. Renewals that fail
-    silently for longer than a lease are.
+    """Why the watchdog is not fed; None = it is. A store that is known to be away is no reason: a
+    restart would not help. Renewals that fail silently for longer than a lease are.
     """
     if late_seconds > late_max:
         return f"the event loop is {duration_text(late_seconds)} late"

@@ -1,7 +1,5 @@
-"""Whether times, kinds, hooks, schedules and secrets work well, and whether this machine suits a
-daemon: disks, files, permissions, its systemd unit, an embedded store's file. Pure.
-
-The configuration refuses what cannot work at all; these findings are about what works badly.
+"""Whether settings, kinds, hooks, schedules and secrets work well, and whether machine, files and
+systemd unit suit a daemon. Pure. What cannot work at all is refused elsewhere.
 """
 
 from __future__ import annotations

@@ -102,10 +102,8 @@ class _Scaler:
         return tick * self._settings.interval_seconds
 
     def _next_tick(self) -> int | None:
-        """None = all jobs ended before there was anything to decide.
-
-        A crew at rest stays so until a job waits. Any other is examined when something happens, or
-        when what held it back is over.
+        """None = all jobs ended before there was anything to decide. A crew at rest stays so until
+        a job waits; any other is examined when something happens or no longer holds it back.
         """
         on, soonest = self._simulated, self._tick + 1
         self._seen = self._look()  # as it stays until then

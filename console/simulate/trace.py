@@ -31,10 +31,8 @@ class LeftOut:
 
 @attrs.frozen(slots=False)
 class Trace:
-    """One entry per attempt in each column, in order of their ends. Seconds count from `begun_at`.
-
-    A further attempt of a job is due `pause_seconds` after the previous one ends in the simulation,
-    so that no simulated job runs twice at a time.
+    """One entry per attempt in each column, in order of their ends; seconds count from `begun_at`.
+    A further attempt of a job is due `pause_seconds` after the previous one ends in the simulation.
     """
 
     begun_at: datetime

@@ -1,6 +1,5 @@
-"""`musterd tune`: finds counts that keep waits short at the least cost, and reports them. Pure.
-
-Waits fall as the crew may grow, so few simulations suffice: each search halves what is left.
+"""`musterd tune`: finds counts that keep waits short at the least cost, and reports them. Waits
+fall as the crew may grow, so each search halves what is left. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`musterd enqueue KIND`: making jobs, and waiting for them."""
+"""`musterd enqueue KIND`: makes jobs, and waits for them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ COUNT_MAX = 10_000_000
 
 
 def _job_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of a job, in their order."""
     for option in reversed([one for one in OPTIONS if one.flags]):
         command = _click_option(option)(command)
     return command
@@ -118,7 +117,7 @@ def enqueue(
 
 
 def kind_named(catalog: Catalog, name: str) -> WorkKind:
-    """The kind of that name. Complains if there is none."""
+    """Complains if there is no such kind."""
     try:
         return catalog.known(name)
     except UnknownKind as error:
@@ -128,7 +127,7 @@ def kind_named(catalog: Catalog, name: str) -> WorkKind:
 
 
 def _checked_payload(source: str, settings: Settings) -> str:
-    """Reads the payload. Raises `InputRefused` if no job could read it."""
+    """Raises `InputRefused` if no job could read it."""
     limits = settings.limits
     text = _payload_text(source, limits.max_payload_bytes)
     check_payload(text, PayloadLimits(limits.max_payload_bytes, limits.max_payload_depth))
@@ -164,13 +163,13 @@ def _payload_text(source: str, max_bytes: int) -> str:
 async def _store_phases(
     engine: Engine, kind: WorkKind, catalog: Catalog, settings: Settings
 ) -> None:
-    """Stores the kind's phases, so that a job shows them before any node has seen its kind."""
+    """Stores the kind's phases, so that a job shows them before any node knows its kind."""
     if isinstance(kind.behaviour, Pipeline):
         await engine.nodes.declare_kinds({kind.name: kind_rules(catalog, settings)[kind.name]})
 
 
 async def _enqueue_all(engine: Engine, job: NewJob, count: int) -> list[int]:
-    """Enqueues in batches, each whole or not at all; a failure says how many were enqueued."""
+    """In batches, each whole or not at all; a failure says how many were enqueued."""
     ids: list[int] = []
     hidden = count <= BATCH or not sys.stderr.isatty()
     label = f"enqueueing {job.kind}"
@@ -213,9 +212,7 @@ HINT_SECONDS = 5.0
 
 
 class Waited:
-    """The enqueued jobs and, if they are waited for, how they ended. Shows progress on a terminal;
-    writes little to a file, and nothing if `quiet`.
-    """
+    """The enqueued jobs and how they ended. Shows progress on a terminal; a file gets little."""
 
     def __init__(self, ids: list[int], *, quiet: bool) -> None:
         self.ids = ids
@@ -255,7 +252,6 @@ class Waited:
             say(", ".join(f"{count_text(n)} {state}" for state, n in sorted(self.ended.items())))
 
     def _say_progress(self, record: JobRecord) -> None:
-        """One line for each change."""
         if not record.phases and record.progress is None:
             return
         words = progress_words(record)
@@ -266,7 +262,7 @@ class Waited:
 
 
 async def wait_for(engine: Engine, waited: Waited) -> None:
-    """Waits until all jobs have ended or are paused; a store that goes away is waited for too."""
+    """Waits until all jobs have ended or are paused, also while the store is away."""
     for job_id in waited.ids:
         waited.end(await _end_of(engine, job_id, waited))
     waited.close()

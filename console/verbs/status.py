@@ -1,6 +1,4 @@
-"""`musterd status`: a one-line answer, then what it is based on: the answers of stores and daemon,
-the verdict, and remarks on what is wrong. `musterd top` gives the same verdict.
-"""
+"""`musterd status`: a one-line answer, and what it is based on; `musterd top` gives the same."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The rules for logs and stores and what breaks them; and one job according to the log: its life so
-far, and whether the next event is allowed. An ended life is packed into a number. Pure.
-"""
+"""The rules for logs and stores and what breaks them, and one job's life by the log. Pure."""
 
 from __future__ import annotations
 

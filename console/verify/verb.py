@@ -1,7 +1,5 @@
-"""`musterd verify`: whether the event log, the jobs and the counts are consistent.
-
-It compares a live store with its own log without blocking anyone: a job that changes meanwhile is
-compared with all states that it had.
+"""`musterd verify`: compares a live store with its log without blocking anyone: a job that changes
+meanwhile is compared with all states that it had.
 """
 
 from __future__ import annotations

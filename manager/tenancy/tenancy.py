@@ -105,10 +105,8 @@ class Tenancy:
             self.duties.reaper.wake()
 
     async def run(self) -> None:
-        """From opening the store to closing it.
-
-        Raises `StoreMisconfigured` if the default tenant's store cannot be used: without it there
-        is no node. Any other tenant tries again later.
+        """From opening the store to closing it. Raises `StoreMisconfigured` if the default tenant's
+        store cannot be used: without it there is no node.
         """
         try:
             if await self._open():

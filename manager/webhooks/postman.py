@@ -247,9 +247,7 @@ class Mail:
             self.postman.job_ended(surely=of_all or any(kind.webhook for kind in known))
 
     async def leave(self, hurry: trio.Event) -> None:
-        """Waits for what is in flight, for one attempt's time or until hurried; gives back the
-        rest.
-        """
+        """Waits for what is in flight, one attempt's time or until hurried; gives back the rest."""
         settings, postman = self._deps.settings.now, self.postman
         postman.close()
         await came_in_time(postman.finished, settings.webhooks.timeout_seconds, unless=hurry)

@@ -1,6 +1,4 @@
-"""From a request to its handler. Readers of parameters raise `ValueError`, which says what is
-wanted.
-"""
+"""From a request to its handler. Readers raise `ValueError`, which says what is wanted."""
 
 from __future__ import annotations
 

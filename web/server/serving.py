@@ -79,10 +79,8 @@ class _Doorkeeper:
 
 @frozen(eq=False)
 class _Bounded:
-    """A stream that ends when it is useless.
-
-    The server shields its sends, so a peer that never reads would delay a shutdown. And it keeps
-    its idle timer when the peer has left or it has closed by itself, which would occupy a place.
+    """A stream that ends when it is useless. The server shields its sends, so a peer that never
+    reads would delay a shutdown; and it keeps idle connections after the peer or it has closed.
     """
 
     stream: trio.SocketStream
