@@ -7,12 +7,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from math import ceil, floor, inf, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
-from musterd.console.output import quantile
-from musterd.console.simulate.trace import NONE, Trace
+from musterd.console.simulate.trace import NONE, PLACES, Trace, Waits, waits_object, waits_of
 from musterd.manager.scaling.decision import Memory, ScalingPolicy, Situation, decide
 
 STRETCHES = 240  # of the trace's span, for the queue's curve
@@ -260,16 +259,6 @@ class SimulatedQueue:
 
 
 HOUR_SECONDS = 3600.0
-PLACES = 6  # of seconds and shares, for programs
-
-
-class Waits(NamedTuple):
-    """Seconds from an attempt's due time to its start."""
-
-    p50: float
-    p95: float
-    p99: float
-    max: float
 
 
 @attrs.frozen
@@ -314,10 +303,6 @@ class Figures:
         )
 
 
-def waits_of(ordered: Sequence[float]) -> Waits:
-    return Waits(*(quantile(ordered, share) for share in (0.5, 0.95, 0.99, 1.0)))
-
-
 def figures_of(trace: Trace, settings: ModelSettings, run: Run) -> Figures:
     return Figures(
         attempts=len(trace),
@@ -344,10 +329,6 @@ SHOWN = (
 def figures_object(figures: Figures) -> dict[str, Any]:
     shown = {name: round(getattr(figures, name), PLACES) for name in SHOWN}
     return {"attempts": figures.attempts, **waits_object(figures.waits), **shown}
-
-
-def waits_object(waits: Waits) -> dict[str, float]:
-    return {f"wait_{name}_seconds": round(each, PLACES) for name, each in waits._asdict().items()}
 
 
 def settings_object(settings: ModelSettings) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from math import isnan, nan
+from typing import Any, NamedTuple
 
 import attrs
 
+from musterd.console.output import quantile
 from musterd.store.events import Event
-from musterd.store.words import moment_of
+from musterd.store.words import count_text, duration_text, moment_of, plural, time_text
 
 MICRO = 1_000_000
 NONE = -1  # no further attempt
@@ -237,3 +239,57 @@ _TAKERS: Mapping[str, Callable[[TraceReader, Event, int, float], None]] = {
     "job.paused": TraceReader.over,
     "job.deleted": TraceReader.gone,
 }
+
+
+PLACES = 6  # of seconds and shares, for programs
+
+
+class Waits(NamedTuple):
+    """Seconds from an attempt's due time to its start."""
+
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+def waits_of(ordered: Sequence[float]) -> Waits:
+    return Waits(*(quantile(ordered, share) for share in (0.5, 0.95, 0.99, 1.0)))
+
+
+def waits_object(waits: Waits) -> dict[str, float]:
+    return {f"wait_{name}_seconds": round(each, PLACES) for name, each in waits._asdict().items()}
+
+
+def trace_object(trace: Trace) -> dict[str, Any]:
+    return {
+        "begun_at": time_text(trace.begun_at),
+        "span_seconds": trace.span_seconds,
+        "attempts": len(trace),
+        **waits_object(waits_of(trace.waits)),
+        "due_unknown": trace.left_out.undue,
+        "busy_most": trace.most_at_once,
+        "busy_seconds": round(trace.busy_seconds, 6),
+        "left_out": attrs.asdict(trace.left_out, filter=lambda field, _: field.name != "undue"),
+    }
+
+
+def trace_lines(trace: Trace) -> list[str]:
+    """What was read, and what could not be used."""
+    begun = (time_text(trace.begun_at) or "")[:19].replace("T", " ")
+    span = duration_text(trace.span_seconds)
+    lines = [f"trace: {plural(len(trace), 'attempt')} in {span} from {begun}Z"]
+    left = trace.left_out
+    parts = (
+        (left.running, "still running"),
+        (left.waiting, "never started"),
+        (left.unstarted, "whose start is not in the log"),
+    )
+    if said := ", ".join(f"{count_text(count)} {what}" for count, what in parts if count):
+        lines.append(f"left out: {said}")
+    if left.undue:
+        count = plural(left.undue, "attempt")
+        lines.append(f"the log does not say when {count} became due: assumed due at their start")
+    if left.cut:
+        lines.append("no more can be simulated at once: anything later was not read")
+    return lines

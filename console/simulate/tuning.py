@@ -13,15 +13,13 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.toml_text import key_text
 from musterd.console.output import Columns, quantile, table_of
 from musterd.console.simulate.model import (
-    PLACES,
     Figures,
     ModelSettings,
     figures_object,
     figures_of,
     simulate,
 )
-from musterd.console.simulate.report import trace_lines, trace_object
-from musterd.console.simulate.trace import Trace
+from musterd.console.simulate.trace import PLACES, Trace, trace_lines, trace_object
 from musterd.store.words import count_text, duration_text
 
 SIMULATIONS_MAX = 40

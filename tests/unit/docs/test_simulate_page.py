@@ -8,7 +8,6 @@ from typing import Any
 
 from musterd.console.output import Exit
 from musterd.console.simulate.model import figures_object, simulate
-from musterd.console.simulate.report import Comparison, comparison_object
 from musterd.console.simulate.trace import ATTEMPTS_MAX
 from musterd.console.simulate.tuning import (
     COUNT_MAX,
@@ -18,7 +17,7 @@ from musterd.console.simulate.tuning import (
     advice_object,
     tune,
 )
-from musterd.console.simulate.verb import QUANTILE, WAIT_SECONDS
+from musterd.console.simulate.verb import QUANTILE, WAIT_SECONDS, Comparison, comparison_object
 from tests.support.pages import page, table
 from tests.support.traces import rules, trace_of
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from musterd.console.output import bars, quantile
-from musterd.console.simulate.model import simulate, waits_of
-from musterd.console.simulate.report import (
+from musterd.console.simulate.model import simulate
+from musterd.console.simulate.trace import waits_of
+from musterd.console.simulate.verb import (
     COLUMNS,
     chart_lines,
     crew_columns,
