@@ -200,8 +200,7 @@ def make_pipeline(
         own = _own_rules(kind, table)
         own["source"] = document.origin((*phases.path, "phases", number))
         own["behaviour"] = make_behaviour(table, inner, search_path)
-        part = evolve(kind, phase=table.name, **own)
-        made.append(Phase(table.name, part, table.input))
+        made.append(Phase(table.name, evolve(kind, phase=table.name, **own), table.input))
     return evolve(kind, behaviour=Pipeline(tuple(made)))
 
 

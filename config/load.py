@@ -213,8 +213,7 @@ class _Merged:
         return Fault(giver.source, giver.line(_path(key)), key, found)
 
     def _shown(self, key: str) -> str:
-        value = self._values[key]
-        return describe(plain(value), keys()[key])
+        return describe(plain(self._values[key]), keys()[key])
 
     def _giver(self, key: str) -> Document:
         return self._documents[self._givers[key]]
@@ -308,8 +307,7 @@ def _is_unicode(text: str) -> bool:
 
 def _value(text: str, path: tuple[str, ...]) -> object:
     """Reads `text` by its key's type; what cannot be read stays text and is refused later."""
-    find = _ATTRIBUTES.get(path[0], _attribute)
-    known = find(path)
+    known = _ATTRIBUTES.get(path[0], _attribute)(path)
     if known is None:
         return text
     is_text = known.type is str or get_origin(known.type) is Literal

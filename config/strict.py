@@ -135,8 +135,7 @@ class NamedTables:
 def unknown_key(document: Document, path: KeyPath, known: tuple[str, ...]) -> Fault:
     """The fault of an unknown key, with the nearest known one."""
     hint = did_you_mean(str(path[-1]), known) or f"known: {', '.join(known)}"
-    line = document.line(path)
-    return Fault(document.source, line, key_text(path), "unknown key", hint=hint)
+    return Fault(document.source, document.line(path), key_text(path), "unknown key", hint=hint)
 
 
 def misfit(document: Document, path: KeyPath, found: str, unfit: Unfit) -> Fault:

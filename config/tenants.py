@@ -59,8 +59,7 @@ def _read_one(document: Document, name: str) -> Iterator[tuple[tuple[str, ...], 
         unknown = [_in_store(fault) for fault in unknown]
     yield path, Reading({}, tuple(unknown))
     plain = {key: value for key, value in table.items() if key in known and key not in _SUBTABLES}
-    pruned = evolve(document, data={TABLE: {name: plain}})
-    yield path, read_table(pruned, path, TenantPlace)
+    yield path, read_table(evolve(document, data={TABLE: {name: plain}}), path, TenantPlace)
     for key, shape in _SUBTABLES.items():
         if key in table:
             yield (*path, key), read_table(document, (*path, key), shape)
@@ -139,8 +138,7 @@ def _floors_too_high(settings: Settings) -> Iterator[ConstraintFault]:
 def _same_places(settings: Settings) -> Iterator[ConstraintFault]:
     taken: dict[tuple[str, ...], str] = {}
     for tenant in settings.tenants.values():
-        place = _place(settings, tenant)
-        first = taken.setdefault(place, tenant.name)
+        first = taken.setdefault(_place(settings, tenant), tenant.name)
         if first != tenant.name:
             own = f"{TABLE}.{tenant.name}"
             keys = tuple(f"{own}.{key}" for key in ("schema", "url", "url_file"))

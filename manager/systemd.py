@@ -98,8 +98,7 @@ def status_text(view: DaemonView) -> str:
         parts.append("the last reload was refused, see the log")
     if view.unwell is not None:
         parts.append(view.unwell)
-    text = one_line("; ".join(parts))
-    return cut(text, TEXT_LENGTH_MAX)
+    return cut(one_line("; ".join(parts)), TEXT_LENGTH_MAX)
 
 
 def _drain_text(status: NodeStatus) -> str:

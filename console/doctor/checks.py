@@ -194,8 +194,7 @@ async def _check_connections(one: Store) -> Iterable[Finding]:
 
 
 async def _check_rights(one: Store) -> Iterable[Finding]:
-    server = await _server(one)
-    return postgres.judge_rights(await one.engine.health.missing_rights(), server)
+    return postgres.judge_rights(await one.engine.health.missing_rights(), await _server(one))
 
 
 async def _check_tables(one: Store) -> Iterable[Finding]:

@@ -78,8 +78,7 @@ def _overlap(starts: Iterable[float], runs: Iterable[float]) -> int:
     for start, run in zip(starts, runs, strict=True):
         changes += ((round(start * MICRO), 1), (round((start + run) * MICRO), -1))
     changes.sort()  # ends before starts
-    highest = max(accumulate(change for _, change in changes))
-    return max(1, highest)
+    return max(1, *accumulate(change for _, change in changes))
 
 
 ATTEMPTS_MAX = 1_000_000

@@ -77,8 +77,7 @@ def line(spans: Iterable[Span], cells: int, *, fill: bool = False) -> Line:
         if left <= 0:
             break
     if fill and left > 0:
-        style = found[-1].style if found else "plain"
-        found.append(Span(" " * left, style))
+        found.append(Span(" " * left, found[-1].style if found else "plain"))
     return tuple(found)
 
 

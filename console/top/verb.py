@@ -280,8 +280,7 @@ class Driver:
                 await self._hurry.wait(self._deps.interval_seconds)
 
     def _away(self, error: BaseException) -> None:
-        single = innermost(error)
-        self._show(attrs.evolve(self.state, trouble=one_line(str(single))))
+        self._show(attrs.evolve(self.state, trouble=one_line(str(innermost(error)))))
 
     async def _ask_node(self, settings: Settings) -> None:
         while True:

@@ -90,8 +90,7 @@ def _act_on_each(cli: CommandLine, action: str, job_ids: tuple[int, ...]) -> Exi
 
     codes: list[Exit] = []
     for job_id, done in zip(job_ids, in_store(cli.settings(), work), strict=True):
-        is_queued = done.state_after is JobState.QUEUED
-        became = "queued" if is_queued else Action(action).past
+        became = "queued" if done.state_after is JobState.QUEUED else Action(action).past
         became += f" (it was {done.state_before})"
         if done.requested:
             became = f"is {done.state_after}: its worker has been asked to {action} it"
@@ -271,8 +270,7 @@ GROUPS: Columns[Group] = {
 
 
 def _tally_lines(action: str, tally: Tally) -> list[str]:
-    at_once = tally.done - tally.requested
-    lines = [f"{plural(at_once, 'job')} {Action(action).past}"]
+    lines = [f"{plural(tally.done - tally.requested, 'job')} {Action(action).past}"]
     if tally.requested:
         lines.append(f"{plural(tally.requested, 'job')} running: their workers have been asked")
     reasons = (

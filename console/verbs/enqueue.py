@@ -154,8 +154,7 @@ def _payload_text(source: str, max_bytes: int) -> str:
                 raw = file.read(max_bytes + 1)
         return raw.decode("utf-8")
     except OSError as error:
-        said = f"--payload: {source[1:]}: {error.strerror}"
-        raise click.UsageError(said) from error
+        raise click.UsageError(f"--payload: {source[1:]}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise click.UsageError(f"--payload: not UTF-8 at byte {error.start}") from error
 

@@ -110,8 +110,7 @@ async def _past(
 ) -> AsyncGenerator[Sequence[Event]]:
     """At most this many, the newest; None = all."""
     if most is not None:
-        found = await newest_events(log, which, most, newest)
-        yield [one for one in found if one.id > start]
+        yield [one for one in await newest_events(log, which, most, newest) if one.id > start]
         return
     async for page in pages_between(log, which, start, newest):
         yield page

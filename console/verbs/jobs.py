@@ -75,8 +75,7 @@ def job(context: click.Context, /, job_id: int, follow: bool) -> None:
         )
         if record is None:
             raise _no_such_job(job_id)
-        succeeded = record.state is JobState.SUCCEEDED
-        context.exit(Exit.DONE if succeeded else Exit.UNSUCCESSFUL)
+        context.exit(Exit.DONE if record.state is JobState.SUCCEEDED else Exit.UNSUCCESSFUL)
     catalog = cli.catalog(settings)
     record = in_store(settings, lambda engine: engine.jobs.get(job_id))
     if record is None:

@@ -383,8 +383,7 @@ def _aged(event: Event, life: Life, findings: Findings) -> Change:
         story = "although it had not gone stale"
     if story:
         how = "was deleted" if deleted else "went stale"
-        text = f"job {event.job_id} {how} {story}"
-        _accuse(Rule.DELETED, event, life.last, findings, text)
+        _accuse(Rule.DELETED, event, life.last, findings, f"job {event.job_id} {how} {story}")
     life.is_stale = True
     return Change.DELETED if deleted else Change.NONE
 

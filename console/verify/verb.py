@@ -174,8 +174,7 @@ def verify(context: click.Context, /, source: TextIO | None, since: Since | None
 
 def _verify_store(cli: CommandLine, judge: Judge, since: Since | None) -> str:
     async def work(engine: Engine) -> None:
-        start = await position_since(engine, since, await order_all(engine.events))
-        judge.start_behind(start)
+        judge.start_behind(await position_since(engine, since, await order_all(engine.events)))
         comparison = Comparison(engine, judge)
         await comparison.follow()
         await comparison.compare()

@@ -169,8 +169,7 @@ class ScheduleKeeper:
     async def wait(self, _seconds: float) -> None:
         """Until the next slot of any schedule."""
         next_local = min([self._look_local, *self._due_local.values(), *self._held_back.values()])
-        seconds = max(SOONEST_SECONDS, next_local - trio.current_time())
-        await self._bell.wait(seconds)
+        await self._bell.wait(max(SOONEST_SECONDS, next_local - trio.current_time()))
 
     def _to_look_at(self, schedules: Mapping[str, Schedule]) -> list[str]:
         """Schedules with a due slot; now and then all, except those left alone."""

@@ -232,8 +232,7 @@ async def _make(engine: Engine, job: NewJob) -> Enqueued:
 
 async def show_target(call: Call) -> Response:
     name = _target_name(call)
-    found = await call.tenant.engine.queue.target(name)
-    return json_answer(target_object(name, found))
+    return json_answer(target_object(name, await call.tenant.engine.queue.target(name)))
 
 
 async def resume_of_target(call: Call) -> Response:

@@ -236,8 +236,7 @@ TENANTS: ui.Columns[TenantStatus] = {
 
 
 def _decisions(frame: Frame, decisions: Sequence[Decision]) -> Html:
-    last = decisions[-1] if decisions else None
-    now = el("p", _sized(last), class_="reason")
+    now = el("p", _sized(decisions[-1] if decisions else None), class_="reason")
     changes = [one for one in stretches(decisions[-200:]) if act_words(one.last) != "no change"]
     items = [
         el("li", _clock(one.last.at), " ", el("strong", act_words(one.last)),

@@ -42,8 +42,7 @@ def endpoint(
     """The function for one path; the framework admits no other method."""
 
     async def answer(request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        operation = by_method[method]
+        operation = by_method["GET" if request.method == "HEAD" else request.method]
         seconds = operation.answer_seconds or ANSWER_SECONDS
         if operation.answer_seconds is not None:
             request.scope[TIME_LIMIT].deadline = trio.current_time() + seconds + AFTER_SECONDS
