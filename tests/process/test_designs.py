@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -195,6 +196,8 @@ def test_2_phases_pass_results_on_and_progress_is_that_of_the_design(home: Home)
     phases = found["progress"]["phases"]
     assert [one["state"] for one in phases] == ["succeeded"] * 3
     assert phases[1]["result"] == {"frames_of": "a.mp4"}
+    types = [one["type"] for one in told if one["type"] != "job.progress"]
+    assert types == ["job.enqueued", "job.started", *["job.phase_completed"] * 3, "job.succeeded"]
     completed = [one["data"] for one in told if one["type"] == "job.phase_completed"]
     assert [one["phase"] for one in completed] == ["download", "process", "upload"]
     assert [one["overall"] for one in completed] == [33, 67, 100]
@@ -326,6 +329,17 @@ def test_4_without_leaders_each_daemon_does_all_and_none_twice(
             assert float(runs) > 0
     told = design.call("events", "--type", "job.stale", "--limit", "5000", "--json").lines
     assert len({one["job_id"] for one in told}) == len(told) == 2000
+
+
+def test_4_a_daemon_alone_leads_everything(home: Home) -> None:
+    design = Design(home, "4-leader.toml")
+    seen = "select duty, held_for, is_held from duty_leaders where duty <> 'schedules'"
+    with design.daemon(), closing(sqlite3.connect(home.folder / "musterd.db")) as conn:
+        eventually(lambda: len(conn.execute(seen).fetchall()) == 6)
+        time.sleep(1)
+        for duty, held_for, is_held in conn.execute(seen):
+            assert 1 <= held_for < 60, duty
+            assert is_held == 1, duty
 
 
 def test_4_leaders_can_be_seen_and_are_replaced_within_seconds(server_home: Home) -> None:

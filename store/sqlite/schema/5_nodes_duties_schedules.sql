@@ -48,8 +48,11 @@ select
   duty, tenant, node,
   strftime('%Y-%m-%dT%H:%M:%fZ', acquired_at / 1e6, 'unixepoch') as acquired_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', heartbeat_at / 1e6, 'unixepoch') as heartbeat_at,
+  (julianday('now') - 2440587.5) * 86400 - acquired_at / 1e6 as held_for, -- seconds
   strftime('%Y-%m-%dT%H:%M:%fZ', last_run_at / 1e6, 'unixepoch') as last_run_at,
-  items, errors, last_error, hand_overs, runs, run_seconds,
+  items, errors, last_error, hand_overs,
+  term is not null and expires_at / 1e6 > (julianday('now') - 2440587.5) * 86400 as is_held,
+  runs, run_seconds,
   strftime('%Y-%m-%dT%H:%M:%fZ', running_since / 1e6, 'unixepoch') as running_since
 from duties;
 
