@@ -24,7 +24,7 @@ from musterd.config.document import Document, KeyPath, read_document
 from musterd.config.faults import ConfigError, Fault, Unfit
 from musterd.config.settings import Retry, Settings
 from musterd.config.strict import Reading, misfit, read_table, unknown_key
-from musterd.config.toml_text import key_text, sort_of, toml_text
+from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
 from musterd.config.webhook_urls import UrlPolicy, check_allowed
 
 SHIPPED_FILE = Path(__file__).with_name("default.toml")
@@ -94,6 +94,7 @@ def read_kinds(
         phases = read_phases(document, path, table)
         found = [*_faults_of_table(document, path, table), *inner.faults, *phases.faults]
         found += _webhook_faults(document, path, table, defaults.webhooks)
+        found += _idle_budgets(document, path, phases)
         faults.extend(found)
         if not found:
             yield _kind(document, KindTable(**table.values), inner, phases, defaults)
@@ -135,6 +136,15 @@ def _webhook_faults(
             check_allowed(url, policy)
         except Unfit as unfit:
             yield misfit(document, (*path, "webhook"), toml_text(url), unfit)
+
+
+def _idle_budgets(document: Document, path: tuple[str, str], phases: PhasesRead) -> Iterator[Fault]:
+    """Deterministic phases spend nothing, so a budget of theirs would bound nothing."""
+    budgets = (table_at(document, path) or {}).get("budgets")
+    can_spend = any(values.keys() & {"python", "command", "http"} for values, _ in phases.values)
+    if budgets is not None and phases.values and not can_spend:
+        unfit = Unfit("a phase that can spend", "deterministic phases spend nothing")
+        yield misfit(document, (*path, "budgets"), short_text(budgets), unfit)
 
 
 def _kind(

@@ -275,9 +275,10 @@ class PhaseTable(DoingTable):
 # Which behaviour each key goes with; a key that is not here goes with every one.
 BEHAVIOUR_KEYS: Mapping[str, tuple[str, ...]] = {
     "deterministic": ("duration_ms", "outcome", "fail_first"),
-    "python": ("isolation",),
-    "command": ("cwd", "umask", "environment", "rlimits", "retry_on_exit", "input"),
-    "http": ("input",),
+    "python": ("isolation", "budgets"),
+    "command": ("cwd", "umask", "environment", "rlimits", "retry_on_exit", "input", "budgets"),
+    "http": ("input", "budgets"),
+    "phases": ("budgets",),
 }
 # Tables within a kind's own; each is read by a class of its own (`budgets` has any keys).
 INNER_TABLES = ("retry", "budgets", "rlimits", "http", "retention")

@@ -232,6 +232,9 @@ class Events:
     """The log of events."""
 
     keep_hours: float = at_once("events older than this are deleted", Between(0.01, 100_000))
+    progress_interval_ms: int = at_once(
+        "progress of one job is written and told at most this often", Between(10, 60_000)
+    )
 
 
 @frozen

@@ -33,7 +33,7 @@ from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, end
 from musterd.workers.idleness import Idleness
 from musterd.workers.observer import JobObserver
 from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
-from musterd.workers.progress import PhaseBook
+from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
 from musterd.workers.toolbox import Toolbox, Tools, make_tools
@@ -123,8 +123,8 @@ def run_handler(
     )  # fmt: skip
     progress: list[Note] = []
     assignment = Assignment(
-        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, Traces(),
-        _phase_facts(phase),
+        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, lambda _: None,
+        Traces(), _phase_facts(phase),
     )  # fmt: skip
     run = _Inline(make_tools(settings, time.monotonic, {}), job.get("loop", "asyncio")).run_function
     return _test_result(trio.run(run, function, assignment), assignment, progress)
@@ -166,11 +166,13 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     desk = Desk("test", pace, tuple, Idleness(), cast(JobObserver, _NobodyListens()), rng)
     loop = ExchangeLoop(desk, engine, time.monotonic, rng, lambda: None)
     tools = make_tools(settings, time.monotonic, {})
-    book = PhaseBook(desk, engine, rng)
+    notes = ProgressWriter(desk, engine, pace)
+    book = PhaseBook(desk, engine, rng, notes)
     deps = WorkerDeps(lambda: catalog, pace, lambda: _InlineBox(lambda: tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)
+        nursery.start_soon(notes.run)
         nursery.start_soon(loop.run)
         nursery.start_soon(work, seat, desk, deps)
         while (await engine.queue.observe(1)).due or desk.held:  # noqa: ASYNC110 - no event says so
@@ -213,9 +215,7 @@ class _Inline:
 
     async def run_function(self, function: Handler, assignment: Assignment) -> Outcome:
         limits = self._tools.limits
-        link = inside.InsideLink(
-            assignment.remaining_seconds, assignment.report, limits.log_bytes_max
-        )
+        link = inside.InsideLink(assignment, limits.log_bytes_max)
         job = inside.context_of(assignment, link)
         try:
             value = function(job)

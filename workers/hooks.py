@@ -94,8 +94,8 @@ class PythonHooks:
         claim = Claim(about.get("id", 0), kind.name, text, 1, None, 0, 0.0, None, uuid4())
         until = trio.current_time() + CALL_SECONDS
         remaining, payload = lambda: until - trio.current_time(), json.loads(text)
-        return Assignment(claim, kind, payload, remaining, _unheard, Traces())
+        return Assignment(claim, kind, payload, remaining, _unheard, _unheard, Traces())
 
 
-def _unheard(_note: Note) -> None:
-    """Progress of a call is of no interest."""
+def _unheard(_said: Note | str) -> None:
+    """Progress of a call is of no interest, nor is what it spends."""

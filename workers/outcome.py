@@ -49,6 +49,7 @@ class Assignment(NamedTuple):
     payload: JSON
     remaining_seconds: Callable[[], float]  # how long the lease may still be trusted
     report: Callable[[Note], None]  # takes a note of progress; returns at once
+    spend: Callable[[str], None]  # takes JSON text: what all attempts together have spent
     traces: Traces = Traces()  # a fresh one for each attempt, where somebody wants to read it
     phase: PhaseFacts | None = None  # where `kind` is one phase of a kind
 

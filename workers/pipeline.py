@@ -48,6 +48,7 @@ async def _all(run: _Run, book: PhaseBook) -> Outcome:
             return on_request(held.request)
         next_, names = rest[place].name, run.pipeline.names
         step = PhaseStep(claim.id, claim.token, phase.name, outcome.result, next_, names, run.spent)
+        await book.notes.last_word(held)
         try:
             await book.advance(held, step)
         except InputRefused as error:

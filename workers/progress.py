@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import trio
 
+from musterd.config.settings import LiveSettings
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, StoreError
 from musterd.store.leases import ProgressNote
@@ -15,6 +16,7 @@ from musterd.store.phases import PhaseStart, PhaseStep, Results
 from musterd.store.waiting import Backoff, Bell, own_backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
+from musterd.workers.outcome import Note
 
 AT_ONCE_MAX = 500  # entries in one statement
 PAUSE_SECONDS = 0.1  # after a failed write, doubled with each further one
@@ -37,6 +39,7 @@ class PhaseBook:
     desk: Desk
     engine: Engine
     rng: random.Random
+    notes: ProgressWriter
     _entries: list[_Entry] = attrs.field(factory=list[_Entry], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
     _alone: int = attrs.field(default=0, init=False)  # so many entries go one by one
@@ -122,55 +125,118 @@ class PhaseBook:
         self._entries = [entry for entry in self._entries if not entry.written.is_set()]
 
 
-WRITE_SECONDS = 1.0
 NOTES_MAX = 1000  # in one statement
+LAST_WORD_SECONDS = 1.0  # so long a job's end waits for what it said last
 
 
 @attrs.define(eq=False)
 class ProgressWriter:
-    """Owned by the daemon. A note that could not be written goes with the next round, unless a
-    newer one has come.
+    """Tells the store at once how far jobs have come and what they have spent, of each job at most
+    once in `[events] progress_interval_ms`, and its last word before its end. What could not be
+    written goes with the next round, unless something newer has come.
     """
 
     desk: Desk
     engine: Engine
+    settings: LiveSettings
+    _news: dict[int, Held] = attrs.field(factory=dict[int, Held], init=False)
+    _hurried: dict[int, trio.Event] = attrs.field(factory=dict[int, trio.Event], init=False)
+    _bell: Bell = attrs.field(factory=Bell, init=False)
+
+    def note(self, held: Held, note: Note) -> None:
+        held.note(note)
+        self._announce(held)
+
+    def spend(self, held: Held, spent: str) -> None:
+        """`spent`: JSON text, of all attempts together."""
+        held.spend(spent)
+        self._announce(held)
+
+    async def last_word(self, held: Held) -> None:
+        """Returns when what was said of the job is in the store, or could not be written."""
+        if not held.has_news:
+            return
+        job_id = held.claim.id
+        with trio.move_on_after(LAST_WORD_SECONDS):
+            written = self._hurried.setdefault(job_id, trio.Event())
+            self._news[job_id] = held
+            self._bell.ring()
+            await written.wait()
+        self._hurried.pop(job_id, None)
 
     async def run(self) -> None:
         while True:
-            await self.desk.wait_until_held()
-            await trio.sleep(WRITE_SECONDS)
-            await self.write_all()
+            await self._bell.wait(self._next_local() - trio.current_time())
+            self._bell.clear()
+            await trio.lowlevel.checkpoint()  # whoever can run now may add to this write
+            await self._write_due()
 
-    async def write_all(self) -> None:
-        """One round."""
-        news = [held for held in self.desk.held.values() if self._is_news(held)]
-        for first in range(0, len(news), NOTES_MAX):
-            await self._write(news[first : first + NOTES_MAX])
+    def _announce(self, held: Held) -> None:
+        if held.claim.id not in self._news:
+            self._news[held.claim.id] = held
+            self._bell.ring()
 
-    def _is_news(self, held: Held) -> bool:
-        note = held.last_note
-        is_new = note is not None and note is not held.written_note
-        # Its start first: whoever follows the job hears of progress only after it.
-        return is_new and held.start_written and not (held.lost or held.settling)
+    @property
+    def _interval_seconds(self) -> float:
+        return self.settings.now.events.progress_interval_ms / 1000
 
-    async def _write(self, news: list[Held]) -> None:
-        notes = {held.claim.id: (held, held.last_note) for held in news}
-        sent = [
-            ProgressNote(
-                job_id,
-                held.claim.token,
-                note.bounded_percent,
-                note.note,
-                None,
-                note.phase,
-                note.phase_percent,
-            )
-            for job_id, (held, note) in notes.items()
-            if note is not None
+    def _next_local(self) -> float:
+        recorded = min((held.recorded_local for held in self._news.values()), default=float("inf"))
+        return recorded + self._interval_seconds
+
+    async def _write_due(self) -> None:
+        now_local, interval_seconds = trio.current_time(), self._interval_seconds
+        due = [
+            held
+            for job_id, held in self._news.items()
+            if held.recorded_local + interval_seconds <= now_local or job_id in self._hurried
         ]
+        for held in due:
+            del self._news[held.claim.id]
+            held.recorded_local = trio.current_time()
+        news = [held for held in due if held.has_news and not (held.lost or held.settling)]
+        is_written = False
         try:
-            await self.engine.leases.note_progress(sent)
-        except StoreError:
-            return  # the engine's instrumentation has logged it
-        for held, note in notes.values():
-            held.note_written(note)
+            await self._write_starts(news)
+            for first in range(0, len(news), NOTES_MAX):
+                await self._write(news[first : first + NOTES_MAX])
+            is_written = True
+        except StoreError:  # the engine has logged it
+            for held in news:
+                held.recorded_local = trio.current_time() + PAUSE_SECONDS_MAX
+                self._news[held.claim.id] = held
+        for held in due:
+            hurried = self._hurried.get(held.claim.id)
+            if hurried is not None and is_written and held.has_news and not held.lost:
+                self._news[held.claim.id] = held  # said while this was written
+                self._bell.ring()
+            elif hurried is not None:
+                hurried.set()
+
+    async def _write_starts(self, news: Sequence[Held]) -> None:
+        """Whoever follows a job hears first that it has started."""
+        holds = [held.hold() for held in news if not held.start_written]
+        if holds:
+            renewal = await self.engine.leases.renew(holds, None, trio.current_time())
+            for held in news:
+                if held.claim.id in renewal.kept:
+                    held.note_start_written()
+
+    async def _write(self, news: Sequence[Held]) -> None:
+        said = [(held, *held.news()) for held in news]
+        notes = [
+            ProgressNote(
+                held.claim.id,
+                held.claim.token,
+                None if note is None else note.bounded_percent,
+                None if note is None else note.note,
+                spent,
+                None if note is None else note.phase,
+                None if note is None else note.phase_percent,
+            )
+            for held, note, spent in said
+        ]
+        if notes:
+            await self.engine.leases.note_progress(notes)
+        for held, note, spent in said:
+            held.news_written(note, spent)

@@ -5,6 +5,7 @@ end back, until told to leave. What a kind does wrong becomes an Outcome; only a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import attrs
@@ -116,6 +117,9 @@ async def _verdict(held: Held, kind: WorkKind, deps: WorkerDeps, box: Toolbox) -
     bytes_max = deps.settings.now.limits.max_error_bytes
     try:
         outcome = await attempt(held, kind, box, deps.phases)
+        if held.has_news:
+            with trio.CancelScope(shield=True):  # which is bounded: the work is done
+                await deps.phases.notes.last_word(held)
         if outcome is None or held.lost:
             return None
         return judge(outcome, held.claim, held.judged_by or kind, bytes_max)
@@ -140,10 +144,11 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
         return Outcome("failure", None, "payload_invalid", "payload: found nesting too deep")
     if outcome is not None:
         return outcome
-    boottime = box.tools.boottime
+    boottime, notes = box.tools.boottime, phases.notes
     assignment = Assignment(
-        claim, kind, payload, lambda: held.trusted_until - boottime(), held.note, Traces()
-    )
+        claim, kind, payload, lambda: held.trusted_until - boottime(), partial(notes.note, held),
+        partial(notes.spend, held), Traces(),
+    )  # fmt: skip
     return await _within_limits(held, assignment, box, phases)
 
 

@@ -61,8 +61,8 @@ class Tenancy:
         self._exchange_loop = ExchangeLoop(self._desk, engine, boottime, rng, self._alarm.set)
         leases = lease_plan(settings.now)
         self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
-        self._phases = PhaseBook(self._desk, engine, rng)
-        self._progress = ProgressWriter(self._desk, engine)
+        self._progress = ProgressWriter(self._desk, engine, settings)
+        self._phases = PhaseBook(self._desk, engine, rng, self._progress)
         self._kinds = KindPublisher(deps)
         self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)
         worker_deps = WorkerDeps(

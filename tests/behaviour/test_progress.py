@@ -1,6 +1,7 @@
 """Progress on its way from a running job to the store."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, cast
 from uuid import uuid4
 
@@ -11,11 +12,13 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
+from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Note
 from musterd.workers.progress import ProgressWriter
 from tests.contract.rigs import take_one
 from tests.support.desks import make_desk
 from tests.support.faulty_engine import PartOverlay
+from tests.support.stage import live_settings
 
 
 class Weather(PartOverlay):
@@ -38,10 +41,8 @@ async def progress_of(engine: Engine, job_id: int) -> tuple[float | None, str | 
     return record.progress, record.progress_note
 
 
-async def test_what_is_new_is_written_once_and_after_an_outage_the_newest(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+@asynccontextmanager
+async def a_running_job() -> AsyncGenerator[tuple[ProgressWriter, Held, Weather]]:
     engine = SqliteEngine(":memory:", lambda: 1000.0, busy_timeout_seconds=1)
     weather = Weather(engine.leases)
     engine.leases = cast(Any, weather)
@@ -53,25 +54,62 @@ async def test_what_is_new_is_written_once_and_after_an_outage_the_newest(
     mine = claim._replace(worker=None)
     desk.book_claims([mine, mine._replace(id=77, token=uuid4())], 0.0)
     held = desk.held[claim.id]
-    writer = ProgressWriter(desk, engine)
+    held.start(1, trio.current_time())
+    writer = ProgressWriter(desk, engine, live_settings())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
-        await trio.sleep(2.5)
-        assert weather.rounds == 0
-        held.note(Note(40.0, "half way"))
-        await trio.sleep(3)
-        assert weather.rounds == 0  # its start comes first
-        held.note_start_written()
-        await trio.sleep(3)
-        assert weather.rounds == 1
-        assert await progress_of(engine, claim.id) == (40.0, "half way")
-        weather.away = True
-        held.note(Note(50.0, None))
-        await trio.sleep(1)
-        held.note(Note(120.0, None))
-        await trio.sleep(1)
-        weather.away = False
-        await trio.sleep(1.1)
-        assert await progress_of(engine, claim.id) == (100.0, None)
+        yield writer, held, weather
         nursery.cancel_scope.cancel()
     await engine.close()
+
+
+async def test_what_is_new_is_written_at_once_and_after_an_outage_the_newest(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with a_running_job() as (writer, held, weather):
+        job_id, engine = held.claim.id, writer.engine
+        await trio.sleep(2.5)
+        assert weather.rounds == 0
+        writer.note(held, Note(40.0, "half way"))
+        await trio.sleep(0.001)
+        assert (weather.rounds, held.start_written) == (1, True)  # its start came first
+        assert await progress_of(engine, job_id) == (40.0, "half way")
+        for percent in range(41, 50):
+            writer.note(held, Note(percent, None))
+            await trio.sleep(0.01)
+        assert weather.rounds == 1
+        await trio.sleep(0.02)
+        assert (weather.rounds, await progress_of(engine, job_id)) == (2, (49.0, None))
+        weather.away = True
+        writer.note(held, Note(50.0, None))
+        await trio.sleep(1)
+        writer.note(held, Note(120.0, None))
+        await trio.sleep(1)
+        weather.away = False
+        await trio.sleep(2.2)
+        assert await progress_of(engine, job_id) == (100.0, None)
+
+
+async def test_the_last_word_is_written_before_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with a_running_job() as (writer, held, weather):
+        job_id, engine = held.claim.id, writer.engine
+        writer.note(held, Note(90.0, "nearly"))
+        writer.note(held, Note(90.0, "last"))
+        await trio.sleep(0.001)
+        writer.note(held, Note(99.0, "very last"))
+        writer.spend(held, '{"tokens": 5}')
+        await writer.last_word(held)
+        assert weather.rounds == 2  # it did not wait for its turn
+        assert await progress_of(engine, job_id) == (99.0, "very last")
+        record = await engine.jobs.get(job_id)
+        assert record is not None
+        assert record.spent == '{"tokens": 5}'
+        weather.away = True
+        writer.note(held, Note(100.0, "lost"))
+        before = trio.current_time()
+        await writer.last_word(held)
+        assert trio.current_time() - before <= 1.0  # an end does not wait for the weather

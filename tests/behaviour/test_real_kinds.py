@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from attrs import evolve
 
 from musterd.catalog.kinds import Python, WorkKind
@@ -27,13 +28,16 @@ async def later(job):
 async def spend(job):
     job.spend(tokens=6)
     raise Retry(in_seconds=1)
+async def hang(job):
+    job.spend(tokens=6)
+    await trio.sleep(1000)
 """
 
 
 @pytest.fixture
 def users(tmp_path: Path, stage: Stage) -> Stage:
     (tmp_path / "staged_handlers.py").write_text(HANDLERS)
-    for name in ("double", "sleepy", "again", "later", "spend"):
+    for name in ("double", "sleepy", "again", "later", "spend", "hang"):
         stage.kinds[name] = _task(name, tmp_path)
     return stage
 
@@ -89,6 +93,21 @@ async def test_a_budget_is_for_all_attempts_together(users: Stage) -> None:
     assert [one.outcome for one in job.attempts] == ["retrying", "failed"]
     assert json.loads(job.error or "")["type"] == "budget_exceeded"
     assert json.loads(job.spent or "") == {"tokens": 12}
+
+
+async def test_what_a_killed_attempt_has_spent_counts_in_the_next(users: Stage) -> None:
+    users.kinds["hang"] = evolve(users.kinds["hang"], budgets={"tokens": 10})
+    north = await users.start("north", workers__lease_timeout_seconds=5)
+    job_id = await users.put_one("hang")
+    await until(users.running_now)
+    await trio.sleep(0.01)
+    assert json.loads((await users.job(job_id)).spent or "") == {"tokens": 6}
+    north.kill()
+    await users.start("south", workers__lease_timeout_seconds=5)
+    await users.all_ended()
+    job = await users.job(job_id)
+    assert [one.outcome for one in job.attempts] == ["lost", "failed"]
+    assert json.loads(job.error or "")["message"] == "spent 12 of tokens, the budget is 10"
 
 
 async def test_a_job_of_a_broken_kind_waits_and_says_why(users: Stage) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from musterd.store.jobs import JobRecord, NewJob
+from musterd.store.leases import ProgressNote
 from musterd.store.lifecycle import EFFECTS, LEASED, TRANSITIONS, Action, AttemptOutcome, JobState
 from tests.contract.rigs import Rig, ending, ids, put, settle, state_of, take, take_one
 from tests.contract.test_laws import bring_to
@@ -123,3 +124,18 @@ async def test_clearing_twice_keeps_the_first_time(rig: Rig) -> None:
     before = (await look(rig, job_id)).cleared_at
     assert (await rig.engine.control.apply(Action.CLEAR, job_id)).allowed
     assert (await look(rig, job_id)).cleared_at == before
+
+
+async def test_a_resumed_job_may_spend_its_budgets_again(rig: Rig) -> None:
+    (job_id,) = await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    note = ProgressNote(job_id, claim.token, None, None, '{"tokens": 60}')
+    assert await rig.engine.leases.note_progress([note]) == {job_id}
+    assert json.loads((await look(rig, job_id)).spent or "") == {"tokens": 60}
+    again = ending(claim, JobState.QUEUED, AttemptOutcome.RETRYING)._replace(delay_seconds=0.0)
+    await settle(rig.engine, again)
+    claim = await take_one(rig.engine)
+    assert json.loads(claim.spent or "") == {"tokens": 60}
+    await settle(rig.engine, ending(claim, JobState.FAILED))
+    await rig.engine.control.apply(Action.RESUME, job_id)
+    assert (await take_one(rig.engine)).spent is None

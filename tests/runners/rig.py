@@ -51,13 +51,15 @@ class Bench:
     box: Toolbox
     notes: list[Note] = attrs.field(factory=list[Note])
     remaining_seconds: float = 7.5
+    spent: list[str] = attrs.field(factory=list[str])
 
     def assignment(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Assignment:
         text = json.dumps({} if payload is None else payload)
         row = Claim(5, kind.name, text, 1, None, 0, 0.0, 1, TOKEN)._replace(**claim)
         return Assignment(
-            row, kind, json.loads(text), lambda: self.remaining_seconds, self.notes.append, Traces()
-        )
+            row, kind, json.loads(text), lambda: self.remaining_seconds, self.notes.append,
+            self.spent.append, Traces(),
+        )  # fmt: skip
 
     async def run(self, kind: WorkKind, payload: Any = None, **claim: Any) -> Outcome:
         return await self.runner(kind).run(self.assignment(kind, payload, **claim))

@@ -212,6 +212,27 @@ class TestProgress:
         assert (outcome.log or "").count("musterd: ignored on fd 3: ") == 3
         assert "'a', wanted a percentage from 0 to 100" in (outcome.log or "")
 
+    async def test_what_is_spent_counts_with_what_was_spent_before(self) -> None:
+        say = """echo '{"spent": {"tokens": 3}, "percent": 5}' >&3"""
+        job = shell(f"{say}; {say}", budgets={"tokens": 10})
+        claim = job.assignment.claim._replace(spent='{"tokens": 4}')
+        outcome = await outcome_of(Given(job.assignment._replace(claim=claim), job.notes))
+        assert (outcome.ended, outcome.spent) == ("success", '{"tokens": 10}')
+        assert job.notes[-1] == Note(5.0, None)
+
+    async def test_a_program_that_spends_too_much_is_killed(self) -> None:
+        job = shell("""echo '{"spent": {"tokens": 11}}' >&3; sleep 30""", budgets={"tokens": 10})
+        outcome = await outcome_of(job)
+        assert (outcome.ended, outcome.error_type) == ("failure", "budget_exceeded")
+        assert outcome.message == "spent 11 of tokens, the budget is 10"
+        assert outcome.spent == '{"tokens": 11}'
+
+    @pytest.mark.parametrize("spent", ["3", '{"": 1}', '{"a": -1}', '{"a": true}', '{"a": 1e999}'])
+    async def test_what_is_no_amount_is_ignored_with_a_word(self, spent: str) -> None:
+        outcome = await outcome_of(shell(f"""echo '{{"spent": {spent}}}' >&3"""))
+        assert (outcome.ended, outcome.spent) == ("success", None)
+        assert "ignored on fd 3" in (outcome.log or "")
+
     async def test_a_line_without_an_end_counts_too(self) -> None:
         job = shell("printf '33%% nearly' >&3")
         await outcome_of(job)

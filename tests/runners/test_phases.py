@@ -27,7 +27,7 @@ from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
 from musterd.workers.outcome import Outcome
-from musterd.workers.progress import PhaseBook
+from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import Toolbox
 from musterd.workers.worker import attempt
 from tests.contract.rigs import take_one
@@ -35,6 +35,7 @@ from tests.runners.rig import python_kind, some_tools
 from tests.support.desks import make_desk
 from tests.support.http_calls import answer
 from tests.support.scripted_server import scripted
+from tests.support.stage import live_settings
 
 
 @attrs.define
@@ -66,11 +67,13 @@ async def line() -> AsyncGenerator[Line]:
     await engine.open()
     await engine.migrate()
     desk = make_desk()
-    book = PhaseBook(desk, engine, Random(1))
+    notes = ProgressWriter(desk, engine, live_settings())
+    book = PhaseBook(desk, engine, Random(1), notes)
     tools = some_tools()
     box = Toolbox(lambda: attrs.evolve(tools, variables=dict(os.environ)))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)
+        nursery.start_soon(notes.run)
         yield Line(engine, desk, book, box)
         nursery.cancel_scope.cancel()
     with trio.move_on_after(10, shield=True):

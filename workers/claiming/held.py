@@ -45,6 +45,9 @@ class Held:
     cannot_stop: bool = False  # its work runs where nothing can end it: it is waited for
     last_note: Note | None = None  # of its progress
     written_note: Note | None = None  # the last that is in the store
+    spent: str | None = None  # JSON text, of all attempts together; None = nothing by this one
+    written_spent: str | None = None
+    recorded_local: float = float("-inf")  # when the store was last told of its progress
     phase: PhaseEnd | None = None  # the phase that it is in, as it would be settled now
     judged_by: WorkKind | None = None  # the phase in which it failed, where one did
 
@@ -117,8 +120,22 @@ class Held:
     def note(self, note: Note) -> None:
         self.last_note = note
 
-    def note_written(self, note: Note | None) -> None:
-        self.written_note = note
+    def spend(self, spent: str) -> None:
+        self.spent = spent
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it has said something that is not in the store."""
+        return self.news() != (None, None)
+
+    def news(self) -> tuple[Note | None, str | None]:
+        """Its note and what it has spent, where that is not in the store."""
+        note = None if self.last_note is self.written_note else self.last_note
+        return note, None if self.spent == self.written_spent else self.spent
+
+    def news_written(self, note: Note | None, spent: str | None) -> None:
+        self.written_note = note or self.written_note
+        self.written_spent = spent or self.written_spent
 
     def begin_phase(self, name: str, grace_seconds: float, cannot_stop: bool) -> None:
         self.phase = PhaseEnd(name, PhaseState.RUNNING)

@@ -22,7 +22,13 @@ from musterd.store.words import time_text
 from musterd.workers.joblog import Head, Tail
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.process_group import ProcessGroup, Start
-from musterd.workers.runners.results import AnswerLimits, success, too_large
+from musterd.workers.runners.results import (
+    AnswerLimits,
+    Spending,
+    amounts_of,
+    success,
+    too_large,
+)
 
 EXIT_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 LINE_LENGTH_MAX = 500
@@ -76,20 +82,29 @@ class CommandRunner:
             pipes.close()
             return _not_started(error)
         pipes.close_theirs()
+        spending = Spending(assignment)
         try:
-            await _see_through(group, pipes, assignment)
+            await _see_through(group, pipes, assignment, spending)
         finally:
             pipes.close()
             assignment.traces.log = pipes.log.text()
-        return _outcome(group.status, pipes, kind, self.limits)
+        return spending.ending(_outcome(group.status, pipes, kind, self.limits))
 
     async def close(self) -> None:
         """Has nothing to give back."""
 
 
-async def _see_through(group: ProcessGroup, pipes: Pipes, assignment: Assignment) -> None:
+async def _see_through(
+    group: ProcessGroup, pipes: Pipes, assignment: Assignment, spending: Spending
+) -> None:
+    def spend(amounts: Mapping[str, float]) -> None:
+        spending.add(amounts)
+        if spending.over is not None:
+            group.kill()
+
+    lines = ProgressLines(assignment.report, spend, pipes.complain)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(pipes.carry, assignment.claim.payload, assignment.report, group.kill)
+        nursery.start_soon(pipes.carry, assignment.claim.payload, lines, group.kill)
         with pipes.until_it_ended():
             async with group:
                 await group.wait()
@@ -236,12 +251,9 @@ class Pipes:
         finally:
             self._reading.deadline = trio.current_time() + DRAIN_SECONDS_MAX
 
-    async def carry(
-        self, payload: str, report: Callable[[Note], None], on_flood: Callable[[], None]
-    ) -> None:
+    async def carry(self, payload: str, lines: ProgressLines, on_flood: Callable[[], None]) -> None:
         """Feeds stdin, reads the rest to their ends. `on_flood`: stdout is more than a result."""
         stdin, stdout, stderr, progress = self._ours
-        lines = ProgressLines(report, self.complain)
         with self._reading:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_read, stderr, self.log)
@@ -281,9 +293,12 @@ async def _feed(stdin: trio.lowlevel.FdStream, payload: bytes) -> None:
 
 @attrs.define
 class ProgressLines:
-    """Takes what arrives, tells the latest note of each arrival; complains of what is no note."""
+    """Takes what arrives, tells the latest note of each arrival and all that was spent; complains
+    of what is neither.
+    """
 
     report: Callable[[Note], None]
+    spend: Callable[[Mapping[str, float]], None]
     complain: Callable[[str], None]
     _rest: bytes = attrs.field(default=b"", init=False)
     _complaints: int = attrs.field(default=0, init=False)
@@ -305,8 +320,11 @@ class ProgressLines:
             if not text:
                 continue
             note = note_of(text) if len(line) <= LINE_BYTES_MAX else None
+            spent = spent_of(text) if len(line) <= LINE_BYTES_MAX else None
             latest = note or latest
-            if note is None:
+            if spent is not None:
+                self.spend(spent)
+            elif note is None:
                 self._refuse(text)
         if latest is not None:
             self.report(latest)
@@ -314,7 +332,7 @@ class ProgressLines:
     def _refuse(self, text: str) -> None:
         self._complaints += 1
         if self._complaints <= COMPLAINTS_MAX:
-            wanted = 'a percentage from 0 to 100, or {"percent": ..., "note": ...}'
+            wanted = 'a percentage from 0 to 100, {"percent": ..., "note": ...} or {"spent": ...}'
             self.complain(f"ignored on fd 3: {text[:SHOWN_LENGTH_MAX]!r}, wanted {wanted}")
 
 
@@ -329,10 +347,21 @@ def note_of(line: str) -> Note | None:
         return None
 
 
-def _from_json(line: str) -> Note | None:
+def spent_of(line: str) -> Mapping[str, float] | None:
+    """What `{"spent": {"tokens": 120}}` says, if the line says that."""
+    return amounts_of((_object(line) or {}).get("spent")) if line.startswith("{") else None
+
+
+def _object(line: str) -> dict[str, object] | None:
     try:
-        value = cast("dict[str, object]", json.loads(line))
+        return cast("dict[str, object]", json.loads(line))
     except (ValueError, RecursionError):
+        return None
+
+
+def _from_json(line: str) -> Note | None:
+    value = _object(line)
+    if value is None:
         return None
     percent, note = value.get("percent"), value.get("note")
     if isinstance(percent, bool) or not isinstance(percent, int | float):

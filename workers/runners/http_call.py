@@ -23,7 +23,13 @@ from musterd.workers.runners.http_messages import (
     address_of,
     retry_after_seconds,
 )
-from musterd.workers.runners.results import AnswerLimits, success, too_large
+from musterd.workers.runners.results import (
+    AnswerLimits,
+    Spending,
+    amounts_of,
+    success,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from musterd.workers.runners.http_client import HttpClient
@@ -70,7 +76,10 @@ class HttpRunner:
             return Outcome("failure", None, "http_request", message)
         except HttpTrouble as trouble:
             return Outcome("retry", None, "connection", _without(hidden, str(trouble)))
-        return _judge(answer, kind, self.limits, hidden)
+        spending = Spending(assignment)
+        if amounts := spent_amounts(answer.headers):
+            spending.add(amounts)
+        return spending.ending(_judge(answer, kind, self.limits, hidden))
 
     async def close(self) -> None:
         """Has nothing to give back: the connections are the node's."""
@@ -123,6 +132,15 @@ def _judge(answer: Answer, kind: WorkKind, limits: AnswerLimits, secrets: Iterab
     if answer.status // HUNDRED == HTTPStatus.MULTIPLE_CHOICES // HUNDRED:
         message += "; redirects are not followed"
     return Outcome("failure", None, "http_status", message, kind.retryable, log=said)
+
+
+def spent_amounts(headers: Mapping[str, str]) -> Mapping[str, float] | None:
+    """What the server says in `musterd-spent: tokens=120, calls=1`; None = nothing that counts."""
+    pairs = [each.partition("=") for each in headers.get("musterd-spent", "").split(",")]
+    try:
+        return amounts_of({name.strip(): float(amount) for name, _, amount in pairs})
+    except ValueError:
+        return None
 
 
 def _quoted(answer: Answer, secrets: Iterable[str]) -> str | None:

@@ -35,12 +35,11 @@ _OWN_FOLDER = str(Path(__file__).parent)
 class InsideLink:
     """What a handler says goes straight to the attempt. `report` may be called on any thread."""
 
-    __slots__ = ("_log_bytes_max", "_remaining", "_report", "job_log", "last_spent")
+    __slots__ = ("_log_bytes_max", "_remaining", "_report", "_spend", "job_log", "last_spent")
 
-    def __init__(
-        self, remaining: Callable[[], float], report: Callable[[Note], None], log_bytes_max: int
-    ) -> None:
-        self._remaining, self._report, self._log_bytes_max = remaining, report, log_bytes_max
+    def __init__(self, assignment: Assignment, log_bytes_max: int) -> None:
+        self._remaining, self._report = assignment.remaining_seconds, assignment.report
+        self._spend, self._log_bytes_max = assignment.spend, log_bytes_max
         self.job_log: JobLog | None = None
         self.last_spent: Mapping[str, float] | None = None
 
@@ -54,6 +53,7 @@ class InsideLink:
 
     def spent(self, amounts: Mapping[str, float]) -> None:
         self.last_spent = amounts
+        self._spend(json.dumps(dict(amounts)))
 
     def remaining_seconds(self) -> float:
         return self._remaining()
@@ -146,9 +146,7 @@ class TaskRunner:
         self._functions: dict[tuple[str, str], Callable[[JobContext], Any]] = {}
 
     async def run(self, assignment: Assignment) -> Outcome:
-        link = InsideLink(
-            assignment.remaining_seconds, assignment.report, self._limits.log_bytes_max
-        )
+        link = InsideLink(assignment, self._limits.log_bytes_max)
         job = context_of(assignment, link)
         try:
             ending = ending_of_value(job, await self._function(assignment)(job))
@@ -276,7 +274,8 @@ class ThreadRunner:
         assert isinstance(behaviour, Python)
         loop = trio.lowlevel.current_trio_token()
         notes = _Notes(assignment, loop)
-        link = InsideLink(assignment.remaining_seconds, notes.report, self._limits.log_bytes_max)
+        given = assignment._replace(report=notes.report, spend=notes.spend)
+        link = InsideLink(given, self._limits.log_bytes_max)
         call = _Call(behaviour, context_of(assignment, link), link, loop)
         self._own = own = self._own or _OwnThread()
         own.take(call)
@@ -306,18 +305,29 @@ class _Notes:
     """Carries a thread's notes to the loop: the last of those that come faster than it turns."""
 
     def __init__(self, assignment: Assignment, loop: trio.lowlevel.TrioToken) -> None:
-        self._report, self._loop = assignment.report, loop
+        self._assignment, self._loop = assignment, loop
         self._last: Note | None = None
+        self._spent: str | None = None
         self.is_over = False
 
     def report(self, note: Note) -> None:
         self._last = note
+        self._wake()
+
+    def spend(self, spent: str) -> None:
+        self._spent = spent
+        self._wake()
+
+    def _wake(self) -> None:
         with contextlib.suppress(trio.RunFinishedError):
             self._loop.run_sync_soon(self._pass_on, idempotent=True)
 
     def _pass_on(self) -> None:
-        if self._last is not None and not self.is_over:
-            self._report(self._last)
+        last, spent = self._last, self._spent
+        if last is not None and not self.is_over:
+            self._assignment.report(last)
+        if spent is not None and not self.is_over:
+            self._assignment.spend(spent)
 
 
 def _refused(count: int) -> Outcome:

@@ -273,6 +273,7 @@ def _phase_result(name: str, phase: PhaseFacts) -> str:
 def _pass_on(news: Report, assignment: Assignment) -> None:
     if news.spent is not None:
         assignment.traces.spent = news.spent
+        assignment.spend(news.spent)
     if news.percent is not None:
         assignment.report(Note(news.percent, news.note))
 

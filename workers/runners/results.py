@@ -3,16 +3,62 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import cast
 
 import attrs
 
 from musterd.catalog.kinds import WorkKind
 from musterd.store.errors import InputRefused
 from musterd.store.input import SUSPECT, PayloadLimits, check_payload
-from musterd.workers.context import Ending
-from musterd.workers.outcome import Outcome
+from musterd.workers.context import BudgetExceeded, Ending
+from musterd.workers.outcome import Assignment, Outcome
 
+AMOUNT_MAX = 1e15  # that is spent at once
 _NO_RESULT = Outcome("success")
+
+
+class Spending:
+    """Counts what a program or a server says it has spent of its kind's budgets, beside what was
+    spent before. Raises nothing: `over` is set once it is too much.
+    """
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        before = assignment.claim.spent
+        self._spent: dict[str, float] = json.loads(before) if before else {}
+        self.text: str | None = None  # JSON; None = this attempt spent nothing
+        self.over: BudgetExceeded | None = None
+
+    def add(self, amounts: Mapping[str, float]) -> None:
+        for name, amount in amounts.items():
+            self._spent[name] = self._spent.get(name, 0) + amount
+        self.text = json.dumps(self._spent)
+        self._assignment.traces.spent = self.text
+        self._assignment.spend(self.text)
+        for name, most in self._assignment.kind.budgets.items():
+            if self._spent.get(name, 0) > most:
+                self.over = BudgetExceeded(name, self._spent[name], most)
+
+    def ending(self, outcome: Outcome) -> Outcome:
+        """The end of the attempt: a failure where too much was spent, whatever else it came to."""
+        if self.over is not None:
+            outcome = Outcome("failure", None, "budget_exceeded", str(self.over), log=outcome.log)
+        return outcome if self.text is None else outcome._replace(spent=self.text)
+
+
+def amounts_of(value: object) -> Mapping[str, float] | None:
+    """`value` as amounts by name; None = it is none."""
+    found = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
+    amounts = {
+        name: amount
+        for name, amount in found.items()
+        if name.isidentifier()
+        and isinstance(amount, int | float)
+        and not isinstance(amount, bool)
+        and 0 <= amount < AMOUNT_MAX
+    }
+    return amounts if len(amounts) == len(found) else None
 
 
 @attrs.frozen

@@ -98,6 +98,7 @@ begin
             forgiven = case when action = 'resume' then j.attempt else j.forgiven end,
             max_attempts = case when action = 'resume' then j.max_attempts + j.attempt - j.forgiven
                                 else j.max_attempts end,
+            spent = case when action <> 'resume' then j.spent end,
             last_outcome = null,
             log = null,
             changed_at = moment

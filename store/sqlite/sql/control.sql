@@ -22,6 +22,7 @@ set state = :effect,
   forgiven = case when :action = 'resume' then attempt else forgiven end,
   max_attempts = case when :action = 'resume' then max_attempts + attempt - forgiven
     else max_attempts end,
+  spent = case when :action <> 'resume' then spent end,
   last_outcome = null, log = null, stale_at = null, changed_at = :now, parked = 0, behind = 0
 where id = :id
 

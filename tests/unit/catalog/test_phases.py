@@ -83,6 +83,14 @@ def test_each_phase_is_a_kind_of_its_own_with_the_rules_of_the_whole(tmp_path: P
     assert first.source == f"{tmp_path}/kinds.toml:9"
 
 
+@pytest.mark.parametrize(
+    "keys", ["duration_ms = 1\n", "[[kinds.video.phases]]\nname = 'a'\nduration_ms = 1\n"]
+)
+def test_what_cannot_spend_has_no_budget(tmp_path: Path, keys: str) -> None:
+    with pytest.raises(ConfigError, match=r"kinds\.video\.budgets: "):
+        video(tmp_path, f"[kinds.video]\nbudgets = {{ tokens = 5 }}\n{keys}")
+
+
 def test_a_kind_without_phases_is_its_own_only_part(tmp_path: Path) -> None:
     kind = video(tmp_path, "[kinds.video]\nduration_ms = 1\n")
     assert kind.parts == (kind,)
