@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, cast
 
@@ -168,7 +169,7 @@ async def _work_until_dry(engine: SqliteEngine, settings: Settings, catalog: Cat
     tools = make_tools(settings, time.monotonic, {})
     notes = ProgressWriter(desk, engine, pace)
     book = PhaseBook(desk, engine, rng, notes)
-    deps = WorkerDeps(lambda: catalog, pace, lambda: _InlineBox(lambda: tools), book)
+    deps = WorkerDeps(lambda: catalog, pace, partial(_InlineBox, lambda: tools), book)
     seat = desk.open_seat(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(book.run)

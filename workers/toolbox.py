@@ -1,5 +1,6 @@
 """A worker's own runners, one for each way of working, and what they are given: limits, the
-children's interpreter and environment, the clock, a scope to be cancelled by.
+children's interpreter and environment, the clock, a scope to be cancelled by. The runner of
+deterministic kinds, which needs nothing of it, is here too.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from musterd.catalog.kinds import Command, Deterministic, Python, WorkKind
+from musterd.catalog.kinds import JSON, Command, Deterministic, Planned, Python, WorkKind, plan
 from musterd.config.settings import LiveSettings, Settings
+from musterd.store.leases import Claim
 from musterd.workers.observer import Contained, log_contained
-from musterd.workers.outcome import Runner
+from musterd.workers.outcome import Assignment, Outcome, Runner
 from musterd.workers.runners.results import AnswerLimits
 
 if TYPE_CHECKING:
@@ -187,12 +189,13 @@ class Bounds:
 
 class Toolbox:
     """Where a worker finds what runs its jobs. `latest` gives the tools of now, which a reload
-    makes anew; `tools` says by which clock leases are trusted.
+    makes anew; `tools` says by which clock leases are trusted. What runs beside a job runs in the
+    worker's nursery, and ends with it.
     """
 
-    def __init__(self, latest: Callable[[], Tools]) -> None:
+    def __init__(self, latest: Callable[[], Tools], nursery: trio.Nursery) -> None:
         self.tools = latest()
-        self._latest = latest
+        self._latest, self._nursery = latest, nursery
         self.bounds = Bounds()
         self._runners: dict[str, Runner] = {}
 
@@ -200,10 +203,11 @@ class Toolbox:
     def is_outdated(self) -> bool:
         return self._latest() is not self.tools
 
-    async def renew(self) -> None:
-        """Between two jobs: closes all runners, and goes on with the tools of now."""
-        await self.close()
-        self._runners = {}
+    def renew(self) -> None:
+        """Between two jobs: goes on with the tools of now; the old runners are closed beside it."""
+        if self._runners:
+            self._nursery.start_soon(_close_all, self._runners, self.tools)
+            self._runners = {}
         self.tools = self._latest()
 
     def runner(self, kind: WorkKind) -> Runner:
@@ -215,15 +219,19 @@ class Toolbox:
         return runner
 
     async def close(self) -> None:
-        """Closes all runners. Bounded, and not to be cancelled."""
-        if not self._runners:
-            return
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
-            for way, runner in self._runners.items():
-                try:
-                    await runner.close()
-                except Exception as error:  # noqa: BLE001 - the others are closed all the same
-                    self.tools.contained(Contained("runner", way, None, error))
+        """Closes all runners."""
+        if self._runners:
+            await _close_all(self._runners, self.tools)
+
+
+async def _close_all(runners: Mapping[str, Runner], tools: Tools) -> None:
+    """Bounded, and not to be cancelled."""
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+        for way, runner in runners.items():
+            try:
+                await runner.close()
+            except Exception as error:  # noqa: BLE001 - the others are closed all the same
+                tools.contained(Contained("runner", way, None, error))
 
 
 def _way_of(kind: WorkKind) -> str:
@@ -257,6 +265,34 @@ def _made(way: str, tools: Tools) -> Runner:
         from musterd.workers.runners.inside import ThreadRunner
 
         return ThreadRunner(tools)
-    from musterd.workers.runners.deterministic import DeterministicRunner
-
     return DeterministicRunner()
+
+
+def at_once(kind: WorkKind, payload: JSON, claim: Claim) -> Outcome | None:
+    """The outcome of an attempt that takes no time: it needs no scope, no limit, no checkpoint.
+    None = it does take time.
+    """
+    planned = plan(kind, payload, claim.attempt)
+    return None if planned.duration_seconds else _conclude(planned, kind, claim)
+
+
+class DeterministicRunner:
+    """Sleeps, and ends as planned."""
+
+    async def run(self, assignment: Assignment) -> Outcome:
+        kind, claim = assignment.kind, assignment.claim
+        planned = plan(kind, assignment.payload, claim.attempt)
+        await trio.sleep(planned.duration_seconds)
+        return _conclude(planned, kind, claim)
+
+    async def close(self) -> None:
+        """Keeps nothing."""
+
+
+def _conclude(planned: Planned, kind: WorkKind, claim: Claim) -> Outcome:
+    if planned.outcome == "success":
+        return Outcome("success", f'{{"duration_ms": {round(planned.duration_seconds * 1000)}}}')
+    if planned.outcome == "cancel":
+        return Outcome("cancel", message=f"kind {kind.name!r} ends its jobs as canceled")
+    message = f"kind {kind.name!r} fails attempt {claim.attempt}, as its catalog says"
+    return Outcome("failure", None, "planned_failure", message, kind.retryable)

@@ -32,8 +32,7 @@ from musterd.workers.outcome import (
 )
 from musterd.workers.pipeline import run_phases, runs_in_thread
 from musterd.workers.progress import PhaseBook
-from musterd.workers.runners import deterministic
-from musterd.workers.toolbox import Toolbox
+from musterd.workers.toolbox import Toolbox, at_once
 
 JOBS_A_TURN = 16  # jobs that never wait are done in a row before the other tasks get theirs
 
@@ -46,20 +45,22 @@ class WorkerDeps:
 
     catalog: Callable[[], Catalog]
     settings: LiveSettings
-    make_box: Callable[[], Toolbox]  # called once by each worker, for itself
+    make_box: Callable[[trio.Nursery], Toolbox]  # called once by each worker, with its nursery
     phases: PhaseBook
 
 
 async def work(seat: Seat, desk: Desk, deps: WorkerDeps) -> None:
-    """Returns when the seat was retired. Cancelled (dismissed) it gives its job back before it
-    goes.
+    """A worker is a nursery: opened when it is hired, closed when it leaves, and whatever it starts
+    for its jobs lives in there. Returns when the seat was retired. Cancelled (dismissed) it gives
+    its job back before it goes.
     """
-    box = deps.make_box()
-    try:
-        with box.bounds.kept():
-            await _serve_all(seat, desk, deps, box)
-    finally:
-        await box.close()  # noqa: ASYNC102 - which is shielded, and bounded
+    async with trio.open_nursery() as nursery:
+        box = deps.make_box(nursery)
+        try:
+            with box.bounds.kept():
+                await _serve_all(seat, desk, deps, box)
+        finally:
+            await box.close()  # noqa: ASYNC102 - which is shielded, and bounded
 
 
 async def _serve_all(seat: Seat, desk: Desk, deps: WorkerDeps, box: Toolbox) -> None:
@@ -82,7 +83,7 @@ async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Tool
     try:
         if verdict is None and kind is not None:
             if box.is_outdated:
-                await box.renew()
+                box.renew()
             verdict = await _verdict(held, kind, deps, box)
     except trio.Cancelled:
         if held.lost:
@@ -137,7 +138,7 @@ async def attempt(held: Held, kind: WorkKind, box: Toolbox, phases: PhaseBook) -
         payload = cast(JSON, decode_payload(claim.payload) if known is UNREAD else known)
         outcome = None
         if isinstance(kind.behaviour, Deterministic):
-            outcome = deterministic.at_once(kind, payload, claim)
+            outcome = at_once(kind, payload, claim)
     except PayloadInvalid as error:
         return Outcome("failure", None, "payload_invalid", str(error))
     except RecursionError:  # it could be parsed, but not be walked through

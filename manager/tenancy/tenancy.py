@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import trio
 
@@ -66,7 +67,7 @@ class Tenancy:
         self._kinds = KindPublisher(deps)
         self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)
         worker_deps = WorkerDeps(
-            deps.catalog, settings, lambda: Toolbox(lambda: self._tools.now), self._phases
+            deps.catalog, settings, partial(Toolbox, lambda: self._tools.now), self._phases
         )
         self._crew = Crew(self._desk, worker_deps, self.crew_changed)
         self._supervisor = Supervisor(

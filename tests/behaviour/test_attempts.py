@@ -12,7 +12,7 @@ from musterd.catalog.kinds import JSON, Planned, WorkKind, delay_seconds
 from musterd.config.settings import Jitter, Retry
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.workers.runners import deterministic
+from musterd.workers import toolbox
 from tests.support.history import settlements_of
 from tests.support.stage import Stage, kind, until
 
@@ -251,7 +251,7 @@ async def test_a_fault_of_ours_in_an_attempt_costs_that_attempt(
             raise KeyError("a fault of ours")
         return planned(kind, payload, attempt)
 
-    monkeypatch.setattr(deterministic, "plan", plan)
+    monkeypatch.setattr(toolbox, "plan", plan)
     node = await stage.start()
     culprit, good = await stage.put_one("odd", max_attempts=2), await stage.put_one("report")
     await stage.all_ended()

@@ -1,11 +1,16 @@
 """The crew: how many workers there are, when they come and who leaves."""
 
+from collections.abc import Iterator
+
 import pytest
 import trio
+import trio.testing
 
 from musterd.manager.scaling.supervisor import Observation
 from musterd.store.lifecycle import JobState
-from tests.support.stage import Stage, until
+from musterd.workers.toolbox import DeterministicRunner, Toolbox
+from tests.runners.rig import some_tools
+from tests.support.stage import Stage, kind, until
 
 
 async def test_the_crew_is_there_from_the_start(stage: Stage) -> None:
@@ -153,3 +158,61 @@ async def test_a_decision_that_comes_after_a_hard_end_hires_nobody(stage: Stage)
     node.kill()
     await node.ended.wait()
     assert node.tenancy()._supervisor.tick(Observation(50)).hired == 0  # pyright: ignore[reportPrivateUsage] - as above
+
+
+def _tasks(task: trio.lowlevel.Task | None = None) -> Iterator[trio.lowlevel.Task]:
+    """All of this Trio run, below `task`."""
+    above = task or trio.lowlevel.current_root_task()
+    assert above is not None
+    for nursery in above.child_nurseries:
+        for child in nursery.child_tasks:
+            yield child
+            yield from _tasks(child)
+
+
+def _nurseries_of_workers() -> list[int]:
+    """How many each worker has open."""
+    workers = [task for task in _tasks() if task.name.endswith("Crew._employ")]
+    return [len(task.child_nurseries) for task in workers]
+
+
+async def test_a_worker_is_a_nursery_from_its_hiring_to_its_leaving(stage: Stage) -> None:
+    node = await stage.start(scaling__stabilization_seconds=2)
+    await until(lambda: len(node.workers) == 2)
+    assert _nurseries_of_workers() == [1, 1]
+    await stage.put("slow", 4)
+    await until(lambda: len(node.workers) == 4)
+    assert _nurseries_of_workers() == [1, 1, 1, 1], "a job has none of its own"
+    await until(lambda: len(node.workers) == 2)
+    assert _nurseries_of_workers() == [1, 1]
+
+
+class Stubborn(DeterministicRunner):
+    """What it keeps between jobs takes its time to end."""
+
+    closing = 0
+
+    async def close(self) -> None:
+        Stubborn.closing += 1
+        try:
+            await trio.sleep(5)
+        finally:
+            Stubborn.closing -= 1
+
+
+async def test_after_a_reload_old_runners_are_closed_beside_the_next_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("musterd.workers.toolbox.DeterministicRunner", Stubborn)
+    tools = [some_tools(), some_tools()]
+    async with trio.open_nursery() as nursery:
+        box = Toolbox(lambda: tools[0], nursery)
+        before = box.runner(kind("tested", 1))
+        del tools[0]
+        assert box.is_outdated
+        box.renew()
+        assert box.runner(kind("tested", 1)) is not before
+        await trio.testing.wait_all_tasks_blocked()
+        assert Stubborn.closing == 1
+        nursery.cancel_scope.cancel()  # the worker is dismissed: what closes may end
+    assert Stubborn.closing == 0

@@ -71,12 +71,13 @@ class Bench:
 @asynccontextmanager
 async def a_bench(tools: Tools | None = None) -> AsyncGenerator[Bench]:
     given = tools or some_tools()
-    box = Toolbox(lambda: given)
-    try:
-        yield Bench(box)
-    finally:
-        with trio.move_on_after(10, shield=True):
-            await box.close()
+    async with trio.open_nursery() as nursery:
+        box = Toolbox(lambda: given, nursery)
+        try:
+            yield Bench(box)
+        finally:
+            with trio.move_on_after(10, shield=True):
+                await box.close()
 
 
 def result_of(outcome: Outcome) -> Any:

@@ -46,6 +46,7 @@ class Line:
     desk: Desk
     book: PhaseBook
     box: Toolbox
+    nursery: trio.Nursery
     held: Held | None = None
 
     async def run(self, kind: WorkKind, payload: Any = None, **of_claim: Any) -> Outcome:
@@ -70,11 +71,11 @@ async def line() -> AsyncGenerator[Line]:
     notes = ProgressWriter(desk, engine, live_settings())
     book = PhaseBook(desk, engine, Random(1), notes)
     tools = some_tools()
-    box = Toolbox(lambda: attrs.evolve(tools, variables=dict(os.environ)))
     async with trio.open_nursery() as nursery:
+        box = Toolbox(lambda: attrs.evolve(tools, variables=dict(os.environ)), nursery)
         nursery.start_soon(book.run)
         nursery.start_soon(notes.run)
-        yield Line(engine, desk, book, box)
+        yield Line(engine, desk, book, box, nursery)
         nursery.cancel_scope.cancel()
     with trio.move_on_after(10, shield=True):
         await box.close()
@@ -136,7 +137,7 @@ async def test_a_handler_reads_what_earlier_phases_returned(
 
 async def test_large_results_travel_when_they_are_asked_for(line: Line) -> None:
     tools = attrs.evolve(some_tools(), max_frame_bytes=100_000)  # less than both together
-    line.box = Toolbox(lambda: tools)
+    line.box = Toolbox(lambda: tools, line.nursery)
     kind = pipeline(
         python("a", "large"), python("b", "large", "thread"), python("c", "reads_large")
     )
