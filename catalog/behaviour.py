@@ -106,12 +106,10 @@ def _read_each(document: Document, path: KeyPath, fit: Callable[[str, object], o
         try:
             values[name] = fit(name, raw)
         except Unfit as unfit:
-            faults.append(misfit(document, (*path, name), _shown(str(path[-1]), raw), unfit))
+            # A header may be a secret.
+            shown = sort_of(raw) if path[-1] == "headers" else short_text(raw)
+            faults.append(misfit(document, (*path, name), shown, unfit))
     return Reading(values, tuple(faults))
-
-
-def _shown(table: str, raw: object) -> str:
-    return sort_of(raw) if table == "headers" else short_text(raw)  # a header may be a secret
 
 
 def _budget(name: str, raw: object) -> int:

@@ -156,7 +156,8 @@ class _Scanner:
         while not parts or self._text[self._at] == ".":
             self._at += 1 if parts else 0
             self._skip(_SPACE)
-            parts.append(_spoken(self._take(_KEY_PART)))
+            part = self._take(_KEY_PART)
+            parts.append(str(tomli.loads(f"k={part}")["k"]) if part[0] in "\"'" else part)
             self._skip(_SPACE)
         return parts
 
@@ -165,7 +166,8 @@ class _Scanner:
         if first == "[":
             self._list(path)
         elif first == "{":
-            self._inline_table(path)
+            while self._goes_on("}"):
+                self._key_and_value(path)
         else:
             self._skip(_STRING if first in "\"'" else _SCALAR)
 
@@ -174,10 +176,6 @@ class _Scanner:
         while self._goes_on("]"):
             self._value(self._mark((*path, index), self._line()))
             index += 1
-
-    def _inline_table(self, path: KeyPath) -> None:
-        while self._goes_on("}"):
-            self._key_and_value(path)
 
     def _goes_on(self, closing: str) -> bool:
         """Steps over `[`, `{` or `,` to the next element, or over `closing` if there is none."""
@@ -206,7 +204,3 @@ class _Scanner:
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
         self._take(pattern)
-
-
-def _spoken(part: str) -> str:
-    return str(tomli.loads(f"k={part}")["k"]) if part[0] in "\"'" else part

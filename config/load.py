@@ -293,16 +293,12 @@ def _is_table(path: Sequence[str]) -> bool:
 
 
 def _document(source: str, path: tuple[str, ...], text: str, folder: Path) -> Document | Fault:
-    if not text.isascii() and not _is_unicode(text):
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         return Fault(source, key=".".join(path), found="text that is not UTF-8")
     data: object = _value(text, path)
     for name in reversed(path):
         data = {name: data}
     return Document(source, cast(Mapping[str, object], data), folder)
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _value(text: str, path: tuple[str, ...]) -> object:

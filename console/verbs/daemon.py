@@ -56,7 +56,9 @@ def reload(cli: CommandLine, wait: bool) -> None:
     if status == HTTPStatus.ACCEPTED:
         cli.answer(found, f"{found['node']} is reloading; its log will have the result")
     else:
-        cli.show([found], lambda: _change_lines(found))
+        done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
+        said = f"{found['node']}: {done}; generation {found['generation']}"
+        cli.answer(found, said, *difference_lines(found))
 
 
 def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
@@ -65,12 +67,6 @@ def _settings_to_ask(cli: CommandLine) -> tuple[Settings, ConfigError | None]:
         return cli.of_node(cli.load().settings), None
     except UnsoundSettings as unsound:
         return cli.of_node(unsound.best), unsound
-
-
-def _change_lines(found: dict[str, Any]) -> list[str]:
-    done = "nothing changed" if found["result"] == "unchanged" else "reloaded"
-    said = f"{found['node']}: {done}; generation {found['generation']}"
-    return [said, *difference_lines(found)]
 
 
 LOOK_SECONDS = 0.25

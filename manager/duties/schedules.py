@@ -211,7 +211,8 @@ class ScheduleKeeper:
             self._due_local[schedule.name] = now_local  # a second look says from when on it goes
             return ()
         await trio.lowlevel.checkpoint()  # others get their turn: slots take time to compute
-        todo = _todo(schedule, record)
+        slots = schedule.rhythm, record.last_slot, record.now
+        todo = seeing(*slots, schedule.missed) if schedule.enabled else let_all_go(*slots)
         if todo.following is not None:
             seconds = (todo.following - record.now).total_seconds()
             self._due_local[schedule.name] = now_local + seconds
@@ -271,12 +272,6 @@ def _later(
 ) -> dict[str, float]:
     """The times in the future of schedules that still exist."""
     return {name: at for name, at in times_local.items() if name in schedules and at > now_local}
-
-
-def _todo(schedule: Schedule, record: ScheduleRecord) -> Seeing:
-    if schedule.enabled:
-        return seeing(schedule.rhythm, record.last_slot, record.now, schedule.missed)
-    return let_all_go(schedule.rhythm, record.last_slot, record.now)
 
 
 SLOTS_SHOWN = 3

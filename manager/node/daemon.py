@@ -253,7 +253,8 @@ async def abandon_late(
     """
     for tenancy in tenancies:
         await tenancy.dismissed.wait()
-    await trio.sleep(_grace_seconds(tenancies) + abandon_seconds)
+    graces = [held.grace_seconds for tenancy in tenancies for held in tenancy.held()]
+    await trio.sleep(abandon_seconds + (max(graces) + GRACE_MARGIN_SECONDS if graces else 0.0))
     stubborn = [tenancy for tenancy in tenancies if tenancy.held()]
     if not stubborn:
         return  # the last one is on its way out
@@ -266,12 +267,6 @@ async def abandon_late(
             if tenancy not in stubborn:
                 await tenancy.ended.wait()
     end_process()
-
-
-def _grace_seconds(tenancies: Collection[Tenancy]) -> float:
-    """The longest time that any of the remaining work may take to stop."""
-    left = [held.grace_seconds for tenancy in tenancies for held in tenancy.held()]
-    return max(left) + GRACE_MARGIN_SECONDS if left else 0.0
 
 
 def _log_abandoned(tenancy: Tenancy, log: logging.Logger) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Protocol
 
 import attrs
@@ -141,7 +141,9 @@ class Reloader:
             await self._undo(fresh)
             event(self.plan.log, logging.WARNING, "not reloaded", message="the node drains")
             return ReloadUnavailable("the node drains")
-        found = _with_secrets(found, use_secrets())
+        # Secrets that have changed although the settings name the same files.
+        secrets = (Change(key, MASK, MASK, "at once") for key in use_secrets())
+        found = attrs.evolve(found, keys=(*found.keys, *secrets))
         taken = ReloadTaken(self.generation + 1, found, kind_changes(self.catalog, catalog))
         self._take_over(found, catalog, fresh)
         log_taken(self.plan.log, taken, catalog)
@@ -232,9 +234,3 @@ class Reloader:
 def publish_bounds(metrics: Metrics, settings: Settings) -> None:
     floors = sum(tenant.workers.default_count for tenant in settings.tenants.values())
     metrics.crew_bounds(floors, settings.workers.max_count)
-
-
-def _with_secrets(found: Changes, keys: Collection[str]) -> Changes:
-    """Adds secrets that changed although the settings name the same files."""
-    secrets = (Change(key, MASK, MASK, "at once") for key in keys)
-    return attrs.evolve(found, keys=(*found.keys, *secrets))

@@ -148,10 +148,14 @@ def decide(
     """Grows at once except during its cooldown; shrinks to the window's highest wish."""
     raw = raw_wish(seen, policy)
     if raw is None:
-        return _hold(seen, policy), memory
+        # The crew stays as it is, within its bounds.
+        desired, clamp = _clamp(seen.size, policy)
+        return Plan(None, desired, clamp or "no_observation"), memory
     wish, clamp = _clamp(raw, policy, useful_size(seen, policy))
-    wishes = _window(memory.wishes, (now, wish), now - policy.stabilization_seconds)
-    memory = attrs.evolve(memory, wishes=wishes)
+    # Of earlier wishes those that may still be the highest: each is below the previous.
+    oldest = now - policy.stabilization_seconds
+    kept = [one for one in memory.wishes if one[0] > oldest and one[1] > wish]
+    memory = attrs.evolve(memory, wishes=(*kept, (now, wish)))
     desired, limit = wish, clamp
     if wish > seen.size and now - memory.grew_at < policy.up_cooldown_seconds:
         desired, limit = max(seen.size, min(policy.default_count, policy.bound)), "up_cooldown"
@@ -162,12 +166,6 @@ def decide(
     elif desired < seen.size:
         memory = attrs.evolve(memory, shrank_at=now)
     return Plan(raw, desired, limit), memory
-
-
-def _hold(seen: Situation, policy: ScalingPolicy) -> Plan:
-    """Without an observation the crew keeps its size, within its bounds."""
-    desired, clamp = _clamp(seen.size, policy)
-    return Plan(None, desired, clamp or "no_observation")
 
 
 def _clamp(wish: int, policy: ScalingPolicy, useful: int | None = None) -> tuple[int, Limit | None]:
@@ -204,14 +202,6 @@ def _shrink(
     if wish < seen.size and not over and now - memory.shrank_at < policy.down_cooldown_seconds:
         return seen.size, "down_cooldown"
     return wish, clamp
-
-
-def _window(
-    wishes: tuple[tuple[float, int], ...], latest: tuple[float, int], oldest: float
-) -> tuple[tuple[float, int], ...]:
-    """The wishes since `oldest` that may still be the highest: each is below the previous."""
-    kept = [one for one in wishes if one[0] > oldest and one[1] > latest[1]]
-    return (*kept, latest)
 
 
 TURN_SECONDS = 10.0  # how long a worker that not all can have stays where it is

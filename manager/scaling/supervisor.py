@@ -292,7 +292,9 @@ class TenantLimits:
         asks = {each: member.ask() for each, member in self._members.items()}
         self._turns = next_turns(self._turns, list(asks), self.clock())
         allowed = allowances(asks, self.overall, self._turns.order)
-        self._shrink_others(name, asks, allowed)
+        for other, ask in asks.items():
+            if other != name and ask.size > allowed[other]:
+                self._members[other].shrink(allowed[other])
         asks = {each: member.ask() for each, member in self._members.items()}
         found = ceiling(name, asks, allowed[name], self.overall)
         if found < min(allowed[name], asks[name].goal):
@@ -304,8 +306,3 @@ class TenantLimits:
         short, self._short = self._short, set()
         for name in short & self._members.keys():
             self._members[name].bell.ring()
-
-    def _shrink_others(self, name: str, asks: dict[str, Ask], allowed: dict[str, int]) -> None:
-        for other, ask in asks.items():
-            if other != name and ask.size > allowed[other]:
-                self._members[other].shrink(allowed[other])

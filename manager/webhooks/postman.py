@@ -105,11 +105,6 @@ class Postman:
         idle = not self._in_flight and not self._tried
         return self._closing and idle and (self._dismissed or not self._may_have_more)
 
-    def _wake_local(self) -> float:
-        if self._tried or self._is_done() or (self._free and self._is_due):
-            return -math.inf
-        return self._next_look_local if self._free else math.inf
-
     @property
     def _webhooks(self) -> Webhooks:
         return self.settings.now.webhooks
@@ -135,7 +130,9 @@ class Postman:
                 self._may_have_more = False  # it keeps what was left behind
             if not self._is_done():
                 return trio.current_time() + TROUBLE_SECONDS * self.rng.uniform(0.5, 1.0)
-        return self._wake_local()
+        if self._tried or self._is_done() or (self._free and self._is_due):
+            return -math.inf
+        return self._next_look_local if self._free else math.inf
 
     async def _write_and_take(self, tries: trio.Nursery) -> None:
         await self._write()
@@ -205,13 +202,10 @@ class Postman:
         self._delivered += len(tried)
         for delivery, message in tried:
             if delivery.id in taken:
-                self._remember(delivery)
+                # Beyond the limit, or if this node dies, the duty tries again.
+                if delivery.retry_seconds is not None and len(self._own_due) < REMEMBERED_MAX:
+                    heapq.heappush(self._own_due, trio.current_time() + delivery.retry_seconds)
                 self.on_written(delivery, message)
-
-    def _remember(self, delivery: Delivery) -> None:
-        """The node that tried tries again. Beyond the limit, or if it dies, the duty does."""
-        if delivery.retry_seconds is not None and len(self._own_due) < REMEMBERED_MAX:
-            heapq.heappush(self._own_due, trio.current_time() + delivery.retry_seconds)
 
     def _complain(self, error: ConfigError) -> None:
         """Messages that should be signed are never sent unsigned: they wait for a fix."""

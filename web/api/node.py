@@ -218,10 +218,14 @@ async def follow(call: Call) -> Response:
     if call.request.method == "HEAD":
         await trio.lowlevel.checkpoint()
         return Response(headers=HEADERS)
-    feed, which = call.tenant.feed, _filter(call)
+    types = frozenset(cast("tuple[str, ...]", call.query.get("type", ())))
+    which = EventFilter(call.number("job"), types, call.text("kind"), call.text("target"))
+    # If a browser reconnects, the header is newer than the parameter in its URL.
+    last_id = call.request.headers.get(LAST_ID) or call.text("last_event_id")
+    feed = call.tenant.feed
     seat = take_reader_seat(call.request)
     try:
-        start = await feed.begin(_last_id(call))
+        start = await feed.begin(read_event_id(last_id) if last_id else None)
     except FeedClosed:
         seat.stop_reading()
         raise unavailable("the node is leaving") from None
@@ -240,17 +244,6 @@ async def follow(call: Call) -> Response:
             connection.hang_up()
 
     return EventStream(serve)
-
-
-def _filter(call: Call) -> EventFilter:
-    types = cast("tuple[str, ...]", call.query.get("type", ()))
-    return EventFilter(call.number("job"), frozenset(types), call.text("kind"), call.text("target"))
-
-
-def _last_id(call: Call) -> int | None:
-    """A browser that reconnects sends the header; the parameter in its URL is then outdated."""
-    text = call.request.headers.get(LAST_ID) or call.text("last_event_id")
-    return read_event_id(text) if text else None
 
 
 def _first(call: Call, start: Start) -> bytes:

@@ -212,7 +212,9 @@ def _affected(about: BulkRequest, found: Survey | None) -> Html:
     rule = el("p", f"Only jobs that are {wanted} can be {about.action.past}; ",
         "jobs that change meanwhile are left out.", class_="dim")  # fmt: skip
     if found is None:
-        return join(el("p", _id_list(about.ids)), rule)
+        shown = ", ".join(map(str, about.ids[:IDS_SHOWN])) or "No job was chosen."
+        more = ui.left_out(IDS_SHOWN, len(about.ids), "job")
+        return join(el("p", f"{shown}, {more}" if more else shown), rule)
     groups = found.groups
     listed = ui.table("Matching jobs", groups, GROUPS, most=GROUPS_SHOWN, what="group")
     return join(el("p", f"Filter: {about.which.words}"), listed if groups else None, rule)
@@ -224,11 +226,6 @@ GROUPS: ui.Columns[Group] = {
     "jobs": lambda one: ui.number(one.count),
     "the first": lambda one: ", ".join(map(str, one.ids)),
 }
-
-
-def _id_list(ids: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ids[:IDS_SHOWN])) or "No job was chosen."
-    return shown + (f", {ui.left_out(IDS_SHOWN, len(ids), 'job')}" if len(ids) > IDS_SHOWN else "")
 
 
 def _answers(frame: Frame, about: BulkRequest, many: str, back: Html) -> Html:

@@ -56,7 +56,9 @@ async def done_answer(call: Call, job_id: int, status: int, *, is_new: bool = Fa
     """The job just made or acted on. If the store does not answer a second time, the answer only
     names the job: an error would make clients repeat what is done.
     """
-    location = _location_of(call.tenant, job_id) if is_new else ""
+    name = call.tenant.name
+    query = "" if name == DEFAULT_TENANT else f"?tenant={quote(name, safe='')}"
+    location = f"/jobs/{job_id}{query}" if is_new else ""
     try:
         record = await call.tenant.engine.jobs.get(job_id)
     except StoreUnavailable:
@@ -84,11 +86,6 @@ async def rendered(site: Site, characters: int, write: Callable[[], T]) -> T:
     if characters <= SMALL_CHARACTERS:
         return write()
     return await trio.to_thread.run_sync(write, limiter=site.rendering)
-
-
-def _location_of(tenant: TenantAccess, job_id: int) -> str:
-    query = "" if tenant.name == DEFAULT_TENANT else f"?tenant={quote(tenant.name, safe='')}"
-    return f"/jobs/{job_id}{query}"
 
 
 # With "no-referrer" browsers would not say where a form comes from, and the guard must know.
