@@ -24,6 +24,9 @@ from tests.support.hooked import Say, hooked
 from tests.support.http_client import ask
 from tests.support.pages import DOCS, blocks, page
 
+NAMES = sorted(
+    path.name for path in (DOCS / "designs").glob("[0-9]-*.toml") if "kinds" not in path.name
+)
 DELIVERED = "job.webhook_delivered"
 SHORT_LEASE = {"workers.lease_timeout_seconds": 3, "leases.heartbeat_seconds": 0.5}
 
@@ -74,6 +77,14 @@ class Design:
 
     def told(self, job_id: int) -> list[dict[str, Any]]:
         return self.call("events", "--job", str(job_id), "--json").lines
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_config_check_accepts_the_file_and_its_handlers_are_there(home: Home, name: str) -> None:
+    design = Design(home, name)
+    assert design.call("config", "check").code == 0
+    kinds = design.call("kinds", "--check")
+    assert (kinds.code, kinds.err) == (0, "")
 
 
 # -- design 0
