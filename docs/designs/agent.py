@@ -1,5 +1,6 @@
 """The handler of design 0: work that spends tokens, and stops once its budget is gone."""
 
+import time
 from typing import Any
 
 from musterd import JobContext
@@ -11,4 +12,5 @@ def call(job: JobContext) -> dict[str, Any]:
     while spent < job.payload.get("tokens", 0):
         job.spend(tokens=100)
         spent += 100
+        time.sleep(job.payload.get("pause_seconds", 0))
     return {"tokens": spent}

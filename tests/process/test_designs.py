@@ -100,6 +100,7 @@ def test_0_an_overspent_job_fails_and_halts_its_target(machine: Home) -> None:
         assert (found["error"]["type"], found["attempt"]) == ("budget_exceeded", 1)
         assert design.becomes(other, "succeeded")["result"] == {"tokens": 300}
         assert (design.state(behind), design.reason(behind)) == ("queued", "target_halted")
+        assert found["spent"] == {"tokens": 1100}
         wrong = ask(daemon.address, f"/targets/office/jobs/{bad}/resume/", method="POST")
         assert wrong.status == 404
         assert design.call("clear", str(bad)).code == 0
@@ -124,6 +125,19 @@ def test_0_a_dead_workers_job_fails_and_a_person_resumes_it(machine: Home) -> No
         first, last = machine.job(lost), machine.job(behind)
         assert (first["state"], first["attempt"]) == ("succeeded", 2)
         assert first["finished_at"] <= last["started_at"]
+
+
+def test_0_a_resumed_job_has_its_whole_budget(machine: Home) -> None:
+    design = Design(machine, "0-targets.toml")
+    with design.daemon(**SHORT_LEASE) as daemon:
+        job = design.add("call", {"tokens": 900, "pause_seconds": 0.3})
+        eventually(lambda: (machine.job(job)["spent"] or {}).get("tokens", 0) >= 300)
+        daemon.send(signal.SIGKILL)
+        daemon.end()
+    with design.daemon(**SHORT_LEASE):
+        assert design.becomes(job, "failed")["spent"]["tokens"] >= 300
+        assert design.call("resume", str(job)).code == 0
+        assert design.becomes(job, "succeeded")["spent"] == {"tokens": 900}
 
 
 def test_0_a_drain_that_takes_too_long_pauses_what_runs(machine: Home) -> None:
@@ -209,6 +223,8 @@ def test_2_phases_pass_results_on_and_progress_is_that_of_the_design(home: Home)
     assert phases[1]["result"] == {"frames_of": "a.mp4"}
     types = [one["type"] for one in told if one["type"] != "job.progress"]
     assert types == ["job.enqueued", "job.started", *["job.phase_completed"] * 3, "job.succeeded"]
+    progress = [one["data"]["overall"] for one in told if one["type"] == "job.progress"]
+    assert progress == [17, 42, 93]
     completed = [one["data"] for one in told if one["type"] == "job.phase_completed"]
     assert [one["phase"] for one in completed] == ["download", "process", "upload"]
     assert [one["overall"] for one in completed] == [33, 67, 100]
