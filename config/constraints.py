@@ -29,7 +29,7 @@ class Constraint:
 def _lease_sum(settings: Settings) -> str:
     plan = lease_plan(settings)
     return (
-        f"{plan.lease_seconds:g} is below {plan.lease_seconds_min:g} = 3 x"
+        f"{plan.lease_seconds:g} is below {plan.lease_seconds_min:g} ="
         f" {plan.heartbeat_seconds:g} + {plan.request_timeout_seconds:g} + {plan.margin_seconds:g}"
     )
 
@@ -91,7 +91,7 @@ CONSTRAINTS = (
             "leases.request_timeout_seconds",
             "leases.margin_seconds",
         ),
-        "lease_timeout_seconds >= 3 x heartbeat + request timeout + margin",
+        "lease_timeout_seconds >= heartbeat + request timeout + margin",
         lambda settings: (
             lease_plan(settings).lease_seconds >= lease_plan(settings).lease_seconds_min
         ),

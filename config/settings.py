@@ -6,6 +6,7 @@ from these declarations (`make reference`).
 """
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from pathlib import Path
 from typing import Literal, cast
 
@@ -469,8 +470,13 @@ class LeasePlan:
 
     @property
     def lease_seconds_min(self) -> float:
-        """The shortest lease that survives two failed renewals."""
-        return 3 * self.heartbeat_seconds + self.request_timeout_seconds + self.margin_seconds
+        """The shortest lease that can be renewed in time."""
+        return self.heartbeat_seconds + self.request_timeout_seconds + self.margin_seconds
+
+    @property
+    def renewals(self) -> int:
+        """How many renewals are sent while a lease is trusted that none of them extends."""
+        return ceil((self.lease_seconds - self.margin_seconds) / self.heartbeat_seconds) - 1
 
 
 def lease_plan(settings: Settings) -> LeasePlan:

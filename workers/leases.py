@@ -75,10 +75,14 @@ class LeaseKeeper:
                 await self.desk.wait_until_held()
             await trio.sleep(self.plan.heartbeat_seconds)
             young = trio.current_time() - self.plan.heartbeat_seconds / 2
+            ends_too_soon = self.boottime() + (
+                self.plan.heartbeat_seconds + self.plan.request_timeout_seconds
+            )
             due = [
                 one
                 for one in self.desk.held.values()
-                if one.claimed_local <= young and not one.lost
+                if not one.lost
+                and (one.claimed_local <= young or one.trusted_until <= ends_too_soon)
             ]
             await self._renew(due)
             if not due and self.unrenewed_since_local is not None:

@@ -14,7 +14,7 @@ from musterd.catalog.kinds import Catalog
 from musterd.config.changes import Changes, changes
 from musterd.config.credentials import resolve_http_tokens, resolve_signing_keys
 from musterd.config.faults import ConfigError, Fault
-from musterd.config.settings import Settings
+from musterd.config.settings import LeasePlan, Settings, lease_plan
 from musterd.config.show import as_text, as_tree, count_changed
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
@@ -52,9 +52,24 @@ def check(cli: CommandLine) -> None:
         raise ConfigError(Fault(origins[key], key=key, found=why) for key, why in broken.items())
     changed = count_changed(loaded)
     said = f"{plural(changed, 'setting')} not as shipped" if changed else "all as shipped"
+    plan = lease_plan(loaded.settings)
+    warnings = [_few_renewals(plan)] if plan.renewals < RENEWALS_MIN else []
     cli.answer(
-        {"valid": True, "settings_changed": changed, "kinds": len(catalog)},
+        {"valid": True, "settings_changed": changed, "kinds": len(catalog), "warnings": warnings},
         f"the configuration is valid ({said}); the catalog has {len(catalog)} kinds",
+    )
+    for warning in warnings:
+        complain(f"musterd: warning: {warning}")
+
+
+RENEWALS_MIN = 2
+
+
+def _few_renewals(plan: LeasePlan) -> str:
+    return (
+        f"a lease of {plan.lease_seconds:g} s, trusted until {plan.margin_seconds:g} s before its"
+        f" end and renewed every {plan.heartbeat_seconds:g} s, has time for {plan.renewals}"
+        " renewal: if it fails, the work is stopped"
     )
 
 

@@ -192,3 +192,30 @@ async def test_a_lost_lease_of_an_unknown_kind_is_ended_by_the_settings_rule(sta
     await stage.start("south", workers__lease_timeout_seconds=5, leases__on_lease_lost="pause")
     await trio.sleep(10)
     assert await stage.state(job_id) is JobState.PAUSED
+
+
+@pytest.mark.parametrize("heartbeat_seconds", [2.5, 5 / 3])
+async def test_a_heartbeat_of_half_or_a_third_of_the_lease_keeps_jobs(
+    stage: Stage, heartbeat_seconds: float
+) -> None:
+    node = await stage.start(
+        leases__heartbeat_seconds=heartbeat_seconds, workers__lease_timeout_seconds=5
+    )
+    made = []
+    for _ in range(8):  # at all times between two heartbeats
+        made += [await stage.put_one("long")]
+        await trio.sleep(0.7)
+    await stage.all_ended(within_seconds=130)
+    assert [(await stage.job(job_id)).attempt for job_id in made] == [1] * 8
+    assert not node.events.named("lease lost; job stopped here")
+
+
+async def test_with_half_a_lease_as_heartbeat_work_ends_before_its_lease_does(
+    stage: Stage,
+) -> None:
+    await stage.start(leases__heartbeat_seconds=2.5, workers__lease_timeout_seconds=5)
+    job_id = await stage.put_one("slow")
+    await until(lambda: stage.running_now() == [job_id])
+    stage.store.broken.add("renew")
+    stopped_after = await until(lambda: not stage.running_now())
+    assert 4.0 <= stopped_after <= 4.8

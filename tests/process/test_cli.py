@@ -89,6 +89,15 @@ def test_the_queue_is_paused_once_and_resumed_once(home: Home) -> None:
     assert home.call("queue", "resume", "--json").json == {"paused": False, "changed": False}
 
 
+def test_a_lease_with_time_for_one_renewal_is_warned_of(home: Home) -> None:
+    done = home.call("config", "check", "--set", "leases.heartbeat_seconds=15")
+    assert (done.code, "a lease of 30 s" in done.err, "time for 1 renewal" in done.err) == (
+        (0, True, True)
+    )
+    fine = home.call("config", "check", "--json", "--set", "leases.heartbeat_seconds=10")
+    assert (fine.code, fine.err, fine.json["warnings"]) == (0, "", [])
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -44,3 +44,11 @@ def test_derived_times_keep_every_rule(lease_seconds: float) -> None:
     assert derived.lease_seconds >= derived.lease_seconds_min
     assert 0 < derived.request_timeout_seconds < derived.heartbeat_seconds
     assert 0 < derived.reap_interval_seconds <= lease_seconds / 2
+
+
+@given(st.floats(1, 7_200), st.floats(2, 3))
+def test_a_third_to_a_half_of_the_lease_is_a_heartbeat(lease_seconds: float, part: float) -> None:
+    sets = [f"workers.lease_timeout_seconds={lease_seconds!r}"]
+    chosen = plan(*sets, f"leases.heartbeat_seconds={lease_seconds / part!r}")
+    assert 1 <= chosen.renewals <= 3
+    assert chosen.lease_seconds >= chosen.lease_seconds_min

@@ -77,7 +77,7 @@ def test_the_faults_shown_are_those_that_are_found(
     monkeypatch.chdir(tmp_path)
     shown = next(block.text for block in blocks(PAGE, "console") if "faults" in block.text)
     Path("bad.toml").write_text('[workers]\ndefault_cout = 4\nmax_count = "8"\n')
-    sets = ["workers.lease_timeout_seconds=2", "leases.heartbeat_seconds=1"]
+    sets = ["workers.lease_timeout_seconds=2", "leases.heartbeat_seconds=1.5"]
     with pytest.raises(UnsoundSettings) as caught:
         load(Path("bad.toml"), {"MUSTERD_LOG__LEVL": "debug"}, sets)
     assert [line.strip() for line in shown.splitlines()[2:]] == str(caught.value).splitlines()
