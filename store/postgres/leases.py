@@ -38,7 +38,10 @@ from musterd.store.postgres.statements import (
     TimeLimit,
     ages,
     ended_params,
+    float8s,
     given_params,
+    int4s,
+    int8s,
     numbers,
     texts,
     texts_if_any,
@@ -259,15 +262,15 @@ def settlement_params(ended: Sequence[Settlement], now_local: float) -> Mapping[
 
 def success_params(ended: Successes, now_local: float) -> Mapping[str, Any]:
     return {
-        "ids": numbers(ended.ids),
+        "ids": int8s(ended.ids),
         **ended_params(ended.jobs()),
-        "attempts": numbers(_alike(ended.attempts)),
+        "attempts": int4s(_alike(ended.attempts)),
         "kinds": texts(_alike(ended.kinds)),
         "targets": texts_if_any(ended.targets),
         "results": texts_if_any(ended.results),
-        "workers": numbers(ended.workers),
-        "started_ages": ages(ended.started_local, now_local),
-        "ended_ages": ages(ended.ended_local, now_local),
+        "workers": int4s(ended.workers),
+        "started_ages": float8s([now_local - moment for moment in ended.started_local]),
+        "ended_ages": float8s([now_local - moment for moment in ended.ended_local]),
     }
 
 
