@@ -106,14 +106,22 @@ class Link(Protocol):
 class JobContext:
     """One attempt at one job. All calls are plain ones, also in an `async def`."""
 
-    __slots__ = ("_facts", "_link", "_spent", "attempt", "overspent", "payload")
+    __slots__ = ("_ask_facts", "_known", "_link", "_spent", "attempt", "overspent", "payload")
 
-    def __init__(self, facts: Facts, link: Link) -> None:
-        self.payload = facts.payload
-        self.attempt = facts.attempt
+    def __init__(self, payload: Any, attempt: int, facts: Callable[[], Facts], link: Link) -> None:
+        """`facts` are put together when they are asked for: most jobs want their payload alone."""
+        self.payload = payload
+        self.attempt = attempt
         self.overspent: BudgetExceeded | None = None  # spent on after it was too much
-        self._facts, self._link = facts, link
+        self._ask_facts, self._link = facts, link
+        self._known: Facts | None = None
         self._spent: dict[str, float] | None = None  # nothing yet by this attempt
+
+    @property
+    def _facts(self) -> Facts:
+        if self._known is None:
+            self._known = self._ask_facts()
+        return self._known
 
     @property
     def kind(self) -> str:

@@ -229,7 +229,7 @@ class Executor:
             phase = self._context.PhaseFacts(*head["phase"], link.phase_result)
         schedule, slot = head.get("slot", (None, None))
         facts = self._context.Facts(*what, phase, schedule, slot and datetime.fromisoformat(slot))
-        job = self._context.JobContext(facts, link)
+        job = self._context.JobContext(facts.payload, facts.attempt, lambda: facts, link)
         ending = self._ending(job, link, head["function"])
         link.end()
         flush_prints()

@@ -60,13 +60,17 @@ class InsideLink:
 
 
 def context_of(assignment: Assignment, link: InsideLink) -> JobContext:
+    payload, attempt = assignment.payload, assignment.claim.attempt
+    return JobContext(payload, attempt, lambda: _facts(assignment), link)
+
+
+def _facts(assignment: Assignment) -> Facts:
     claim, kind = assignment.claim, assignment.kind
     spent: Mapping[str, float] = json.loads(claim.spent) if claim.spent else _NOTHING
-    facts = Facts(
+    return Facts(
         kind.name, assignment.payload, claim.id, claim.token, claim.attempt, kind.budgets, spent,
         assignment.phase, claim.schedule, claim.scheduled_for,
     )  # fmt: skip
-    return JobContext(facts, link)
 
 
 def log_crash(link: InsideLink, ending: Ending, error: BaseException) -> None:

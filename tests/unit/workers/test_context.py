@@ -34,7 +34,8 @@ class Heard:
 
 
 def a_job(heard: Heard | None = None, **budgets: float) -> JobContext:
-    return JobContext(Facts("kind", None, 1, "t", 2, budgets, {}), heard or Heard())
+    facts = Facts("kind", None, 1, "t", 2, budgets, {})
+    return JobContext(None, 2, lambda: facts, heard or Heard())
 
 
 def test_the_public_names_are_there() -> None:
