@@ -50,6 +50,7 @@ class ClaimPacing:
         self._echo_seconds = ECHO_SECONDS
         self._dry_at_local = float("-inf")  # a look came back short then
         self._came_short = False  # the last look did
+        self._took_one = False  # the last look was for one job, and the next one follows at once
         self._is_full = False  # at the last look as many jobs ran in the whole store as may
         self._service_seconds = 1.0
         self._first_left = FIRST_JOBS
@@ -78,6 +79,7 @@ class ClaimPacing:
         """There may be new work."""
         self._hints += 1
         self._is_due = True
+        self._took_one = False
         self._echo_seconds = ECHO_SECONDS
         self._idleness.note_news()
 
@@ -100,12 +102,15 @@ class ClaimPacing:
         self._is_full = full
         self._is_due = taken >= asked or more > 0 or look.hints < self._hints
         self._came_short = not self._is_due
+        is_echo, self._took_one = self._took_one, taken == asked == 1
         if taken or self._is_due:
             self._echo_seconds = ECHO_SECONDS
             self._idleness.note_news()
         if self._is_due:
             return False
         ran_dry = self._echo_seconds == ECHO_SECONDS
+        if is_echo:
+            self._echo_seconds *= ECHO_FACTOR
         self._plan_next(look)
         return ran_dry
 

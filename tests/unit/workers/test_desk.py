@@ -7,10 +7,11 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from musterd.store.leases import Claim, Verdict
+from musterd.store.leases import Claim, Exchange, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers.claiming.desk import Desk, Seat
-from musterd.workers.outcome import released
+from musterd.workers.claiming.held import Held
+from musterd.workers.outcome import SUCCEEDED, released
 from tests.support.desks import Heard, be_brisk, make_desk
 
 
@@ -115,6 +116,34 @@ async def test_what_is_claimed_after_the_end_of_claiming_is_given_back(
     assert sorted(given_back) == [5, 6]
     assert all(one.forgive and one.state is JobState.QUEUED for one in given_back.values())
     assert desk.load(is_first=True).request is None
+
+
+async def test_at_rest_one_job_is_asked_for_then_as_many_as_there_are_workers(desk: Desk) -> None:
+    async with trio.open_nursery() as nursery:
+        seats = [desk.open_seat(worker) for worker in (1, 2, 3)]
+        for seat in seats:
+            nursery.start_soon(desk.wait_for_claim, seat)
+            await trio.testing.wait_all_tasks_blocked()
+        asked: list[tuple[int, ...]] = []
+        for taken in (0, 0, 1, 0):
+            asked.append(look(desk, taken))
+            desk.hint()
+        held = Held(claim(7), 0.0, 0.0)
+        held.start(1, 0.0)
+        desk.settle(seats[0], held, SUCCEEDED)
+        asked.append(look(desk, 0))  # an end goes with it
+        nursery.cancel_scope.cancel()
+    assert asked == [(1, 2, 3), (1,), (1,), (1, 2, 3), (1, 2, 3)]
+
+
+def look(desk: Desk, taken: int) -> tuple[int, ...]:
+    """An exchange that brings so many jobs; says whom it asked for."""
+    load = desk.load(is_first=True)
+    assert load.request is not None
+    answer = Exchange(frozenset(), [claim(one) for one in range(taken)])
+    desk.book_look(load, answer, beside_another=False)
+    desk.unload(load)
+    return load.request.workers
 
 
 async def test_a_call_beside_another_asks_for_neither_its_workers_nor_its_room(desk: Desk) -> None:

@@ -109,6 +109,31 @@ async def small() -> AsyncGenerator[Small]:
         yield Small(desk, store, engine, heard, loop)
 
 
+async def test_the_worker_of_a_single_claim_begins_before_the_next_exchange(
+    autojump_clock: MockClock,
+) -> None:
+    """What it ends at once goes with that one."""
+    del autojump_clock
+    desk = make_desk(limits__claim_ahead_ms=0)
+
+    async def work(worker: int) -> None:
+        seat = desk.open_seat(worker)
+        while held := await desk.wait_for_claim(seat):
+            desk.settle(seat, held, SUCCESS)
+
+    async with serving(desk, jobs=0) as (engine, store, _), trio.open_nursery() as nursery:
+        for worker in (1, 2):
+            nursery.start_soon(work, worker)
+        await trio.sleep(1)
+        store.visits.clear()
+        for _ in range(20):
+            await engine.jobs.enqueue([NewJob("k")])
+            desk.hint()
+            await trio.sleep(0.005)
+        assert [len(visit) for visit in store.visits] == [0, 1] * 20
+        nursery.cancel_scope.cancel()
+
+
 async def test_two_ends_of_one_job_do_not_go_together(
     autojump_clock: MockClock, small: Small
 ) -> None:

@@ -67,6 +67,33 @@ async def test_after_work_the_looks_follow_ever_later_up_to_the_poll(
     assert not pacing.is_due
 
 
+async def test_one_job_is_expected_where_the_last_look_left_nothing(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    assert not pacing.expects_one  # nobody has looked yet
+    await look(pacing, 3)
+    assert pacing.expects_one
+    pacing.hint()
+    assert pacing.expects_one
+    await look(pacing, 4)
+    assert not pacing.expects_one
+
+
+async def test_the_look_that_follows_one_for_a_single_job_is_the_first_echo(
+    pacing: ClaimPacing, mock_clock: MockClock
+) -> None:
+    del mock_clock
+    await look(pacing, 0)
+    for hinted, pause in ((False, 0.04), (True, 0.01)):
+        pacing.hint()
+        assert not pacing.end_look(pacing.begin_look(), 1, 1, 0, full=False)
+        if hinted:  # the next look is for what came meanwhile
+            pacing.hint()
+        assert await look(pacing, 0)  # and the first that says that the queue has run dry
+        assert pacing.planned_local - trio.current_time() == pytest.approx(pause)
+
+
 async def test_only_the_first_short_look_says_that_the_queue_has_run_dry(
     pacing: ClaimPacing, mock_clock: MockClock
 ) -> None:
