@@ -207,6 +207,9 @@ class Shutdown:
     abandon_seconds: float = at_once(
         "work that does not stop is waited for this long, then abandoned", Between(0, _HOUR)
     )
+    interrupted_exit: int = at_once(
+        "exit status after a shutdown that interrupted or abandoned jobs", Between(0, 255)
+    )
 
 
 @frozen

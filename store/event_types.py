@@ -95,6 +95,11 @@ def _node(data: Mapping[str, Any]) -> str:
     return _joined(str(data.get("node") or ""), f"musterd {data.get('version')}")
 
 
+def _stopped(data: Mapping[str, Any]) -> str:
+    cut_short = [f"{data[how]} {how}" for how in ("interrupted", "abandoned") if data.get(how)]
+    return _joined(_node(data), *cut_short)
+
+
 def acts_text(decision: Mapping[str, Any]) -> str:
     """What a decision did to the crew; empty if nothing."""
     acts = (("hired", "hired"), ("taken_back", "took back"), ("retired", "retired"))
@@ -167,7 +172,9 @@ _TYPES: Mapping[str, EventType] = {
     "duty.released": EventType(("node", "duty", "reason")),
     "node.started": EventType(_NODE, _node),
     "node.draining": EventType(_NODE, _node),
-    "node.stopped": EventType(_NODE, _node),
+    "node.stopped": EventType(
+        (*_NODE, "interrupted", "abandoned", "interrupted_jobs", "abandoned_jobs"), _stopped
+    ),
     "config.reloaded": EventType(("node", "result", "generation", "changed"), _reloaded),
 }
 EVENTS: Mapping[str, tuple[str, ...]] = {name: one.keys for name, one in _TYPES.items()}

@@ -91,6 +91,7 @@ async def _serve(seat: Seat, held: Held, desk: Desk, deps: WorkerDeps, box: Tool
         else:
             verdict = interrupted(deps.settings.now.shutdown.interrupted)
             desk.settle(seat, held, held.with_progress(verdict))
+            desk.interrupted.append(held.claim.id)
         raise
     if verdict is None:
         desk.drop(seat, held)

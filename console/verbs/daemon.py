@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from musterd.config.faults import ConfigError
 from musterd.config.load import UnsoundSettings
 from musterd.config.settings import Settings
+from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
-from musterd.console.opening import engine_for
+from musterd.console.opening import engine_for, in_store
 from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
 from musterd.console.verbs.config import difference_lines
+from musterd.console.verbs.events import order_all, pages_between
 from musterd.store.event_types import acts_text
+from musterd.store.events import EventFilter, EventLog
+from musterd.store.words import plural
+
+T = TypeVar("T")
 
 RELOAD_SECONDS = 65.0  # longer than the daemon lets anybody wait
 START_SECONDS = 5.0
@@ -81,11 +90,14 @@ def drain(cli: CommandLine, wait: bool) -> None:
     """Drain the daemon: it finishes its jobs and ends.
 
     It takes no new jobs. Jobs that still run after the grace period are queued again, or paused, as
-    [shutdown] says.
+    [shutdown] says. With --wait it exits 1 if there were any.
     """
     settings = cli.settings()
+    before: dict[str, int] = {}
     try:
         _check_daemon(settings)
+        if wait:
+            before = {name: _of_store(settings, name, order_all) for name in settings.tenants}
         found = ask_daemon(settings, "/drain", "POST")
     except DaemonSilent as silence:
         raise Complaint(Exit.UNAVAILABLE, f"no drain: {silence}", NO_DAEMON_TO_DRAIN) from silence
@@ -95,8 +107,50 @@ def drain(cli: CommandLine, wait: bool) -> None:
     if wait:
         with live_line(quiet=cli.json) as live:
             _wait_until_gone(settings, name, live)
-        phase, jobs, said = "stopped", 0, f"{name} has ended"
+        ends = [
+            end
+            for tenant, position in before.items()
+            for end in _of_store(settings, tenant, partial(_ends, name, position))
+        ]
+        _answer_end(cli, name, ends)
+        return
     cli.answer({"node": name, "phase": phase, "jobs": jobs}, said)
+
+
+def _answer_end(cli: CommandLine, name: str, ends: Sequence[Mapping[str, Any]]) -> None:
+    """Says which jobs did not end; exits 1 if there are any. `ends`: what `node.stopped` said, of
+    each tenant.
+    """
+    counts = {how: sum(end.get(how, 0) for end in ends) for how in ("interrupted", "abandoned")}
+    ids = {
+        f"{how}_jobs": [job_id for end in ends for job_id in end.get(f"{how}_jobs", ())]
+        for how in counts
+    }
+    lines = [f"{name} has ended" if ends else f"{name} has ended; its log says how"]
+    for how, count in counts.items():
+        if count:
+            named = ", ".join(map(str, ids[f"{how}_jobs"]))
+            lines.append(f"  {plural(count, 'job')} {how}: {named}")
+    jobs = sum(counts.values())
+    cli.answer({"node": name, "phase": "stopped", "jobs": jobs, **counts, **ids}, *lines)
+    if jobs:
+        sys.exit(Exit.UNSUCCESSFUL)
+
+
+def _of_store(settings: Settings, tenant: str, work: Callable[[EventLog], Awaitable[T]]) -> T:
+    return in_store(settings_of(settings, tenant), lambda engine: work(engine.events))
+
+
+async def _ends(name: str, after: int, log: EventLog) -> list[Mapping[str, Any]]:
+    """What was said of the stops of this node since that position."""
+    which = EventFilter(types=frozenset({"node.stopped"}))
+    newest = await order_all(log)
+    return [
+        one.data
+        async for page in pages_between(log, which, after, newest)
+        for one in page
+        if one.data.get("node") == name
+    ]
 
 
 def _check_daemon(settings: Settings) -> None:

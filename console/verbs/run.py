@@ -56,7 +56,8 @@ def run(cli: CommandLine) -> None:
     stream = cast(TextIO, live) if is_for_people else sys.stderr
     log = set_up_log(settings.log.level, settings.log.format, time.monotonic, stream)
     catalog = check_kinds_at_start(catalog, settings, log)
-    trio.run(_run, cli, (settings, catalog), log, live, service_manager)
+    if status := trio.run(_run, cli, (settings, catalog), log, live, service_manager):
+        sys.exit(status)
 
 
 def _reread(cli: CommandLine, log: logging.Logger) -> tuple[Settings, Catalog]:
@@ -73,7 +74,8 @@ async def _run(
     log: logging.Logger,
     live: LiveLine,
     service_manager: ServiceManager | None,
-) -> None:
+) -> int:
+    """Gives the exit status."""
     settings, catalog = start
     node = make_node(settings, catalog, log, None, lambda: _reread(cli, log), service_manager)
     with early_and_late_signals(node.daemon.stop), _listening(settings, node) as listener:
@@ -94,6 +96,7 @@ async def _run(
             if address:  # the request to drain is still being answered
                 await trio.sleep(ANSWER_SECONDS)
             nursery.cancel_scope.cancel()
+    return node.daemon.exit_status
 
 
 @contextlib.contextmanager

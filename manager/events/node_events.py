@@ -48,9 +48,9 @@ class NodeEvents:
             nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.feed.run)
 
-    def node_is(self, state: str) -> None:
+    def node_is(self, state: str, **more: object) -> None:
         """started | draining | stopped"""
-        self.event_writer.announce(f"node.{state}", version=__version__)
+        self.event_writer.announce(f"node.{state}", version=__version__, **more)
 
     def crew_changed(self, how: str, worker: int) -> None:
         self.event_writer.announce(f"worker.{how}", worker=worker)
@@ -60,13 +60,22 @@ class NodeEvents:
         if decision.hired or decision.taken_back or decision.retired:
             self.event_writer.announce("scale.decided", **decision_object(decision))
 
-    async def finish(self) -> None:
-        """After the crew has left: records that, and lets readers catch up for a few seconds."""
-        self.node_is("stopped")
+    async def finish(self, interrupted: Sequence[int], abandoned: Sequence[int]) -> None:
+        """After the crew has left: records that, and which jobs did not end before, and lets
+        readers catch up for a few seconds.
+        """
+        self.node_is(
+            "stopped",
+            interrupted=len(interrupted),
+            abandoned=len(abandoned),
+            interrupted_jobs=interrupted[:JOBS_NAMED_MAX],
+            abandoned_jobs=abandoned[:JOBS_NAMED_MAX],
+        )
         await self.event_writer.finish()
         await self.feed.close()
 
 
+JOBS_NAMED_MAX = 100
 WAITING_MAX = 10_000  # a large crew is hired, and retires, at one blow
 BATCH = 200
 GATHER_SECONDS = 0.5

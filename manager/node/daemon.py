@@ -108,7 +108,9 @@ class Daemon:
             homes.cancel_scope.cancel()
         self._phase = "stopped"
         settled = sum(each.status().settled_total for each in self.tenancies.values())
-        event(self._plan.log, logging.INFO, "stopped", settled=settled)
+        interrupted, abandoned = self._cut_short()
+        fields = {"settled": settled, "interrupted": interrupted, "abandoned": abandoned}
+        event(self._plan.log, logging.INFO, "stopped", **fields)
         whole.cancel()
 
     async def _start(self) -> None:
@@ -123,6 +125,19 @@ class Daemon:
             self._ready.set()
             self._notifier.look_soon()
             nursery.cancel_scope.cancel()
+
+    @property
+    def exit_status(self) -> int:
+        """Of the process, once it has stopped."""
+        return self._settings.now.shutdown.interrupted_exit if any(self._cut_short()) else 0
+
+    def _cut_short(self) -> tuple[int, int]:
+        """How many jobs were interrupted, and how many abandoned."""
+        tenancies = self.tenancies.values()
+        return (
+            sum(len(each.interrupted) for each in tenancies),
+            sum(len(each.abandoned) for each in tenancies),
+        )
 
     def _begin_drain(self) -> None:
         was_running = self._phase == "running"
@@ -143,7 +158,7 @@ class Daemon:
         patience_seconds = self._settings.now.shutdown.abandon_seconds
         homes.start_soon(
             abandon_late, list(self.tenancies.values()), patience_seconds, self._plan.log,
-            self._plan.abandon,
+            lambda: self._plan.abandon(self.exit_status),
         )  # fmt: skip
         for tenancy in list(self.tenancies.values()):
             await tenancy.ended.wait()

@@ -80,7 +80,7 @@ def machine_load() -> float | None:
         return None
 
 
-def end_process() -> None:
+def end_process(status: int) -> None:
     """At once; anything that still runs ends too."""
     logging.shutdown()
-    os._exit(0)
+    os._exit(status)

@@ -75,5 +75,5 @@ class DaemonDeps:
     forget: Callable[[str], None] = lambda _: None  # this tenant's engine is closed
     post: Post | None = None  # see `TenancyDeps`
     load: Callable[[], float | None] = machine_load
-    abandon: Callable[[], None] = end_process  # work goes on that nothing else can end
+    abandon: Callable[[int], None] = end_process  # work goes on that nothing else can end
     service_manager: ServiceManager | None = None  # None = nobody waits to hear from us

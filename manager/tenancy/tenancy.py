@@ -48,6 +48,7 @@ class Tenancy:
         self.tried, self.ready, self.ended = trio.Event(), trio.Event(), trio.Event()
         self._drain, self._hurry, self.dismissed = trio.Event(), trio.Event(), trio.Event()
         self._size_said = 0
+        self.abandoned: list[int] = []  # jobs whose work did not end
         settings, engine, rng, boottime = deps.settings, deps.engine, deps.rng, deps.boottime
         self.idleness = Idleness()
         self._tools = LiveTools(settings, boottime, deps.environ, FaultReporter(deps).contained)
@@ -152,7 +153,8 @@ class Tenancy:
         with trio.move_on_after(self.settings.now.shutdown.dismiss_seconds):
             await self._exchange_loop.finished.wait()
         await self._mail.leave(self._hurry)
-        await self.node_events.finish()
+        self.abandoned = [held.claim.id for held in self.held() if not held.settling]
+        await self.node_events.finish(self.interrupted, self.abandoned)
 
     async def _work(self) -> None:
         """The crew's life, from the first hire to the last leave."""
@@ -221,6 +223,11 @@ class Tenancy:
             settled_total=self._reporter.settled_total,
             retention_trouble=self.duties.retiring.trouble,
         )  # fmt: skip
+
+    @property
+    def interrupted(self) -> Sequence[int]:
+        """Jobs that were running when the crew was dismissed, and did not end by themselves."""
+        return self._desk.interrupted
 
     def held(self) -> Collection[Held]:
         return self._desk.held.values()

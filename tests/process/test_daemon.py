@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,35 @@ def test_told_to_stop_it_lets_running_jobs_finish(home: Home) -> None:
         assert daemon.end() == 0
     assert {home.job(job_id)["state"] for job_id in (1, 2)} == {"succeeded"}
     assert home.job(late["id"])["state"] == "queued"  # nothing new is taken while it drains
+
+
+def test_a_drain_that_interrupts_jobs_names_them_and_exits_1(home: Home) -> None:
+    stop = ("--set", "shutdown.grace_period_seconds=0.2", "--set", "shutdown.interrupted_exit=9")
+    for form in ((), ("--json",)):
+        with home.daemon(*stop) as daemon:
+            daemon.wait_until_ready()
+            job_id = home.call("enqueue", "slow", "--json").json["id"]
+            eventually(partial(is_running, home, job_id))
+            done = home.call("drain", "--wait", "--set", daemon.listen, *form)
+            assert daemon.end() == 9
+        assert done.code == 1
+        if form:
+            told = done.json
+            assert (told["phase"], told["jobs"], told["abandoned"]) == ("stopped", 1, 0)
+            assert (told["interrupted"], told["interrupted_jobs"]) == (1, [job_id])
+        else:
+            assert f"1 job interrupted: {job_id}" in done.out
+        home.call("cancel", str(job_id))
+    stopped = home.call("events", "--json", "--type", "node.stopped").lines
+    assert [one["data"]["interrupted"] for one in stopped] == [1, 1]
+
+
+def test_a_drain_that_all_jobs_end_in_exits_0(home: Home) -> None:
+    with home.daemon() as daemon:
+        daemon.wait_until_ready()
+        home.call("enqueue", "noop", "--wait")
+        done = home.call("drain", "--wait", "--json", "--set", daemon.listen)
+        assert (done.code, done.json["jobs"], done.json["interrupted_jobs"]) == (0, 0, [])
 
 
 def test_not_ready_while_it_drains(home: Home) -> None:

@@ -105,7 +105,7 @@ class Process:
             reread=self._reread,
             post=place.receiver.post,
             load=lambda: 0.5,
-            abandon=self.leave_behind,
+            abandon=lambda _status: self.leave_behind(),
         )
 
     def _reread(self) -> tuple[Settings, Catalog]:

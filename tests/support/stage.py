@@ -187,7 +187,7 @@ class Stage:
             scans=lambda: self.scans,
             post=self.post,
             load=lambda: 0.5,
-            abandon=abandoned.set,
+            abandon=lambda _status: abandoned.set(),
             service_manager=self.service_manager,
         )
         scope, ended = trio.CancelScope(), trio.Event()

@@ -113,6 +113,7 @@ class Desk:
         self._succeeded: list[Held] = []  # plain successes
         self._expected = 0  # jobs that have been asked for
         self._claims = True  # until it is told to stop
+        self.interrupted: list[int] = []  # jobs whose worker was dismissed under them
         self._changed = trio.Event()  # set = the exchange loop may have a reason to leave
         self._enough = 1  # so many ends are one
         self._has_held = trio.Event()  # set = there are claims in hand
