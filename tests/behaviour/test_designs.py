@@ -4,6 +4,7 @@ them is changed for these tests.
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import pairwise
 
 import pytest
@@ -182,6 +183,27 @@ async def test_1_expired_leases_go_back_to_the_queue_however_often(cluster: Clus
     job = await cluster.job(job_id)
     assert [one.outcome for one in job.attempts] == ["lost"] * 6 + ["succeeded"]
     assert (job.state, job.lease_expires_at) == (JobState.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize("heartbeat_seconds", [10, 15])
+async def test_1_a_lease_is_kept_by_heartbeats_of_a_third_to_a_half_of_it(
+    cluster: Cluster, heartbeat_seconds: int
+) -> None:
+    await follow(cluster, "1-work-queue.toml")
+    cluster.kinds["minutes"] = kind("minutes", 100_000)
+    assert settings_with(cluster.config_file).leases.heartbeat_seconds == 10  # as the file says
+    await cluster.join(2, leases__heartbeat_seconds=heartbeat_seconds)
+    job_id = await cluster.put_one("minutes")
+    await trio.sleep(1)
+    beats: set[datetime] = set()
+    while (job := await cluster.job(job_id)).state is JobState.RUNNING:
+        if job.heartbeat_at is not None:
+            beats.add(job.heartbeat_at)
+        await trio.sleep(0.5)
+    gaps = [(after - before).total_seconds() for before, after in pairwise(sorted(beats))]
+    assert gaps == [pytest.approx(heartbeat_seconds, abs=0.1)] * len(gaps)
+    assert len(gaps) >= 6
+    assert job.attempt == 1
 
 
 async def test_1_a_failure_is_terminal_unless_its_kind_says_retryable(cluster: Cluster) -> None:

@@ -82,7 +82,8 @@ class Design:
 @pytest.mark.parametrize("name", NAMES)
 def test_config_check_accepts_the_file_and_its_handlers_are_there(home: Home, name: str) -> None:
     design = Design(home, name)
-    assert design.call("config", "check").code == 0
+    checked = design.call("config", "check")
+    assert (checked.code, checked.err) == (0, "")  # and warns of nothing
     kinds = design.call("kinds", "--check")
     assert (kinds.code, kinds.err) == (0, "")
 
@@ -235,7 +236,7 @@ def test_2_a_job_that_is_due_later_wakes_a_worker_at_its_time(home: Home) -> Non
     with design.daemon():
         found = design.becomes(design.add("noop", **{"in": "2s"}), "succeeded")
     due, started = (datetime.fromisoformat(found[key]) for key in ("run_at", "started_at"))
-    assert 0 <= (started - due).total_seconds() < 1
+    assert 0 <= (started - due).total_seconds() < 2
 
 
 def test_2_what_the_process_died_with_has_failed_and_fatal_failures_stay(home: Home) -> None:
@@ -266,7 +267,7 @@ def test_2_a_cancel_before_the_start_cancels_all_phases_and_is_told_once(home: H
 def test_2_a_shutdown_waits_for_webhooks_which_are_told_later(home: Home) -> None:
     design = Design(home, "2-lifecycle.toml")
     local = {"webhooks.allow_private": "true", "webhooks.allow_http": "true"}
-    with hooked([Say(204, after_seconds=1)]) as receiver, design.daemon(**local) as daemon:
+    with hooked([Say(204, after_seconds=2)]) as receiver, design.daemon(**local) as daemon:
         asked = ("enqueue", "noop", "--webhook", receiver.url, "--json")
         job = home.call(*design.options(**local), *asked).json["id"]
         design.becomes(job, "succeeded")
