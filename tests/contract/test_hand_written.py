@@ -353,3 +353,92 @@ async def test_the_first_and_the_last_time_that_a_client_can_read_are_taken(
     job = await rig.engine.jobs.get(job_id)
     assert job is not None
     assert job.run_at.isoformat().startswith(at[:19])
+
+
+TIMES = ("created_at", "started_at", "finished_at", "requested_at", "cleared_at", "stale_at",
+         "changed_at", "scheduled_for")  # fmt: skip
+
+
+@pytest.mark.parametrize("column", TIMES)
+@pytest.mark.parametrize("at", ["-infinity", "infinity", "20000-01-01"])
+async def test_no_time_of_a_job_is_one_that_no_client_can_read(
+    rig: PostgresRig, column: str, at: str
+) -> None:
+    """A slot without end stopped all claims, any other one each list that it stood in."""
+    wanted = f"{column} is .*, wanted a time of the years 1 to 9999"
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        await put(rig.engine, 0)
+        for statement in (
+            f"insert into {SCHEMA}.job_rows (kind, {column}) values ('a', '{at}')",
+            f"update {SCHEMA}.job_rows set {column} = '{at}'",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
+                connection.execute(statement.encode())
+        with pytest.raises(psycopg.errors.CheckViolation, match=wanted):
+            copy(rig, f"kind, {column}", f"a\t{at}")
+    assert len(await take(rig.engine)) == 1
+
+
+NESTED = "(repeat('[', 300) || repeat(']', 300))::jsonb"
+
+
+@pytest.mark.parametrize("payload", [NESTED, "'1e400'", "to_jsonb(repeat('x', 1048577))"])
+async def test_a_payload_is_bounded_when_it_is_changed_too(rig: PostgresRig, payload: str) -> None:
+    await put(rig.engine, 0)
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.CheckViolation, match="the payload "):
+            connection.execute(f"update {SCHEMA}.job_rows set payload = {payload}".encode())
+        connection.execute(f"update {SCHEMA}.job_rows set payload = '[1]'".encode())
+    assert (await take_one(rig.engine)).payload == "[1]"
+
+
+async def test_a_payload_from_a_table_is_measured_as_it_is_not_as_it_is_packed(
+    rig: PostgresRig,
+) -> None:
+    """What compresses well came in at any size."""
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        connection.execute(b"create table packed (payload jsonb)")
+        connection.execute(b"insert into packed select to_jsonb(repeat('x', 5000000))")
+        for statement in (
+            f"insert into {SCHEMA}.jobs (kind, payload) select 'a', payload from packed",
+            f"insert into {SCHEMA}.jobs (kind, payload) select 'a', payload from packed limit 1",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match="at most 1048576 are allowed"):
+                connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize("counter", ["attempt", "forgiven"])
+@pytest.mark.parametrize("number", [-1, 2**31 - 1])
+async def test_a_counter_has_room_for_what_is_counted(
+    rig: PostgresRig, counter: str, number: int
+) -> None:
+    """One at its end stopped all claims: it cannot be counted up."""
+    await put(rig.engine, 0)
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        for statement in (
+            f"insert into {SCHEMA}.job_rows (kind, {counter}) values ('a', {number})",
+            f"update {SCHEMA}.job_rows set {counter} = {number}",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match="attempt"):
+                connection.execute(statement.encode())
+    assert len(await take(rig.engine)) == 1
+
+
+async def test_a_role_that_only_inserts_is_told_why_it_is_refused(rig: PostgresRig) -> None:
+    with psycopg.connect(rig.url, autocommit=True) as connection:
+        connection.execute(b"drop role if exists shop_of_hand_written")
+        connection.execute(b"create role shop_of_hand_written")
+        try:
+            connection.execute(f"grant usage on schema {SCHEMA} to shop_of_hand_written".encode())
+            right = f"grant insert, select on {SCHEMA}.jobs to shop_of_hand_written"
+            connection.execute(right.encode())
+            connection.execute(b"set role shop_of_hand_written")
+            for column, value in (("payload", "'1e400'"), ("run_at", "'infinity'")):
+                with pytest.raises(psycopg.errors.CheckViolation):
+                    line = f"insert into {SCHEMA}.jobs (kind, {column}) values ('a', {value})"
+                    connection.execute(line.encode())
+            connection.execute(b"reset role")
+        finally:
+            connection.execute(b"reset role")
+            connection.execute(b"drop owned by shop_of_hand_written")
+            connection.execute(b"drop role shop_of_hand_written")

@@ -128,12 +128,44 @@ create table {schema}.job_archive (
     archived_at timestamptz not null default clock_timestamp()
 );
 
-create function {schema}.refuse_new_job() returns trigger
+create function {schema}.refuse_payload(payload jsonb) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    bytes bigint := case when pg_column_compression(payload) is null then pg_column_size(payload) else octet_length(payload::text) end;
 begin
-    if new.state not in ('pending', 'queued') or new.attempt <> 0 then
-        raise exception 'a new job is pending or queued and has attempt 0, this one is % with attempt %', new.state, new.attempt
-            using errcode = 'check_violation';
+    if bytes > 1048576 then
+        raise exception 'the payload takes % bytes, at most 1048576 are allowed', bytes using errcode = 'check_violation';
+    elsif jsonb_path_exists(payload, '$.**{65}') then
+        raise exception 'the payload is nested more than 64 deep' using errcode = 'check_violation';
+    else
+        raise exception 'the payload holds a number beyond double precision' using errcode = 'check_violation';
+    end if;
+end $$;
+
+-- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC).
+create function {schema}.refuse_times(job {schema}.job_rows) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    name   text;
+    moment timestamptz;
+begin
+    select known.name, known.moment into name, moment
+    from (values ('run_at', job.run_at), ('created_at', job.created_at), ('started_at', job.started_at),
+        ('finished_at', job.finished_at), ('requested_at', job.requested_at), ('cleared_at', job.cleared_at),
+        ('stale_at', job.stale_at), ('changed_at', job.changed_at), ('scheduled_for', job.scheduled_for)) known (name, moment)
+    where known.moment not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
+    limit 1;
+    if found then
+        raise exception 'job %: % is %, wanted a time of the years 1 to 9999', job.id, name, moment using errcode = 'check_violation';
+    end if;
+end $$;
+
+create function {schema}.refuse_new_job() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if new.state not in ('pending', 'queued') or new.attempt <> 0 or new.forgiven <> 0 then
+        raise exception 'a new job is pending or queued and has attempt 0, this one is % with attempt %, % forgiven',
+            new.state, new.attempt, new.forgiven using errcode = 'check_violation';
     elsif char_length(new.kind) not between 1 and 100 then
         raise exception 'the name of a kind has 1 to 100 characters, this one has %', char_length(new.kind)
             using errcode = 'check_violation';
@@ -142,43 +174,71 @@ begin
             using errcode = 'check_violation';
     elsif new.max_attempts < 1 then
         raise exception 'max_attempts is %, wanted 1 or more', new.max_attempts using errcode = 'check_violation';
-    elsif new.run_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00' then
-        raise exception 'run_at is %, wanted a time of the years 1 to 9999', new.run_at using errcode = 'check_violation';
-    elsif pg_column_size(new.payload) > 1048576 then
-        raise exception 'the payload takes % bytes, at most 1048576 are allowed', pg_column_size(new.payload)
-            using errcode = 'check_violation';
-    elsif jsonb_path_exists(new.payload, '$.**{65}') then
-        raise exception 'the payload is nested more than 64 deep' using errcode = 'check_violation';
-    else
-        raise exception 'the payload holds a number beyond double precision' using errcode = 'check_violation';
     end if;
+    perform {schema}.refuse_times(new);
+    perform {schema}.refuse_payload(new.payload);
+    return null;
 end $$;
 
--- Own messages instead of check constraints, which would print the payload into the server's log. Only payloads above 400
+-- Run as their owner, since others may not call what they call. Own messages instead of check constraints, which would print the payload into the server's log. Only payloads above 400
 -- bytes are searched for depth, because 64 levels need more. A number beyond a double has more than 308 digits, all of
--- which stand in the text, and writing out a small payload costs less than searching it.
+-- which stand in the text, and writing out a small payload costs less than searching it. One that comes from a table may be
+-- compressed: its size says nothing then.
 create trigger job_rows_accept before insert on {schema}.job_rows for each row
-    when (new.state not in ('pending', 'queued') or new.attempt <> 0
+    when (new.state not in ('pending', 'queued') or new.attempt <> 0 or new.forgiven <> 0
         or char_length(new.kind) not between 1 and 100 or new.max_attempts < 1
         or char_length(new.target) not between 1 and 200
-        or new.run_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
+        or least(new.run_at, new.created_at, new.started_at, new.finished_at, new.requested_at, new.cleared_at, new.stale_at,
+            new.changed_at, new.scheduled_for) < timestamptz '0001-01-01 00:00+00'
+        or greatest(new.run_at, new.created_at, new.started_at, new.finished_at, new.requested_at, new.cleared_at, new.stale_at,
+            new.changed_at, new.scheduled_for) > timestamptz '9999-12-31 23:59:59.999999+00'
         or pg_column_size(new.payload) > 1048576
+        or (pg_column_compression(new.payload) is not null and octet_length(new.payload::text) > 1048576)
         or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
         or ((pg_column_size(new.payload) > 400 or octet_length(new.payload::text) > 308)
             and jsonb_path_exists(new.payload,
                 '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')))
     execute function {schema}.refuse_new_job();
 
--- Clients cannot read infinite times, nor those before the year 1 or after the year 9999 (their sessions are in UTC).
-create function {schema}.refuse_time() returns trigger
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+create function {schema}.refuse_change() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    raise exception 'job %: run_at is %, wanted a time of the years 1 to 9999', new.id, new.run_at using errcode = 'check_violation';
+    if new.attempt not between 0 and 2000000000 or new.forgiven not between 0 and 2000000000 then
+        raise exception 'job %: attempt is %, % forgiven, wanted 0 to 2000000000', new.id, new.attempt, new.forgiven
+            using errcode = 'check_violation';
+    end if;
+    perform {schema}.refuse_times(new);
+    if tg_name = 'job_rows_refuse_payload' then
+        perform {schema}.refuse_payload(new.payload);
+    end if;
+    return null;
 end $$;
 
-create trigger job_rows_refuse_time after update of run_at on {schema}.job_rows for each row
-    when (new.run_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
-    execute function {schema}.refuse_time();
+-- The end of an attempt writes these, and pays for these conditions alone.
+create trigger job_rows_refuse_end after update of started_at, finished_at, attempt on {schema}.job_rows for each row
+    when (new.attempt not between 0 and 2000000000
+        or new.started_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00'
+        or new.finished_at not between timestamptz '0001-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999999+00')
+    execute function {schema}.refuse_change();
+
+create trigger job_rows_refuse_change
+    after update of run_at, created_at, requested_at, cleared_at, stale_at, changed_at, scheduled_for, forgiven
+    on {schema}.job_rows for each row
+    when (new.forgiven not between 0 and 2000000000
+        or least(new.run_at, new.created_at, new.requested_at, new.cleared_at, new.stale_at, new.changed_at,
+            new.scheduled_for) < timestamptz '0001-01-01 00:00+00'
+        or greatest(new.run_at, new.created_at, new.requested_at, new.cleared_at, new.stale_at, new.changed_at,
+            new.scheduled_for) > timestamptz '9999-12-31 23:59:59.999999+00')
+    execute function {schema}.refuse_change();
+
+create trigger job_rows_refuse_payload after update of payload on {schema}.job_rows for each row
+    when (pg_column_size(new.payload) > 1048576
+        or (pg_column_compression(new.payload) is not null and octet_length(new.payload::text) > 1048576)
+        or (pg_column_size(new.payload) > 400 and jsonb_path_exists(new.payload, '$.**{65}'))
+        or ((pg_column_size(new.payload) > 400 or octet_length(new.payload::text) > 308)
+            and jsonb_path_exists(new.payload,
+                '$.** ? (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308)')))
+    execute function {schema}.refuse_change();
 
 create function {schema}.refuse_transition() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
