@@ -68,6 +68,10 @@ class JobObserver(Protocol):
         """Work goes on that was asked to stop. Reported once of each."""
         ...
 
+    def claim_refused(self, why: str) -> None:
+        """The store has a row that it cannot give out as it stands: nothing is claimed."""
+        ...
+
     def reaped(self, reaped: Sequence[Reaped]) -> None:
         """This node ended these leases, which had run out, of whatever node."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import trio
@@ -16,6 +16,7 @@ from musterd.store.phases import PhaseStart, PhaseStep, Results
 from musterd.store.waiting import Backoff, Bell, own_backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
+from musterd.workers.observer import Contained, log_contained
 from musterd.workers.outcome import Note
 
 AT_ONCE_MAX = 500  # entries in one statement
@@ -139,6 +140,7 @@ class ProgressWriter:
     desk: Desk
     engine: Engine
     settings: LiveSettings
+    contained: Callable[[Contained], None] = log_contained
     _news: dict[int, Held] = attrs.field(factory=dict[int, Held], init=False)
     _hurried: dict[int, trio.Event] = attrs.field(factory=dict[int, trio.Event], init=False)
     _bell: Bell = attrs.field(factory=Bell, init=False)
@@ -199,7 +201,7 @@ class ProgressWriter:
         try:
             await self._write_starts(news)
             for first in range(0, len(news), NOTES_MAX):
-                await self._write(news[first : first + NOTES_MAX])
+                await self._write_or_find(news[first : first + NOTES_MAX])
             is_written = True
         except StoreError:  # the engine has logged it
             for held in news:
@@ -221,6 +223,19 @@ class ProgressWriter:
             for held in news:
                 if held.claim.id in renewal.kept:
                     held.note_start_written()
+
+    async def _write_or_find(self, news: Sequence[Held]) -> None:
+        """What the store refuses of one job keeps nothing of the others from being written."""
+        try:
+            await self._write(news)
+        except InputRefused as error:
+            if len(news) > 1:
+                for held in news:
+                    await self._write_or_find([held])
+                return
+            (held,) = news
+            held.forget_news()
+            self.contained(Contained("note", held.claim.kind, held.claim.id, error))
 
     async def _write(self, news: Sequence[Held]) -> None:
         said = [(held, *held.news()) for held in news]

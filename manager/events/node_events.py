@@ -249,6 +249,7 @@ class JobReporter:
         self.settled_total = 0
         self.service_times = ServiceTimes()
         self._tenant, self._log, self._metrics = deps.tenant, deps.log, deps.metrics
+        self._engine = deps.engine
         self.claimed = deps.metrics.claimed  # as it is: this is the hot path
         self._news, self._on_ended = news, on_ended
 
@@ -291,6 +292,9 @@ class JobReporter:
         fields["request"] = ignored.request
         seconds = round(ignored.seconds, 1)
         event(self._log, logging.WARNING, "request ignored", **fields, seconds=seconds)
+
+    def claim_refused(self, why: str) -> None:
+        self._engine.cannot_give_out(why)
 
     def reaped(self, reaped: Sequence[Reaped]) -> None:
         self._metrics.reaped(reaped, self._tenant)

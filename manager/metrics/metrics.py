@@ -121,6 +121,9 @@ class Metrics:
         """A fault that was kept from going further."""
         self._contained.labels(where=where).inc()
 
+    def claim_refused(self, why: str) -> None:
+        """Not counted here: the engine's trouble shows it, and its errors count it."""
+
     def reaped(self, reaped: Sequence[Reaped], tenant: str = DEFAULT_TENANT) -> None:
         self._leases_lost.inc(len(reaped))
         for one in reaped:
@@ -310,6 +313,7 @@ class Rendering:
 
 SETTLED_SECONDS = 5.0  # after so long without a failure, any success ends the trouble
 MISCONFIGURED = "misconfigured"
+UNCLAIMABLE = "unclaimable"
 
 
 class InstrumentedEngine(WrappedEngine):
@@ -346,6 +350,10 @@ class InstrumentedEngine(WrappedEngine):
         if self.trouble_since_local is None:
             return 0.0
         return self._local_clock() - self.trouble_since_local
+
+    def cannot_give_out(self, message: str) -> None:
+        """A row stands in the way of all claims. It ends when none has failed for a while."""
+        self._failed("claim", UNCLAIMABLE, message)
 
     async def _measured(self, operation: str, call: Callable[[], Awaitable[Any]]) -> Any:
         if operation == "wait_for_hint":

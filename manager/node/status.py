@@ -109,6 +109,7 @@ TROUBLE_WORDS = {
     "timeout": "takes too long to answer",
     "conflict": "is busy with others",
     "misconfigured": "refuses us",
+    "unclaimable": "holds a job that cannot be claimed, and nothing is claimed",
 }
 
 

@@ -51,7 +51,8 @@ class Tenancy:
         self.abandoned: list[int] = []  # jobs whose work did not end
         settings, engine, rng, boottime = deps.settings, deps.engine, deps.rng, deps.boottime
         self.idleness = Idleness()
-        self._tools = LiveTools(settings, boottime, deps.environ, FaultReporter(deps).contained)
+        contained = FaultReporter(deps).contained
+        self._tools = LiveTools(settings, boottime, deps.environ, contained)
         self.node_events = NodeEvents(deps, lambda: self.duties.holds(EVENTS))
         self.idleness.on_news(self.node_events.news)
         self._mail = make_mail(deps, self._tools)
@@ -63,7 +64,7 @@ class Tenancy:
         self._exchange_loop = ExchangeLoop(self._desk, engine, boottime, rng, self._alarm.set)
         leases = lease_plan(settings.now)
         self.lease_keeper = LeaseKeeper(self._desk, engine, leases, boottime, self._reporter)
-        self._progress = ProgressWriter(self._desk, engine, settings)
+        self._progress = ProgressWriter(self._desk, engine, settings, contained)
         self._phases = PhaseBook(self._desk, engine, rng, self._progress)
         self._kinds = KindPublisher(deps)
         self._idle_mode = IdleMode(engine, self._desk, self.idleness, deps.node_id, settings, rng)

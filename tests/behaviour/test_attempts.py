@@ -10,6 +10,7 @@ import trio
 from musterd.catalog import kinds
 from musterd.catalog.kinds import JSON, Planned, WorkKind, delay_seconds
 from musterd.config.settings import Jitter, Retry
+from musterd.manager.node.status import verdict
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.workers import toolbox
@@ -281,14 +282,19 @@ async def test_a_claim_that_the_store_refuses_is_not_asked_for_without_a_pause(
     stage: Stage,
 ) -> None:
     """As where a row was damaged by hand: an attempt counter at its end cannot be counted up."""
-    await stage.start()
+    node = await stage.start()
     job_id = await stage.put_one("report", delay_seconds=1)
     stage.raw(f"update job_rows set attempt = {2**63 - 1} where id = {job_id}")
     await trio.sleep(1)
+    await until(lambda: node.daemon.status().store_trouble == "unclaimable")
+    assert verdict(node.daemon.status())[0] is False
     before = stage.store.calls["claim"]
     with trio.move_on_after(20):
         await until(lambda: stage.store.calls["claim"] - before > 100)
     assert stage.store.calls["claim"] - before <= 100
+    stage.raw(f"update job_rows set attempt = 0 where id = {job_id}")
+    await stage.all_ended()
+    await until(lambda: node.daemon.status().store_trouble is None)
 
 
 async def test_a_budget_at_its_end_does_not_end_the_daemon(stage: Stage) -> None:

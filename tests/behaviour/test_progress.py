@@ -8,11 +8,12 @@ from uuid import uuid4
 import trio
 
 from musterd.store.engine import Engine
-from musterd.store.errors import StoreUnavailable
+from musterd.store.errors import InputRefused, StoreUnavailable
 from musterd.store.jobs import NewJob
 from musterd.store.leases import ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.held import Held
+from musterd.workers.observer import Contained
 from musterd.workers.outcome import Note
 from musterd.workers.progress import ProgressWriter
 from tests.contract.rigs import take_one
@@ -31,6 +32,8 @@ class Weather(PartOverlay):
         self.rounds += 1
         if self.away:
             raise StoreUnavailable("away", "unreachable")
+        if any("odd" in (note.note or "") for note in notes):
+            raise InputRefused("no store keeps that")
         taken: frozenset[int] = await self.part.note_progress(notes)
         return taken
 
@@ -113,3 +116,21 @@ async def test_the_last_word_is_written_before_the_end(
         before = trio.current_time()
         await writer.last_word(held)
         assert trio.current_time() - before <= 1.0  # an end does not wait for the weather
+
+
+async def test_a_note_that_no_store_takes_keeps_no_other_from_being_written(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with a_running_job() as (writer, held, _weather):
+        found: list[Contained] = []
+        writer.contained = found.append
+        (other,) = [each for each in writer.desk.held.values() if each is not held]
+        other.start(2, trio.current_time())
+        other.note_start_written()
+        writer.note(other, Note(10.0, "odd"))
+        writer.note(held, Note(20.0, "good"))
+        await trio.sleep(5)
+        assert await progress_of(writer.engine, held.claim.id) == (20.0, "good")
+        assert not other.has_news
+        assert [(one.where, one.job_id) for one in found] == [("note", other.claim.id)]

@@ -195,6 +195,7 @@ class TestProgress:
             ('{"percent": true}', None),
             ('{"note": "no percent"}', None),
             ("{broken", None),
+            ('{"percent": 5, "note": "a\\u0000b\\ud800c"}', Note(5.0, "ab?c")),
             ("half", None),
             ("-1", None),
             ("100.5", None),

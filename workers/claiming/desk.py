@@ -344,6 +344,10 @@ class Desk:
         taken, more = len(answer.claims), answer.parked + beside_another
         return self._pacing.end_look(load.look, taken, load.request.batch, more, full=answer.full)
 
+    def book_refused_claim(self, why: str) -> None:
+        """The store cannot give out what is due."""
+        self._observer.claim_refused(why)
+
     def book_claims(self, claims: Sequence[Claim], sent_boottime: float) -> None:
         """Hands claims out in their order: to the workers they were claimed for, the others lie
         ready.

@@ -122,6 +122,7 @@ class ExchangeLoop:
         except InputRefused as error:
             self._put_refused_back(load, error)
             if load.is_claim_alone:  # a row that cannot be claimed as it stands
+                self.desk.book_refused_claim(str(error))
                 await self._backoff.sleep()
         except OutcomeUnknown:
             ended = load.all_ended()

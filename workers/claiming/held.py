@@ -137,6 +137,11 @@ class Held:
         self.written_note = note or self.written_note
         self.written_spent = spent or self.written_spent
 
+    def forget_news(self) -> None:
+        """No store takes it: it is not sent again, nor with the end of its attempt."""
+        self.last_note = self.written_note
+        self.spent = self.written_spent
+
     def begin_phase(self, name: str, grace_seconds: float, cannot_stop: bool) -> None:
         self.phase = PhaseEnd(name, PhaseState.RUNNING)
         self.grace_seconds, self.cannot_stop = grace_seconds, cannot_stop

@@ -19,6 +19,7 @@ import trio
 from musterd.catalog.kinds import Command, WorkKind
 from musterd.store.leases import Claim
 from musterd.store.words import time_text
+from musterd.workers.context import keepable
 from musterd.workers.joblog import Head, Tail
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.process_group import ProcessGroup, Start
@@ -372,5 +373,5 @@ def _from_json(line: str) -> Note | None:
 def _note(percent: float, note: str | None) -> Note | None:
     if not math.isfinite(percent) or not 0 <= percent <= PERCENT_MAX:
         return None
-    words = " ".join((note or "").replace("\0", "").split())
+    words = keepable(" ".join((note or "").replace("\0", "").split()))
     return Note(float(percent), words[:NOTE_LENGTH_MAX] or None)
