@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import attrs
 from attrs import AttrsInstance, evolve, frozen
 
-from musterd.catalog.kinds import Behaviour, Command, Deterministic, HttpCall, Python
+from musterd.catalog.kinds import Behaviour, Command, Delay, Deterministic, HttpCall, Python
 from musterd.catalog.tables import (
     BEHAVIOUR_KEYS,
     DoingTable,
@@ -179,11 +179,11 @@ def second_ones(named: Iterable[tuple[Document, str, KeyPath]], what: str) -> It
         first.setdefault(name, document.origin(path))
 
 
-_REAL = ("python", "command", "http", "phases")
+_REAL = ("python", "command", "http", "phases", "delay_seconds", "delay_from")
 _DETERMINISTIC = ("duration_ms", "outcome")  # either makes a kind one
 _WANTED = {
     "kind": "python, command, http, phases or duration_ms",
-    "phase": "python, command, http or duration_ms",
+    "phase": "python, command, http, delay_seconds, delay_from or duration_ms",
 }
 
 Keys: TypeAlias = Mapping[str, object]
@@ -248,6 +248,10 @@ def keys_beside(keys: Keys, shape: Table) -> tuple[str, ...]:
 
 def make_behaviour(table: DoingTable, inner: Inner, search_path: tuple[Path, ...]) -> Behaviour:
     """The behaviour of a kind without phases, or of a phase. There must be no faults."""
+    if isinstance(table, PhaseTable) and table.delay_from is not None:
+        return Delay(None, *table.delay_from)
+    if isinstance(table, PhaseTable) and table.delay_seconds is not None:
+        return Delay(table.delay_seconds)
     if table.python is not None:
         return Python(*table.python, table.isolation, search_path)
     if table.command is not None:
@@ -258,6 +262,8 @@ def make_behaviour(table: DoingTable, inner: Inner, search_path: tuple[Path, ...
             environment=table.environment,
             rlimits=MappingProxyType(dict(inner.rlimits)),
             retry_on_exit=table.retry_on_exit,
+            snooze_on_exit=table.snooze_on_exit,
+            snooze_seconds=table.snooze_seconds,
         )
     if table.http is not None:
         return _http_call(HttpTable(**inner.http), inner)

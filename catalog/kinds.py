@@ -55,6 +55,8 @@ class Command:
     environment: tuple[str, ...]
     rlimits: Mapping[str, int]
     retry_on_exit: tuple[int, ...]
+    snooze_on_exit: tuple[int, ...] = ()  # puts the job off by `snooze_seconds`
+    snooze_seconds: float = 60.0
 
 
 @frozen
@@ -89,8 +91,19 @@ class Pipeline:
         return tuple(phase.name for phase in self.phases)
 
 
+@frozen
+class Delay:
+    """A phase that lets time pass, and holds no worker: so many seconds, or as many as a field of
+    the result of an earlier phase says.
+    """
+
+    seconds: float | None
+    phase: str = ""
+    field: str = ""
+
+
 Caps: TypeAlias = tuple[tuple[str, int], ...]  # (kind, max_running)
-Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall | Pipeline
+Behaviour: TypeAlias = Deterministic | Python | Command | HttpCall | Pipeline | Delay
 
 
 @frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from musterd.catalog.behaviour import (
 from musterd.catalog.kinds import Catalog, KindDefaults, Phase, Pipeline, WorkKind
 from musterd.catalog.tables import INNER_TABLES, KindTable, PhaseTable
 from musterd.config.document import Document, KeyPath, read_document
-from musterd.config.faults import ConfigError, Fault, Unfit
+from musterd.config.faults import ConfigError, Fault, Unfit, did_you_mean
 from musterd.config.settings import Retry, Settings
 from musterd.config.strict import Reading, misfit, read_table, unknown_key
 from musterd.config.toml_text import key_text, short_text, sort_of, toml_text
@@ -196,8 +196,22 @@ def read_phases(document: Document, path: KeyPath, table: Reading) -> PhasesRead
         if isinstance(name, str)
     )
     faults += second_ones(named, "a second phase of this name")
+    faults += _stray_delays(document, places)
     values = [one.values for one in tables]
     return PhasesRead(path, tuple(zip(values, inners, strict=True)), tuple(faults))
+
+
+def _stray_delays(document: Document, places: Sequence[KeyPath]) -> Iterator[Fault]:
+    """Delays from the result of a phase that has none by then."""
+    before: list[str] = []
+    for place in places:
+        table = table_at(document, place) or {}
+        given = table.get("delay_from")
+        name = given.partition("/")[0] if isinstance(given, str) else ""
+        if name and name not in before:
+            unfit = Unfit("a phase that comes before this one", did_you_mean(name, before))
+            yield misfit(document, (*place, "delay_from"), toml_text(given), unfit)
+        before.append(str(table.get("name")))
 
 
 def make_pipeline(

@@ -116,6 +116,14 @@ def phase_name(_owner: object, _key: "Attribute[Any]", name: str) -> None:
         raise Unfit("1 to 100 letters, digits, _, . or -")
 
 
+def phase_field(raw: object) -> tuple[str, str]:
+    """The name of a phase, and a key of the object that is its result."""
+    phase, slash, key = raw.partition("/") if isinstance(raw, str) else ("", "", "")
+    if not slash or not key or not _PHASE_NAME.fullmatch(phase):
+        raise Unfit('"phase/field", as in "order/wait_seconds"')
+    return phase, key
+
+
 def error_types(_owner: object, _key: "Attribute[Any]", names: Sequence[str]) -> None:
     """Accepts names of exceptions, qualified or not, and sorts of failure."""
     if not all(map(_is_dotted, names)):
@@ -214,6 +222,7 @@ def _is_name(text: str) -> bool:
 
 
 _DAY = 86_400
+DELAY_SECONDS_MAX = 100 * 365 * _DAY
 _HTTP_TABLE = partial(inner_table, hint='write http = { url = "https://..." }')
 _MIB_MAX = 1_048_576  # one tebibyte
 
@@ -241,6 +250,8 @@ class DoingTable:
     )
     rlimits: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
     retry_on_exit: tuple[int, ...] = field(default=(), validator=exit_statuses)
+    snooze_on_exit: tuple[int, ...] = field(default=(), validator=exit_statuses)
+    snooze_seconds: float = field(default=60.0, validator=Between(0.001, DELAY_SECONDS_MAX))
     http: Mapping[str, object] | None = read_by(_HTTP_TABLE, default=None)
     retention: Mapping[str, object] = read_by(inner_table, factory=dict[str, object])
 
@@ -270,13 +281,27 @@ class PhaseTable(DoingTable):
         default=None, validator=attrs.validators.optional(error_types)
     )
     input: PhaseInput = "payload"
+    delay_seconds: float | None = field(
+        default=None, validator=attrs.validators.optional(Between(0, DELAY_SECONDS_MAX))
+    )
+    delay_from: tuple[str, str] | None = read_by(phase_field, default=None)
 
 
 # Which behaviour each key goes with; a key that is not here goes with every one.
 BEHAVIOUR_KEYS: Mapping[str, tuple[str, ...]] = {
     "deterministic": ("duration_ms", "outcome", "fail_first"),
     "python": ("isolation", "budgets"),
-    "command": ("cwd", "umask", "environment", "rlimits", "retry_on_exit", "input", "budgets"),
+    "command": (
+        "cwd",
+        "umask",
+        "environment",
+        "rlimits",
+        "retry_on_exit",
+        "snooze_on_exit",
+        "snooze_seconds",
+        "input",
+        "budgets",
+    ),
     "http": ("input", "budgets"),
     "phases": ("budgets",),
 }

@@ -61,6 +61,7 @@ def job_object(
             "phase": current(record),
             "phases": [phase_object(phase) for phase in record.phases],
             "note": record.progress_note,
+            "until": time_text(_waits_until(record)),
         },
         "attempts": [_attempt_object(attempt) for attempt in record.attempts],
         "cleared_at": time_text(record.cleared_at),
@@ -179,7 +180,16 @@ def _progress(record: JobRecord) -> str:
         return ""
     place = f", phase {one_line(phase)}" if phase is not None else ""
     note = f", {one_line(record.progress_note)}" if record.progress_note else ""
-    return f"{overall(record)} %{place}{note}"
+    until = _waits_until(record)
+    waits = f", not before {time_text(until, 'seconds')}" if until is not None else ""
+    return f"{overall(record)} %{place}{waits}{note}"
+
+
+def _waits_until(record: JobRecord) -> datetime | None:
+    """When the next phase begins of a job that has begun its phases and waits."""
+    if record.state is not JobState.QUEUED or current(record) is None:
+        return None
+    return record.run_at
 
 
 def _webhook_line(webhook: WebhookRecord | None, now: datetime) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import trio
 
-from musterd.catalog.kinds import Phase, Pipeline, Python, WorkKind
+from musterd.catalog.kinds import Delay, Phase, Pipeline, Python, WorkKind
+from musterd.catalog.tables import DELAY_SECONDS_MAX
 from musterd.store.errors import InputRefused
 from musterd.store.phases import ALL_PERCENT, PhaseEnd, PhaseState, PhaseStep, share_percent
 from musterd.workers.claiming.held import Held
@@ -39,7 +41,8 @@ async def _all(run: _Run, book: PhaseBook) -> Outcome:
     held, claim = run.held, run.assignment.claim
     rest = [phase for phase in run.pipeline.phases if phase.name not in run.finished]
     for place, phase in enumerate(rest, start=1):
-        outcome = await run.phase(phase)
+        delay = phase.kind.behaviour
+        outcome = run.wait(phase, delay) if isinstance(delay, Delay) else await run.phase(phase)
         if outcome.ended != "success":
             return outcome
         if place == len(rest):
@@ -97,6 +100,30 @@ class _Run:
             self.finished[phase.name] = outcome.result
             return outcome
         return self.failed(phase, outcome)
+
+    def wait(self, phase: Phase, delay: Delay) -> Outcome:
+        """A delay is finished as soon as its time runs: the job waits in the queue until it is
+        over, without a worker, and the next attempt begins with the phase behind it.
+        """
+        seconds = delay.seconds if delay.seconds is not None else self._seconds_from(delay)
+        if isinstance(seconds, str):
+            return self.failed(phase, Outcome("failure", None, "delay_invalid", seconds))
+        result = json.dumps({"delay_seconds": seconds})
+        end = PhaseEnd(phase.name, PhaseState.SUCCEEDED, result, names=self.pipeline.names)
+        self.held.end_phase(end)
+        self.finished[phase.name] = result
+        if seconds == 0:
+            return Outcome("success", result)
+        return Outcome("snooze", message=f"phase {phase.name!r} waits", delay_seconds=seconds)
+
+    def _seconds_from(self, delay: Delay) -> float | str:
+        """What the field says, or what is wrong with it."""
+        result = json.loads(self.finished[delay.phase] or "null")
+        found: Any = result.get(delay.field) if isinstance(result, dict) else None
+        if type(found) in (int, float) and 0 <= found <= DELAY_SECONDS_MAX:
+            return float(found)
+        what = "no such field" if found is None else f"{json.dumps(found):.100}"
+        return f"{delay.field!r} of phase {delay.phase!r}: found {what}, wanted seconds"
 
     def failed(self, phase: Phase, outcome: Outcome) -> Outcome:
         """A phase that ended otherwise than by success; a failure names it."""

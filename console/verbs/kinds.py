@@ -22,6 +22,7 @@ from musterd.catalog.kinds import (
     Behaviour,
     Catalog,
     Command,
+    Delay,
     Deterministic,
     HttpCall,
     Phase,
@@ -105,7 +106,11 @@ def _does(behaviour: Behaviour) -> str:
             return f"http {behaviour.method} {mask_url(behaviour.url)}"
         case Pipeline():
             return f"phases {', '.join(behaviour.names)}"
-        case _:
+        case Delay():
+            if behaviour.seconds is None:
+                return f"waits as {behaviour.phase}/{behaviour.field} says"
+            return f"waits {duration_text(behaviour.seconds)}"
+        case Deterministic():
             return _pretends(behaviour)
 
 

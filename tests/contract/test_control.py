@@ -139,3 +139,20 @@ async def test_a_resumed_job_may_spend_its_budgets_again(rig: Rig) -> None:
     await settle(rig.engine, ending(claim, JobState.FAILED))
     await rig.engine.control.apply(Action.RESUME, job_id)
     assert (await take_one(rig.engine)).spent is None
+
+
+async def test_resume_leaves_a_job_its_own_delay(rig: Rig) -> None:
+    """It asked for it itself: a pause in between does not make it due."""
+    (job_id,) = await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+    snoozed = ending(claim, JobState.QUEUED, AttemptOutcome.SNOOZED, delay_seconds=900)
+    await settle(rig.engine, snoozed)
+    due = (await look(rig, job_id)).run_at
+    for _ in range(2):
+        await rig.engine.control.apply(Action.PAUSE, job_id)
+        await rig.engine.control.apply(Action.RESUME, job_id)
+        assert (await look(rig, job_id)).run_at == due
+    rig.pass_time(1000)
+    await rig.engine.control.apply(Action.PAUSE, job_id)
+    await rig.engine.control.apply(Action.RESUME, job_id)
+    assert (await take_one(rig.engine)).id == job_id

@@ -36,6 +36,7 @@ def command(*argv: str, **values: Any) -> Command:
 def shell(script: str, payload: Any = None, **values: Any) -> Given:
     """`script` for sh; keys of the command and of its kind may be mixed."""
     fields = {"cwd", "umask", "environment", "rlimits", "retry_on_exit"}
+    fields |= {"snooze_on_exit", "snooze_seconds"}
     own = {name: value for name, value in values.items() if name in fields}
     of_kind = {name: value for name, value in values.items() if name not in fields}
     return given(command("sh", "-c", script, **own), payload, **of_kind)
@@ -132,6 +133,14 @@ class TestEnds:
         assert (outcome.ended, outcome.error_type) == (ended, error_type)
         assert outcome.message == message
         assert not outcome.retryable
+
+    async def test_a_program_may_put_its_job_off(self) -> None:
+        given = shell("exit 75", snooze_on_exit=(75, 9), snooze_seconds=90.0, retry_on_exit=(9,))
+        outcome = await outcome_of(given)
+        assert (outcome.ended, outcome.delay_seconds) == ("snooze", 90.0)
+        assert outcome.message == "exited with status 75"
+        given = shell("exit 9", snooze_on_exit=(75, 9), retry_on_exit=(9,))
+        assert (await outcome_of(given)).ended == "snooze"
 
     async def test_a_retryable_kind_retries_any_failure(self) -> None:
         assert (await outcome_of(shell("exit 1", retryable=True))).retryable

@@ -128,7 +128,7 @@ WANTED: Mapping[str, Schema] = {
 
 ERROR = whole_object(type=ANYTHING, message=ANYTHING)
 PROGRESS = whole_object(
-    overall=PERCENT, phase=maybe(TEXT), note=maybe(TEXT),
+    overall=PERCENT, phase=maybe(TEXT), note=maybe(TEXT), until=maybe(TIME),
     phases=list_of(shape_of(PhaseRecord, progress=PERCENT, result=ANYTHING)),
 )  # fmt: skip
 JOB = shape_of(

@@ -186,6 +186,8 @@ def _ending(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLimi
     message = _with(f"exited with status {status}", last_line)
     command = kind.behaviour
     assert isinstance(command, Command)
+    if status in command.snooze_on_exit:
+        return Outcome("snooze", message=message, delay_seconds=command.snooze_seconds)
     if status == EXIT_TRY_AGAIN or status in command.retry_on_exit:
         return Outcome("retry", None, "exit", message)
     return Outcome("failure", None, "exit", message, kind.retryable)

@@ -90,7 +90,11 @@ begin
         from {schema}.job_rows j where j.id = wanted and j.last_outcome is not null;
     update {schema}.job_rows j
         set state = effect,
-            run_at = case when action = 'resume' then moment else j.run_at end,
+            run_at = case when action <> 'resume' then j.run_at
+                          -- What it asked for itself still holds.
+                          when exists (select from {schema}.attempts a where a.job_id = j.id and a.attempt = j.attempt
+                                       and a.outcome = 'snoozed') then greatest(j.run_at, moment)
+                          else moment end,
             finished_at = case when effect = 'canceled' then moment else j.finished_at end,
             cleared_at = case when action = 'clear' then moment end,
             reason = case action when 'cancel' then 'canceled on request' when 'clear' then 'cleared on request'

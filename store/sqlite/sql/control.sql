@@ -15,7 +15,9 @@ where id = :id and last_outcome is not null
 -- control: moves a job that nobody holds; :effect is its new state
 update job_rows
 set state = :effect,
-  run_at = case when :action = 'resume' then :now else run_at end,
+  run_at = case when :action <> 'resume' then run_at when exists (
+      select 1 from attempts a where a.job_id = job_rows.id and a.attempt = job_rows.attempt and a.outcome = 'snoozed'
+    ) then max(run_at, :now) else :now end,
   finished_at = case when :effect = 'canceled' then :now else finished_at end,
   cleared_at = case when :action = 'clear' then :now end,
   reason = :reason,

@@ -9,6 +9,7 @@ from musterd.catalog.checking import Surroundings, find_broken
 from musterd.catalog.kinds import (
     Catalog,
     Command,
+    Delay,
     Deterministic,
     HttpCall,
     KindDefaults,
@@ -126,3 +127,49 @@ def test_a_kind_is_broken_if_one_of_its_phases_is(tmp_path: Path) -> None:
     assert "kinds.video.phases.python: phase download: cannot import shop" in str(found[0])
     wanted = "kinds.video.phases.command: phase process: there is no program /no/such/program"
     assert wanted in str(found[1])
+
+
+DELAYS = """
+[kinds.order]
+[[kinds.order.phases]]
+name = "reserve"
+duration_ms = 1
+[[kinds.order.phases]]
+name = "pay"
+delay_from = "reserve/held_seconds"
+[[kinds.order.phases]]
+name = "rest"
+delay_seconds = 90
+"""
+
+
+def test_a_phase_may_be_a_delay(tmp_path: Path) -> None:
+    file = tmp_path / "kinds.toml"
+    file.write_text(DELAYS)
+    behaviour = load_catalog([file], DEFAULTS)["order"].behaviour
+    assert isinstance(behaviour, Pipeline)
+    assert [phase.kind.behaviour for phase in behaviour.phases[1:]] == [
+        Delay(None, "reserve", "held_seconds"),
+        Delay(90.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("reserve/held", "rest/held"), "a phase that comes before this one"),
+        (("reserve/held", "resreve/held"), "did you mean reserve?"),
+        (("reserve/held_seconds", "reserve"), '"phase/field"'),
+        (("delay_seconds = 90", "delay_seconds = -1"), "delay_seconds"),
+        (("delay_seconds = 90", "delay_seconds = 9\nduration_ms = 1"), "duration_ms"),
+        (("delay_seconds = 90", "delay_seconds = 9\npython = 'a:b'"), "a second behaviour"),
+    ],
+)
+def test_a_delay_that_cannot_be_is_a_fault(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    file = tmp_path / "kinds.toml"
+    file.write_text(DELAYS.replace(*change))
+    with pytest.raises(ConfigError) as refused:
+        load_catalog([file], DEFAULTS)
+    assert said in str(refused.value)

@@ -86,7 +86,13 @@ def test_a_job_that_waits_owns_nothing() -> None:
     assert (found["lease_owner"], found["started_at"], found["attempts"]) == (None, None, [])
     assert found["payload"] == {"a": 1}
     assert found["created_at"] == "2026-01-02T03:04:05.678901Z"
-    assert found["progress"] == {"overall": 0, "phase": None, "phases": [], "note": None}
+    assert found["progress"] == {
+        "overall": 0,
+        "phase": None,
+        "phases": [],
+        "note": None,
+        "until": None,
+    }
 
 
 def test_the_lease_owner_is_node_and_worker_while_the_lease_lasts() -> None:
@@ -98,7 +104,13 @@ def test_the_lease_owner_is_node_and_worker_while_the_lease_lasts() -> None:
 
 def test_a_success_is_a_hundred_percent_and_shows_each_attempt() -> None:
     found = job_object(succeeded(), "default", 4)
-    assert found["progress"] == {"overall": 100, "phase": None, "phases": [], "note": None}
+    assert found["progress"] == {
+        "overall": 100,
+        "phase": None,
+        "phases": [],
+        "note": None,
+        "until": None,
+    }
     assert found["result"] == {"pages": 3}
     attempts = attempts_of(found)
     assert [attempt["outcome"] for attempt in attempts] == ["retrying", "succeeded"]
