@@ -27,6 +27,7 @@ LAST = "job.webhook_failed"
 LOST = "its lease was lost"
 
 Data = Mapping[str, Any]
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Held(NamedTuple):
@@ -77,7 +78,7 @@ class JobEvents:
         self, type_: str, abouts: Iterable[tuple[Any, ...]], common: Data | None = None
     ) -> None:
         """Of many jobs the same, which is said once."""
-        key = type_, None if common is None else json.dumps(common)
+        key = type_, None if common is None else _compact(common)
         self._recorded.setdefault(key, []).extend([(*about, None) for about in abouts])
 
     @property
@@ -91,14 +92,13 @@ class JobEvents:
         for (type_, common), rows_ in sorted(self._recorded.items(), key=_rank):
             for first in range(0, len(rows_), EVENTS_A_ROW_MAX):
                 part = rows_[first : first + EVENTS_A_ROW_MAX]
-                what = {"jobs": json.dumps(part), "common": common}
+                what = {"jobs": _compact(part), "common": common}
                 log_row(self.database, self.now, type_, len(part), what)
         self._recorded.clear()
 
 
 def log_row(database: Database, now: int, type_: str, size: int, what: rows.Params) -> None:
-    ((last,),) = database.rows("next_positions", {"size": size})
-    row = {"last": last, "now": now, "type": type_, "size": size, "jobs": None, "common": None}
+    row = {"now": now, "type": type_, "size": size, "jobs": None, "common": None}
     database.execute("log_events", {**row, **what})
 
 

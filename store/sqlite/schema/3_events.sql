@@ -16,6 +16,11 @@ create table event_log (
 create table event_head (last integer not null);
 insert into event_head values (0);
 
+create trigger event_log_grows after insert on event_log
+begin
+  update event_head set last = new.last;
+end;
+
 -- For people with a SQL shell: one row an event.
 create view events as
 select

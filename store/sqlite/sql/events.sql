@@ -1,10 +1,8 @@
 -- The log of events.
 
--- next_positions: takes the next :size positions of the log; gives the last of them
-update event_head set last = last + :size returning last
-
--- log_events: one row of the log, with positions that were taken for it
-insert into event_log (last, at, type, size, jobs, common) values (:last, :now, :type, :size, :jobs, :common)
+-- log_events: one row of the log, with the next :size positions
+insert into event_log (last, at, type, size, jobs, common)
+values ((select last from event_head) + :size, :now, :type, :size, :jobs, :common)
 
 -- newest_event: the newest position there ever was
 select last from event_head

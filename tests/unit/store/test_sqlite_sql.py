@@ -48,7 +48,7 @@ ALL_PARAMETERS = [
     *("tokens", "starts", "ends", "sizes", "places", "results"),
 ]
 
-TRIGGERS = {1: 5}
+TRIGGERS = {1: 6}
 
 INDEX_OF = {
     "due_priorities": "job_rows_claim",
