@@ -262,7 +262,8 @@ class Leases(Protocol):
     async def renew(
         self, holds: Sequence[Hold], lease_seconds: float | None, now_local: float
     ) -> Renewal:
-        """Extends the leases that still stand, and marks what has started as `running`.
+        """Extends the leases that still stand, and marks what has started as `running`. One that
+        has run out by the store's clock is lost, whether or not it has been reaped.
 
         Without `lease_seconds` it extends nothing. Cheapest for all that was claimed at once.
         """

@@ -35,6 +35,7 @@ class PostgresPhases:
             "workers": numbers(start.worker for start in in_order),
             "started_ages": numbers(now_local - start.started_local for start in in_order),
             **_named([(start.id, start.names) for start in in_order]),
+            "lease_seconds": None,
         }
         begun: dict[int, dict[str, str | None]] = {}
         for job_id, name, result in await self._run("begin_phases", params):

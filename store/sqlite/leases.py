@@ -176,9 +176,8 @@ def renew(
                 "started_at": rows.at(hold.started_local, now_local, now),
             }
             job = held(database, params)
-            if job is None:
+            if job is None or not database.execute("renew", params).rowcount:
                 continue
-            database.execute("renew", params)
             requests[hold.id] = job.request
             if job.state == JobState.ASSIGNED and hold.started_local is not None:
                 record_start(events, job, hold.worker)

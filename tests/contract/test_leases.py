@@ -7,7 +7,18 @@ import pytest
 from musterd.store.errors import StoreMisconfigured
 from musterd.store.leases import Claim, Hold, Reaped, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
-from tests.contract.rigs import LOCAL, Rig, ending, ids, put, settle, state_of, take, take_one
+from tests.contract.rigs import (
+    LEASE_SECONDS,
+    LOCAL,
+    Rig,
+    ending,
+    ids,
+    put,
+    settle,
+    state_of,
+    take,
+    take_one,
+)
 
 REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
 
@@ -64,11 +75,12 @@ async def test_a_later_renewal_leaves_start_and_worker_alone(rig: Rig) -> None:
     assert (after.started_at, after.worker) == (before.started_at, before.worker)
 
 
-async def test_a_lease_that_ran_out_but_was_not_reaped_is_still_held(rig: Rig) -> None:
+async def test_a_lease_that_ran_out_but_was_not_reaped_still_lets_its_job_end(rig: Rig) -> None:
     await put(rig.engine, 0)
     claim = await take_one(rig.engine)
     rig.pass_time(500)
-    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == {claim.id}
+    assert (await rig.engine.leases.renew([hold(claim)], 30, LOCAL)).kept == frozenset()
+    assert (await settle(rig.engine, ending(claim))).rejected == frozenset()
     assert await rig.engine.leases.reap(REQUEUE) == []
 
 
@@ -171,3 +183,16 @@ class TestOneDaemonAFile:
         await shared.engine.close()
         assert await second.start_node("south") == 1
         await second.close()
+
+
+async def test_a_lease_that_has_run_out_is_not_renewed(rig: Rig) -> None:
+    await put(rig.engine, 0, 0)
+    gone, kept = await take_one(rig.engine), await take_one(rig.engine)
+    rig.expire(gone.id)
+    holds = [hold(gone, 1, LOCAL), hold(kept, 1, LOCAL)]
+    heard = await rig.engine.leases.renew(holds, None, LOCAL)
+    assert heard.kept == {gone.id, kept.id}  # it stands until it is reaped, and is told of requests
+    renewal = await rig.engine.leases.renew(holds, LEASE_SECONDS, LOCAL)
+    assert renewal.kept == {kept.id}
+    reaped = await rig.engine.leases.reap(REQUEUE)
+    assert [one.id for one in reaped] == [gone.id]

@@ -43,10 +43,12 @@ endings as (
 )
 
 -- part attended: locks the leases of the jobs in `given`, and finds those that have started since the store was told last: `late`
+-- Those that are to be extended must not have run out: whoever reaps them may be about to.
 mine as materialized (
     select lease.id, lease.token, lease.kind, lease.target, lease.node, lease.claimed_at, lease.expires_at, lease.heartbeat_at,
            lease.jobs * given.jobs as kept, lease.jobs - given.jobs as rest, lease.started, lease.workers, lease.started_at
     from given join {schema}.leases lease on lease.token = given.token and lease.jobs && given.jobs
+    where %(lease_seconds)s::float8 is null or lease.expires_at > clock_timestamp()
     order by lease.target, lease.token, lease.id for no key update of lease
 ),
 late as materialized (

@@ -18,6 +18,7 @@ set lease_expires_at = coalesce(:lease_expires_at, lease_expires_at),
   state = case when :started_at is null then state else 'running' end,
   started_at = coalesce(started_at, :started_at), worker = coalesce(:worker, worker)
 where id = :id and claim_token = :token and state in ('assigned', 'running')
+  and (:lease_expires_at is null or lease_expires_at > :now)
 
 -- mark_running: an attempt has begun; only while its job is leased under :token
 update job_rows
