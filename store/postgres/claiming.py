@@ -274,11 +274,11 @@ class Claimer:
             self._in_vain -= 1
             return None
         params = one_claim_params(claim, form.stops)
-        met, walked, *job = await self.ask(conn, "claim_one", params)
-        claims = [] if job[0] is None else [_claim_of_texts(job, claim)]
-        if met == "t" and not claims:
+        is_open, walked, *job = await self.ask(conn, "claim_one", params)
+        if is_open == "t":
             self._in_vain = EXPECTED
             return None
+        claims = [] if job[0] is None else [_claim_of_texts(job, claim)]
         self.marks.note(Findings(walked=int(walked or 0)), FROM_THE_FIRST, claim, len(claims))
         self._note(claim, claims, is_in_the_way=False)
         return claims

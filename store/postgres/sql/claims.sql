@@ -41,9 +41,10 @@ cut as materialized (
        false as is_full, case when {walked} > %(walked_max)s then {firsts} end as firsts
 from claimed
 
--- claim_one: as claim, for a single idle worker when nothing else is going on; returns whether it met a job, what it walked, and what it claimed
--- It looks at the very first stretch alone. If that is not due, has a target, or is of a kind in `stops`, nothing is taken, and
--- `claim` has to judge; so it must while the queue is paused. A claim pays for each node of its plan: this one has few.
+-- claim_one: as claim, for a single idle worker when nothing else is going on; returns whether another form has to judge, what it walked, and what it claimed
+-- It looks at the very first stretch alone. If that has a target, is of a kind in `stops`, or is not yet due while there are
+-- stretches of lower priority, nothing is taken, and `claim` has to judge; so it must while the queue is paused. A claim pays
+-- for each node of its plan: this one has few.
 with now as materialized (
     select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
 ),
@@ -80,8 +81,11 @@ drafted as (
     select 'job.started', array[id], array[kind], array[attempt], array[%(worker)s::int], jsonb_build_object('node', %(node)s::text)
     from claimed
 )
-select exists (select from first), pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - walked_before,
-       id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent, schedule, scheduled_for
+select claimed.id is null and exists (
+           select from first where run_at <= now.at
+               or exists (select from {schema}.ready lower where lower.priority < first.priority)),
+       pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - walked_before,
+       claimed.id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent, schedule, scheduled_for
 from now left join claimed on true
 
 -- part now: the moment of the claim, and the idle workers
