@@ -17,6 +17,7 @@ from musterd.store.lifecycle import Action, JobState
 from tests.support.cluster import Cluster
 from tests.support.pages import DOCS
 from tests.support.stage import Node, Stage, kind, settings_with, until
+from tests.support.stage_idle_scan import wall_clock
 
 LEASE_SECONDS = 30.0
 WATCH_SECONDS = 0.05
@@ -372,6 +373,24 @@ async def test_4_one_node_leads_and_is_replaced_in_ten_seconds(cluster: Cluster)
     graceful.daemon.stop()
     others = [node for node in cluster.alive if node is not graceful]
     assert await until(lambda: has_leader(others)) <= 5
+
+
+async def test_4_a_delay_ends_in_time_whoever_leads_and_holds_no_worker(cluster: Cluster) -> None:
+    await follow(cluster, "4-leader.toml")
+    await cluster.join(3, 0.23)
+    await trio.sleep(20)
+    job_id = await cluster.put_one("parcel")
+    await trio.sleep(1)
+    assert not cluster.running_now()
+    job = await cluster.job(job_id)
+    assert [phase.name for phase in job.phases if phase.state == "succeeded"] == ["pack", "wait"]
+    for node in cluster.alive[:-1]:
+        await cluster.kill(node)
+    (left,) = cluster.alive
+    await until(lambda: is_busy(left), 70)
+    assert (await cluster.job(job_id)).run_at.timestamp() == pytest.approx(wall_clock(), abs=0.3)
+    await cluster.all_ended()
+    assert await cluster.state(job_id) is JobState.SUCCEEDED
 
 
 async def test_4_with_rotation_all_nodes_lead_in_turn(cluster: Cluster) -> None:

@@ -280,6 +280,22 @@ def test_2_a_shutdown_waits_for_webhooks_which_are_told_later(home: Home) -> Non
     assert home.job(job)["webhook"]["sent_at"] is not None
 
 
+@pytest.mark.parametrize(
+    ("grace_seconds", "code", "state"), [(0.5, 1, "queued"), (20, 0, "succeeded")]
+)
+def test_2_a_shutdown_that_times_out_cleans_up_and_says_so(
+    home: Home, grace_seconds: float, code: int, state: str
+) -> None:
+    design = Design(home, "2-lifecycle.toml")
+    with design.daemon(**{"shutdown.grace_period_seconds": grace_seconds}) as daemon:
+        job = design.add("slow")
+        design.becomes(job, "running")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == code
+        assert daemon.wait_for_line("event=stopped")
+    assert design.state(job) == state
+
+
 def test_2_old_jobs_go_stale_then_are_deleted_and_both_hooks_are_called(home: Home) -> None:
     design = Design(home, "2-lifecycle.toml")
     hours = {"retention.stale_after_hours": 1 / 3600, "retention.delete_after_hours": 3 / 3600}
