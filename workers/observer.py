@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple, Protocol
 from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import Request
 
-Where = Literal["child", "attempt", "runner", "note"]  # what it was contained in
-PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note")
+Where = Literal["child", "attempt", "runner", "note", "start"]  # what it was contained in
+PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note", "start")
 
 
 class Ignored(NamedTuple):

@@ -248,7 +248,7 @@ def _made(way: str, tools: Tools) -> Runner:
     if way == "command":
         from musterd.workers.runners.command import CommandRunner
 
-        return CommandRunner(tools.limits, tools.variables)
+        return CommandRunner(tools.limits, tools.variables, tools.contained)
     if way == "http":
         from musterd.workers.runners.http_call import HttpRunner
 

@@ -164,7 +164,8 @@ class TestEnds:
 
         monkeypatch.setattr(os, "pipe", none_left)
         outcome = await outcome_of(shell("exit 0"))
-        assert (outcome.ended, outcome.error_type) == ("retry", "not_started")
+        assert (outcome.ended, outcome.delay_seconds) == ("snooze", 5.0)
+        assert outcome.message == "its node has too little to start it: Too many open files"
 
 
 class TestLog:

@@ -21,6 +21,7 @@ from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
 from musterd.web.server.listening import CONNECTION, Connection, ConnectionCounts
 from musterd.web.ui.sessions import Sessions
+from musterd.workers.shortage import is_short
 
 CONNECTIONS_MAX = 100  # not counting readers of events
 IDLE_SECONDS = 5  # also the time that a request's headers may take
@@ -47,7 +48,7 @@ async def serve_at(
 
 @define(eq=False)
 class _Doorkeeper:
-    """Admits connections while there is room."""
+    """Admits connections while there is room, in number and in file descriptors."""
 
     app: AppWrapper
     config: Config
@@ -55,7 +56,7 @@ class _Doorkeeper:
     counts: ConnectionCounts
 
     async def receive(self, stream: trio.SocketStream) -> None:
-        if self.counts.others >= CONNECTIONS_MAX:
+        if self.counts.others >= CONNECTIONS_MAX or is_short():
             event(self.log, logging.WARNING, "connection refused", open=self.counts.others)
             await stream.aclose()
             return

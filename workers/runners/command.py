@@ -21,6 +21,7 @@ from musterd.store.leases import Claim
 from musterd.store.words import time_text
 from musterd.workers.context import keepable
 from musterd.workers.joblog import Head, Tail
+from musterd.workers.observer import Contained, log_contained
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import (
@@ -30,6 +31,7 @@ from musterd.workers.runners.results import (
     success,
     too_large,
 )
+from musterd.workers.shortage import keep_reserve, put_off
 
 EXIT_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 LINE_LENGTH_MAX = 500
@@ -66,6 +68,7 @@ class CommandRunner:
 
     limits: AnswerLimits
     variables: Mapping[str, str]
+    contained: Callable[[Contained], None] = log_contained
 
     async def run(self, assignment: Assignment) -> Outcome:
         """Runs the program to its end. When this returns or is cancelled, its group is no more."""
@@ -73,15 +76,16 @@ class CommandRunner:
         command = kind.behaviour
         assert isinstance(command, Command)
         try:
+            keep_reserve()
             pipes = Pipes(self.limits.result_bytes_max, self.limits.log_bytes_max)
         except OSError as error:
-            return _not_started(error)
+            return self._not_started(error, claim)
         try:
             environment = environment_of(command, claim, self.variables, kind.phase)
             group = ProcessGroup(_start(command, environment, kind.grace_seconds, pipes))
         except OSError as error:
             pipes.close()
-            return _not_started(error)
+            return self._not_started(error, claim)
         pipes.close_theirs()
         spending = Spending(assignment)
         try:
@@ -93,6 +97,15 @@ class CommandRunner:
 
     async def close(self) -> None:
         """Has nothing to give back."""
+
+    def _not_started(self, error: OSError, claim: Claim) -> Outcome:
+        """The node has too little of something, and may soon have more: no fault of the job."""
+        waiting = put_off(error)
+        if waiting is not None:
+            self.contained(Contained("start", claim.kind, claim.id, error))
+            return waiting
+        message = f"the program could not be started: {error.strerror}"
+        return Outcome("retry", None, "not_started", message)
 
 
 async def _see_through(
@@ -159,12 +172,6 @@ def _start(
 def _rlimit(name: str, most: int) -> tuple[int, int]:
     number, unit = RLIMITS[name]
     return number, most * unit
-
-
-def _not_started(error: OSError) -> Outcome:
-    """The node has too little of something, and may soon have more: no fault of the job."""
-    message = f"the program could not be started: {error.strerror}"
-    return Outcome("retry", None, "not_started", message)
 
 
 def _outcome(status: int | None, pipes: Pipes, kind: WorkKind, limits: AnswerLimits) -> Outcome:

@@ -36,6 +36,7 @@ from musterd.workers.runners.child_messages import (
 )
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import outcome_of
+from musterd.workers.shortage import keep_reserve, put_off
 from musterd.workers.toolbox import Tools
 
 PROGRAM = Path(__file__).with_name("child.py")
@@ -328,6 +329,7 @@ class ProcessRunner:
             self._tools.contained(Contained("child", kind.name, None, why))
             await self._stop(0.0, None)
         if self._child is None:
+            keep_reserve()
             self._search_path = behaviour.search_path
             self._child = Executor(behaviour, self._tools, kind.grace_seconds)
             await self._greet(self._child, log)
@@ -357,6 +359,10 @@ class ProcessRunner:
         await self._stop(0.0, log)
         how = _how_it_ended(child.status) if child is not None else ""
         if isinstance(error, OSError):
+            if (waiting := put_off(error)) is not None:
+                claim = assignment.claim
+                self._tools.contained(Contained("start", claim.kind, claim.id, error))
+                return waiting
             message = f"its child process could not be started: {error}"
         else:
             message = f"{error}{how}"
