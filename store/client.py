@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
 
+from musterd.config.faults import Unfit
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
-from musterd.store.errors import NoSuchJob
+from musterd.config.validators import STORE_SCHEMES, check_url
+from musterd.store.errors import NoSuchJob, StoreMisconfigured
 from musterd.store.input import JobWanted, new_job, new_jobs
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, Action
@@ -186,6 +188,12 @@ def _backend(url: str, schema: str, pool_size: int, answer_seconds: float) -> Ba
         from musterd.store.sqlite.client import SqliteBackend
 
         return SqliteBackend(url)
+    scheme, separator, _ = url.partition("://")
+    if separator:  # else it is a connection string of libpq
+        try:
+            check_url(url, STORE_SCHEMES)
+        except Unfit as unfit:  # the URL may hold a password
+            raise StoreMisconfigured(f"URL: found {scheme}://…, {unfit}") from None
     from musterd.store.postgres.client import PostgresBackend
 
     return PostgresBackend(url, schema, pool_size, answer_seconds)

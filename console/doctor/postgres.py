@@ -113,7 +113,7 @@ def judge_clock(skew_seconds: float, doubt_seconds: float) -> list[Finding]:
     name, way = "clock", "ahead of" if skew_seconds > 0 else "behind"
     size = abs(skew_seconds)
     if size - doubt_seconds <= SKEW_SECONDS:
-        return [ok(name, f"within {max(size, doubt_seconds):.1g} s of the store's")]
+        return [ok(name, f"within {duration_text(max(size, doubt_seconds, 0.001))} of the store's")]
     said = f"this machine's clock is {duration_text(size)} {way} the store's"
     wanted, advice = f"at most {SKEW_SECONDS:g} s", "run a time service (chrony, systemd-timesyncd)"
     if size >= SKEW_SECONDS_MAX:

@@ -25,7 +25,7 @@ from musterd.manager.node.status import Decision, NodeStatus, counts_object, dec
 from musterd.store.duties import DutyRecord
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.lifecycle import JobState
-from musterd.store.nodes import NodeRecord, warnings
+from musterd.store.nodes import PAUSES_OF_THE_DEAD, NodeRecord, warnings
 from musterd.store.opening import Stores
 from musterd.store.overview import Troubles
 from musterd.store.queue import Counts
@@ -386,7 +386,16 @@ def _store_remarks(store: StoreAnswers, crew: Mapping[str, Any] | None) -> Itera
 
 def _nodes_remarks(store: StoreAnswers) -> Iterator[str]:
     live = [node for node in store.nodes if node.is_live]
-    silent = [node.name for node in store.nodes if not node.is_live]
+    # Later all its leases have run out; where nobody has ended them, another remark says so.
+    back_seconds = (
+        store.settings.workers.lease_timeout_seconds + store.settings.duties.lease_seconds
+    )
+    silent = [
+        node.name
+        for node in store.nodes
+        if not node.is_live
+        and node.silent_seconds <= node.pause_seconds * PAUSES_OF_THE_DEAD + back_seconds
+    ]
     if silent:
         more = f" and {len(silent) - NAMES_MAX} more" if len(silent) > NAMES_MAX else ""
         names = ", ".join(cut(name, 40) for name in silent[:NAMES_MAX])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -37,6 +38,8 @@ from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements
 
 T = TypeVar("T")
+# The errors that we raise say what is wrong: a program that logs nothing sees no others.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 Connection = psycopg.Connection[Any]

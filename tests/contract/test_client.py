@@ -1,5 +1,7 @@
 """The client, on both stores, and what only PostgreSQL can give it."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime
@@ -118,6 +120,23 @@ async def test_without_a_priority_a_job_has_that_of_its_kind(shared: Rig, client
     assert [client.job(job_id)["priority"] for job_id in others] == [0, 0, -1, 0]
     await shared.engine.nodes.declare_kinds({"urgent": KindRule()})
     assert client.job(client.enqueue("urgent"))["priority"] == 0
+
+
+@pytest.mark.parametrize("url", ["redis://u:secret@x", "mysql://x"])
+def test_a_url_of_another_kind_of_store_is_refused(url: str) -> None:
+    with pytest.raises(StoreMisconfigured, match="wanted sqlite:///path or postgresql://") as found:
+        Client(url)
+    assert "secret" not in str(found.value)
+
+
+def test_a_refused_port_makes_no_noise() -> None:
+    code = (
+        "import musterd\n"
+        "try: musterd.Client('postgresql://x@127.0.0.1:1/x').job(1)\n"
+        "except musterd.StoreUnavailable as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ("127.0.0.1" in done.stdout, done.stderr) == (True, "")
 
 
 async def test_a_job_may_name_its_tenant(shared: Rig, client: Client) -> None:

@@ -120,7 +120,7 @@ def test_however_much_is_wrong_it_stays_one_screen() -> None:
             {
                 "nodes": [
                     NODE,
-                    attrs.evolve(NODE, id=UUID(int=2), name="south", silent_seconds=99.0),
+                    attrs.evolve(NODE, id=UUID(int=2), name="south", silent_seconds=54.0),
                 ]
             },
             "SILENT  south: died without notice; its jobs are queued again by themselves",
@@ -134,6 +134,11 @@ def test_however_much_is_wrong_it_stays_one_screen() -> None:
 )
 def test_each_trouble_says_what_to_do(values: dict[str, Any], said: str) -> None:
     assert f"  {said}" in shown(seen(asked(**values)))
+
+
+def test_a_silent_node_is_named_until_its_jobs_are_back() -> None:
+    gone = attrs.evolve(NODE, id=UUID(int=2), name="south", silent_seconds=56.0)
+    assert not any("SILENT" in line for line in shown(seen(asked(nodes=[NODE, gone]))))
 
 
 def test_a_configuration_that_was_refused_is_a_remark() -> None:
