@@ -208,7 +208,7 @@ class ExchangeLoop:
 
 
 async def _let_it_begin() -> None:
-    """The worker of a single claim goes on before the next exchange is made up, 0.15 ms sooner.
+    """The worker of a single claim goes on before the next exchange is made up, 0.13 ms sooner.
     Whom the first checkpoint wakes together with this task is through when the second one returns.
     """
     await trio.lowlevel.checkpoint()
