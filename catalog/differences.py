@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -85,7 +85,8 @@ WHOLE_TABLES = ("retry", "limits", "leases", "duties", "events", "retention")
 
 # Of kinds and tables, by the names of their keys.
 _MAY_DIFFER = frozenset({"source", "broken", "search_path", "cwd", "secret", "secret_file"})
-_SHOWN_AS = MASKS | {
+_SHOWN_AS: Mapping[str, Callable[[Any], object]] = {
+    **MASKS,
     "on_stale": mask_url,
     "on_delete": mask_url,
     "header_files": sorted,  # which headers come from files
@@ -141,7 +142,8 @@ def _keys(table: attrs.AttrsInstance) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, key in attrs.fields_dict(type(table)).items():
         if name not in _MAY_DIFFER:
-            shown_as = key.metadata.get("mask") or _SHOWN_AS.get(name)
+            own: Callable[[Any], object] | None = key.metadata.get("mask")
+            shown_as = own or _SHOWN_AS.get(name)
             value = getattr(table, name)
             found[name] = _canonical(shown_as(value) if shown_as is not None else value)
     return found

@@ -63,6 +63,18 @@ def _is_seconds(value: object) -> bool:
     return 0 <= value <= SECONDS_MAX  # NaN and the infinities are not
 
 
+def _is_anything(_value: object) -> bool:
+    return True
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
+def _is_scope(value: object) -> bool:
+    return value in ("until_finished", "forever") or _is_seconds(value)
+
+
 def whole_number(smallest: int, largest: int) -> OptionType:
     def fits(value: object) -> bool:
         return isinstance(value, int) and not _is_flag(value) and smallest <= value <= largest
@@ -81,7 +93,7 @@ def short_text(length_max: int) -> OptionType:
     return OptionType("text", "text", schema, wanted, fits, is_shown=False)
 
 
-JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", lambda _value: True)
+JSON = OptionType("JSON", "jsonb", {}, "what JSON can hold", _is_anything)
 FLAG = OptionType("true or false", "boolean", {"type": "boolean"}, "true or false", _is_flag)
 SECONDS = OptionType(
     "seconds",
@@ -95,7 +107,7 @@ MOMENT = OptionType(
     "timestamptz",
     {"type": "string", "format": "date-time"},
     "a datetime with a time zone",
-    lambda value: isinstance(value, datetime) and value.tzinfo is not None,
+    _is_moment,
 )
 SCOPE = OptionType(
     "`until_finished`, `forever`, or seconds",
@@ -107,7 +119,7 @@ SCOPE = OptionType(
         ]
     },
     f"until_finished, forever, or 0 to {SECONDS_MAX} seconds",
-    lambda value: value in ("until_finished", "forever") or _is_seconds(value),
+    _is_scope,
 )
 # What else must hold of a URL is in `webhook_urls`.
 URL = short_text(URL_LENGTH_MAX)._replace(
