@@ -11,7 +11,7 @@ from musterd.catalog.kinds import Delay, Phase
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.report import job_object, report_text
 from tests.support.pipelines import DOES, error_of, pipeline, ran
-from tests.support.stage import Stage, kind, until
+from tests.support.stage import Node, Stage, kind, until
 
 pytestmark = pytest.mark.usefixtures("forgotten_phases")
 
@@ -21,12 +21,17 @@ def waiting(name: str, seconds: float | None, of: str = "") -> Phase:
     return Phase(name, evolve(kind("video"), behaviour=Delay(seconds, phase, field), phase=name))
 
 
-async def test_a_delay_holds_no_worker_and_burns_no_attempt(stage: Stage) -> None:
+async def in_a_delay(stage: Stage) -> tuple[Node, int, float]:
+    """A node, a job in a delay of ten minutes, and when that began."""
     stage.kinds["video"] = pipeline("reserve", waiting("pay", 600), "collect")
-    node = await stage.start()
-    began = trio.current_time()
+    node, began = await stage.start(), trio.current_time()
     job_id = await stage.put_one("video")
     await until(lambda: ran() == ["reserve"])
+    return node, job_id, began
+
+
+async def test_a_delay_holds_no_worker_and_burns_no_attempt(stage: Stage) -> None:
+    node, job_id, began = await in_a_delay(stage)
     await trio.sleep(5)
     assert node.daemon.status().busy == 0
     job = await stage.job(job_id)
@@ -92,10 +97,7 @@ async def test_a_delay_of_nothing_ends_no_attempt(stage: Stage) -> None:
 
 
 async def test_a_job_in_a_delay_is_canceled_at_once(stage: Stage) -> None:
-    stage.kinds["video"] = pipeline("reserve", waiting("pay", 600), "collect")
-    await stage.start()
-    job_id = await stage.put_one("video")
-    await until(lambda: ran() == ["reserve"])
+    _, job_id, _ = await in_a_delay(stage)
     await trio.sleep(1)
     await stage.store.engine.control.apply(Action.CANCEL, job_id)
     assert (await stage.job(job_id)).state is JobState.CANCELED
@@ -104,11 +106,7 @@ async def test_a_job_in_a_delay_is_canceled_at_once(stage: Stage) -> None:
 
 
 async def test_a_job_that_is_paused_in_a_delay_waits_for_the_rest_of_it(stage: Stage) -> None:
-    stage.kinds["video"] = pipeline("reserve", waiting("pay", 600), "collect")
-    await stage.start()
-    began = trio.current_time()
-    job_id = await stage.put_one("video")
-    await until(lambda: ran() == ["reserve"])
+    _, job_id, began = await in_a_delay(stage)
     await trio.sleep(100)
     await stage.store.engine.control.apply(Action.PAUSE, job_id)
     await trio.sleep(100)
@@ -119,11 +117,7 @@ async def test_a_job_that_is_paused_in_a_delay_waits_for_the_rest_of_it(stage: S
 
 
 async def test_a_delay_outlives_its_node(stage: Stage) -> None:
-    stage.kinds["video"] = pipeline("reserve", waiting("pay", 600), "collect")
-    node = await stage.start()
-    began = trio.current_time()
-    job_id = await stage.put_one("video")
-    await until(lambda: ran() == ["reserve"])
+    node, job_id, began = await in_a_delay(stage)
     await trio.sleep(1)
     node.kill()
     await trio.sleep(50)

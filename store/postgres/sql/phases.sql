@@ -1,5 +1,11 @@
 -- Phases of jobs, written under the lease of their job; and what nodes say about kinds.
 
+-- part named_phases: the phases of jobs as they were given, in their order
+named as materialized (
+    select job_id, name, row_number() over (partition by job_id order by place) as place
+    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
+)
+
 -- begin_phases: starts attempts, each fenced by its claim token, with the first phase that is not finished; returns their jobs, each with the results of finished phases
 -- Safe to send again: a phase that this attempt began is not begun twice, and a call that arrives late, after its attempt
 -- has gone on, takes nothing back.
@@ -87,10 +93,7 @@ held as materialized (
     join {schema}.job_rows job on job.id = step.id
     order by job.id for no key update of job
 ),
-named as materialized (
-    select job_id, name, row_number() over (partition by job_id order by place) as place
-    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
-),
+{named_phases},
 ended as (
     update {schema}.job_phases phase
     set state = 'succeeded', progress = 100, result = held.result::jsonb, finished_at = now.at
@@ -158,10 +161,7 @@ held as materialized (
     join {schema}.job_rows job on job.id = ended.id
     order by job.id for no key update of job
 ),
-named as materialized (
-    select job_id, name, row_number() over (partition by job_id order by place) as place
-    from unnest(%(phase_ids)s::bigint[], %(phase_names)s::text[]) with ordinality as named (job_id, name, place)
-),
+{named_phases},
 ended as (
     update {schema}.job_phases phase
     set state = held.state, result = held.result::jsonb,

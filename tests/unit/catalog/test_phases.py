@@ -159,7 +159,7 @@ def test_a_phase_may_be_a_delay(tmp_path: Path) -> None:
     [
         (("reserve/held", "rest/held"), "a phase that comes before this one"),
         (("reserve/held", "resreve/held"), "did you mean reserve?"),
-        (("reserve/held_seconds", "reserve"), '"phase/field"'),
+        (("reserve/held_seconds", "reserve"), 'wanted "phase/field", as in "order/wait_seconds"'),
         (("delay_seconds = 90", "delay_seconds = -1"), "delay_seconds"),
         (("delay_seconds = 90", "delay_seconds = 9\nduration_ms = 1"), "duration_ms"),
         (("delay_seconds = 90", "delay_seconds = 9\npython = 'a:b'"), "a second behaviour"),

@@ -211,10 +211,11 @@ async def test_every_function_has_a_pinned_path_and_none_is_everybodys(rig: Post
         if public or "search_path=pg_catalog, pg_temp" not in config
     ]
     assert offenders == []
-    # These triggers count and place what others write, in tables that they may not touch.
+    # These triggers count, place and check what others write, with tables and functions that
+    # these may not use.
     triggers = {
         "note_new_jobs", "keep_place", "leave_place", "leave_all_places", "refuse_request",
-        "take_priority",
+        "refuse_change", "refuse_new_job", "take_priority",
     }  # fmt: skip
     assert {name for name, definer, *_ in functions if definer} == {*FUNCTIONS, *triggers}
 
