@@ -81,7 +81,7 @@ def _wanted(after: int, which: EventFilter) -> dict[str, Any]:
 
 def _unfolded(row: Row, skipped: int) -> Iterator[Event]:
     """The events of a row of the log, but for those at its beginning that were read before."""
-    last, at, type_, size, job_ids, kinds, targets, attempts, workers, common, details = row
+    last, at, type_, size, job_ids, kinds, targets, attempts, workers, common, details, ats = row
     for place in range(skipped, size):
         data: dict[str, Any] = {}
         if attempts is not None:
@@ -92,7 +92,7 @@ def _unfolded(row: Row, skipped: int) -> Iterator[Event]:
         data |= _of(details, place) or {}
         yield Event(
             last - size + 1 + place,
-            at,
+            at if ats is None else ats[place],
             type_,
             _of(job_ids, place),
             _of(kinds, place),

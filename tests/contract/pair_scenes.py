@@ -53,9 +53,7 @@ THERE = "select state, count(*) from live_jobs where lease_expires_at is null gr
 COUNTED = """
     select 'pending', sum(pending), 'queued', sum(queued), 'paused', sum(paused),
            'succeeded', sum(succeeded), 'failed', sum(failed), 'canceled', sum(canceled)
-    from (select pending, queued, paused, succeeded, failed, canceled from job_counts
-          union all
-          select pending, queued, paused, succeeded, failed, canceled from count_changes) each
+    from kept_counts
 """
 LEASED = "select count(*) from live_jobs where kind = 'narrow' and lease_expires_at is not null"
 EXPIRE = "update leases set expires_at = 'epoch' where jobs @> 1::bigint"

@@ -142,6 +142,10 @@ class PostgresRig:
             self.raw(f"update webhooks set {column} = {column} - interval '{seconds} s'")
         for table in ("event_drafts", "event_log"):
             self.raw(f"update {table} set at = at - interval '{seconds} s'")
+        self.raw(
+            f"update event_log set ats = array(select moment {ago} from unnest(ats) moment)"
+            " where ats is not null"
+        )
         for column in ("last_slot", "last_fired_at", "paused_at"):
             self.raw(f"update schedules set {column} = {column} - interval '{seconds} s'")
         for column in ("acquired_at", "heartbeat_at", "expires_at", "last_run_at"):

@@ -29,7 +29,7 @@ from tests.fix_postgres import FreshDatabase
 
 MOST = 4
 CAPS = (("narrow", 2),)
-EMPTY = "truncate job_rows, attempts, target_holders, count_changes restart identity"
+EMPTY = "truncate job_rows, attempts, target_holders, count_changes, event_drafts restart identity"
 LEASED = """
     select count(*), count(*) filter (where kind = 'narrow'),
            count(target), count(distinct target)

@@ -26,6 +26,7 @@ from tests.contract.rigs import (
 )
 from tests.contract.target_tools import put_target, take_all
 
+WAITING = "select 1 from pg_locks where not granted"
 IN_HAND = "is in hand: its state, kind and target are its holder's"
 
 
@@ -438,3 +439,29 @@ async def test_a_role_that_only_inserts_is_told_why_it_is_refused(
         with pytest.raises(psycopg.errors.CheckViolation):
             connection.execute(line.encode())
         connection.rollback()
+
+
+async def test_a_settlement_that_meets_the_delete_of_its_job_changes_nothing(
+    rig: PostgresRig,
+) -> None:
+    """One has the lease and wants the row, the other the reverse: the server ends one of them."""
+    await put(rig.engine, 0)
+    claim = await take_one(rig.engine)
+
+    def delete() -> None:
+        with psycopg.connect(rig.url, autocommit=True) as deleting:
+            deleting.execute(f"delete from {SCHEMA}.job_rows".encode())
+
+    with psycopg.connect(rig.url) as settling:
+        settling.execute("set deadlock_timeout = '50 ms'")
+        settling.execute(f"select from {SCHEMA}.leases for update".encode())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, delete)
+            while not rig.raw(WAITING):  # noqa: ASYNC110 - only asking again tells
+                await trio.sleep(0.01)
+            with pytest.raises(psycopg.errors.DeadlockDetected):
+                settling.execute(f"update {SCHEMA}.job_rows set node = 'south'".encode())
+            settling.rollback()
+    no_faults(rig)
+    assert (await settle(rig.engine, ending(claim))).rejected == {claim.id}
+    assert rig.raw("select count(*) from leases") == [(0,)]

@@ -34,7 +34,7 @@ from tests.contract.sessions import (
 from tests.fix_postgres import FreshDatabase
 
 START = datetime(2040, 1, 1, tzinfo=UTC)
-EMPTY = "truncate job_rows, attempts, schedules, count_changes restart identity"
+EMPTY = "truncate job_rows, attempts, schedules, count_changes, event_drafts restart identity"
 TOKEN = UUID(int=7)
 JOBS = "select count(*) from job_rows"
 

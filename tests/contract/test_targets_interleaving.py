@@ -30,7 +30,7 @@ from tests.fix_postgres import FreshDatabase
 
 SQL = {name: fill(text, SCHEMA).encode() for name, text in load_statements(PACKAGE).items()}
 PATIENCE_SECONDS = 5.0
-EMPTY = "truncate job_rows, attempts, target_holders, count_changes restart identity"
+EMPTY = "truncate job_rows, attempts, target_holders, count_changes, event_drafts restart identity"
 TARGETS = texts(["t"])
 EXPIRE = b"update leases set expires_at = 'epoch'"
 BLOCKED = b"select cardinality(pg_blocking_pids(%s)) > 0"

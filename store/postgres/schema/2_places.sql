@@ -71,10 +71,12 @@ create table {schema}.leases (
     expires_at   timestamptz not null,
     heartbeat_at timestamptz not null,
     jobs         int8multirange not null,
+    span         int8range not null default '(,)',  -- from the first job of the claim to its last, whatever has ended since
     done         int8multirange,  -- what the last settlement took out, for that statement itself
     started      bigint[] not null default '{}',  -- those that are known to have started, some of which may have ended,
     workers      integer[] not null default '{}',  -- by whom
     started_at   timestamptz[] not null default '{}',  -- and when
+    constraint jobs_are_within_their_span check (span @> jobs),
     constraint started_jobs_have_a_start check (
         cardinality(started) = cardinality(workers) and cardinality(started) = cardinality(started_at))
 );
@@ -83,8 +85,9 @@ alter table {schema}.leases set (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 create index leases_of_token on {schema}.leases (token, target);
 create index leases_of_kind on {schema}.leases (kind);
--- Whose hands a job is in: without it, each look at a queued job reads all leases. Renewals leave it as it is.
-create index leases_of_jobs on {schema}.leases using gist (jobs);
+-- Whose hands a job is in: without it, each look at a queued job reads all leases. Ends and renewals leave it as it is, so
+-- what takes a job out of a set is a heap-only update: whoever looks for a job asks for the span and for the set.
+create index leases_of_span on {schema}.leases using gist (span);
 -- The law: whatever claims do, no two jobs of a target are leased at once.
 create unique index leases_one_a_target on {schema}.leases (target) where target <> '';
 
@@ -102,15 +105,61 @@ create table {schema}.endings (
 );
 create index endings_order on {schema}.endings (stale, state, kind, at, id);
 
--- One row for each job in hand.
+-- One row for each job in hand: those that are known to have started, and those that are not. To look each member of a set
+-- up among the started ones would cost the square of their number.
 create view {schema}.in_hand as
 select lease.id as lease_id, lease.token, lease.kind, lease.target, lease.node, lease.claimed_at, lease.expires_at,
-       lease.heartbeat_at, member.id, member.worker, member.started_at
-from {schema}.leases lease cross join lateral (
-    select job.id, begun.worker, begun.started_at
-    from unnest(lease.jobs) as stretch (ids)
-    cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as job (id)
-    left join unnest(lease.started, lease.workers, lease.started_at) as begun (id, worker, started_at) on begun.id = job.id) member;
+       lease.heartbeat_at, begun.id, begun.worker, begun.started_at
+from {schema}.leases lease
+cross join lateral unnest(lease.started, lease.workers, lease.started_at) as begun (id, worker, started_at)
+where lease.jobs @> begun.id
+union all
+select lease.id, lease.token, lease.kind, lease.target, lease.node, lease.claimed_at, lease.expires_at, lease.heartbeat_at,
+       member.id, null::integer, null::timestamptz
+from {schema}.leases lease
+cross join lateral unnest(lease.jobs - coalesce(
+    (select range_agg(int8range(id, id, '[]')) from unnest(lease.started) begun (id)), '{}')) as stretch (ids)
+cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as member (id);
+
+-- The first jobs in hand behind an id, by their ids. Stretches of sets do not overlap, so the first ones hold them all: what
+-- is in hand beyond is not looked at job by job. It hashes, which the sessions of a daemon have switched off.
+create function {schema}.first_in_hand(after bigint, number bigint)
+    returns table (id bigint, kind text, target text, node text, worker integer, started_at timestamptz, expires_at timestamptz)
+    language sql stable set search_path = pg_catalog, pg_temp set enable_hashjoin = on as $$
+    select job.id, near.kind, near.target, near.node, job.worker, job.started_at, near.expires_at
+    from (select *, sum(upper(ids) - lower(ids)) over (order by ids) - (upper(ids) - lower(ids)) as before
+          from (select lease.*, stretch.ids * int8range(after, null, '()') as ids
+                from {schema}.leases lease cross join lateral unnest(lease.jobs) as stretch (ids)
+                where upper(stretch.ids) > after + 1 order by lower(stretch.ids) limit number) first_ones) near
+    cross join lateral (
+        select one.id, begun.worker, begun.started_at
+        from generate_series(lower(near.ids), upper(near.ids) - 1) as one (id)
+        left join unnest(near.started, near.workers, near.started_at) as begun (id, worker, started_at) on begun.id = one.id) job
+    where near.before < number
+    order by job.id limit number
+$$;
+
+-- The last jobs in hand before an id, of these states, this kind and this target (null = any), by their ids: as first_in_hand.
+create function {schema}.last_in_hand(before bigint, number bigint, states text[], of_kind text, of_target text)
+    returns setof bigint
+    language sql stable set search_path = pg_catalog, pg_temp set enable_hashjoin = on as $$
+    select job.id
+    from (select stretch.ids, case when shown.not_all then lease.started end as started
+          from (select 'running' = any (states) as running, not states @> array['assigned', 'running'] as not_all) shown
+          cross join {schema}.leases lease cross join lateral unnest(lease.jobs) as stretch (ids)
+          where lower(stretch.ids) < before and (of_kind is null or lease.kind = of_kind) and (of_target is null or lease.target = of_target)
+            and case when not shown.not_all then true
+                     when shown.running then exists (
+                         select from unnest(lease.started) begun (id) where stretch.ids @> begun.id and begun.id < before)
+                     else least(upper(stretch.ids), before) - lower(stretch.ids) > (
+                         select count(*) from unnest(lease.started) begun (id) where stretch.ids @> begun.id and begun.id < before) end
+          order by upper(stretch.ids) desc limit number) near
+    cross join lateral (
+        select one.id from generate_series(lower(near.ids), least(upper(near.ids), before) - 1) as one (id)
+        left join unnest(near.started) as begun (id) on begun.id = one.id
+        where near.started is null or (begun.id is not null) = ('running' = any (states))) job
+    order by job.id desc limit number
+$$;
 
 -- Takes one job out of the room where it waits and gives the room: ready, parked or behind; null = it waits nowhere, so it is
 -- in hand if it is queued. The caller holds the job's row, and says what stands in it.
@@ -168,7 +217,7 @@ declare
 begin
     if old.state = 'queued' then
         room := {schema}.take_out(old.id, old.priority, old.run_at, old.kind, old.target);
-        if room is null and exists (select from {schema}.leases l where l.jobs @> old.id) then
+        if room is null and exists (select from {schema}.leases l where l.span @> old.id and l.jobs @> old.id) then
             if (new.state, new.kind, new.target) is distinct from (old.state, old.kind, old.target) then
                 raise exception 'job % is in hand: its state, kind and target are its holder''s', old.id
                     using errcode = 'check_violation', hint = 'ask its holder: select {schema}.cancel(id) or {schema}.pause(id)';
@@ -199,7 +248,7 @@ create trigger job_rows_keep_place after update of state, priority, run_at, kind
 create function {schema}.refuse_request() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if not exists (select from {schema}.leases l where l.jobs @> new.id) then
+    if not exists (select from {schema}.leases l where l.span @> new.id and l.jobs @> new.id) then
         raise exception 'job % is in nobody''s hands: there is nobody to ask', new.id using errcode = 'check_violation';
     end if;
     return null;
@@ -213,7 +262,7 @@ create function {schema}.leave_place() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if {schema}.take_out(old.id, old.priority, old.run_at, old.kind, old.target) is null then
-        update {schema}.leases l set jobs = l.jobs - int8multirange(int8range(old.id, old.id, '[]')) where l.jobs @> old.id;
+        update {schema}.leases l set jobs = l.jobs - int8multirange(int8range(old.id, old.id, '[]')) where l.span @> old.id and l.jobs @> old.id;
         delete from {schema}.leases l where l.jobs = '{}';
     end if;
     return null;

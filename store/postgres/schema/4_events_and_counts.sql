@@ -1,26 +1,30 @@
 -- The log of events, and exact counts that cost the same for ten jobs and ten million.
 
 -- Events are drafted in the transaction that makes them true, in no order. A row has the events of one type and one
--- statement: an array holds a value for each event, or a single one that all share; null = none has any.
+-- statement: an array holds a value for each event, or a single one that all share; null = none has any. Where one row says
+-- it all, it also has what its statement changes in the counts: a row of count_changes would cost as much again.
 create table {schema}.event_drafts (
-    id       bigint generated always as identity primary key,
-    at       timestamptz not null default clock_timestamp(),
-    type     text not null,
-    size     integer not null default 1,
-    job_ids  bigint[],
-    kinds    text[],
-    targets  text[],
-    attempts integer[],
-    workers  integer[],
-    common   jsonb,     -- the data that all of them share
-    details  jsonb[]    -- the data of each
+    id        bigint generated always as identity primary key,
+    at        timestamptz not null default clock_timestamp(),
+    size      integer not null default 1,
+    enqueued  integer,
+    queued    integer,
+    succeeded integer,
+    type      text not null,
+    job_ids   bigint[],
+    kinds     text[],
+    targets   text[],
+    attempts  integer[],
+    workers   integer[],
+    common    jsonb,     -- the data that all of them share
+    details   jsonb[]    -- the data of each
 );
 alter table {schema}.event_drafts set (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0);
 
 -- The log: drafts in the order in which readers meet them, which never changes behind a reader. A row has the positions
--- last - size + 1 to last.
+-- last - size + 1 to last. `ats` = when each of them was; null = all at once, at `at`, which else is the last of them.
 create table {schema}.event_log (
     last     bigint primary key,
     at       timestamptz not null,
@@ -32,7 +36,8 @@ create table {schema}.event_log (
     attempts integer[],
     workers  integer[],
     common   jsonb,
-    details  jsonb[]
+    details  jsonb[],
+    ats      timestamptz[]
 );
 
 -- The lists of jobs are long and are written twice. lz4 costs a tenth of the default compression; servers that were built
@@ -62,7 +67,8 @@ insert into {schema}.event_head default values;
 -- lock is one statement and the move the next, which therefore sees all that was committed before it had the lock. The
 -- drafts of one job have the order of its changes, because each is made under the lock of the job's row.
 -- One statement finds and takes the drafts: if there were two, a later draft of a job could be taken without an earlier one
--- that was committed between them.
+-- that was committed between them. Neighbours with one event each that are alike become one row: jobs that come one by one
+-- would else take as much room in the log as in their table.
 create function {schema}.order_events(batch integer) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -81,10 +87,36 @@ begin
         where id between (select low from first_ones) and (select high from first_ones)
         returning *
     ),
+    counted as (
+        insert into {schema}.count_changes (enqueued, queued, succeeded)
+        select coalesce(sum(enqueued), 0), coalesce(sum(queued), 0), coalesce(sum(succeeded), 0)
+        from taken where coalesce(enqueued, queued, succeeded) is not null having count(*) > 0
+    ),
+    sorted as (
+        select *, size = 1 and job_ids is not null as is_single,
+               row_number() over (order by id) - row_number() over alike as run
+        from taken
+        window alike as (partition by size, type, common, targets is null, attempts is null, workers is null, details is null
+                         order by id)
+    ),
+    merged as (
+        select id, at, type, size, job_ids, kinds, targets, attempts, workers, common, details, null::timestamptz[] as ats
+        from sorted where not is_single
+      union all
+        select min(id), max(at), type, count(*)::integer, array_agg(job_ids[1] order by id),
+               case when min(kinds[1] collate "C") = max(kinds[1] collate "C") then array[min(kinds[1])] else array_agg(kinds[1] order by id) end,
+               case when count(targets) > 0 then array_agg(targets[1] order by id) end,
+               case when count(attempts) > 0 then array_agg(attempts[1] order by id) end,
+               case when count(workers) > 0 then array_agg(workers[1] order by id) end, common,
+               case when count(details) > 0 then array_agg(details[1] order by id) end,
+               case when count(*) > 1 then array_agg(at order by id) end
+        from sorted where is_single
+        group by run, type, common, targets is null, attempts is null, workers is null, details is null
+    ),
     logged as (
-        insert into {schema}.event_log (last, at, type, size, job_ids, kinds, targets, attempts, workers, common, details)
-        select newest + sum(size) over (order by id), at, type, size, job_ids, kinds, targets, attempts, workers, common, details
-        from taken returning last
+        insert into {schema}.event_log (last, at, type, size, job_ids, kinds, targets, attempts, workers, common, details, ats)
+        select newest + sum(size) over (order by id), at, type, size, job_ids, kinds, targets, attempts, workers, common, details, ats
+        from merged returning last
     )
     update {schema}.event_head head set last = ended.last
     from (select max(last) as last from logged) ended where ended.last is not null
@@ -99,8 +131,8 @@ create function {schema}.short_error(error jsonb) returns jsonb
                 then jsonb_set(error, '{message}', to_jsonb(left(error ->> 'message', 1000))) else error end
 $$;
 
--- Each statement that moves jobs adds one row of changes, folded into job_counts now and then. Leased jobs (assigned,
--- running) are few and are counted where they are.
+-- Each statement that moves jobs adds one row of changes, or says them in its draft. They are folded into job_counts now and
+-- then. Leased jobs (assigned, running) are few and are counted where they are.
 create table {schema}.job_counts (
     only_row boolean primary key default true check (only_row),
     enqueued bigint not null default 0,
@@ -117,6 +149,17 @@ create table {schema}.count_changes (
 alter table {schema}.count_changes set (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
+
+-- The counts as they are at this moment.
+create view {schema}.kept_counts as
+select sum(enqueued)::bigint as enqueued, sum(pending)::bigint as pending, sum(queued)::bigint as queued,
+       sum(paused)::bigint as paused, sum(succeeded)::bigint as succeeded, sum(failed)::bigint as failed, sum(canceled)::bigint as canceled
+from (select enqueued, pending, queued, paused, succeeded, failed, canceled from {schema}.job_counts
+    union all
+      select enqueued, pending, queued, paused, succeeded, failed, canceled from {schema}.count_changes
+    union all
+      select coalesce(enqueued, 0), 0, coalesce(queued, 0), 0, coalesce(succeeded, 0), 0, 0 from {schema}.event_drafts
+      where coalesce(enqueued, queued, succeeded) is not null) each;
 
 -- New jobs come into the order of claims, and are counted, logged (at most a thousand in one row) and hinted at.
 create function {schema}.note_new_jobs() returns trigger
@@ -142,10 +185,10 @@ begin
                 select priority, run_at, id, id, kind, target from one where state = 'queued'
             ),
             counted as (
-                insert into {schema}.count_changes (enqueued, pending, queued) values (1, held, 1 - held)
+                insert into {schema}.count_changes (pending) select held where held = 1
             )
-            insert into {schema}.event_drafts (type, job_ids, kinds, targets, common)
-            select 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
+            insert into {schema}.event_drafts (enqueued, queued, type, job_ids, kinds, targets, common)
+            select 1, 1 - held, 'job.enqueued', array[id], array[kind], case when target is not null then array[target] end,
                    case held when 1 then pending end
             from one;
         else

@@ -26,7 +26,7 @@ $$;
 create function {schema}.state_in_hand(job bigint) returns text
     language sql stable set search_path = pg_catalog, pg_temp as $$
     select case when job = any (lease.started) then 'running' else 'assigned' end
-    from {schema}.leases lease where lease.jobs @> job limit 1
+    from {schema}.leases lease where lease.span @> job and lease.jobs @> job limit 1
 $$;
 
 -- Acts on one job. Returns whether there is such a job, its state before and after, whether its holder has been asked,

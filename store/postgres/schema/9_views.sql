@@ -36,7 +36,7 @@ select job.id, job.kind, job.target,
 from {schema}.job_rows job left join lateral (  -- looked up for each: few jobs are asked for, and leases are few
     select l.id, l.token, l.node, l.expires_at, l.heartbeat_at, l.workers[begun.place] as worker, l.started_at[begun.place] as started_at
     from {schema}.leases l cross join lateral (select array_position(l.started, job.id) as place) begun
-    where job.state = 'queued' and l.jobs @> job.id limit 1) held on true;
+    where job.state = 'queued' and l.span @> job.id and l.jobs @> job.id limit 1) held on true;
 
 -- The phases of jobs as people see them. How one is shown follows from what is stored of it and the state of its job, as in
 -- store/phases.py. A job that never started has the phases that the nodes say its kind has.
@@ -65,25 +65,25 @@ create view {schema}.jobs as
 select id, kind,
        case when state <> 'queued' then state
             else coalesce((select case when job.id = any (l.started) then 'running' else 'assigned' end
-                           from {schema}.leases l where l.jobs @> job.id limit 1), state) end as state,
+                           from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1), state) end as state,
        payload,
        case when state = 'succeeded' then result end as result,
        error, reason, priority,
-       attempt + case when state = 'queued' then (select count(*)::integer from {schema}.leases l where l.jobs @> job.id) else 0 end
+       attempt + case when state = 'queued' then (select count(*)::integer from {schema}.leases l where l.span @> job.id and l.jobs @> job.id) else 0 end
            as attempt,
        max_attempts, created_at, run_at,
-       case when state = 'queued' and exists (select from {schema}.leases l where l.jobs @> job.id)
-            then (select l.started_at[array_position(l.started, job.id)] from {schema}.leases l where l.jobs @> job.id limit 1)
+       case when state = 'queued' and exists (select from {schema}.leases l where l.span @> job.id and l.jobs @> job.id)
+            then (select l.started_at[array_position(l.started, job.id)] from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1)
             else started_at end as started_at,
-       case when state <> 'queued' or not exists (select from {schema}.leases l where l.jobs @> job.id) then finished_at end
+       case when state <> 'queued' or not exists (select from {schema}.leases l where l.span @> job.id and l.jobs @> job.id) then finished_at end
            as finished_at,
        case when state = 'queued' then (
            select l.node || coalesce('/' || l.workers[array_position(l.started, job.id)], '')
-           from {schema}.leases l where l.jobs @> job.id limit 1) end as lease_owner,
+           from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1) end as lease_owner,
        case when state = 'queued' then (
-           select l.expires_at from {schema}.leases l where l.jobs @> job.id limit 1) end as lease_expires_at,
+           select l.expires_at from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1) end as lease_expires_at,
        case when state = 'queued' then (
-           select l.heartbeat_at from {schema}.leases l where l.jobs @> job.id limit 1) end as heartbeat_at,
+           select l.heartbeat_at from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1) end as heartbeat_at,
        dedup_key,
        request is not distinct from 'cancel' as cancel_requested,
        (select jsonb_build_object(
@@ -208,7 +208,7 @@ end $$;
 
 -- One row an event. Newly committed events appear once a node, or any caller of order_events, has put them in order.
 create view {schema}.events as
-select log.last - log.size + nth as id, log.at, log.type,
+select log.last - log.size + nth as id, coalesce(log.ats[nth], log.at) as at, log.type,
        log.job_ids[case cardinality(log.job_ids) when 1 then 1 else nth end] as job_id,
        log.kinds[case cardinality(log.kinds) when 1 then 1 else nth end] as kind,
        log.targets[case cardinality(log.targets) when 1 then 1 else nth end] as target,

@@ -46,7 +46,7 @@ from claimed
 -- stretches of lower priority, nothing is taken, and `claim` has to judge; so it must while the queue is paused. A claim pays
 -- for each node of its plan: this one has few.
 with now as materialized (
-    select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
+    select clock_timestamp() as at, {walked_so_far} as walked_before
 ),
 first as materialized (
     select stretch.ctid as place_in_table, stretch.* from {schema}.ready stretch
@@ -68,29 +68,26 @@ left_over as (
     select priority, run_at, first_id + 1, last_id, first.kind from first, claimed where last_id > first_id
 ),
 leased as (
-    insert into {schema}.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
-    select %(token)s::uuid, kind, %(node)s::text, at, at + make_interval(secs => %(lease_seconds)s::float8), at, int8multirange(int8range(id, id, '[]')),
+    insert into {schema}.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers, started_at)
+    select %(token)s::uuid, kind, %(node)s::text, at, at + make_interval(secs => %(lease_seconds)s::float8), at, int8multirange(int8range(id, id, '[]')), int8range(id, id, '[]'),
            array[id], array[%(worker)s::int], array[at]
     from claimed
 ),
-counted as (
-    insert into {schema}.count_changes (queued) select -1 from claimed
-),
 drafted as (
-    insert into {schema}.event_drafts (type, job_ids, kinds, attempts, workers, common)
-    select 'job.started', array[id], array[kind], array[attempt], array[%(worker)s::int], jsonb_build_object('node', %(node)s::text)
+    insert into {schema}.event_drafts (queued, type, job_ids, kinds, attempts, workers, common)
+    select -1, 'job.started', array[id], array[kind], array[attempt], array[%(worker)s::int], jsonb_build_object('node', %(node)s::text)
     from claimed
 )
 select claimed.id is null and exists (
            select from first where run_at <= now.at
                or exists (select from {schema}.ready lower where lower.priority < first.priority)),
-       pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - walked_before,
+       {walked_so_far} - walked_before,
        claimed.id, kind, payload, attempt, max_attempts, forgiven, waited_seconds, spent, schedule, scheduled_for
 from now left join claimed on true
 
 -- part now: the moment of the claim, and the idle workers
 select clock_timestamp() as at, %(workers)s::int[] as workers, cardinality(%(workers)s::int[]) as idle,
-       pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
+       {walked_so_far} as walked_before
 
 -- part stopped: the first stretch that the claim cannot judge: its place, how many are not before it, and what it is
 stopped as materialized (
@@ -131,9 +128,9 @@ left_over as (
     where upto < stays_to and (upto >= first_id or stays_to < last_id)
 ),
 leased as (
-    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers, started_at)
     select %(token)s, part.kind, coalesce(part.target, ''), %(node)s, now.at, now.at + make_interval(secs => %(lease_seconds)s),
-           now.at, part.jobs, coalesce(begun.ids, '{}'), coalesce(begun.workers, '{}'), coalesce(begun.moments, '{}')
+           now.at, part.jobs, range_merge(part.jobs), coalesce(begun.ids, '{}'), coalesce(begun.workers, '{}'), coalesce(begun.moments, '{}')
     from now cross join (
         select kind, target, range_agg(int8range(first_id, upto, '[]')) as jobs from cut where upto >= first_id
         group by kind, target) part
@@ -142,12 +139,9 @@ leased as (
         from members where now.idle > 0 and members.place <= now.idle
           and members.kind = part.kind and members.target is not distinct from part.target) begun on true
 ),
-counted as (
-    insert into {schema}.count_changes (queued) select -number from claimed where number > 0
-),
 drafted as (
-    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select logged.type, logged.last - logged.first + 1, ids[logged.first:logged.last],
+    insert into {schema}.event_drafts (queued, type, size, job_ids, kinds, targets, attempts, workers, common)
+    select case logged.first when 1 then -number end, logged.type, logged.last - logged.first + 1, ids[logged.first:logged.last],
            case when cardinality(kinds) = 1 then kinds else kinds[logged.first:logged.last] end, targets[logged.first:logged.last],
            case when cardinality(attempts) = 1 then attempts else attempts[logged.first:logged.last] end,
            case logged.type when 'job.started' then now.workers[:logged.last] else array[null::int] end, %(common)s::jsonb
@@ -166,7 +160,10 @@ select number, ids, kinds, payloads, attempts, max_attempts, forgiven, waited_se
  from (select distinct on (priority) priority, run_at, first_id from met order by priority, run_at, first_id) first_of_each)::text
 
 -- part walked: how many index entries the claim walked that led to no stretch
-(pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - (select walked_before from now) - (select count(*) from met))
+({walked_so_far} - (select walked_before from now) - (select count(*) from met))
+
+-- part walked_so_far: how many index entries this transaction has walked; one that the server knows to be dead is not counted by itself, but its page, which costs as much as four entries
+(pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) + 4 * pg_stat_get_xact_blocks_fetched('{schema}.ready_order'::regclass))
 
 -- claim_with_limits: as claim, and keeps to limits: for jobs of all kinds together (`most`) and of single kinds (`caps`); begins at marks, if there are any
 -- Jobs of a kind of which as many are leased as may be are parked: they leave the index that claims walk until `unpark`
@@ -347,7 +344,7 @@ select kind from walk where kind is not null
 
 -- first_places: where in each priority the first claimable job is, and how many index entries were walked that lead to no job; takes and locks none
 with now as materialized (
-    select clock_timestamp() as at, pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) as walked_before
+    select clock_timestamp() as at, {walked_so_far} as walked_before
 ),
 firsts as (
     select first.priority, first.run_at, first.first_id from {schema}.claimable_priorities levels cross join lateral (
@@ -356,7 +353,7 @@ firsts as (
         order by stretch.run_at, stretch.first_id limit 1) first
 )
 select coalesce(jsonb_agg(jsonb_build_array(priority, run_at, first_id)), '[]')::text,
-       (pg_stat_get_xact_tuples_returned('{schema}.ready_order'::regclass) - (select walked_before from now))::float8
+       ({walked_so_far} - (select walked_before from now))::float8
 from firsts
 
 -- claims_under: the jobs now leased under one token, in claim order: reads a claim back whose reply was lost

@@ -18,9 +18,8 @@ with scanned as materialized (
     union all
     (select held.id, held.state, held.kind, nullif(held.target, ''), job.priority, job.created_at, null, null
      from (select id, kind, target, case when started_at is null then 'assigned' else 'running' end as state
-           from {schema}.in_hand
-           where %(leased)s and id > %(after)s and id <= %(until)s
-           order by id limit %(span)s) held
+           from {schema}.first_in_hand(%(after)s, %(span)s)
+           where %(leased)s and id <= %(until)s) held
      cross join lateral (select priority, created_at from {schema}.job_rows where id = held.id limit 1) job)
 ),
 read_jobs as materialized (select * from scanned order by id limit %(span)s),
@@ -69,7 +68,7 @@ in_hand_of_page as materialized (
     select member.id, member.id = any (lease.started) as has_started
     from (select min(id) as first_id, max(id) as last_id from read_jobs where state = 'queued') page
     cross join lateral (
-        select jobs, started from {schema}.leases where jobs && int8range(page.first_id, page.last_id, '[]')) lease
+        select jobs, started from {schema}.leases where span && int8range(page.first_id, page.last_id, '[]')) lease
     cross join lateral unnest(lease.jobs * int8multirange(int8range(page.first_id, page.last_id, '[]'))) as stretch (ids)
     cross join lateral generate_series(lower(stretch.ids), upper(stretch.ids) - 1) as member (id)
     where page.first_id is not null limit 20000

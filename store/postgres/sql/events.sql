@@ -20,7 +20,7 @@ scanned as materialized (
         select * from {schema}.event_log where last > %(after)s order by last limit %(bound)s) log, first_one
     where log.last - log.size < first_one.before + %(events)s
 )
-select last, at, type, size, job_ids, kinds, targets, attempts, workers, common, details from (
+select last, at, type, size, job_ids, kinds, targets, attempts, workers, common, details, ats from (
     select * from scanned
     where (%(types)s::text[] is null or type = any (%(types)s::text[]) or split_part(type, '.', 1) = any (%(types)s::text[]))
       and (%(job_id)s::bigint is null or %(job_id)s::bigint = any (job_ids))
@@ -29,7 +29,7 @@ select last, at, type, size, job_ids, kinds, targets, attempts, workers, common,
     order by last) fitting
 union all
 select (select max(last) from scanned), null, null, null, array[(select last from {schema}.event_head)],
-       null, null, null, null, null, null
+       null, null, null, null, null, null, null
 
 -- event_bounds: the oldest position that is kept, and the newest that was ever given
 select coalesce((select log.last - log.size + 1 from {schema}.event_log log order by log.last limit 1),
@@ -55,13 +55,7 @@ select id, state, attempt + (state in ('assigned', 'running'))::int
 from (select id, {state_of_page} as state, attempt from read_jobs) standing order by id
 
 -- audit_tally: at one moment the last position, the drafts behind it, the kept counts, and those of the table's rows
-with changes as (
-    select coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending, coalesce(sum(queued), 0) as queued,
-           coalesce(sum(paused), 0) as paused, coalesce(sum(succeeded), 0) as succeeded,
-           coalesce(sum(failed), 0) as failed, coalesce(sum(canceled), 0) as canceled
-    from {schema}.count_changes
-),
-leased as ({in_hand_by_state}),
+with leased as ({in_hand_by_state}),
 counted as (
     select jsonb_object_agg(state, number) as by_state
     from (select by_row.state, by_row.number - case by_row.state when 'queued' then (select assigned + running from leased) else 0 end as number
@@ -75,10 +69,10 @@ waiting as (
     from {schema}.event_drafts where job_ids is not null
 )
 select head.last, coalesce(waiting.drafts, '[]'),
-       jsonb_build_object('pending', c.pending + d.pending, 'queued', c.queued + d.queued, 'paused', c.paused + d.paused,
-                          'succeeded', c.succeeded + d.succeeded, 'failed', c.failed + d.failed, 'canceled', c.canceled + d.canceled),
-       coalesce(counted.by_state, '{}'), (c.enqueued + d.enqueued)::bigint
-from {schema}.event_head head, {schema}.job_counts c, changes d, counted, waiting
+       jsonb_build_object('pending', kept.pending, 'queued', kept.queued, 'paused', kept.paused,
+                          'succeeded', kept.succeeded, 'failed', kept.failed, 'canceled', kept.canceled),
+       coalesce(counted.by_state, '{}'), kept.enqueued
+from {schema}.event_head head, {schema}.kept_counts kept, counted, waiting
 
 -- faults: the first jobs that stand in no place, or in two
 select job_id, fault from {schema}.check() limit %(most)s

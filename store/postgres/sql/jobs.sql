@@ -26,21 +26,17 @@ with page as materialized (
     (select id from {schema}.job_rows job
      where id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
        and id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+       and (%(states)s::text[] is null or not %(states)s::text[] <@ array['assigned', 'running'])
        and (%(states)s::text[] is null
             or state = any (%(states)s::text[])
-               and (state <> 'queued' or not exists (select from {schema}.leases lease where lease.jobs @> job.id)))
+               and (state <> 'queued' or not exists (select from {schema}.leases lease where lease.span @> job.id and lease.jobs @> job.id)))
        and (%(kind)s::text is null or kind = %(kind)s)
        and (%(target)s::text is null or target = %(target)s)
      order by id desc limit %(bound)s)
     union all
-    (select id from {schema}.in_hand held
-     where %(states)s::text[] && array['assigned', 'running']
-       and case when started_at is null then 'assigned' else 'running' end = any (%(states)s::text[])
-       and id between coalesce(%(id)s::bigint, -9223372036854775807) and coalesce(%(id)s::bigint, 9223372036854775807)
-       and id < coalesce(%(before_id)s::bigint, 9223372036854775807)
-       and (%(kind)s::text is null or kind = %(kind)s)
-       and (%(target)s::text is null or target = %(target)s)
-     order by id desc limit %(bound)s)
+    (select id from {schema}.last_in_hand(coalesce(%(before_id)s::bigint, 9223372036854775807), %(bound)s,
+                                          %(states)s::text[], %(kind)s::text, %(target)s::text) as held (id)
+     where %(states)s::text[] && array['assigned', 'running'])
 )
 select {job_columns}
 from (select id as of_page from page order by id desc limit %(bound)s) page
@@ -73,8 +69,8 @@ where job.id = any (%(ids)s::bigint[])
 -- overview: jobs for a screen: of each sort the first `bound` that fit, among the first `span` of its index
 with scanned as materialized (
     (select 'leased' as sort, row_number() over () as place, id, kind, target from (
-        select id, kind, nullif(target, '') as target from {schema}.in_hand
-        where %(leased)s order by id limit %(span)s) one)
+        select id, kind, nullif(target, '') as target from {schema}.first_in_hand(0, %(span)s)
+        where %(leased)s order by id) one)
     union all
     (select 'line', row_number() over (), id, kind, target from (
         select job.id, kind, target from {schema}.ready cross join lateral generate_series(first_id, last_id) as job (id)

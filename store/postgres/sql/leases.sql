@@ -83,8 +83,8 @@ extended as (
     where lease.id = mine.id and %(lease_seconds)s::float8 is not null
 ),
 split as (
-    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, started, workers, started_at)
-    select token, kind, target, node, claimed_at, expires_at, heartbeat_at, rest, started, workers, started_at
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at, jobs, span, started, workers, started_at)
+    select token, kind, target, node, claimed_at, expires_at, heartbeat_at, rest, range_merge(rest), started, workers, started_at
     from mine where not isempty(rest) and %(lease_seconds)s::float8 is not null
 ),
 marked as (
@@ -291,17 +291,14 @@ endings as (
     select 'succeeded', mine.kind, now.at, range_agg(stretch.ids)
     from now, mine cross join lateral unnest(mine.done) as stretch (ids) group by mine.kind, now.at
 ),
-counted as (
-    insert into {schema}.count_changes (succeeded) select count(*) from stands having count(*) > 0
-),
 drafted as (
-    insert into {schema}.event_drafts (type, size, job_ids, kinds, targets, attempts, workers, common)
-    select 'job.started', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
+    insert into {schema}.event_drafts (succeeded, type, size, job_ids, kinds, targets, attempts, workers, common)
+    select null, 'job.started', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
            case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, array_agg(worker),
            jsonb_build_object('node', node)
     from stands where late_start group by node, kind
   union all
-    select 'job.succeeded', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
+    select count(*), 'job.succeeded', count(*), array_agg(id), array[kind], case when count(target) > 0 then array_agg(target) end,
            case when min(attempt) = max(attempt) then array[min(attempt)] else array_agg(attempt) end, null, null
     from stands group by kind
     returning 1
@@ -442,7 +439,7 @@ where not %(targeted)s and exists (
 
 -- oldest_in_hand: of the first `bound` leased jobs the one that has run longest, and how many leases have run out
 with held as materialized (
-    select id, kind, started_at, expires_at from {schema}.in_hand order by id limit %(bound)s
+    select id, kind, started_at, expires_at from {schema}.first_in_hand(0, %(bound)s)
 ),
 oldest as (select id, kind, started_at from held where started_at is not null order by started_at, id limit 1)
 select oldest.id, oldest.kind, extract(epoch from clock_timestamp() - oldest.started_at)::float8, late.number

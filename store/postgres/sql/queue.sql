@@ -91,13 +91,7 @@ from ({observe}) seen (due, oldest, paused, parked)
 select '{tenant}'::text, seen.* from ({idle_check}) seen
 
 -- counts: jobs by state, exact, whether the queue is paused, and halted targets up to 1,000; leased jobs are counted, the others come from the kept counts
-with recursive changes as (
-    select coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending, coalesce(sum(queued), 0) as queued,
-           coalesce(sum(paused), 0) as paused, coalesce(sum(succeeded), 0) as succeeded,
-           coalesce(sum(failed), 0) as failed, coalesce(sum(canceled), 0) as canceled
-    from {schema}.count_changes
-),
-leased as ({in_hand_by_state}),
+with recursive leased as ({in_hand_by_state}),
 -- Halted targets are walked from one to the next along job_rows_halting, however many jobs halt each.
 halted (target, number) as (
     (select job.target, 1 from {schema}.job_rows job
@@ -111,12 +105,10 @@ halted (target, number) as (
         order by job.target limit 1) next
     where halted.number < 1000
 )
-select (c.enqueued + d.enqueued)::bigint, (c.pending + d.pending)::bigint, (c.queued + d.queued)::bigint,
-       leased.assigned, leased.running,
-       (c.paused + d.paused)::bigint, (c.succeeded + d.succeeded)::bigint,
-       (c.failed + d.failed)::bigint, (c.canceled + d.canceled)::bigint,
+select kept.enqueued, kept.pending, kept.queued, leased.assigned, leased.running,
+       kept.paused, kept.succeeded, kept.failed, kept.canceled,
        q.paused_at, q.paused_by, (select count(*) from halted)::int
-from {schema}.job_counts c, changes d, leased, {schema}.queue_state q
+from {schema}.kept_counts kept, leased, {schema}.queue_state q
 
 -- part in_hand_by_state: how many jobs are in hand, by what is known of their start
 select coalesce(sum(number - running), 0)::bigint as assigned, coalesce(sum(running), 0)::bigint as running
@@ -124,10 +116,12 @@ from {schema}.leases lease cross join lateral (
     select (select coalesce(sum(upper(part) - lower(part)), 0) from unnest(lease.jobs) part) as number,
            (select count(*) from unnest(lease.started) begun (id) where lease.jobs @> begun.id) as running) counted
 
--- fold_counts: adds at most `rows` changes to the kept counts; returns how many; skips what another node is folding
-with folded as (
+-- fold_counts: adds at most `rows` changes to the kept counts; returns how many; none while another node is folding
+-- Whoever folds holds the row of the counts, so that no change has to be locked: that would log as much as its deletion.
+with alone as materialized (select true as is_so from {schema}.job_counts for update skip locked),
+folded as (
     delete from {schema}.count_changes
-    where ctid = any (array(select ctid from {schema}.count_changes limit %(rows)s for update skip locked))
+    where ctid = any (array(select ctid from {schema}.count_changes where (select is_so from alone) limit %(rows)s))
     returning *
 )
 update {schema}.job_counts counts
