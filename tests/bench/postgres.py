@@ -108,12 +108,7 @@ def percentile(sorted_values: list[float], share: float) -> float:
 
 
 def succeeded(conn: psycopg.Connection[Any]) -> int:
-    count: int = _value(
-        conn,
-        "select (select succeeded from musterd.job_counts)"
-        " + (select coalesce(sum(succeeded), 0) from musterd.count_changes)",
-    )
-    return int(count)
+    return int(_value(conn, "select succeeded from musterd.kept_counts"))
 
 
 def _value(conn: psycopg.Connection[Any], statement: str) -> Any:

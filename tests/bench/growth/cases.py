@@ -8,7 +8,7 @@ from functools import partial
 
 import attrs
 
-from tests.bench.growth import embedded, halted, held
+from tests.bench.growth import embedded, halted, held, singles, worst
 from tests.bench.growth.draining import NAP_SECONDS, Work, drained, drained_by_bursts
 from tests.bench.growth.figures import Figures, Row, Size, in_turns
 from tests.bench.growth.queues import (
@@ -37,6 +37,7 @@ class Bench:
     server: PostgresServer
     scale: float
     rounds: int
+    deepest: int = 1_000_000
 
     def count(self, number: int) -> int:
         return max(BURST, round(number * self.scale))
@@ -48,7 +49,9 @@ class Bench:
 def depth(bench: Bench) -> Iterator[Row]:
     with ExitStack() as stack:
         sizes: list[Size] = []
-        for jobs in map(bench.count, (100_000, 1_000_000, 10_000_000)):
+        for jobs in sorted(
+            {bench.count(100_000), bench.count(1_000_000), bench.count(bench.deepest)}
+        ):
             deep = stack.enter_context(queue(bench.server, f"deep_{jobs}"))
             sizes.append(Size(f"{jobs:,} queued", jobs, _drain(bench, deep, jobs)))
         shallow = stack.enter_context(queue(bench.server, "shallow"))
@@ -194,6 +197,10 @@ def sqlite_behind(bench: Bench) -> Iterator[Row]:
     return halted.on_sqlite(bench.count(100_000))
 
 
+def _of_worst(case: worst.Case, bench: Bench) -> Iterator[Row]:
+    return case(bench.server, bench.count, bench.rounds)
+
+
 def _several(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
@@ -202,6 +209,8 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "depth": depth,
     "beside": beside,
     "snapshot": snapshot,
+    **{name: partial(_of_worst, case) for name, case in worst.CASES.items()},
+    "singles": lambda bench: singles.rows(bench.server, bench.rounds, bench.scale),
     "daemons": daemons,
     "tenants": tenants,
     "workers": workers,

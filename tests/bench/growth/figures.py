@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -17,6 +17,9 @@ class Figures:
     jobs_a_second: float
     daemon_microseconds: float
     server_microseconds: float
+    claim_milliseconds: float | None = None
+    log_bytes: float | None = None  # of write-ahead log, a job
+    mebibytes: float | None = None  # of tables and indexes
 
 
 @attrs.frozen
@@ -31,6 +34,8 @@ class Row:
     server_microseconds: float
     ideal: float | None = None
     claim_milliseconds: float | None = None
+    log_bytes: float | None = None
+    mebibytes: float | None = None
 
     @property
     def rate(self) -> float:
@@ -85,4 +90,12 @@ def in_turns(case: str, sizes: Sequence[Size], rounds: int) -> Iterator[Row]:
             statistics.median(one.daemon_microseconds for one in taken),
             statistics.median(one.server_microseconds for one in taken),
             each.ideal,
+            _median(one.claim_milliseconds for one in taken),
+            _median(one.log_bytes for one in taken),
+            _median(one.mebibytes for one in taken),
         )
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return statistics.median(known) if known else None

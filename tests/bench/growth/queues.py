@@ -25,6 +25,87 @@ with made as (
 insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
 select priority, run_at, min(id), max(id), kind from made group by priority, run_at, kind, id / 64
 """
+# The same as stretches of one job each; then such that neighbours are done with, or not alike.
+ALONE = """
+with made as (  -- a thousand a second
+    insert into {schema}.job_rows (kind, payload, run_at)
+    select 'note', jsonb_build_object('i', i), now() - interval '1 day' + interval '1 millisecond'
+           * (i + (select coalesce(max(id), 0) from {schema}.job_rows))
+    from generate_series(1, %s) i
+    returning id, priority, run_at, kind)
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+select priority, run_at, id, id, kind from made
+"""
+EVERY_SECOND_CANCELED = """
+with made as (
+    insert into {schema}.job_rows (kind, payload, state, finished_at)
+    select 'note', jsonb_build_object('i', i), case i %% 2 when 0 then 'canceled' else 'queued' end,
+           case i %% 2 when 0 then clock_timestamp() end
+    from generate_series(1, 2 * %s) i
+    returning id, priority, run_at, kind, state),
+ended as (
+    insert into {schema}.endings (state, kind, at, jobs)
+    select state, kind, clock_timestamp(), range_agg(int8range(id, id, '[]')) from made
+    where state = 'canceled' group by state, kind)
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+select priority, run_at, id, id, kind from made where state = 'queued'
+"""
+KINDS_IN_TURN = """
+with made as (
+    insert into {schema}.job_rows (kind, payload)
+    select case i %% 2 when 0 then 'note' else 'other' end, jsonb_build_object('i', i)
+    from generate_series(1, %s) i
+    returning id, priority, run_at, kind)
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind)
+select priority, run_at, id, id, kind from made
+"""
+# In the hands of ten nodes, a hundred under each token.
+IN_HAND = """
+with made as (
+    insert into {schema}.job_rows (kind, payload)
+    select 'long', jsonb_build_object('i', i) from generate_series(1, %s) i returning id, kind)
+insert into {schema}.leases (token, kind, node, claimed_at, expires_at, heartbeat_at, jobs, span,
+    started, workers, started_at)
+select gen_random_uuid(), kind, 'node ' || id / 100 %% 10, now(), now() + interval '1 day', now(),
+       range_agg(int8range(id, id, '[]')), int8range(min(id), max(id), '[]'),
+       array_agg(id), array_agg(id %% 100), array_agg(now())
+from made group by kind, id / 100
+"""
+# A thousand targets, each with a job in hand and others behind it.
+BUSY = """
+with made as (
+    insert into {schema}.job_rows (kind, payload, target)
+    select 'note', jsonb_build_object('i', i), 'target ' || 1 + i %% 1000
+    from generate_series(1, %s) i returning id, priority, run_at, kind, target),
+first as (select target, min(id) as id from made group by target),
+held as (insert into {schema}.target_holders (target, job_id) select target, id from first),
+taken as (
+    insert into {schema}.leases (token, kind, target, node, claimed_at, expires_at, heartbeat_at,
+        jobs, span)
+    select gen_random_uuid(), 'note', target, 'busy', now(), now() + interval '1 day', now(),
+           int8multirange(int8range(id, id, '[]')), int8range(id, id, '[]') from first)
+insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind, target)
+select 'behind', target, priority, run_at, id, id, kind, target from made
+where id not in (select id from first)
+"""
+# Each job has a target of its own.
+TARGETED = """
+with made as (
+    insert into {schema}.job_rows (kind, payload, target)
+    select 'note', jsonb_build_object('i', i), 'of ' || i
+    from generate_series(1, %s) i returning id, priority, run_at, kind, target)
+insert into {schema}.ready (priority, run_at, first_id, last_id, kind, target)
+select priority, run_at, id, id, kind, target from made
+"""
+PARKED = """
+with made as (
+    insert into {schema}.job_rows (kind, payload)
+    select 'narrow', jsonb_build_object('i', i) from generate_series(1, %s) i
+    returning id, priority, run_at, kind)
+insert into {schema}.waiting (room, name, priority, run_at, first_id, last_id, kind)
+select 'parked', kind, priority, run_at, min(id), max(id), kind from made
+group by priority, run_at, kind, id / 64
+"""
 COUNTED = """
 update {schema}.job_counts set enqueued = seen.all_of_them, queued = seen.queued,
     succeeded = seen.succeeded, failed = seen.failed

@@ -23,6 +23,7 @@ def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.growth")
     parser.add_argument("cases", nargs="*", default=[], help=f"of {', '.join(CASES)}")
     parser.add_argument("--scale", type=float, default=1.0, help="of all numbers of jobs")
+    parser.add_argument("--deepest", type=int, default=1_000_000, help="jobs in the deepest queue")
     parser.add_argument("--rounds", type=int, default=3, help="of each size, in turns")
     parser.add_argument("--json", type=Path, help="a file that the rows are added to")
     asked = parser.parse_args(words)
@@ -30,7 +31,7 @@ def main(words: Sequence[str]) -> None:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     began = time.monotonic()
     with PostgresServer(durable=True, shared_buffers="1GB", max_wal_size="4GB") as server:
-        bench = Bench(server, asked.scale, asked.rounds)
+        bench = Bench(server, asked.scale, asked.rounds, asked.deepest)
         for name in asked.cases or CASES:
             _run(bench, name, asked.json)
     print(f"{time.monotonic() - began:.0f} s")
@@ -57,6 +58,10 @@ def line(row: Row, first: Row) -> str:
     if row.claim_milliseconds is not None and first.claim_milliseconds is not None:
         ratio = row.claim_milliseconds / first.claim_milliseconds
         shown += f"  a claim {row.claim_milliseconds:.2f} ms = {ratio:.2f}"
+    if row.log_bytes is not None and first.log_bytes is not None:
+        shown += f"  log {row.log_bytes:,.0f} B = {row.log_bytes / first.log_bytes:.2f}"
+    if row.mebibytes is not None and first.mebibytes is not None:
+        shown += f"  {row.mebibytes:,.0f} MiB = {row.mebibytes / first.mebibytes:.2f}"
     return shown
 
 

@@ -26,6 +26,16 @@ STORIES = {
         "While a snapshot is held open",
         "a claim at most twice as long, and as before within 30 s after the release",
     ),
+    "fragments": Story(
+        "Stretches of one job each", "at most what single jobs cost before there were stretches"
+    ),
+    "in_hand": Story("Beside many jobs in hand", "within 10 % of a store with none"),
+    "mixed": Story("Long jobs beside short ones", "within 1.3 times the short ones alone"),
+    "unvacuumed": Story("Without autovacuum", "within 20 % after ten minutes of 1,000 jobs/s"),
+    "targets": Story("Busy targets", "jobs without a target within 20 %"),
+    "capped": Story("Beside a kind at its limit", "within 20 % of a queue without it"),
+    "steady": Story("Sizes in a steady state", "no larger at the end than in the middle"),
+    "singles": Story("Jobs that come one by one", "what clients of their own can commit"),
     "daemons": Story("More daemons", "more jobs a second, until the processors are full"),
     "tenants": Story("More tenants", "the same work for the same jobs"),
     "workers": Story("More workers", "what jobs that sleep for 100 ms allow"),
@@ -104,3 +114,8 @@ def _further(row: Row, first: Row) -> Iterator[tuple[str, str]]:
     if row.claim_milliseconds is not None and first.claim_milliseconds is not None:
         yield "a claim, p50", f"{row.claim_milliseconds:.2f} ms"
         yield "of the first", f"{row.claim_milliseconds / first.claim_milliseconds:.2f}"
+    if row.log_bytes is not None and first.log_bytes is not None:
+        yield "log a job", f"{row.log_bytes:,.0f} B"
+    if row.mebibytes is not None and first.mebibytes is not None:
+        yield "tables and indexes", f"{row.mebibytes:,.0f} MiB"
+        yield "of the first", f"{row.mebibytes / first.mebibytes:.2f}"
