@@ -103,7 +103,10 @@ class SqliteRig:
 
 @attrs.define
 class PostgresRig:
+    """`pooled`: the way of the engines, through PgBouncer; without it they connect as tests do."""
+
     url: str
+    pooled: str | None = None
     table: str = "live_jobs"
     tampered: bool = False
     engine: PostgresEngine = attrs.field(init=False)
@@ -112,7 +115,10 @@ class PostgresRig:
         self.engine = self.another()
 
     def another(self) -> PostgresEngine:
-        return PostgresEngine(self.url, SCHEMA, OPTIONS, Random(1))
+        if self.pooled is None:
+            return PostgresEngine(self.url, SCHEMA, OPTIONS, Random(1))
+        options = attrs.evolve(OPTIONS, listen_url=self.url)
+        return PostgresEngine(self.pooled, SCHEMA, options, Random(1))
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
