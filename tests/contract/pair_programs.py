@@ -325,13 +325,13 @@ OF_TWO = {
     "the other succeeds plainly", "the other is retried", "cancel the other",
 }  # fmt: skip
 # These change nothing that readers see.
-UNSEEN = {"gather"}
+UNSEEN = {"gather", "unpark"}
 # These are about what has ended.
 RETAINING = {"mark", "mark one", "gather", "delete"}
 # These pass by what somebody else is writing to, and do the rest.
 PASSING = {
-    "claim", "claim one", "succeed and claim", "reap", "unpark", "cancel all", "resume all",
-    "mark", "mark one", "gather", "delete",
+    "claim", "claim one", "succeed and claim", "reap", "unpark",
+    "cancel all", "resume all", "mark", "mark one", "gather", "delete",
 }  # fmt: skip
 
 

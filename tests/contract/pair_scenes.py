@@ -113,6 +113,8 @@ class Scene(NamedTuple):
             left_out |= OF_TWO
         if "age" not in self.way:
             left_out |= RETAINING
+        if not self.is_capped:
+            left_out |= {"unpark"}
         return [what for what in VERBS if what not in left_out]
 
 

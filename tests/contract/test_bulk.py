@@ -163,6 +163,14 @@ async def test_a_job_that_changed_meanwhile_is_left_out(rig: Rig) -> None:
     assert await state_of(rig.engine, first) is Q  # a cancel would be allowed, but it has changed
 
 
+async def test_a_job_that_was_claimed_meanwhile_is_left_out(rig: Rig) -> None:
+    first, second = await put(rig.engine, 0, 0)
+    assert [claim.id for claim in await take(rig.engine)] == [first]
+    step = await rig.engine.control.apply_many(Action.CANCEL, [first, second], Selection((Q,)))
+    assert (list(step.done), list(step.requested), list(step.refused)) == ([second], [], [])
+    assert await state_of(rig.engine, first) is R
+
+
 async def test_it_stops_between_two_batches(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "BATCH", 3)
     await put(rig.engine, *[0] * 10)

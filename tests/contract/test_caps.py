@@ -166,6 +166,7 @@ async def test_a_lost_lease_makes_room(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 3, kind="narrow")
     assert ids((await take_all(rig.engine, 3, ONE))[0]) == made[:1]
     rig.pass_time(60)
+    assert (await visit(rig.engine, 3, ONE)).claims == []  # not before it is reaped
     rules = {"narrow": ReapRule("fail", 9, capped=True)}
     assert len(await rig.engine.leases.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))) == 1
     assert ids((await visit(rig.engine, 3, ONE)).claims) == made[1:2]
@@ -223,6 +224,7 @@ async def test_a_paused_queue_gives_back_no_parked_job(rig: Rig) -> None:
     await rig.engine.queue.pause("anna")
     exchange = await visit(rig.engine, 2, ONE, [ending(held)])
     assert (exchange.claims, exchange.parked) == ([], 0)
+    assert parked(rig) == made[1:]
     await rig.engine.queue.resume()
     assert ids((await visit(rig.engine, 2, ONE)).claims) == made[1:]
 

@@ -83,6 +83,14 @@ async def test_a_claim_takes_no_more_than_was_asked_for(rig: Rig) -> None:
     assert len(await take(rig.engine, workers=9, ahead=9)) == 3
 
 
+async def test_of_many_that_are_alike_no_more_are_taken_either(rig: Rig) -> None:
+    """Within a stretch of them, and beyond its end."""
+    made = await rig.engine.jobs.enqueue([NewJob("report")] * 320)
+    for first, count in ((0, 3), (3, 1), (4, 30), (34, 286)):
+        assert ids(await take(rig.engine, workers=count)) == made[first : first + count]
+    assert await take(rig.engine) == []
+
+
 async def test_a_claim_says_all_that_its_worker_needs(rig: Rig) -> None:
     payload = '{"a": [1, "ü"]}'
     (job_id,) = await rig.engine.jobs.enqueue([NewJob("report", payload, max_attempts=4)])

@@ -13,9 +13,10 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Hold, ReapRequest, ReapRule
+from musterd.store.leases import Claim, Hold, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
+from tests.contract.pair_programs import claiming
 from tests.contract.rigs import (
     LOCAL,
     SCHEMA,
@@ -32,7 +33,9 @@ from tests.contract.rigs import (
     take,
     take_one,
 )
+from tests.contract.target_tools import put_target, take_all
 
+WAITING = "select 1 from pg_locks where not granted"
 REQUEUE = ReapRequest({}, ReapRule("requeue", 10), 100)
 
 
@@ -101,6 +104,34 @@ class TestPostgresRowLocks:
         async with row_locked(locks, first, PLACE):
             assert ids(await take(locks.engine, workers=2)) == [second]
         assert ids(await take(locks.engine, workers=2)) == [first]
+
+    async def test_a_claim_leaves_a_target_whose_first_job_is_locked(
+        self, locks: PostgresRig
+    ) -> None:
+        first, second = await put_target(locks.engine, 0, 0)
+        async with row_locked(locks, first, PLACE):
+            assert await take_all(locks.engine) == []
+        assert ids(await take_all(locks.engine)) == [first]
+        assert locks.raw("select id from live_jobs where behind") == [(second,)]
+
+    async def test_a_free_target_goes_to_the_claim_that_was_first(self, locks: PostgresRig) -> None:
+        """Though a more urgent job of it came meanwhile."""
+        await put_target(locks.engine, 0)
+        found: list[Claim] = []
+
+        async def claim() -> None:
+            found.extend(await take_all(locks.engine))
+
+        with trio.fail_after(10), psycopg.connect(locks.url) as first:
+            for step in claiming("west", 1, targeted=True, capped=False):
+                step.run(first)
+            await put_target(locks.engine, 1)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(claim)
+                while not locks.raw(WAITING):  # noqa: ASYNC110 - only asking again tells
+                    await trio.sleep(0.005)
+                first.commit()
+        assert found == []
 
     async def test_a_reap_never_waits_for_a_locked_job(self, locks: PostgresRig) -> None:
         first, second = await put(locks.engine, 0, 0)

@@ -202,6 +202,8 @@ BAD_STRETCHES = [
     "insert into waiting values ('parked', 'b', 0, now(), 7, 7, 'a')",
     "insert into waiting values ('behind', 'a', 0, now(), 7, 7, 'a', 'b')",
     "insert into waiting values ('parked', 'a', 0, now(), 7, 71, 'a')",
+    "insert into waiting values ('parked', 'a', 0, now(), 7, 6, 'a')",
+    "insert into waiting values ('behind', 'b', 0, now(), 7, 8, 'a', 'b')",
 ]
 
 

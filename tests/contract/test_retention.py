@@ -18,7 +18,18 @@ from tests.contract.retention_tools import (
     told,
     walk,
 )
-from tests.contract.rigs import START, PostgresRig, Rig, SqliteRig, closing_engine, put, take_one
+from tests.contract.rigs import (
+    LOCAL,
+    START,
+    PostgresRig,
+    Rig,
+    SqliteRig,
+    closing_engine,
+    ending,
+    put,
+    settle,
+    take_one,
+)
 
 HOOK = "https://hooks.example/retention"
 
@@ -126,7 +137,7 @@ async def test_batches_are_bounded_and_a_walk_ends(rig: Rig) -> None:
 async def test_jobs_that_end_one_by_one_are_soon_named_together(postgres_rig: PostgresRig) -> None:
     """And none of them earlier, nor much later, than by itself."""
     rig = postgres_rig
-    made = [await end(rig.engine, state) for state in (S, S, F, S, S, F)]
+    made = [await end(rig.engine, state, ended_local=LOCAL) for state in (S, S, F, S, S, F)]
     other = await end(rig.engine, kind="other")
     assert rig.raw("select count(*) from endings") == [(7,)]
     rig.pass_time(HOUR - 120)
@@ -183,3 +194,24 @@ async def test_a_resumed_job_is_stale_no_longer(rig: Rig) -> None:
     assert record is not None
     assert record.stale_at is None
     assert await walk(rig.engine, "delete", task(0)) == 0
+
+
+async def test_a_job_that_went_on_is_kept_from_its_last_end(rig: Rig) -> None:
+    """Whatever is left of an earlier one."""
+    job_id = await end(rig.engine, F)
+    rig.pass_time(HOUR)
+    await rig.engine.control.apply(Action.RESUME, job_id)
+    assert await walk(rig.engine, "mark", task()) == 0
+    await settle(rig.engine, ending(await take_one(rig.engine), F))
+    assert await walk(rig.engine, "mark", task()) == 0
+    rig.pass_time(HOUR)
+    assert await walk(rig.engine, "mark", task()) == 1
+
+
+async def test_an_end_before_a_resume_does_not_count(rig: Rig) -> None:
+    job_id = await end(rig.engine, F)
+    await rig.engine.control.apply(Action.RESUME, job_id)
+    rig.pass_time(HOUR / 2)
+    await settle(rig.engine, ending(await take_one(rig.engine), F))
+    rig.pass_time(HOUR / 2 + 60)
+    assert await walk(rig.engine, "mark", task()) == 0

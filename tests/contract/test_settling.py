@@ -10,7 +10,8 @@ import pytest
 from musterd.store.errors import InputRefused
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from tests.contract.rigs import LOCAL, Rig, ending, put, settle, state_of, take, take_one
+from tests.contract.rigs import LOCAL, Rig, ending, ids, put, settle, state_of, take, take_one
+from tests.contract.target_tools import put_target, take_all
 
 ERROR = '{"type": "Boom", "message": "it broke"}'
 
@@ -99,6 +100,24 @@ async def test_without_a_delay_a_job_keeps_its_due_time(rig: Rig) -> None:
     claim = await take_one(rig.engine)
     await settle(rig.engine, ending(claim, JobState.QUEUED, AttemptOutcome.RELEASED))
     assert (await look(rig, claim.id)).run_at == run_at
+
+
+async def test_what_comes_back_stands_where_it_stood(rig: Rig) -> None:
+    await put(rig.engine, 0, 5)
+    (targeted,) = await put_target(rig.engine, 7)
+    urgent, first, second = await take_all(rig.engine, workers=3)
+    assert (urgent.id, first.id, second.id) == (targeted, 2, 1)
+    await settle(rig.engine, *(ending(each, JobState.QUEUED) for each in (second, urgent, first)))
+    assert rig.faults() == []
+    assert ids(await take_all(rig.engine, workers=3)) == [targeted, 2, 1]
+
+
+async def test_many_come_back_at_once_in_their_order(rig: Rig) -> None:
+    made = await rig.engine.jobs.enqueue([NewJob("report")] * 200)
+    claims = await take(rig.engine, workers=200)
+    back = [ending(each, JobState.QUEUED, AttemptOutcome.RELEASED) for each in claims]
+    assert (await settle(rig.engine, *back)).rejected == frozenset()
+    assert ids(await take(rig.engine, workers=200)) == made
 
 
 async def test_every_attempt_is_listed_in_order_the_current_one_last(rig: Rig) -> None:
@@ -209,7 +228,12 @@ async def test_another_outcome_is_not_known_as_written(rig: Rig) -> None:
     await put(rig.engine, 0, 0)
     first, second = await take(rig.engine, workers=2)
     await settle(rig.engine, ending(first, JobState.FAILED), ending(second, JobState.QUEUED))
-    wrong = [ending(first), ending(second), ending(second._replace(id=999_999))]
+    wrong = [
+        ending(first),
+        ending(first, JobState.FAILED)._replace(token=uuid4()),
+        ending(second),
+        ending(second._replace(id=999_999)),
+    ]
     assert await rig.engine.leases.settled_already(wrong) == frozenset()
     assert await rig.engine.leases.settled_already([]) == frozenset()
 
