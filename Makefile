@@ -73,7 +73,7 @@ prove: .venv/dev.stamp  ## what every build proves: 1,000 simulated clusters; da
 	@$(BIN)/python -m tests.simulation --seeds $(PROVE_SEEDS)
 	@MUSTERD_TEST_PROVE=1 $(BIN)/pytest tests/faults $(ARGS)
 
-mutants: .venv/dev.stamp  ## whether the simulation notices each of many decisions undone; ARGS="NAME": one
+mutants: .venv/dev.stamp  ## whether the simulation, or a test, notices each of many decisions undone; ARGS="NAME": one
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 fuzz: .venv/dev.stamp .fuzz-venv/stamp  ## some 450,000 inputs for whatever takes any, an hour; ARGS="cron --inputs 1000000": one target

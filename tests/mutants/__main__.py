@@ -1,5 +1,6 @@
-"""`make mutants`: tries every mutant, seed after seed, until the simulation notices it. Exit 1 if
-one survives, is noticed for a wrong reason, or by a seed that finds fault with the product itself.
+"""`make mutants`: tries every mutant, with seed after seed of the simulation, or with the tests
+that should notice it. Exit 1 if one survives, is noticed for a wrong reason, or by a seed or a test
+that finds fault with the product itself.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from tests.mutants.kept import Caught, keep, kept, median
-from tests.mutants.mutant import Mutant, mutants
-from tests.mutants.page import write_table
+from tests.mutants.kept import Caught, keep, keep_tests, kept, kept_tests, median
+from tests.mutants.mutant import Mutant, for_simulation, for_tests, mutants
+from tests.mutants.page import shown, write_tables
+from tests.mutants.testing import Noticed, try_tests
 from tests.mutants.trying import Finding, NotRun, try_out
 
 FIRST_SEED = 1
@@ -24,27 +26,47 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--seeds-max", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--keep", action="store_true", help="writes caught.toml and the page")
+    parser.add_argument("--keep", action="store_true", help="writes what caught them, and the page")
+    by = parser.add_mutually_exclusive_group()
+    by.add_argument("--simulation", action="store_true", help="only those for the simulation")
+    by.add_argument("--tests", action="store_true", help="only those for tests")
     asked = parser.parse_args(arguments)
     known = mutants()
     if unknown := set(asked.names) - known.keys():
         parser.error(f"no such mutant: {', '.join(sorted(unknown))}")
-    wanted = [known[name] for name in asked.names] or list(known.values())
-    caught: dict[str, Caught] = {}
+    wanted = {name: known[name] for name in asked.names} or known
+    complaints: list[str] = []
     with ThreadPoolExecutor(asked.jobs) as pool:
-        tries = pool.map(partial(_try, asked.seeds_max), wanted)
-        for mutant, found in zip(wanted, tries, strict=True):
-            _say(_row(mutant, found))
-            if isinstance(found, Finding) and found.seed and found.catches(mutant):
-                caught[mutant.name] = Caught(found.seed, tuple(sorted(found.violated)))
-        suspicious = list(_control(caught, pool))
+        if not asked.simulation and (some := for_tests(wanted)):
+            complaints += _by_tests(some, pool, known if asked.keep else None)
+        if not asked.tests and (some := for_simulation(wanted)):
+            complaints += _by_simulation(some, pool, asked.seeds_max, known if asked.keep else None)
     if asked.keep:
-        keep(kept() | caught, known)
-        write_table(known, kept())
-    for line in suspicious:
+        write_tables(known)
+    for line in complaints:
         _say(line)
-    _say(_summary(wanted, caught))
-    return 1 if suspicious or len(caught) < len(wanted) else 0
+    return 1 if complaints else 0
+
+
+def _by_simulation(
+    wanted: Mapping[str, Mutant],
+    pool: ThreadPoolExecutor,
+    seeds_max: int,
+    known: Mapping[str, Mutant] | None,
+) -> list[str]:
+    """Gives complaints. Keeps what it finds in the order of `known`, unless that is None."""
+    caught: dict[str, Caught] = {}
+    tries = pool.map(partial(_try, seeds_max), wanted.values())
+    for mutant, found in zip(wanted.values(), tries, strict=True):
+        _say(_row(mutant, found))
+        if isinstance(found, Finding) and found.seed and found.catches(mutant):
+            caught[mutant.name] = Caught(found.seed, tuple(sorted(found.violated)))
+    complaints = list(_control(caught, pool))
+    if known is not None:
+        keep(kept() | caught, for_simulation(known))
+    seeds = f"; seeds needed: median {median(caught.values()):g}" if caught else ""
+    _say(f"{len(caught)} of {len(wanted)} mutants are noticed by the simulation{seeds}")
+    return [*complaints, *(f"{name} is not noticed" for name in wanted if name not in caught)]
 
 
 def _try(seeds_max: int, mutant: Mutant) -> Finding | NotRun:
@@ -80,9 +102,43 @@ def _row(mutant: Mutant, found: Finding | NotRun) -> str:
     return f"{mutant.name:<36} {how:<16} {by:<20} {seconds}"
 
 
-def _summary(wanted: Sequence[Mutant], caught: Mapping[str, Caught]) -> str:
-    told = f"{len(caught)} of {len(wanted)} mutants are noticed"
-    return f"{told}; seeds needed: median {median(caught.values()):g}" if caught else told
+def _by_tests(
+    wanted: Mapping[str, Mutant], pool: ThreadPoolExecutor, known: Mapping[str, Mutant] | None
+) -> list[str]:
+    """As `_by_simulation`. One that is said to change nothing must not be noticed."""
+    noticed: dict[str, str] = {}
+    complaints: list[str] = []
+    for mutant, found in zip(wanted.values(), pool.map(_test, wanted.values()), strict=True):
+        _say(_tested(mutant, found))
+        if isinstance(found, Noticed) and found.test is not None:
+            noticed[mutant.name] = found.test
+        if isinstance(found, NotRun) or (found.test is None) != (mutant.equivalent is not None):
+            complaints.append(_tested(mutant, found))
+    selected = sorted(set(noticed.values()))
+    if selected and (failed := try_tests((), selected).test):
+        complaints.append(f"{failed} fails without any mutant")
+    if known is not None:
+        keep_tests(kept_tests() | noticed, for_tests(known))
+    alike = sum(mutant.equivalent is not None for mutant in wanted.values())
+    _say(f"{len(noticed)} of {len(wanted) - alike} mutants are noticed by tests")
+    return complaints
+
+
+def _test(mutant: Mutant) -> Noticed | NotRun:
+    try:
+        return try_tests(mutant.edits, mutant.tests)
+    except NotRun as error:
+        return error
+
+
+def _tested(mutant: Mutant, found: Noticed | NotRun) -> str:
+    if isinstance(found, NotRun):
+        return f"{mutant.name:<36} NOT RUN: {found}"
+    if found.test is None:
+        how = "changes nothing" if mutant.equivalent else f"SURVIVED {' '.join(mutant.tests)}"
+    else:
+        how = shown(found.test)
+    return f"{mutant.name:<36} {how:<60} {found.seconds:.0f} s"
 
 
 def _say(line: str) -> None:

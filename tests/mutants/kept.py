@@ -1,5 +1,5 @@
-"""caught.toml: what caught each mutant when all were tried last. The page about mutants says the
-same.
+"""caught.toml and noticed.toml: what caught each mutant when all were tried last, the simulation
+or a test. The page about mutants says the same.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from tests.mutants.mutant import HERE
 FILE = HERE / "caught.toml"
 HEAD = (
     "# Written by `make mutants ARGS=--keep`: the first seed from 1 on that noticed each mutant.\n"
+)
+
+NOTICED = HERE / "noticed.toml"
+NOTICED_HEAD = (
+    "# Written by `make mutants ARGS=--keep`: the first test that failed of each mutant.\n"
 )
 
 
@@ -38,6 +43,16 @@ def keep(caught: Mapping[str, Caught], names: Iterable[str]) -> None:
         for name, one in known
     ]
     FILE.write_text(HEAD + "".join(lines))
+
+
+def kept_tests() -> dict[str, str]:
+    return tomli.loads(NOTICED.read_text()) if NOTICED.exists() else {}
+
+
+def keep_tests(noticed: Mapping[str, str], names: Iterable[str]) -> None:
+    """As `keep`."""
+    lines = [f"{name} = {json.dumps(noticed[name])}\n" for name in names if name in noticed]
+    NOTICED.write_text(NOTICED_HEAD + "".join(lines))
 
 
 def median(caught: Iterable[Caught]) -> float:

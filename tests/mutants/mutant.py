@@ -4,6 +4,7 @@ the mutants themselves stand in data/*.toml.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,18 @@ class Edit:
 
 @attrs.frozen
 class Mutant:
-    """`undone` says what the product does otherwise; `fires` are the invariants of which one at
-    least must be violated, `exposed_by` is what has to happen for it to matter.
+    """`undone` says what the product does otherwise, `exposed_by` what has to happen for it to
+    matter. It is for the simulation, or for tests: of the invariants `fires` one at least must be
+    violated, or a test that `tests` select must fail. `equivalent` says why no test can.
     """
 
     name: str
     undone: str
-    fires: frozenset[str]
     exposed_by: str
     edits: tuple[Edit, ...]
+    fires: frozenset[str] = frozenset()
+    tests: tuple[str, ...] = ()
+    equivalent: str | None = None
 
 
 def mutants() -> dict[str, Mutant]:
@@ -56,11 +60,21 @@ def mutants() -> dict[str, Mutant]:
     return found
 
 
+def for_simulation(known: Mapping[str, Mutant]) -> dict[str, Mutant]:
+    return {name: mutant for name, mutant in known.items() if mutant.fires}
+
+
+def for_tests(known: Mapping[str, Mutant]) -> dict[str, Mutant]:
+    return {name: mutant for name, mutant in known.items() if not mutant.fires}
+
+
 def _mutant(name: str, told: dict[str, Any]) -> Mutant:
     return Mutant(
         name,
         told["undone"],
-        frozenset(told["fires"]),
         told["exposed_by"],
         tuple(Edit(**edit) for edit in told["edit"]),
+        frozenset(told.get("fires", ())),
+        tuple(told.get("tests", ())),
+        told.get("equivalent"),
     )

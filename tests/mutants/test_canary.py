@@ -1,12 +1,14 @@
-"""The alarm works: a few mistakes are made for real, and the simulation notices each of them. All
-the others are for `make mutants`.
+"""The alarm works: a few mistakes are made for real, and the simulation, or a test, notices each of
+them. All the others are for `make mutants`.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from tests.mutants.kept import kept_tests
 from tests.mutants.mutant import CANARY, mutants
+from tests.mutants.testing import try_tests
 from tests.mutants.trying import try_out
 
 SEEDS = 60  # many times what each of these needs
@@ -18,6 +20,13 @@ HANDFUL = (
     "fails-an-attempt-early",
     "duty-taken-from-its-holder",
 )
+# A fence, a cut, the reaper, and what looks at them all.
+OF_POSTGRES = (
+    "pg-settles-without-token",
+    "pg-rest-of-a-stretch-lost",
+    "pg-reaped-stands-nowhere",
+    "pg-check-misses-the-lost",
+)
 
 
 @pytest.mark.parametrize("name", [CANARY, *HANDFUL])
@@ -26,6 +35,12 @@ def test_a_mistake_is_noticed(name: str) -> None:
     found = try_out(mutant.edits, 1, SEEDS)
     assert found.seed is not None, f"{name}: no seed up to {SEEDS} noticed it: is the alarm dead?"
     assert found.catches(mutant), f"seed {found.seed}: {sorted(found.violated)}"
+
+
+@pytest.mark.parametrize("name", OF_POSTGRES)
+def test_a_mistake_in_postgres_is_noticed(name: str) -> None:
+    test = kept_tests()[name]
+    assert try_tests(mutants()[name].edits, [test]).test is not None, f"{test} did not notice it"
 
 
 def test_nothing_is_noticed_where_there_is_no_mistake() -> None:

@@ -1,5 +1,5 @@
 """The mutants are what they say: changes of text that is there, which leave something that can run.
-None of these tests simulates anything.
+None of these tests simulates anything, or runs a mutant.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import ast
 import pytest
 
 from tests.checker.table import ALL
-from tests.mutants.kept import kept, median
-from tests.mutants.mutant import CANARY, ROOT, Mutant, mutants
-from tests.mutants.page import PAGE, rows
+from tests.mutants.kept import kept, kept_tests, median
+from tests.mutants.mutant import CANARY, ROOT, Mutant, for_simulation, for_tests, mutants
+from tests.mutants.page import PAGE, rows, rows_by_test
 from tests.mutants.tree import copied, start
 
 MUTANTS = mutants()
+SIMULATED, TESTED = for_simulation(MUTANTS), for_tests(MUTANTS)
 KNOWN = {invariant.name for invariant in ALL} | {"crash", "stuck"}
 
 each_mutant = pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
@@ -30,28 +31,41 @@ def test_a_mutant_changes_text_that_stands_in_the_tree_once(mutant: Mutant) -> N
 
 
 @each_mutant
-def test_a_mutant_names_invariants_that_there_are(mutant: Mutant) -> None:
-    assert mutant.fires
+def test_a_mutant_names_invariants_or_tests_that_there_are(mutant: Mutant) -> None:
+    assert bool(mutant.fires) != bool(mutant.tests)
     assert mutant.fires <= KNOWN
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0].rpartition('::')[2]}" in (ROOT / file).read_text()
     assert mutant.undone
     assert mutant.exposed_by
 
 
 def test_there_are_enough_of_them_and_a_canary() -> None:
-    assert len(MUTANTS) >= 30
-    assert CANARY in MUTANTS
+    assert len(SIMULATED) >= 30
+    assert len(TESTED) >= 40
+    assert CANARY in SIMULATED
 
 
 def test_what_is_kept_is_of_mutants_that_there_are_and_by_what_they_should_fire() -> None:
     for name, caught in kept().items():
-        assert set(caught.violated) & MUTANTS[name].fires, name
+        assert set(caught.violated) & SIMULATED[name].fires, name
+    for name, test in kept_tests().items():
+        assert any(test.startswith(one.partition("[")[0]) for one in TESTED[name].tests), name
 
 
 def test_all_have_been_caught_and_the_page_says_how() -> None:
     caught = kept()
-    assert [name for name in MUTANTS if name not in caught] == [], "make mutants ARGS=--keep"
+    assert [name for name in SIMULATED if name not in caught] == [], "make mutants ARGS=--keep"
     assert median(caught.values()) <= 200
-    assert "".join(rows(MUTANTS, caught)) in PAGE.read_text(), "make mutants ARGS=--keep"
+    assert "".join(rows(SIMULATED, caught)) in PAGE.read_text(), "make mutants ARGS=--keep"
+
+
+def test_all_but_those_that_change_nothing_have_failed_a_test_and_the_page_says_which() -> None:
+    noticed = kept_tests()
+    wanted = [name for name, mutant in TESTED.items() if mutant.equivalent is None]
+    assert [name for name in TESTED if name in noticed] == wanted, "make mutants ARGS=--keep"
+    assert "".join(rows_by_test(TESTED, noticed)) in PAGE.read_text(), "make mutants ARGS=--keep"
 
 
 def test_a_copy_runs_its_own_code_and_not_what_is_installed() -> None:

@@ -13,8 +13,11 @@ from tempfile import TemporaryDirectory
 
 from tests.mutants.mutant import ROOT, Edit
 
-# What a simulation is made of. The links in musterd/ are relative: in a copy they lead to the copy.
+# What simulations and tests are made of. The links in musterd/ are relative: in a copy they lead
+# to the copy.
+FILES = ("pyproject.toml",)
 FOLDERS = ("config", "catalog", "store", "workers", "manager", "web", "console", "musterd", "tests")
+SERVER = "MUSTERD_TEST_PG_BIN"  # where PostgreSQL is on this machine
 LEFT_OUT = shutil.ignore_patterns("*.tmp", "node_modules", ".*")
 
 
@@ -25,6 +28,8 @@ def copied(edits: Iterable[Edit] = ()) -> Generator[Path, None, None]:
         tree = Path(folder) / "tree"
         for name in FOLDERS:
             shutil.copytree(ROOT / name, tree / name, symlinks=True, ignore=LEFT_OUT)
+        for name in FILES:
+            shutil.copy(ROOT / name, tree / name)
         for edit in edits:
             change(tree / edit.file, edit)
         yield tree
@@ -42,7 +47,11 @@ def start(tree: Path, *arguments: str) -> subprocess.Popen[str]:
     output and its complaints can be read as one.
     """
     unwanted = ("PG", "MUSTERD_", "PYTEST_", "COV_")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name == SERVER or not name.startswith(unwanted)
+    }
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=tree,
