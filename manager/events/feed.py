@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
 
 import trio
 
@@ -29,6 +30,9 @@ SPACING_A_READER = 0.0003
 REST_SECONDS = 0.02  # until what a reader had no room for is tried again, while it catches up
 BYTES_AT_ONCE = 262_144  # to all readers together, then all others on the loop have their turn
 READER_BYTES = 8_192  # what it takes to look at one reader, in bytes
+PATIENCE_SECONDS = 0.2  # for a reader that is sent a page of the log
+SLOW_SECONDS = 1.0  # one that takes nothing for so long may be cut off for the others' sake
+WAITING_BYTES_MAX = 16 * 1024 * 1024  # kept for all readers that do not take it, beside the ring
 CLOSE_SECONDS = 2.0
 
 
@@ -163,6 +167,8 @@ class Feed:
             if load >= BYTES_AT_ONCE:
                 load = 0
                 await trio.lowlevel.checkpoint()
+        for reader in too_slow(self.readers, WAITING_BYTES_MAX):
+            reader.end("slow")
 
     def _serve_one(self, reader: Reader, portions: Portions) -> None:
         is_behind = reader.is_live and not self._source.holds(reader.position)
@@ -197,24 +203,60 @@ class Feed:
             elif self._source.holds(reader.position):
                 self._grew.ring()
                 await reader.live_until_behind()
+            elif not reader.can_take():  # nothing is read for it meanwhile, or kept
+                await trio.sleep(REST_SECONDS)
             elif not await self._read_for(reader):
                 await trio.sleep(POLL_SECONDS)
 
     async def _read_for(self, reader: Reader) -> bool:
-        """Sends one page of the log; returns False if the store is away."""
-        try:
-            page = await self._source.page_for(reader.position, reader.which)
-        except StoreError:
-            return False
-        except Forgotten:
-            reader.end("slow")
-            return True
-        for portion in page.portions:
-            while not reader.can_take():
-                if reader.ending is not None:
+        """Sends one page of the log, or what the reader takes of it without delay: the rest is read
+        again when it has room. Returns False if the store is away.
+        """
+        async with self._source.pages:  # held until the page is dropped: so many there are at most
+            try:
+                page = await self._source.page_for(reader.position, reader.which)
+            except StoreError:
+                return False
+            except Forgotten:
+                reader.end("slow")
+                return True
+            for portion in page.portions:
+                if not await _has_room_soon(reader):
                     return True
-                await trio.sleep(REST_SECONDS)
-            reader.wire.put(b"".join(frame.text for frame in portion))
-            reader.position = portion[-1].event.id
-        reader.position = max(reader.position, page.position)
+                reader.wire.put(b"".join(frame.text for frame in portion))
+                reader.position = portion[-1].event.id
+            reader.position = max(reader.position, page.position)
+            return True
+
+
+async def _has_room_soon(reader: Reader) -> bool:
+    with trio.move_on_after(PATIENCE_SECONDS):
+        while not reader.can_take():
+            if reader.ending is not None:
+                return False
+            await trio.sleep(REST_SECONDS)
         return True
+    return False
+
+
+def too_slow(readers: Iterable[Reader], bytes_max: int) -> list[Reader]:
+    """Whom to cut off, so that what they all have not yet taken is no more than that: those first
+    that have taken nothing for longest. What several have before them counts once.
+    """
+    waiting = sorted((one for one in readers if not one.wire.is_clear), key=_moved_local)
+    holders = Counter(id(one.wire.held) for one in waiting)
+    total = sum({id(one.wire.held): len(one.wire.held) for one in waiting}.values())
+    cut: list[Reader] = []
+    for reader in waiting:
+        if total <= bytes_max or trio.current_time() - _moved_local(reader) < SLOW_SECONDS:
+            break
+        cut.append(reader)
+        held = reader.wire.held
+        holders[id(held)] -= 1
+        if not holders[id(held)]:
+            total -= len(held)
+    return cut
+
+
+def _moved_local(reader: Reader) -> float:
+    return reader.wire.moved_local

@@ -33,16 +33,22 @@ class Wire:
         self.is_broken = False
         self.sent_bytes = 0
         self._fileno = fileno
+        self._put = b""
         self._rest = memoryview(b"")
-        self._moved_local = 0.0
+        self.moved_local = 0.0
 
     @property
     def is_clear(self) -> bool:
         return not self._rest
 
     @property
+    def held(self) -> bytes:
+        """What memory its rest keeps: the whole of what was put."""
+        return self._put
+
+    @property
     def is_stuck(self) -> bool:
-        return not self.is_clear and trio.current_time() - self._moved_local >= STUCK_SECONDS
+        return not self.is_clear and trio.current_time() - self.moved_local >= STUCK_SECONDS
 
     def put(self, text: bytes) -> None:
         """Sends a text for this reader alone."""
@@ -51,8 +57,8 @@ class Wire:
     def put_framed(self, data: bytes) -> None:
         """Sends data that is already a chunk if the wire uses chunks. Only when it is clear."""
         assert self.is_clear, "what was sent before goes first"
-        self._rest = memoryview(data)
-        self._moved_local = trio.current_time()
+        self._put, self._rest = data, memoryview(data)
+        self.moved_local = trio.current_time()
         self.flush()
 
     def flush(self) -> bool:
@@ -67,7 +73,8 @@ class Wire:
             else:
                 self._rest = self._rest[count:]
                 self.sent_bytes += count
-                self._moved_local = trio.current_time()
+                self.moved_local = trio.current_time()
+        self._put = b""
         return not self.is_broken
 
 
@@ -267,7 +274,7 @@ class Source:
     has_begun: bool = attrs.field(default=False, init=False)
     _lost: range = attrs.field(default=range(0), init=False)
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
-    _pages: trio.CapacityLimiter = attrs.field(
+    pages: trio.CapacityLimiter = attrs.field(
         factory=lambda: trio.CapacityLimiter(PAGES_AT_ONCE), init=False
     )
 
@@ -301,10 +308,9 @@ class Source:
 
     async def page_for(self, position: int, which: EventFilter) -> Page:
         """What follows a position. Raises `Forgotten` if some of it may have been deleted."""
-        async with self._pages:
-            page = await self.log.read(position, which)
-            if (await self.log.bounds()).oldest > position + 1:
-                raise Forgotten
+        page = await self.log.read(position, which)
+        if (await self.log.bounds()).oldest > position + 1:
+            raise Forgotten
         frames = await self._frames(page.events)
         return Page(list(_portions_of(frames)), page.position)
 
