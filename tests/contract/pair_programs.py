@@ -213,6 +213,7 @@ def begin_phases(actor: Actor) -> list[Step]:
             **given_params([(start.id, start.token)]), "started": numbers([start.id]),
             "workers": numbers([1]), "started_ages": numbers([1.0]),
             "phase_ids": numbers([start.id] * len(NAMES)), "phase_names": texts(NAMES),
+            "lease_seconds": None,
         }),
     ]  # fmt: skip
 
