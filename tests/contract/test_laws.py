@@ -104,7 +104,7 @@ async def test_a_new_row_is_pending_or_queued(rig: Rig, state: JobState) -> None
 BAD_ROWS = {
     "kind": ["''", "null"],
     "payload": ["'{'", "''", "null", "'[1,]'"],
-    "priority": ["32768", "-32769", "null"],
+    "priority": ["32768", "-32769"],
     "state": ["'waiting'", "''", "null", "'pending queued'", "'QUEUED'"],
     "attempt": ["1", "-1", "null"],
     "max_attempts": ["0", "-1"],

@@ -38,7 +38,7 @@ WRITTEN = [
     """select token, kind, target, node, jobs, started, workers, expires_at - claimed_at,
               heartbeat_at - claimed_at, started_at[1] - claimed_at from leases order by id""",
     "select sum(enqueued), sum(queued) from count_changes",
-    """select type, size, job_ids, kinds, targets, attempts, workers, common, details
+    """select queued, type, size, job_ids, kinds, targets, attempts, workers, common, details
        from event_drafts order by id""",
     "select room, first_id from waiting order by 2",
 ]
