@@ -88,7 +88,7 @@ P, Q, A, R, Z, F, X = *("pending", "queued", "assigned", "running", "paused", "f
 # What may happen, how, and from where it changes the job.
 HAPPENINGS: dict[str, tuple[Happening, tuple[str, ...]]] = {
     "claim": (_claim, (Q,)),
-    "start": (_start, (A, R, X)),
+    "start": (_start, (A, R)),
     "succeed": (_settles(JobState.SUCCEEDED, AttemptOutcome.SUCCEEDED), (A, R, X)),
     "retry": (_settles(JobState.QUEUED, AttemptOutcome.RETRYING), (A, R, X)),
     "give back": (_settles(JobState.QUEUED, AttemptOutcome.RELEASED, forgive=True), (A, R, X)),
