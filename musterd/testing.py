@@ -124,7 +124,7 @@ def run_handler(
     )  # fmt: skip
     progress: list[Note] = []
     assignment = Assignment(
-        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, lambda _: None,
+        claim, kind, json.loads(text), lambda: LEASE_SECONDS, progress.append, _unspent,
         Traces(), _phase_facts(phase),
     )  # fmt: skip
     run = _Inline(make_tools(settings, time.monotonic, {}), job.get("loop", "asyncio")).run_function
@@ -289,3 +289,7 @@ def _phase_facts(phase: InPhase | None) -> PhaseFacts | None:
 
 def _payload_limits(settings: Settings) -> PayloadLimits:
     return PayloadLimits(settings.limits.max_payload_bytes, settings.limits.max_payload_depth)
+
+
+def _unspent(_spent: str) -> None:
+    """Nothing has to last here."""

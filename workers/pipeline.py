@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import attrs
 import trio
@@ -119,9 +119,11 @@ class _Run:
     def _seconds_from(self, delay: Delay) -> float | str:
         """What the field says, or what is wrong with it."""
         result = json.loads(self.finished[delay.phase] or "null")
-        found: Any = result.get(delay.field) if isinstance(result, dict) else None
-        if type(found) in (int, float) and 0 <= found <= DELAY_SECONDS_MAX:
-            return float(found)
+        is_object = isinstance(result, dict)
+        found = cast(Mapping[str, object], result).get(delay.field) if is_object else None
+        seconds = found if type(found) is int or type(found) is float else -1
+        if 0 <= seconds <= DELAY_SECONDS_MAX:
+            return float(seconds)
         what = "no such field" if found is None else f"{json.dumps(found):.100}"
         return f"{delay.field!r} of phase {delay.phase!r}: found {what}, wanted seconds"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol, TypeVar
 
 from musterd.store.jobs import JobRecord
 from musterd.store.lifecycle import JobState
@@ -22,6 +23,7 @@ from musterd.store.sqlite.hints import Hints
 from musterd.store.sqlite.job_events import About, JobEvents
 from musterd.store.sqlite.jobs import record
 
+T = TypeVar("T")
 ENDED = (JobState.CANCELED, JobState.FAILED, JobState.SUCCEEDED)  # as they are sorted
 HALTS_NOTHING = "(state <> 'failed' or target is null or cleared_at is not null)"
 TO_MARK = (
@@ -161,12 +163,16 @@ def _further(looked: Sequence[JobPosition], task: RetentionTask) -> JobPosition 
     return looked[-1] if len(looked) == task.batch else None
 
 
+class Aside(Protocol):
+    """How work that does not ask the database is done beside it."""
+
+    async def __call__(self, work: Callable[[], T]) -> T: ...
+
+
 class SqliteRetention(Part):
     """See `store.retention` for what each method promises."""
 
-    def __init__(
-        self, call: Call, hints: Hints, aside: Callable[..., Awaitable[Sequence[Kept]]]
-    ) -> None:
+    def __init__(self, call: Call, hints: Hints, aside: Aside) -> None:
         super().__init__(call, hints)
         self._aside = aside
 

@@ -201,7 +201,7 @@ async def test_a_heartbeat_of_half_or_a_third_of_the_lease_keeps_jobs(
     node = await stage.start(
         leases__heartbeat_seconds=heartbeat_seconds, workers__lease_timeout_seconds=5
     )
-    made = []
+    made: list[int] = []
     for _ in range(8):  # at all times between two heartbeats
         made += [await stage.put_one("long")]
         await trio.sleep(0.7)

@@ -48,7 +48,8 @@ def pickups(jobs: int = 200, gap_seconds: float = 0.03) -> list[float]:
             time.sleep(gap_seconds)
         wait_until(lambda: shop.done() == jobs)
         database.connection.close()
-        begun = [each[:2] for each in RECORD.iter_unpack(shop.records.read_bytes())]
+        records = RECORD.iter_unpack(shop.records.read_bytes())
+        begun: list[tuple[int, float]] = [each[:2] for each in records]
     return sorted((began - committed[number]) * 1000 for number, began in begun)
 
 

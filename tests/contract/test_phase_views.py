@@ -140,7 +140,8 @@ async def test_the_view_says_what_the_job_object_says(rig: Rig) -> None:
         ((tenant, attempts, owner, updated, heard),) = rig.raw(f"select {columns} from jobs")
         record = await look(rig.engine, job_id)
         shown = job_object(record, "acme", None)
-        found = attempts if isinstance(attempts, list) else json.loads(attempts)
+        text = attempts if isinstance(attempts, str) else json.dumps(attempts)
+        found: list[dict[str, Any]] = json.loads(text)
         assert (record.state, tenant, owner) == (state, "acme", shown["lease_owner"])
         names = ("attempt", "worker", "node", "outcome", "error", "log")
         assert [[one[name] for name in names] for one in found] == [

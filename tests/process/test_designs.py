@@ -132,7 +132,12 @@ def test_0_a_resumed_job_has_its_whole_budget(machine: Home) -> None:
     design = Design(machine, "0-targets.toml")
     with design.daemon(**SHORT_LEASE) as daemon:
         job = design.add("call", {"tokens": 900, "pause_seconds": 0.3})
-        eventually(lambda: (machine.job(job)["spent"] or {}).get("tokens", 0) >= 300)
+
+        def spent() -> int:
+            found: dict[str, int] = machine.job(job)["spent"] or {}
+            return found.get("tokens", 0)
+
+        eventually(lambda: spent() >= 300)
         daemon.send(signal.SIGKILL)
         daemon.end()
     with design.daemon(**SHORT_LEASE):

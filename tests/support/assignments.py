@@ -44,7 +44,7 @@ def given(behaviour: Behaviour, payload: Any = None, *, attempt: int = 1, **of_k
     text = json.dumps(payload)
     claim = Claim(7, kind.name, text, attempt, None, 0, 0.0, 1, TOKEN)
     notes: list[Note] = []
-    return Given(Assignment(claim, kind, payload, _a_while, _append(notes), lambda _: None), notes)
+    return Given(Assignment(claim, kind, payload, _a_while, _append(notes), _unheard), notes)
 
 
 def _a_while() -> float:
@@ -53,3 +53,7 @@ def _a_while() -> float:
 
 def _append(notes: list[Note]) -> Callable[[Note], None]:
     return notes.append
+
+
+def _unheard(_spent: str) -> None:
+    """Nobody keeps what was spent."""

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 
 import attrs
@@ -95,9 +96,9 @@ def visiting(
     async def measure() -> Figures:
         async with visitor(queue, caps) as ours:
             await ours.visits(WARM)
-            if work is None:
-                return await ours.figures(visits)
-            return await ours.measured(lambda: work(ours, visits))
+            if work is not None:
+                return await ours.measured(partial(work, ours, visits))
+            return await ours.figures(visits)
 
     return lambda: trio.run(measure)
 
