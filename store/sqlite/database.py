@@ -260,7 +260,7 @@ class ThreadRunner:
         def answer() -> None:
             try:
                 done.append(work())
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            except BaseException as error:  # noqa: ASYNC103, BLE001 - raised where it is waited for
                 failed.append(error)
             loop.run_sync_soon(trio.lowlevel.reschedule, task)
 

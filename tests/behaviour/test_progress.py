@@ -60,7 +60,7 @@ async def a_running_job() -> AsyncGenerator[tuple[ProgressWriter, Held, Weather]
     held.start(1, trio.current_time())
     writer = ProgressWriter(desk, engine, live_settings())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(writer.run)
+        nursery.start_soon(writer.run)  # noqa: ASYNC113 - the test waits for it
         yield writer, held, weather
         nursery.cancel_scope.cancel()
     await engine.close()

@@ -423,7 +423,7 @@ async def test_a_payload_is_bounded_when_it_is_changed_too(rig: PostgresRig, pay
     assert (await take_one(rig.engine)).payload == "[1]"
 
 
-async def test_a_payload_from_a_table_is_measured_as_it_is_not_as_it_is_packed(
+async def test_a_payload_from_a_table_is_measured_as_it_is_not_as_it_is_packed(  # noqa: ASYNC124 - its fixture waits
     rig: PostgresRig,
 ) -> None:
     """What compresses well came in at any size."""
@@ -456,7 +456,7 @@ async def test_a_counter_has_room_for_what_is_counted(
 
 
 @pytest.mark.parametrize(("column", "value"), [("payload", "'1e400'"), ("run_at", "'infinity'")])
-async def test_a_role_that_only_inserts_is_told_why_it_is_refused(
+async def test_a_role_that_only_inserts_is_told_why_it_is_refused(  # noqa: ASYNC124 - its fixture waits
     rig: PostgresRig, column: str, value: str
 ) -> None:
     line = f"insert into {SCHEMA}.jobs (kind, {column}) values ('a', {value})"

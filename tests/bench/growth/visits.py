@@ -85,7 +85,8 @@ async def visitor(queue: Queue, caps: Caps = ()) -> AsyncGenerator[Visitor]:
     try:
         yield Visitor(engine, queue, caps)
     finally:
-        await engine.close()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+            await engine.close()
 
 
 def visiting(
