@@ -98,7 +98,16 @@ def fingerprint(settings: Settings, catalog: Catalog) -> str:
     """`DIGITS` hexadecimal digits, equal where the same configuration is in effect. `settings` are
     the node's own. Other versions of musterd may give other digits.
     """
-    text = json.dumps(_whole(settings, catalog), sort_keys=True, separators=(",", ":"))
+    return _digits(_whole(settings, catalog))
+
+
+def kind_fingerprints(catalog: Catalog) -> dict[str, str]:
+    """For each kind digits that are equal where it is the same."""
+    return {name: _digits(_canonical(kind)) for name, kind in catalog.items()}
+
+
+def _digits(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 

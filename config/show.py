@@ -11,7 +11,7 @@ from attrs import AttrsInstance
 from musterd.config import schedules
 from musterd.config.changes import shown
 from musterd.config.load import Loaded, load
-from musterd.config.settings import Tenant, sections
+from musterd.config.settings import Settings, Tenant, TenantWorkers, sections
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import TABLE
 from musterd.config.toml_text import toml_text
@@ -28,6 +28,11 @@ def as_tree(loaded: Loaded, origin: bool) -> dict[str, dict[str, Any]]:
             table = table.setdefault(part, {})
         table[name] = {"value": value, "origin": source} if origin else value
     return tree
+
+
+def in_effect(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The same tree of settings alone: where their values come from is not known."""
+    return as_tree(Loaded(settings, {}), origin=False)
 
 
 def count_changed(loaded: Loaded) -> int:
@@ -70,10 +75,15 @@ def _tenant(tenant: Tenant, loaded: Loaded) -> Iterator[Leaf]:
     header = f"{TABLE}.{tenant.name}"
     if tenant.name != DEFAULT_TENANT:
         yield from _table(header, tenant.place, loaded)
-    if tenant.name != DEFAULT_TENANT or any(key.startswith(f"{header}.") for key in loaded.origins):
+    node = loaded.settings
+    floor, most = node.workers.default_count, node.workers.max_count
+    is_named = any(key.startswith(f"{header}.") for key in loaded.origins)
+    if tenant.name != DEFAULT_TENANT or is_named or tenant.workers != TenantWorkers(floor, most):
         yield from _table(f"{header}.workers", tenant.workers, loaded)
     for leaf in _table(f"{header}.limits", tenant.limits, loaded):
-        if f"{header}.limits.{leaf[1]}" in loaded.origins:
+        name = leaf[1]
+        differs = getattr(tenant.limits, name) != getattr(node.limits, name)
+        if differs or f"{header}.limits.{name}" in loaded.origins:
             yield leaf
 
 

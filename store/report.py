@@ -56,6 +56,7 @@ def job_object(
         "lease_expires_at": time_text(record.lease_expires_at),
         "heartbeat_at": time_text(record.heartbeat_at),
         "cancel_requested": record.request == "cancel",
+        "pause_requested": record.request == "pause",
         "progress": {
             "overall": overall(record),
             "phase": current(record),

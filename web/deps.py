@@ -12,7 +12,7 @@ from attrs import define, frozen
 from musterd.catalog.kinds import Catalog
 from musterd.config.credentials import BearerToken
 from musterd.config.schedules import Schedule
-from musterd.config.settings import HttpScope
+from musterd.config.settings import HttpScope, Settings
 from musterd.config.webhook_urls import STRICT, UrlPolicy
 from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
@@ -27,6 +27,9 @@ ENVELOPE_BYTES = 16_384  # around the payload: the other options, and white spac
 
 class NodeView(Protocol):
     """The node as the web side knows it; see `Daemon`."""
+
+    @property
+    def settings(self) -> Settings: ...
 
     def status(self) -> NodeStatus:
         """Cheap; returns at once."""

@@ -283,7 +283,13 @@ CONFIGURATION, MACHINE = "configuration", "machine"
 def first_checks(setup: Setup, stores: Sequence[Store]) -> list[Check]:
     """The checks of configuration and machine; then the stores are opened."""
     settings = setup.settings
+
+    async def running() -> Iterable[Finding]:
+        await trio.lowlevel.checkpoint()
+        return setup.running
+
     return [
+        Check("configuration", CONFIGURATION, running),
         Check("leases", CONFIGURATION, _in_thread(lambda: judges.judge_leases(settings))),
         Check("secrets", CONFIGURATION, _in_thread(lambda: _secrets(setup))),
         Check(

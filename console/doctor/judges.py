@@ -427,9 +427,10 @@ class ProgramResult(NamedTuple):
 
 @attrs.frozen
 class Setup:
-    """What is examined. `settings` are the node's own; `tenants` are those to check. `kinds` checks
-    each kind, `hooks` returns the broken functions of the settings; both block. `origins` says
-    where settings come from. `run` runs a program.
+    """What is examined. `settings` are the node's own, as it runs if it could be asked, which
+    `running` tells; `tenants` are those to check. `kinds` checks each kind, `hooks` returns the
+    broken functions of the settings; both block. `origins` says where settings come from. `run`
+    runs a program.
     """
 
     settings: Settings
@@ -441,6 +442,7 @@ class Setup:
     wall_clock: Callable[[], float]
     monotonic: Callable[[], float]
     run: Callable[[Sequence[str]], Awaitable[ProgramResult]]
+    running: Sequence[Finding] = ()
     unit: str = "musterd.service"
     has_systemd: bool = False
     mounts: Path = Path("/proc/self/mountinfo")

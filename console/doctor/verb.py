@@ -17,6 +17,7 @@ from musterd.config.faults import ConfigError
 from musterd.console.command import CommandLine, Verb
 from musterd.console.doctor import checks
 from musterd.console.doctor.judges import Check, Finding, ProgramResult, Setup, fail
+from musterd.console.doctor.running import what_runs
 from musterd.console.opening import each_in_order
 from musterd.console.output import Exit
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
@@ -50,9 +51,10 @@ def doctor(context: click.Context, unit: str) -> None:
 def _setup(cli: CommandLine, unit: str) -> Setup:
     loaded, catalog = cli.load_all()
     cli.of_tenant(loaded.settings)  # complains of a tenant that is not there
-    settings = loaded.settings
+    settings, running = what_runs(cli.of_node(loaded.settings), catalog)
     return Setup(
         settings=settings,
+        running=running,
         tenants=list(settings.tenants) if cli.tenant is None else [cli.tenant],
         origins=loaded.origins,
         environ=os.environ,

@@ -136,8 +136,9 @@ def _retry(kind: WorkKind) -> str:
 COLUMNS: Columns[WorkKind] = {
     "kind": lambda kind: kind.name,
     "behaviour": _behaviour,
-    "retry": _retry,
-    ">attempts": lambda kind: str(kind.retry.max_retries + 1),  # as in the job object
+    "retry of failures": _retry,
+    # As in the job object: where failures are not retried, lost leases use them.
+    ">attempts": lambda kind: str(kind.retry.max_retries + 1),
     "limit": lambda kind: or_dash(kind.time_limit_seconds, duration_text),
     ">priority": lambda kind: str(kind.priority),
     "from": lambda kind: "shipped" if kind.source.startswith(f"{SHIPPED_FILE}:") else kind.source,

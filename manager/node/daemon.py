@@ -249,6 +249,11 @@ class Daemon:
         )  # fmt: skip
 
     @property
+    def settings(self) -> Settings:
+        """Those in effect."""
+        return self._settings.now
+
+    @property
     def catalog(self) -> Catalog:
         return self._reloader.catalog
 

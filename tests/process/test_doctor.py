@@ -266,3 +266,35 @@ def test_tenants_are_looked_at_one_by_one(home: Home) -> None:
     only = findings(home.call("doctor", "--json", "--tenant", "acme", *tenants))
     assert {one["tenant"] for ones in only.values() for one in ones} == {None, "acme"}
     assert home.call("doctor", "--tenant", "nobody", *tenants).code == 3
+
+
+def test_what_the_daemon_runs_with_is_compared_with_the_files(tmp_path: Path) -> None:
+    home, file = Home(tmp_path / "state"), tmp_path / "musterd.toml"
+    file.write_text("[workers]\nlease_timeout_seconds = 30\n")
+    with home.daemon("--config", str(file)) as daemon:
+        daemon.wait_until_ready()
+        here = ("--config", str(file), "--set", daemon.listen)
+        assert ["http.listen" in one["found"] for one in told_by(home, *here)] == [True]
+        file.write_text("[workers]\nlease_timeout_seconds = 6\nmax_count = 9\n")
+        found = told_by(home, *here)
+        told = {one["found"].split()[0]: one for one in found}
+        lease, most = "workers.lease_timeout_seconds", "workers.max_count"
+        assert set(told) == {"http.listen", lease, most}
+        assert told[lease]["found"] == f"{lease} is 30 in the daemon, 6 in the files"
+        assert told[lease]["advice"].startswith("restart the daemon")
+        assert told[most]["advice"].startswith("musterd reload")
+        leases = findings(home.call("doctor", "--json", *here))["leases"]
+        assert "a lease of 30 s" in leases[0]["found"]  # what runs, not what the files say
+        assert home.call("reload", "--wait", *here).code == 0
+        left = {one["found"].split()[0] for one in told_by(home, *here)}
+        assert left == {"http.listen", lease}
+
+
+def test_a_daemon_that_cannot_be_asked(tmp_path: Path) -> None:
+    (found,) = told_by(Home(tmp_path / "state"), "--set", "http.listen=127.0.0.1:1")
+    assert found["level"] == "ok"
+    assert "what follows is said of the files, not of what runs" in found["found"]
+
+
+def told_by(home: Home, *arguments: str) -> list[dict[str, Any]]:
+    return findings(home.call("doctor", "--json", *arguments))["configuration"]

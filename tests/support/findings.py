@@ -8,7 +8,7 @@ from musterd.console.doctor.judges import Finding
 
 # Every check, in the order of the report.
 NAMES = (
-    *("leases", "secrets", "permissions", "kinds", "hooks", "schedules"),
+    *("configuration", "leases", "secrets", "permissions", "kinds", "hooks", "schedules"),
     *("systemd", "open files", "disk"),
     *("store", "schema", "server", "durability", "pooler", "session", "clock", "horizon"),
     *("replication", "connections", "rights", "autovacuum", "dead rows", "places"),

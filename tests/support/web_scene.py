@@ -20,6 +20,7 @@ from musterd.config.credentials import BearerToken
 from musterd.config.listen import listen_address
 from musterd.config.load import load
 from musterd.config.settings import Metrics as MetricsSettings
+from musterd.config.settings import Settings
 from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.manager.events.feed import Feed
 from musterd.manager.metrics.metrics import Metrics
@@ -75,6 +76,7 @@ class StillNode:
     """A node whose answers stand still until a test changes them."""
 
     seen: NodeStatus = STATUS
+    settings: Settings = SETTINGS
     crew: Sequence[WorkerView] = WORKERS
     journal: Sequence[Decision] = DECISIONS
     drained: int = 0

@@ -12,6 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from musterd.catalog.differences import kind_fingerprints
+from musterd.config.show import in_effect
 from musterd.manager.duties.schedules import schedule_object
 from musterd.manager.events.feed import FeedClosed
 from musterd.manager.events.source import Reader, Start, Wire, opening, snapshot_frame
@@ -96,6 +98,26 @@ async def nodes(call: Call) -> Response:
 
     size = sum(NODE_CHARACTERS + KIND_CHARACTERS * len(node.named) for node in found)
     return await rendered(call.site, size, write)
+
+
+async def config(call: Call) -> Response:
+    """What is in effect, which need not be what the files say."""
+    now, catalog = call.site.deps.node.status(), call.tenant.catalog()
+    settings = call.site.deps.node.settings
+
+    def write() -> Response:
+        return json_answer(
+            {
+                "node": now.node,
+                "version": now.version,
+                "store": now.store,
+                "generation": now.generation,
+                "settings": in_effect(settings),
+                "kinds": kind_fingerprints(catalog),
+            }
+        )
+
+    return await rendered(call.site, KIND_CHARACTERS * len(catalog), write)
 
 
 async def duties(call: Call) -> Response:

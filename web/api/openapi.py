@@ -135,6 +135,7 @@ JOB = shape_of(
     JobRecord, but="forgiven log node phases progress_note request requested_at worker",
     id=ID, tenant=TEXT, payload=ANYTHING, result=ANYTHING, error=maybe(ERROR), progress=PROGRESS,
     spent={"type": "object"}, lease_owner=maybe(TEXT), cancel_requested=YES_OR_NO,
+    pause_requested=YES_OR_NO,
     attempts=list_of(shape_of(AttemptRecord, error=maybe(ERROR))),
     **{option.name: _shown(option) for option in PLAIN_OPTIONS},
 )  # fmt: skip
@@ -214,6 +215,10 @@ COMPONENTS: Mapping[str, Schema] = {
     "Workers": whole_object(workers=list_of(shape_of(WorkerView, job_id=maybe(ID)))),
     "Why": WHY,
     "Nodes": whole_object(nodes=list_of(NODE_RECORD), warnings=NAMES),
+    "Config": whole_object(
+        node=TEXT, version=TEXT, store=TEXT, generation=COUNT, settings={"type": "object"},
+        kinds={"type": "object", "additionalProperties": TEXT},
+    ),
     "Duties": whole_object(duties=list_of(DUTY)),
     "Schedules": whole_object(schedules=list_of(SCHEDULE)),
     "Scaling": whole_object(decisions=list_of(ref("Decision"))),

@@ -168,6 +168,10 @@ OPERATIONS: Sequence[Operation] = (
     _read("/scaling", "scaling", "The supervisor's latest decisions.", node.scaling, "Scaling"),
     _read("/nodes", "nodes", "The nodes of the store, and where they disagree.", node.nodes,
         "Nodes"),
+    Operation(
+        "GET", "/config", "config", "The configuration in effect, secrets masked.", "admin",
+        node.config, {200: Reply("", ref("Config"))}, (TENANT,),
+    ),
     _read("/duties", "duties", "The duties, and the node that has each.", node.duties, "Duties"),
     Operation(
         "GET", "/events", "follow", "Follow events as they happen.", "read", node.follow,

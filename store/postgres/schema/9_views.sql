@@ -85,7 +85,7 @@ select id, kind,
        case when state = 'queued' then (
            select l.heartbeat_at from {schema}.leases l where l.span @> job.id and l.jobs @> job.id limit 1) end as heartbeat_at,
        dedup_key,
-       request is not distinct from 'cancel' as cancel_requested,
+       request is not distinct from 'cancel' as cancel_requested, request is not distinct from 'pause' as pause_requested,
        (select jsonb_build_object(
                    'overall', case when live.state = 'succeeded' then 100
                                    else floor(0.5 + greatest(coalesce(live.progress, 0), coalesce(shown.share, 0)))::int end,
@@ -129,7 +129,8 @@ create view {schema}.jobs_without_payload as
 select id, kind, state, error ->> 'type' as error_type, reason, priority, attempt, max_attempts,
        created_at, run_at, started_at, finished_at,
        case when state in ('assigned', 'running') then node || coalesce('/' || worker, '') end as lease_owner,
-       lease_expires_at, heartbeat_at, request is not distinct from 'cancel' as cancel_requested,
+       lease_expires_at, heartbeat_at,
+       request is not distinct from 'cancel' as cancel_requested, request is not distinct from 'pause' as pause_requested,
        case when job.state = 'succeeded' then 100 else floor(0.5 + greatest(coalesce(job.progress, 0), coalesce(
            (select 100.0 * count(*) filter (where phase.state = 'succeeded') / nullif(count(*), 0)
             from {schema}.job_phases phase where phase.job_id = job.id), 0)))::int end as progress,

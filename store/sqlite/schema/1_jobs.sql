@@ -136,6 +136,7 @@ select
   strftime('%Y-%m-%dT%H:%M:%fZ', heartbeat_at / 1e6, 'unixepoch') as heartbeat_at,
   dedup_key,
   request is 'cancel' as cancel_requested,
+  request is 'pause' as pause_requested,
   case state when 'succeeded' then 100 else cast(0.5 + max(coalesce(progress, 0), coalesce((
     select 100.0 * sum(phase.state = 'succeeded') / count(*) from job_phases phase where phase.job_id = job.id), 0)) as integer) end
     as progress,

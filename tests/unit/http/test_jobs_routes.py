@@ -249,13 +249,15 @@ async def test_the_whole_row_of_actions() -> None:
     assert states == ["queued", "paused", "queued", "paused", "canceled"]
 
 
-async def test_the_holder_of_a_running_job_is_asked() -> None:
+@pytest.mark.parametrize("action", ["cancel", "pause"])
+async def test_the_holder_of_a_running_job_is_asked(action: str) -> None:
     async with serving() as web:
         await made(web)
         await take(web)
-        answer = await web.post("/jobs/1/cancel/")
+        answer = await web.post(f"/jobs/1/{action}/")
     assert (answer.status, answer.json["state"]) == (202, "running")
-    assert answer.json["cancel_requested"] is True
+    asked = [name for name in ("cancel", "pause") if answer.json[f"{name}_requested"]]
+    assert asked == [action]
 
 
 @pytest.mark.parametrize(

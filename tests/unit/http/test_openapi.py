@@ -19,7 +19,7 @@ from tests.support.web_scene import serving
 DOCUMENT: dict[str, Any] = document(OPERATIONS, "1.2.3")
 SHOWN = (
     *("/jobs", "/jobs/{id}", "/status", "/workers", "/scaling", "/schedules", "/targets/{target}"),
-    *("/nodes", "/duties"),
+    *("/nodes", "/duties", "/config"),
 )
 
 

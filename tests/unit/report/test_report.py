@@ -28,7 +28,14 @@ KEYS = [
         "started_at",
         "finished_at",
     ),
-    *("lease_owner", "lease_expires_at", "heartbeat_at", "cancel_requested", "progress"),
+    *(
+        "lease_owner",
+        "lease_expires_at",
+        "heartbeat_at",
+        "cancel_requested",
+        "pause_requested",
+        "progress",
+    ),
     *("attempts", "cleared_at", "webhook", "stale_at"),
     *("schedule", "scheduled_for", "spent", "updated_at"),
 ]
