@@ -135,6 +135,7 @@ class Leases:
     reap_interval_seconds: float = at_once(
         "time between checks for lost leases; 0 = 1/4 of the lease, at most 1.5 s", _DERIVED_LONG
     )
+    reap_batch: int = at_once("most lost leases ended in one transaction", Between(1, 10_000))
     on_lease_lost: OnLeaseLost = at_once(
         "jobs of lost leases: requeue, fail or pause; a kind may have its own rule"
     )

@@ -10,7 +10,9 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from musterd.config.faults import Unfit
+from musterd.config.secrets import mask_url
 from musterd.config.tenant_names import DEFAULT_TENANT, beside, check_name, schema_of
+from musterd.config.toml_text import short_text
 from musterd.config.validators import STORE_SCHEMES, check_url
 from musterd.store.errors import NoSuchJob, StoreMisconfigured
 from musterd.store.input import JobWanted, new_job, new_jobs
@@ -67,6 +69,7 @@ class Client:
         self._others: dict[str, Client] = {}  # for jobs that name another tenant
         self._schema = schema_of(schema, tenant)
         self._tenant = tenant
+        _check_url(url)
         place = beside(url, tenant) if url.startswith("sqlite:") else url
         self._backend = _backend(place, self._schema, pool_size, answer_seconds)
 
@@ -183,17 +186,23 @@ class Client:
         return self._backend.control(action, job_id)
 
 
+def _check_url(url: str) -> None:
+    scheme, separator, _ = url.partition("://")
+    if not separator and (not url or "=" in url):
+        return  # a connection string of libpq
+    try:
+        check_url(url, STORE_SCHEMES)
+    except Unfit as unfit:  # the URL may hold a password
+        found = f"{scheme}://…" if separator else short_text(mask_url(url))
+        found = url if scheme == "sqlite" else found
+        raise StoreMisconfigured(f"URL: found {found}, {unfit}") from None
+
+
 def _backend(url: str, schema: str, pool_size: int, answer_seconds: float) -> Backend:
     if url.startswith("sqlite:"):
         from musterd.store.sqlite.client import SqliteBackend
 
         return SqliteBackend(url)
-    scheme, separator, _ = url.partition("://")
-    if separator:  # else it is a connection string of libpq
-        try:
-            check_url(url, STORE_SCHEMES)
-        except Unfit as unfit:  # the URL may hold a password
-            raise StoreMisconfigured(f"URL: found {scheme}://…, {unfit}") from None
     from musterd.store.postgres.client import PostgresBackend
 
     return PostgresBackend(url, schema, pool_size, answer_seconds)

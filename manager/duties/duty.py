@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -57,7 +58,7 @@ class Duty:
     name: str
     run: Callable[[], Awaitable[int]]
     interval_seconds: Callable[[], float]
-    batch: int | None = None  # None = one run does all that there is
+    batch: Callable[[], float] = lambda: inf  # infinite = one run does all that there is
     wait: Callable[[float], Awaitable[None]] = trio.sleep  # until the next run; may end early
     run_limit_seconds: Callable[[], float] = lambda: RUN_LIMIT_SECONDS
 
@@ -132,7 +133,7 @@ async def serve(
             await trio.sleep(backoff.failed(seconds_max))
             continue
         backoff.succeeded()
-        if duty.batch is not None and run.items >= duty.batch:
+        if run.items >= duty.batch():
             await trio.sleep(NEXT_BATCH_SECONDS)
         else:
             await duty.wait(max(rest_seconds, duty.interval_seconds() * rng.uniform(0.8, 1.0)))

@@ -17,8 +17,6 @@ from musterd.workers.claiming.desk import Desk
 from musterd.workers.idleness import Idleness, IdleState, Move
 from musterd.workers.observer import JobObserver
 
-BATCH = 500
-
 
 @attrs.define(eq=False)
 class Reaper:
@@ -80,7 +78,7 @@ class Reaper:
         }
         now = self.settings.now
         default = ReapRule(now.leases.on_lease_lost, now.retry.max_retries + 1)
-        return ReapRequest(rules, default, BATCH)
+        return ReapRequest(rules, default, now.leases.reap_batch)
 
     def _report(self, reaped: list[Reaped]) -> None:
         self.observer.reaped(reaped)

@@ -23,7 +23,6 @@ from musterd.manager.duties.duty import (
     Duty,
 )
 from musterd.manager.duties.leadership import Everyone, Identity, Leadership, Pace
-from musterd.manager.duties.reaping import BATCH as REAPED_AT_ONCE
 from musterd.manager.duties.reaping import Reaper
 from musterd.manager.duties.retention import Retiring
 from musterd.manager.duties.schedules import LOOK_SECONDS as SLOT_SECONDS
@@ -148,16 +147,24 @@ class TenantDuties:
         def reap_seconds() -> float:
             return lease_plan(self._settings.now).reap_interval_seconds
 
+        def reap_batch() -> int:
+            return self._settings.now.leases.reap_batch
+
         def run_limit_seconds() -> float:
             return self._settings.now.duties.run_limit_seconds
 
         duties = [
-            Duty(EVENTS, events.trim, events.trim_seconds, TRIMMED_ROWS, events.wait),
+            Duty(EVENTS, events.trim, events.trim_seconds, lambda: TRIMMED_ROWS, events.wait),
             Duty(METRICS, self.counts.refresh, self._paced(COUNT_SECONDS, COUNT_SECONDS_RESTING)),
-            Duty(REAPING, reaper.run, reap_seconds, REAPED_AT_ONCE, reaper.wait),
+            Duty(REAPING, reaper.run, reap_seconds, reap_batch, reaper.wait),
             Duty(RETENTION, retiring.look, retiring.look_seconds, wait=retiring.wait),
-            Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, SLOTS_A_ROUND, keeper.wait),
-            Duty(STATISTICS, fold, self._paced(FOLD_SECONDS, FOLD_SECONDS_RESTING), FOLDED_ROWS),
+            Duty(SCHEDULES, keeper.run, lambda: SLOT_SECONDS, lambda: SLOTS_A_ROUND, keeper.wait),
+            Duty(
+                STATISTICS,
+                fold,
+                self._paced(FOLD_SECONDS, FOLD_SECONDS_RESTING),
+                lambda: FOLDED_ROWS,
+            ),
             Duty(WEBHOOKS, postman.look, self._paced(LOOK_SECONDS, LOOK_SECONDS_RESTING)),
         ]
         return [attrs.evolve(duty, run_limit_seconds=run_limit_seconds) for duty in duties]

@@ -59,7 +59,9 @@ class Node:
     leadership: Leadership = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        duties = {name: Duty(name, partial(self.work, name), lambda: 1.0, 100) for name in NAMES}
+        duties = {
+            name: Duty(name, partial(self.work, name), lambda: 1.0, lambda: 100) for name in NAMES
+        }
         me = Identity(f"node{self.number}", UUID(int=self.number), "default")
         self.leadership = Leadership(
             self.engine.duties, lambda: duties, me, lambda: self.scene.pace, trio.current_time,

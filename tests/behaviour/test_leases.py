@@ -1,5 +1,7 @@
 """Leases: kept while the job runs, given up when they cannot be kept, never ended early."""
 
+from datetime import datetime, timedelta
+
 import pytest
 import trio
 
@@ -192,6 +194,22 @@ async def test_a_lost_lease_of_an_unknown_kind_is_ended_by_the_settings_rule(sta
     await stage.start("south", workers__lease_timeout_seconds=5, leases__on_lease_lost="pause")
     await trio.sleep(10)
     assert await stage.state(job_id) is JobState.PAUSED
+
+
+async def test_lost_leases_are_ended_in_batches_as_the_settings_say(stage: Stage) -> None:
+    """A full batch is followed by the next one soon, not after the interval."""
+    values = {"workers__default_count": 5, "workers__lease_timeout_seconds": 5}
+    north = await stage.start("north", **values)
+    await stage.put("long", 5)
+    await until(lambda: len(stage.running_now()) == 5)
+    north.kill()
+    await stage.start("south", leases__reap_batch=2, **values)
+    told = "select at, count(*) from events where type = 'job.requeued' group by at order by at"
+    await until(lambda: sum(count for _, count in stage.raw(told)) == 5, 30)
+    batches = stage.raw(told)
+    assert [count for _, count in batches] == [2, 2, 1]
+    first, *_, last = (datetime.fromisoformat(at) for at, _ in batches)
+    assert last - first < timedelta(seconds=0.5)
 
 
 @pytest.mark.parametrize("heartbeat_seconds", [2.5, 5 / 3])

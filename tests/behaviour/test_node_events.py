@@ -201,7 +201,7 @@ class Deaf:
 async def keep(log: Kept, *waits: float) -> None:
     """Runs a keeper; after each of the waits something happens."""
     keeper = EventKeeper(log, live_settings(events__keep_hours=2), random.Random(1))
-    trimming = Duty("events", keeper.trim, keeper.trim_seconds, TRIMMED_ROWS, keeper.wait)
+    trimming = Duty("events", keeper.trim, keeper.trim_seconds, lambda: TRIMMED_ROWS, keeper.wait)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keeper.run)
         nursery.start_soon(serve, trimming, Tally(), Deaf(), random.Random(2), QUIET)

@@ -122,10 +122,20 @@ async def test_without_a_priority_a_job_has_that_of_its_kind(shared: Rig, client
     assert client.job(client.enqueue("urgent"))["priority"] == 0
 
 
-@pytest.mark.parametrize("url", ["redis://u:secret@x", "mysql://x"])
-def test_a_url_of_another_kind_of_store_is_refused(url: str) -> None:
-    with pytest.raises(StoreMisconfigured, match="wanted sqlite:///path or postgresql://") as found:
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://u:secret@x", "found redis://…, wanted sqlite:///path or postgresql://"),
+        ("mysql://x", "found mysql://…, wanted sqlite:///path or postgresql://"),
+        ("jobs.db", 'found "jobs.db", wanted sqlite:///path or postgresql://'),
+        ("u:secret@db", "wanted sqlite:///path or postgresql://"),
+        ("sqlite://jobs.db", "found sqlite://jobs.db, wanted sqlite:///relative/path or"),
+    ],
+)
+def test_a_url_of_another_kind_of_store_is_refused(url: str, said: str) -> None:
+    with pytest.raises(StoreMisconfigured, match=r"^URL: ") as found:
         Client(url)
+    assert said in str(found.value)
     assert "secret" not in str(found.value)
 
 

@@ -107,7 +107,11 @@ class Keeper:
 
     async def _run(self, scope: trio.CancelScope) -> None:
         duty = Duty(
-            "schedules", self.keeper.run, lambda: LOOK_SECONDS, SLOTS_A_ROUND, self.keeper.wait
+            "schedules",
+            self.keeper.run,
+            lambda: LOOK_SECONDS,
+            lambda: SLOTS_A_ROUND,
+            self.keeper.wait,
         )
         with scope:
             await serve(duty, self.tally, self, random.Random(self.number), QUIET)

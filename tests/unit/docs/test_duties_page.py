@@ -2,7 +2,6 @@
 
 from musterd.manager.duties.duty import BACKOFF_SECONDS_MAX, DUTIES
 from musterd.manager.duties.leadership import REBALANCE_SECONDS
-from musterd.manager.duties.reaping import BATCH
 from musterd.manager.duties.schedules import LOOK_SECONDS as SCHEDULES_SECONDS
 from musterd.manager.duties.schedules import SLOTS_A_ROUND
 from musterd.manager.events.node_events import TRIMMED_ROWS
@@ -30,7 +29,6 @@ def test_the_numbers_are_those_of_the_program() -> None:
         f"every {FOLD_SECONDS:g} seconds | {FOLDED_ROWS:,} notes",
         f"every {LOOK_SECONDS:g} seconds | `webhooks",
         f"| {TRIMMED_ROWS:,} rows |",
-        f"| {BATCH} jobs |",
         f"every {SCHEDULES_SECONDS:g} seconds | {SLOTS_A_ROUND} slots |",
         f"leases are {RESTING.lease_seconds:g} seconds",
         f"renewed every {RESTING.heartbeat_seconds:g}",
