@@ -5,7 +5,7 @@ The values on the hot path are named tuples: they are cheap to make.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -122,6 +122,22 @@ class Successes(NamedTuple):
     targets: Sequence[str | None] = ()
     results: Sequence[str | None] = ()  # JSON texts
 
+    @classmethod
+    def of(
+        cls,
+        claims: Sequence[Claim],
+        workers: Sequence[int],
+        started_local: Sequence[float],
+        ended_local: Sequence[float],
+        results: Sequence[str | None],
+    ) -> Successes:
+        ids, tokens = [one.id for one in claims], [one.token for one in claims]
+        attempts, kinds = [one.attempt for one in claims], [one.kind for one in claims]
+        targets = [one.target for one in claims]
+        return cls(
+            ids, tokens, attempts, workers, started_local, ended_local, kinds, targets, results
+        )
+
     def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
         return zip(self.ids, self.tokens, self.targets, strict=True)
 
@@ -150,6 +166,40 @@ class Successes(NamedTuple):
 
 
 NO_SUCCESSES = Successes()
+
+
+class Ends(NamedTuple):
+    """What one visit is to write of attempts, each job once."""
+
+    settlements: Sequence[Settlement] = ()
+    successes: Successes = NO_SUCCESSES
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self.settlements or self.successes.ids)
+
+    @property
+    def kinds(self) -> set[str]:
+        return {one.kind for one in self.settlements} | set(self.successes.kinds)
+
+    @property
+    def targets(self) -> list[str]:
+        """In the order in which whoever locks several takes them."""
+        found = {one.target for one in self.settlements} | set(self.successes.targets)
+        return sorted(one for one in found if one is not None)
+
+    def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
+        yield from ((one.id, one.token, one.target) for one in self.settlements)
+        yield from self.successes.jobs()
+
+    def all(self) -> list[Settlement]:
+        return [*self.settlements, *self.successes.settlements()]
+
+    def of(self, ids: Collection[int]) -> Ends:
+        """Those of these jobs."""
+        fields = zip(*self.successes, strict=True)
+        successes = Successes(*zip(*(each for each in fields if each[0] in ids), strict=True))
+        return Ends([one for one in self.settlements if one.id in ids], successes)
 
 
 class Hold(NamedTuple):
@@ -225,16 +275,9 @@ class Reaped:
 class Leases(Protocol):
     """Takes jobs and keeps, ends and reaps their leases. Errors as for `Engine`."""
 
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        claim: ClaimRequest | None,
-        now_local: float,
-        successes: Successes = NO_SUCCESSES,
-        /,
-    ) -> Exchange:
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
         """Settles and claims in one transaction and one round trip, `EXCHANGES_AT_ONCE` at most.
-        What is said of settlements goes for `successes` too.
+        What is said of settlements goes for successes too.
         A settlement changes its row only while the row is leased under the settlement's token; the
         others come back as `rejected`. No job is settled twice in one call. A settlement to
         `queued` puts the attempt into the history. One to `queued` or `paused` of a job that is

@@ -63,8 +63,7 @@ def wrapped(part: T, name: str, through: Through) -> T:
 def operation_name(part: str, method: str, args: tuple[Any, ...] = ()) -> str:
     if (part, method) == ("leases", "exchange"):
         # Two names: a full disk fails settlements while empty claims go well.
-        settlements, _, _, *successes = args
-        return "settle" if settlements or any(some.ids for some in successes) else "claim"
+        return "settle" if args[0].are_any else "claim"
     return _NAMES.get((part, method)) or _PREFIXES.get(part, f"{part}_") + method
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import attrs
 
 from musterd.store.errors import OutcomeUnknown, StoreError
 from musterd.store.leases import (
-    NO_SUCCESSES,
     NONE_TURNED,
     Claim,
     ClaimRequest,
+    Ends,
     Exchange,
     Hold,
     ProgressNote,
@@ -50,37 +50,6 @@ from musterd.store.postgres.statements import (
 )
 
 T = TypeVar("T")
-
-
-class Ends(NamedTuple):
-    """What is to be written of attempts."""
-
-    settlements: Sequence[Settlement] = ()
-    successes: Successes = NO_SUCCESSES
-
-    @property
-    def are_any(self) -> bool:
-        return bool(self.settlements or self.successes.ids)
-
-    @property
-    def kinds(self) -> set[str]:
-        return {one.kind for one in self.settlements} | set(self.successes.kinds)
-
-    def targets(self) -> str | None:
-        """In the order in which whoever locks several takes them; None = there are none."""
-        found = {one.target for one in self.settlements} | set(self.successes.targets)
-        found.discard(None)
-        return texts(sorted(one for one in found if one is not None)) if found else None
-
-    def of(self, ids: Collection[int]) -> Ends:
-        """Those of these jobs."""
-        fields = zip(*self.successes, strict=True)
-        successes = Successes(*zip(*(each for each in fields if each[0] in ids), strict=True))
-        return Ends([one for one in self.settlements if one.id in ids], successes)
-
-    def jobs(self) -> Iterable[tuple[int, UUID, str | None]]:
-        yield from ((one.id, one.token, one.target) for one in self.settlements)
-        yield from self.successes.jobs()
 
 
 @attrs.define
@@ -158,9 +127,9 @@ class Exchanger:
 
     async def _settle(self, conn: TrioConnection, visit: _Visit) -> Settling:
         settlements, successes = visit.ends
-        targets = {"targets": visit.ends.targets()}
-        has_targets = targets["targets"] is not None
-        if has_targets:  # holders before their jobs, as in every statement
+        names = visit.ends.targets
+        targets = {"targets": texts(names)}
+        if names:  # holders before their jobs, as in every statement
             await self._send(conn, "lock_targets", targets)
         settling = Settling()
         phases = phases_ended(settlements, visit.now_local)
@@ -174,7 +143,7 @@ class Exchanger:
         if successes.ids:
             params = success_params(successes, visit.now_local)
             settling.successes = await self._send(conn, "settle_successes", params)
-        if has_targets:
+        if names:
             # Without a claim in this transaction, idle nodes get a hint.
             await self._send(conn, "hand_over", {**targets, "ring": visit.claim is None})
             if self.claimer.marks.hide_jobs:
@@ -213,10 +182,6 @@ def _makes_room(ends: Ends, claim: ClaimRequest) -> bool:
     """Whether jobs of kinds with limits end: others of these kinds may be parked."""
     limited = {kind for kind, _ in claim.caps}
     return bool(limited) and not limited.isdisjoint(ends.kinds)
-
-
-def targets_of(settled: Sequence[Settlement]) -> str | None:
-    return Ends(settled).targets()
 
 
 def rejected_and_turned(row: Row | None) -> tuple[frozenset[int], Turned]:
@@ -334,15 +299,8 @@ class PostgresLeases:
     for_exchanges: Pool
     for_renewals: Pool
 
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        claim: ClaimRequest | None,
-        now_local: float,
-        successes: Successes = NO_SUCCESSES,
-        /,
-    ) -> Exchange:
-        return await self.exchanger.exchange(Ends(settlements, successes), claim, now_local)
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+        return await self.exchanger.exchange(ends, claim, now_local)
 
     async def claims_under(self, token: UUID) -> list[Claim]:
         found = await self.statements.run("claims_under", {"token": token}, self.for_exchanges)

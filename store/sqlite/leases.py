@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import chain, compress
+from itertools import compress
 from uuid import UUID
 
 from musterd.store.leases import (
-    NO_SUCCESSES,
     Claim,
     ClaimRequest,
+    Ends,
     Exchange,
     Hold,
     ProgressNote,
@@ -57,21 +57,15 @@ ON_REQUEST = {Action.CANCEL: JobState.CANCELED, Action.PAUSE: JobState.PAUSED}
 
 
 def exchange(
-    database: Database,
-    settlements: Sequence[Settlement],
-    claim: ClaimRequest | None,
-    now_local: float,
-    successes: Successes,
+    database: Database, ends: Ends, claim: ClaimRequest | None, now_local: float
 ) -> tuple[Exchange, bool]:
     """And whether there is work now that this exchange did not claim."""
     with database.writing("settling and claiming") as now:
         events = JobEvents(database, now)
-        rejected = _succeed(events, successes, now_local)
-        turned = _settle(events, settlements, now_local, rejected)
+        rejected = _succeed(events, ends.successes, now_local)
+        turned = _settle(events, ends.settlements, now_local, rejected)
         events.write()
-        named = chain((one.target for one in settlements), successes.targets)
-        targets = {target for target in named if target is not None}
-        passed_on = [hand_over(database, target) for target in sorted(targets)]
+        passed_on = [hand_over(database, target) for target in ends.targets]
         exchange_ = Exchange(frozenset(rejected), [], turned=turned)
         if claim is not None:
             claims, aside, full = take(database, claim, now)
@@ -270,15 +264,8 @@ class SqliteLeases(Part):
     note_progress = called(note_progress)
     reap = called(reap)
 
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        claim: ClaimRequest | None,
-        now_local: float,
-        successes: Successes = NO_SUCCESSES,
-        /,
-    ) -> Exchange:
-        done, leaves_work = await self.call(exchange, settlements, claim, now_local, successes)
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+        done, leaves_work = await self.call(exchange, ends, claim, now_local)
         if leaves_work:
             self._hints.ring()
         return done

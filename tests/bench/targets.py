@@ -17,7 +17,7 @@ import trio
 from musterd.config.load import load
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
-from musterd.store.leases import ClaimRequest
+from musterd.store.leases import ClaimRequest, Ends
 from musterd.store.opening import make_engine
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.setup import StoreOptions
@@ -136,7 +136,7 @@ async def _measured(engine: Engine, prepare: Callable[[], None] | None) -> float
     for _ in range(CLAIMS):
         request = ClaimRequest(uuid.uuid4(), "bench", tuple(range(BATCH)), 0, 3600.0)
         started = time.perf_counter()
-        exchange = await engine.leases.exchange([], request, 0.0)
+        exchange = await engine.leases.exchange(Ends(), request, 0.0)
         seconds.append(time.perf_counter() - started)
         assert len(exchange.claims) == BATCH
     await engine.close()

@@ -14,6 +14,7 @@ from musterd.store.leases import (
     Caps,
     Claim,
     ClaimRequest,
+    Ends,
     Hold,
     ProgressNote,
     ReapRequest,
@@ -27,13 +28,11 @@ from musterd.store.postgres.claiming import ClaimForm, claim_params, one_claim_p
 from musterd.store.postgres.control import bulk_params
 from musterd.store.postgres.jobs import new_job_params
 from musterd.store.postgres.leases import (
-    Ends,
     hold_params,
     progress_params,
     reap_params,
     settlement_params,
     success_params,
-    targets_of,
 )
 from musterd.store.postgres.phases import PostgresPhases, phases_ended
 from musterd.store.postgres.statements import Params, given_params, numbers, texts
@@ -145,26 +144,23 @@ def settling(
         settle: list[Step] = [Statement("settle", params)]
         if (phases := phases_ended(ends, LOCAL)) is not None:
             settle[:0] = [Statement("lock_leases", params), Statement("settle_phases", phases)]
-        return _passing_on(targets_of(ends), settle)
+        return _passing_on(Ends(ends), settle)
 
     return steps
 
 
-def _passing_on(targets: str | None, settle: list[Step]) -> list[Step]:
-    if targets is None:
+def _passing_on(ends: Ends, settle: list[Step]) -> list[Step]:
+    if not ends.targets:
         return settle
+    targets = texts(ends.targets)
     handing = Statement("hand_over", {"targets": targets, "ring": True})
     return [Statement("lock_targets", {"targets": targets}), *settle, handing]
 
 
 def succeed_plainly(actor: Actor) -> list[Step]:
-    held = actor.held
-    ended = Successes(
-        [held.id], [held.token], [held.attempt], [1], [LOCAL - 1], [LOCAL], [held.kind],
-        [held.target], [None],
-    )  # fmt: skip
+    ended = Successes.of([actor.held], [1], [LOCAL - 1], [LOCAL], [None])
     settle: list[Step] = [Statement("settle_successes", success_params(ended, LOCAL))]
-    return _passing_on(Ends((), ended).targets(), settle)
+    return _passing_on(Ends(successes=ended), settle)
 
 
 def exchange(actor: Actor) -> list[Step]:

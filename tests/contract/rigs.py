@@ -15,7 +15,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import JobRecord, NewJob
-from musterd.store.leases import Claim, ClaimRequest, Exchange, Settlement
+from musterd.store.leases import Caps, Claim, ClaimRequest, Ends, Exchange, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.postgres.engine import PostgresEngine
 from musterd.store.postgres.setup import StoreOptions
@@ -206,13 +206,23 @@ def open_files() -> set[str]:
     return found
 
 
+async def visit(
+    engine: Engine,
+    workers: int = 1,
+    settlements: Sequence[Settlement] = (),
+    caps: Caps = (),
+    **more: Any,
+) -> Exchange:
+    """Settles these, and claims for workers 1, 2, 3, …; `more` are other fields of the request."""
+    idle = tuple(range(1, workers + 1))
+    request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
+    return await engine.leases.exchange(Ends(settlements), attrs.evolve(request, **more), LOCAL)
+
+
 async def take(
     engine: Engine, workers: int = 1, ahead: int = 0, node: str = "north", token: UUID | None = None
 ) -> list[Claim]:
-    """Claims for workers 1, 2, 3, …"""
-    idle = tuple(range(1, workers + 1))
-    request = ClaimRequest(token or uuid4(), node, idle, ahead, LEASE_SECONDS)
-    return (await engine.leases.exchange([], request, LOCAL)).claims
+    return (await visit(engine, workers, ahead=ahead, node=node, token=token or uuid4())).claims
 
 
 async def take_one(engine: Engine, node: str = "north") -> Claim:
@@ -221,7 +231,7 @@ async def take_one(engine: Engine, node: str = "north") -> Claim:
 
 
 async def settle(engine: Engine, *settlements: Settlement) -> Exchange:
-    return await engine.leases.exchange(settlements, None, LOCAL)
+    return await engine.leases.exchange(Ends(settlements), None, LOCAL)
 
 
 def ending(

@@ -4,21 +4,18 @@ must hold of the rows after each step.
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
-from uuid import uuid4
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
     Caps,
     Claim,
-    ClaimRequest,
-    Exchange,
     ReapRequest,
     ReapRule,
     Settlement,
 )
 from musterd.store.lifecycle import JobState
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids
+from tests.contract.rigs import Rig, ending, ids, visit
 
 ROWS = """
     select job.id, job.priority, job.run_at, job.state, job.target, job.parked, job.behind,
@@ -59,14 +56,6 @@ async def put_target(engine: Engine, *priorities: int, target: str = "t", **more
     return await engine.jobs.enqueue(
         [NewJob("report", priority=one, target=target, **more) for one in priorities]
     )
-
-
-async def visit(
-    engine: Engine, workers: int, settlements: Sequence[Settlement] = (), caps: Caps = ()
-) -> Exchange:
-    idle = tuple(range(1, workers + 1))
-    request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
-    return await engine.leases.exchange(settlements, request, LOCAL)
 
 
 async def take_all(

@@ -1,18 +1,15 @@
 """Jobs that are enqueued behind another one of their target are in no claim's way."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from uuid import uuid4
 
 import pytest
 
 from musterd.store.jobs import NewJob
-from musterd.store.leases import ClaimRequest, Exchange
+from musterd.store.leases import Exchange
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.phases import KindRule
 from musterd.store.sqlite.database import Database
 from tests.contract.rigs import (
-    LEASE_SECONDS,
-    LOCAL,
     Rig,
     SqliteRig,
     ending,
@@ -20,6 +17,7 @@ from tests.contract.rigs import (
     opened,
     put,
     settle,
+    visit,
 )
 from tests.contract.target_tools import check, one_of, put_target, runs_next, take_all
 
@@ -43,8 +41,7 @@ async def counted(rig: SqliteRig, *, of: int = 1) -> tuple[Exchange, int]:
         steps += EVERY
 
     await watch(rig, count, EVERY)
-    request = ClaimRequest(uuid4(), "north", tuple(range(1, of + 1)), 0, LEASE_SECONDS)
-    exchange = await rig.engine.leases.exchange([], request, LOCAL)
+    exchange = await visit(rig.engine, of)
     await watch(rig, None, 0)
     return exchange, steps
 

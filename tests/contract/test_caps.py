@@ -1,9 +1,8 @@
 """Kinds with a cap: never more of their jobs leased than it says, and nobody waits behind them."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -14,16 +13,12 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import (
     Caps,
     Claim,
-    ClaimRequest,
     Exchange,
     ReapRequest,
     ReapRule,
-    Settlement,
 )
 from musterd.store.lifecycle import Action, JobState
 from tests.contract.rigs import (
-    LEASE_SECONDS,
-    LOCAL,
     PostgresRig,
     Rig,
     closing_engine,
@@ -34,6 +29,7 @@ from tests.contract.rigs import (
     settle,
     state_of,
     take,
+    visit,
 )
 from tests.fix_postgres import FreshDatabase
 
@@ -50,19 +46,11 @@ WAITING = "select 1 from pg_locks where not granted"
 LEASED = "select count(*) from {table} where kind = 'narrow' and state in ('assigned', 'running')"
 
 
-async def visit(
-    engine: Engine, workers: int, caps: Caps = CAPS, settlements: Sequence[Settlement] = ()
-) -> Exchange:
-    idle = tuple(range(1, workers + 1))
-    request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, caps)
-    return await engine.leases.exchange(settlements, request, LOCAL)
-
-
 async def take_all(engine: Engine, workers: int, caps: Caps = CAPS) -> tuple[list[Claim], int]:
     """Looks again for as long as jobs are parked; gives the claims, and how many looks it took."""
     found: list[Claim] = []
     for looks in range(1, 100):
-        exchange = await visit(engine, workers - len(found), caps)
+        exchange = await visit(engine, workers - len(found), caps=caps)
         found += exchange.claims
         if len(found) == workers or not exchange.parked:
             return found, looks
@@ -75,7 +63,7 @@ def parked(rig: Rig) -> list[int]:
 
 async def test_no_more_are_claimed_than_the_cap_says(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 10, kind="narrow")
-    exchange = await visit(rig.engine, 7)
+    exchange = await visit(rig.engine, 7, caps=CAPS)
     assert ids(exchange.claims) == made[:4]
     assert exchange.parked >= 3
     assert (await take_all(rig.engine, 7))[0] == []
@@ -84,15 +72,14 @@ async def test_no_more_are_claimed_than_the_cap_says(rig: Rig) -> None:
 
 async def test_a_claim_that_parks_nothing_says_so(rig: Rig) -> None:
     await put(rig.engine, *[0] * 4, kind="narrow")
-    exchange = await visit(rig.engine, 9)
+    exchange = await visit(rig.engine, 9, caps=CAPS)
     assert (len(exchange.claims), exchange.parked) == (4, 0)
-    assert (await visit(rig.engine, 9)).parked == 0
+    assert (await visit(rig.engine, 9, caps=CAPS)).parked == 0
 
 
 async def test_what_was_claimed_ahead_counts_too(rig: Rig) -> None:
     await put(rig.engine, *[0] * 6, kind="narrow")
-    request = ClaimRequest(uuid4(), "north", (1,), 5, LEASE_SECONDS, CAPS)
-    assert len((await rig.engine.leases.exchange([], request, LOCAL)).claims) == 4
+    assert len((await visit(rig.engine, caps=CAPS, ahead=5)).claims) == 4
 
 
 async def test_a_kind_without_a_cap_is_not_held_up(rig: Rig) -> None:
@@ -120,9 +107,9 @@ async def test_the_order_holds_for_all_that_may_run(rig: Rig) -> None:
     (wide,) = await put(rig.engine, 5, kind="wide")
     assert ids((await take_all(rig.engine, 3, ONE))[0]) == [wide]
     assert parked(rig) == [low, higher]
-    (second,) = (await visit(rig.engine, 3, ONE, [ending(first[0])])).claims
+    (second,) = (await visit(rig.engine, 3, [ending(first[0])], ONE)).claims
     assert second.id == higher
-    (third,) = (await visit(rig.engine, 3, ONE, [ending(second)])).claims
+    (third,) = (await visit(rig.engine, 3, [ending(second)], ONE)).claims
     assert third.id == low
 
 
@@ -132,7 +119,7 @@ async def test_room_that_is_made_is_used_by_the_claim_of_the_same_visit(rig: Rig
     order = ids(held)
     while held:
         settled = held[:2]
-        exchange = await visit(rig.engine, 2, CAPS, [ending(one) for one in settled])
+        exchange = await visit(rig.engine, 2, [ending(one) for one in settled], CAPS)
         held = held[2:] + exchange.claims
         order += ids(exchange.claims)
         assert len(held) == min(4, 12 - len(order) + len(held))
@@ -146,7 +133,7 @@ async def test_many_jobs_at_their_cap_are_soon_out_of_the_way(rig: Rig) -> None:
     assert ids(found)[4:] == wide
     assert looks <= 30
     (late,) = await put(rig.engine, 0, kind="wide")
-    assert ids((await visit(rig.engine, 1)).claims) == [late]
+    assert ids((await visit(rig.engine, 1, caps=CAPS)).claims) == [late]
 
 
 async def test_parked_jobs_are_queued_but_not_due(rig: Rig) -> None:
@@ -166,10 +153,10 @@ async def test_a_lost_lease_makes_room(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 3, kind="narrow")
     assert ids((await take_all(rig.engine, 3, ONE))[0]) == made[:1]
     rig.pass_time(60)
-    assert (await visit(rig.engine, 3, ONE)).claims == []  # not before it is reaped
+    assert (await visit(rig.engine, 3, caps=ONE)).claims == []  # not before it is reaped
     rules = {"narrow": ReapRule("fail", 9, capped=True)}
     assert len(await rig.engine.leases.reap(ReapRequest(rules, ReapRule("requeue", 9), 10))) == 1
-    assert ids((await visit(rig.engine, 3, ONE)).claims) == made[1:2]
+    assert ids((await visit(rig.engine, 3, caps=ONE)).claims) == made[1:2]
 
 
 async def test_what_was_parked_for_a_cap_that_is_gone_comes_back(rig: Rig) -> None:
@@ -191,7 +178,7 @@ async def test_a_parked_job_can_be_stopped(rig: Rig, action: Action) -> None:
     assert held.id == first
     assert (await rig.engine.control.apply(action, second)).allowed
     assert parked(rig) == [third]
-    assert ids((await visit(rig.engine, 3, ONE, [ending(held)])).claims) == [third]
+    assert ids((await visit(rig.engine, 3, [ending(held)], ONE)).claims) == [third]
 
 
 async def test_a_paused_job_that_was_parked_waits_in_its_order_when_resumed(rig: Rig) -> None:
@@ -201,7 +188,7 @@ async def test_a_paused_job_that_was_parked_waits_in_its_order_when_resumed(rig:
     await rig.engine.control.apply(Action.RESUME, second)
     assert (await take_all(rig.engine, 2, ONE))[0] == []
     assert parked(rig) == [second]
-    assert ids((await visit(rig.engine, 2, ONE, [ending(held)])).claims) == [second]
+    assert ids((await visit(rig.engine, 2, [ending(held)], ONE)).claims) == [second]
     assert first == held.id
 
 
@@ -209,7 +196,7 @@ async def test_a_job_that_is_tried_again_leaves_its_room_to_the_next(rig: Rig) -
     first, second = await put(rig.engine, 0, 0, kind="narrow")
     (held,), _ = await take_all(rig.engine, 2, ONE)
     again = ending(held, JobState.QUEUED, delay_seconds=30.0)
-    assert ids((await visit(rig.engine, 2, ONE, [again])).claims) == [second]
+    assert ids((await visit(rig.engine, 2, [again], ONE)).claims) == [second]
     rig.pass_time(29)
     assert (await take_all(rig.engine, 2, ONE))[0] == []
     assert parked(rig) == []
@@ -222,11 +209,11 @@ async def test_a_paused_queue_gives_back_no_parked_job(rig: Rig) -> None:
     made = await put(rig.engine, 0, 0, kind="narrow")
     (held,), _ = await take_all(rig.engine, 2, ONE)
     await rig.engine.queue.pause("anna")
-    exchange = await visit(rig.engine, 2, ONE, [ending(held)])
+    exchange = await visit(rig.engine, 2, [ending(held)], ONE)
     assert (exchange.claims, exchange.parked) == ([], 0)
     assert parked(rig) == made[1:]
     await rig.engine.queue.resume()
-    assert ids((await visit(rig.engine, 2, ONE)).claims) == made[1:]
+    assert ids((await visit(rig.engine, 2, caps=ONE)).claims) == made[1:]
 
 
 async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
@@ -239,7 +226,7 @@ async def test_many_engines_at_once_never_go_over_the_cap(shared: Rig) -> None:
 
     async def work(engine: Engine) -> None:
         while len(taken) < len(made + wide):
-            claims = (await visit(engine, 3)).claims
+            claims = (await visit(engine, 3, caps=CAPS)).claims
             held.update(one.id for one in claims if one.kind == "narrow")
             assert len(held) <= 4
             taken.extend(ids(claims))
@@ -279,7 +266,7 @@ async def test_a_claim_waits_for_another_and_counts_what_it_took(
         await put(rig.engine, *[0] * 8, kind="narrow")
 
         async def claim() -> None:
-            found.append(await visit(rig.engine, 3))
+            found.append(await visit(rig.engine, 3, caps=CAPS))
 
         with trio.fail_after(5), psycopg.connect(url) as other:
             other.execute(LOCK_CAPS)

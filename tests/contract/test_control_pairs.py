@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import JobRecord, NewJob
-from musterd.store.leases import Claim, ClaimRequest, Hold, ReapRequest, ReapRule
+from musterd.store.leases import Claim, ClaimRequest, Ends, Hold, ReapRequest, ReapRule
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from tests.contract.rigs import (
     LEASE_SECONDS,
@@ -55,7 +55,7 @@ async def _claim(engine: Engine, job: Job) -> bool:
 
 async def _taken(engine: Engine, lease_seconds: float, ahead: int = 0) -> list[Claim]:
     request = ClaimRequest(uuid4(), "n", () if ahead else (1,), ahead, lease_seconds)
-    return (await engine.leases.exchange([], request, LOCAL)).claims
+    return (await engine.leases.exchange(Ends(), request, LOCAL)).claims
 
 
 async def _start(engine: Engine, job: Job) -> bool:

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Claim, ClaimRequest, Hold, ProgressNote
+from musterd.store.leases import Claim, ClaimRequest, Ends, Hold, ProgressNote
 from musterd.store.lifecycle import Action, AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseStart, PhaseState
 from tests.contract.asking import put_one
@@ -145,7 +145,9 @@ async def test_what_is_settled_and_claimed_in_one_visit_is_told_in_order(rig: Ri
     job_id = await put_one(rig.engine)
     (claim,) = await take(rig.engine, workers=0, ahead=1)
     end = ending(claim, JobState.QUEUED, delay_seconds=0, error=ERROR)
-    await rig.engine.leases.exchange([end], ClaimRequest(uuid4(), "north", (1,), 0, 30), LOCAL)
+    await rig.engine.leases.exchange(
+        Ends([end]), ClaimRequest(uuid4(), "north", (1,), 0, 30), LOCAL
+    )
     assert await types_told(rig.engine, job_id) == [
         "enqueued", "assigned", "started", "retrying", "started",
     ]  # fmt: skip

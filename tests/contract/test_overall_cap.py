@@ -1,9 +1,8 @@
 """A bound on all jobs that run at once in a store, whatever their kinds, targets and nodes."""
 
-from collections.abc import Sequence
+from functools import partial
 from random import Random
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -12,14 +11,11 @@ import trio
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
-    Caps,
     Claim,
-    ClaimRequest,
     Exchange,
     Hold,
     ReapRequest,
     ReapRule,
-    Settlement,
 )
 from musterd.store.lifecycle import Action, JobState
 from musterd.store.postgres.engine import PostgresEngine
@@ -35,43 +31,31 @@ from tests.contract.rigs import (
     opened,
     put,
     settle,
+    visit,
 )
 from tests.contract.test_caps import LOCK_CAPS, TAKE_THREE, WAITING, sixteen
 from tests.fix_postgres import FreshDatabase
 
 MOST = 4
+bounded = partial(visit, leased_max=MOST)
 LEASED = "select count(*) from {table} where state in ('assigned', 'running')"
-
-
-async def visit(
-    engine: Engine,
-    workers: int,
-    settlements: Sequence[Settlement] = (),
-    *,
-    ahead: int = 0,
-    caps: Caps = (),
-    most: int | None = MOST,
-) -> Exchange:
-    idle = tuple(range(1, workers + 1))
-    request = ClaimRequest(uuid4(), "north", idle, ahead, LEASE_SECONDS, caps, most)
-    return await engine.leases.exchange(settlements, request, LOCAL)
 
 
 async def test_no_more_are_claimed_than_may_run(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 10)
-    first = await visit(rig.engine, 3)
+    first = await bounded(rig.engine, 3)
     assert ids(first.claims) == made[:3]
-    assert ids((await visit(rig.engine, 3)).claims) == made[3:4]
-    assert (await visit(rig.engine, 3)).claims == []
+    assert ids((await bounded(rig.engine, 3)).claims) == made[3:4]
+    assert (await bounded(rig.engine, 3)).claims == []
     # Nothing was put out of the way: what waits is in its place.
-    again = await visit(rig.engine, 3, [ending(one) for one in first.claims[:2]])
+    again = await bounded(rig.engine, 3, [ending(one) for one in first.claims[:2]])
     assert ids(again.claims) == made[4:6]
 
 
 async def test_what_is_claimed_ahead_counts(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 10)
-    assert ids((await visit(rig.engine, 1, ahead=8)).claims) == made[:4]
-    assert (await visit(rig.engine, 1, ahead=8)).claims == []
+    assert ids((await bounded(rig.engine, 1, ahead=8)).claims) == made[:4]
+    assert (await bounded(rig.engine, 1, ahead=8)).claims == []
 
 
 async def test_it_holds_beside_the_caps_of_kinds_and_over_targets(rig: Rig) -> None:
@@ -82,26 +66,27 @@ async def test_it_holds_beside_the_caps_of_kinds_and_over_targets(rig: Rig) -> N
     wide = await put(rig.engine, *[0] * 3)
     claims: list[int] = []
     for _ in range(4):
-        claims += ids((await visit(rig.engine, 8 - len(claims), caps=(("narrow", 1),))).claims)
+        claims += ids((await bounded(rig.engine, 8 - len(claims), caps=(("narrow", 1),))).claims)
     assert claims == [narrow[0], *aimed, wide[0]]
 
 
 async def test_a_lost_lease_makes_room_when_it_is_reaped(rig: Rig) -> None:
     made = await put(rig.engine, *[0] * 7)
-    await visit(rig.engine, 4)
+    await bounded(rig.engine, 4)
     rig.pass_time(60)
-    assert (await visit(rig.engine, 4)).claims == []
+    assert (await bounded(rig.engine, 4)).claims == []
     await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 2))
-    claims = (await visit(rig.engine, 4)).claims
+    claims = (await bounded(rig.engine, 4)).claims
     assert len(claims) == 2
     assert claims[0].id in made
 
 
 async def test_a_lower_bound_waits_until_enough_have_ended(rig: Rig) -> None:
     await put(rig.engine, *[0] * 10)
-    held = (await visit(rig.engine, 4)).claims
-    assert (await visit(rig.engine, 4, [ending(one) for one in held[:2]], most=2)).claims == []
-    assert len((await visit(rig.engine, 4, [ending(held[2])], most=2)).claims) == 1
+    held = (await bounded(rig.engine, 4)).claims
+    two = [ending(one) for one in held[:2]]
+    assert (await bounded(rig.engine, 4, two, leased_max=2)).claims == []
+    assert len((await bounded(rig.engine, 4, [ending(held[2])], leased_max=2)).claims) == 1
 
 
 async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
@@ -113,7 +98,7 @@ async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
 
     async def work(engine: Engine) -> None:
         while len(taken) < len(made):
-            claims = (await visit(engine, 3)).claims
+            claims = (await bounded(engine, 3)).claims
             held.update(ids(claims))
             assert len(held) <= MOST
             taken.extend(ids(claims))
@@ -133,30 +118,30 @@ async def test_sixteen_at_once_never_go_over_it(shared: Rig) -> None:
 
 async def test_no_bound_is_asked_about_where_there_is_none(rig: Rig) -> None:
     await put(rig.engine, *[0] * 9)
-    found = await visit(rig.engine, 9, most=None)
+    found = await bounded(rig.engine, 9, leased_max=None)
     assert (len(found.claims), found.full) == (9, False)
     assert (await rig.engine.queue.observe(10)).room is None
 
 
 async def test_a_claim_says_that_no_more_may_run(rig: Rig) -> None:
     await put(rig.engine, *[0] * 3)
-    few = await visit(rig.engine, 5)
+    few = await bounded(rig.engine, 5)
     assert (len(few.claims), few.full) == (3, False)
     await put(rig.engine, *[0] * 3)
-    filled = await visit(rig.engine, 5)
+    filled = await bounded(rig.engine, 5)
     assert (len(filled.claims), filled.full) == (1, True)
-    nothing = await visit(rig.engine, 5)
+    nothing = await bounded(rig.engine, 5)
     assert (nothing.claims, nothing.parked, nothing.full) == ([], 0, True)
-    lower = await visit(rig.engine, 5, most=2)
+    lower = await bounded(rig.engine, 5, leased_max=2)
     assert (lower.claims, lower.full) == ([], True)
-    ended = await visit(rig.engine, 5, [ending(one) for one in few.claims], most=9)
+    ended = await bounded(rig.engine, 5, [ending(one) for one in few.claims], leased_max=9)
     assert (len(ended.claims), ended.full) == (2, False)
 
 
 async def test_how_much_room_there_is_can_be_seen(rig: Rig) -> None:
     await put(rig.engine, *[0] * 6)
     assert (await rig.engine.queue.observe(10, None, MOST)).room == MOST
-    held = (await visit(rig.engine, 3)).claims
+    held = (await bounded(rig.engine, 3)).claims
     assert (await rig.engine.queue.observe(10, None, MOST)).room == 1
     assert (await rig.engine.queue.observe(10, None, 2)).room == 0
     rig.pass_time(2 * LEASE_SECONDS)
@@ -172,15 +157,15 @@ async def test_a_full_store_parks_nothing_and_gives_nothing_back(rig: Rig) -> No
     await put(rig.engine, *[0] * 30)
     held: list[Claim] = []
     for _ in range(9):
-        held += (await visit(rig.engine, 4 - len(held), caps=caps)).claims
+        held += (await bounded(rig.engine, 4 - len(held), caps=caps)).claims
     kinds = sorted(one.kind for one in held)
     assert kinds == ["narrow", "narrow", "narrow", "report"]
     await settle(rig.engine, ending(held[0]))
     await put(rig.engine, 9)
-    assert len((await visit(rig.engine, 1, caps=caps)).claims) == 1
+    assert len((await bounded(rig.engine, 1, caps=caps)).claims) == 1
     parked = rig.raw(f"select count(*) from {rig.table} where parked")
     for _ in range(9):
-        found = await visit(rig.engine, 8, caps=caps)
+        found = await bounded(rig.engine, 8, caps=caps)
         assert (found.claims, found.parked, found.full) == ([], 0, True)
     assert rig.raw(f"select count(*) from {rig.table} where parked") == parked
 
@@ -189,25 +174,25 @@ async def test_a_lease_that_ran_out_counts_until_it_is_ended_even_if_it_is_renew
     rig: Rig,
 ) -> None:
     await put(rig.engine, *[0] * 8)
-    held = (await visit(rig.engine, 4)).claims
+    held = (await bounded(rig.engine, 4)).claims
     rig.pass_time(2 * LEASE_SECONDS)
-    assert (await visit(rig.engine, 4)).claims == []
+    assert (await bounded(rig.engine, 4)).claims == []
     first = held[0]
     await rig.engine.leases.renew([Hold(first.id, first.token, None, None)], LEASE_SECONDS, LOCAL)
-    assert (await visit(rig.engine, 4)).claims == []
+    assert (await bounded(rig.engine, 4)).claims == []
     reaped = await rig.engine.leases.reap(ReapRequest({}, ReapRule("fail", 9), 9))
     assert len(reaped) == 4  # a renewal that comes so late extends nothing
-    assert len((await visit(rig.engine, 9)).claims) == 4
+    assert len((await bounded(rig.engine, 9)).claims) == 4
 
 
 async def test_a_job_that_is_to_be_canceled_counts_until_it_has_ended(rig: Rig) -> None:
     await put(rig.engine, *[0] * 6)
-    held = (await visit(rig.engine, 4)).claims
+    held = (await bounded(rig.engine, 4)).claims
     await rig.engine.control.apply(Action.CANCEL, held[0].id)
     await rig.engine.control.apply(Action.PAUSE, held[1].id)
-    assert (await visit(rig.engine, 4)).claims == []
+    assert (await bounded(rig.engine, 4)).claims == []
     ends = [ending(held[0], JobState.CANCELED), ending(held[1], JobState.PAUSED)]
-    assert len((await visit(rig.engine, 4, ends)).claims) == 2
+    assert len((await bounded(rig.engine, 4, ends)).claims) == 2
 
 
 async def test_stores_of_different_tenants_do_not_count_for_each_other(
@@ -221,9 +206,9 @@ async def test_stores_of_different_tenants_do_not_count_for_each_other(
         await other.migrate()
         for engine in (rig.engine, other):
             await put(engine, *[0] * 9)
-        assert len((await visit(rig.engine, 9)).claims) == MOST
-        assert len((await visit(other, 9, most=2)).claims) == 2
-        assert (await visit(other, 9, most=3)).claims != []
+        assert len((await bounded(rig.engine, 9)).claims) == MOST
+        assert len((await bounded(other, 9, leased_max=2)).claims) == 2
+        assert (await bounded(other, 9, leased_max=3)).claims != []
 
 
 async def test_a_claim_waits_for_another_and_counts_what_it_took(
@@ -233,7 +218,7 @@ async def test_a_claim_waits_for_another_and_counts_what_it_took(
     await put(rig.engine, *[0] * 8)
 
     async def claim() -> None:
-        found.append(await visit(rig.engine, 3))
+        found.append(await bounded(rig.engine, 3))
 
     with trio.fail_after(5), psycopg.connect(rig.url) as other:
         other.execute(LOCK_CAPS)
@@ -270,7 +255,7 @@ async def test_sixteen_at_once_keep_to_it_beside_kinds_and_targets(
             if not together:
                 await settle(engine, *ends)
             ended.extend(ids(held))
-            claims = await visit(engine, 3, ends if together else (), caps=(("kind1", 2),))
+            claims = await bounded(engine, 3, ends if together else (), caps=(("kind1", 2),))
             held = claims.claims
             assert len(held) <= MOST
 

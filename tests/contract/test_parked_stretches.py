@@ -12,7 +12,7 @@ import pytest
 from musterd.store.jobs import NewJob
 from musterd.store.leases import Caps, Claim, ClaimRequest
 from musterd.store.postgres.claiming import claim_params
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, PostgresRig, ending, ids, settle
+from tests.contract.rigs import LEASE_SECONDS, PostgresRig, ending, ids, settle, visit
 from tests.contract.sessions import Statement
 
 ALIKE = 64  # they come in stretches of four
@@ -30,7 +30,7 @@ def request_for(workers: int, most: int) -> ClaimRequest:
 
 
 async def take(rig: PostgresRig, workers: int, most: int) -> list[Claim]:
-    return (await rig.engine.leases.exchange([], request_for(workers, most), LOCAL)).claims
+    return (await visit(rig.engine, workers, caps=(("narrow", most),))).claims
 
 
 async def narrow(rig: PostgresRig) -> list[int]:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Claim, ClaimRequest
+from musterd.store.leases import Claim, ClaimRequest, Ends
 from musterd.store.lifecycle import JobState
 from musterd.store.postgres.claiming import ClaimForm, claim_params, one_claim_params
 from musterd.store.postgres.connection import ASKED_MAX
@@ -170,7 +170,7 @@ async def test_it_says_how_many_entries_it_walked_for_nothing(
 async def claim(rig: PostgresRig, caps: tuple[tuple[str, int], ...] = ()) -> list[int]:
     """As often as there may be more."""
     request = ClaimRequest(uuid4(), "north", (3,), 0, LEASE_SECONDS, caps)
-    visit = await rig.engine.leases.exchange([], request, LOCAL)
+    visit = await rig.engine.leases.exchange(Ends(), request, LOCAL)
     if visit.parked and not visit.claims:
         return await claim(rig, caps)
     return ids(visit.claims)

@@ -4,18 +4,17 @@ wait for nobody.
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from uuid import uuid4
 
 import psycopg
 import pytest
 import trio
 
 from musterd.store.jobs import NewJob
-from musterd.store.leases import ClaimRequest, Exchange, Settlement
+from musterd.store.leases import Ends, Exchange, Settlement
 from musterd.store.postgres.claiming import EXPECTED
 from musterd.store.postgres.statements import fill
 from musterd.store.sqlfiles import load_statements
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, SCHEMA, PostgresRig, ending
+from tests.contract.rigs import LOCAL, SCHEMA, PostgresRig, ending, visit
 
 CAPS = (("narrow", 1),)
 SECONDS = 5.0  # far more than a claim takes
@@ -30,13 +29,11 @@ async def rig(postgres_rig: PostgresRig) -> PostgresRig:
 
 async def forget(rig: PostgresRig) -> None:
     for _ in range(EXPECTED):
-        await visit(rig, 0)
+        await limited(rig, 0)
 
 
-async def visit(rig: PostgresRig, workers: int, *settlements: Settlement) -> Exchange:
-    idle = tuple(range(1, workers + 1))
-    request = ClaimRequest(uuid4(), "north", idle, 0, LEASE_SECONDS, CAPS)
-    return await rig.engine.leases.exchange(settlements, request, LOCAL)
+async def limited(rig: PostgresRig, workers: int, *settlements: Settlement) -> Exchange:
+    return await visit(rig.engine, workers, settlements, CAPS)
 
 
 @contextmanager
@@ -50,22 +47,22 @@ def others_claim(rig: PostgresRig) -> Generator[None]:
 async def test_a_claim_that_meets_none_waits_for_nobody(rig: PostgresRig) -> None:
     await rig.engine.jobs.enqueue([NewJob("wide")] * 3)
     with others_claim(rig), trio.fail_after(SECONDS):
-        (claim,) = (await visit(rig, 1)).claims
-        assert len((await visit(rig, 1, ending(claim)._replace(kind="wide"))).claims) == 1
+        (claim,) = (await limited(rig, 1)).claims
+        assert len((await limited(rig, 1, ending(claim)._replace(kind="wide"))).claims) == 1
 
 
 async def test_one_that_meets_one_waits_before_it_takes_it(rig: PostgresRig) -> None:
     await rig.engine.jobs.enqueue([NewJob(kind) for kind in ("wide", "narrow")])
     with others_claim(rig):
         with trio.move_on_after(0.3) as limit:
-            await visit(rig, 2)
+            await limited(rig, 2)
         assert limit.cancelled_caught
         assert rig.raw("select kind from live_jobs where state = 'running'") == [("wide",)]
 
 
 async def test_the_limit_and_the_order_hold(rig: PostgresRig) -> None:
     await rig.engine.jobs.enqueue([NewJob(kind) for kind in ("wide", "narrow", "narrow", "wide")])
-    done = await visit(rig, 4)
+    done = await limited(rig, 4)
     assert [one.kind for one in done.claims] == ["wide", "narrow", "wide"]
     assert [one.worker for one in done.claims] == [1, 2, 3]
     assert done.parked == 1
@@ -74,26 +71,26 @@ async def test_the_limit_and_the_order_hold(rig: PostgresRig) -> None:
 async def test_targets_are_met_as_well(rig: PostgresRig) -> None:
     jobs = [NewJob("wide", target="t"), NewJob("narrow"), NewJob("wide", target="t")]
     await rig.engine.jobs.enqueue([*jobs, NewJob("narrow"), NewJob("wide")])
-    assert [one.kind for one in (await visit(rig, 5)).claims] == ["wide", "narrow", "wide"]
+    assert [one.kind for one in (await limited(rig, 5)).claims] == ["wide", "narrow", "wide"]
 
 
 async def test_who_ends_such_a_job_claims_the_next_one(rig: PostgresRig) -> None:
     await rig.engine.jobs.enqueue([NewJob("narrow")] * 2)
-    (claim,) = (await visit(rig, 2)).claims
+    (claim,) = (await limited(rig, 2)).claims
     await forget(rig)
-    (following,) = (await visit(rig, 1, ending(claim)._replace(kind="narrow"))).claims
+    (following,) = (await limited(rig, 1, ending(claim)._replace(kind="narrow"))).claims
     assert following.kind == "narrow"
 
 
 async def test_whoever_sees_that_some_wait_for_room_reckons_with_them(rig: PostgresRig) -> None:
     """The one that ran was ended by another node."""
     await rig.engine.jobs.enqueue([NewJob("narrow")] * 2)
-    (claim,) = (await visit(rig, 2)).claims
-    await rig.engine.leases.exchange([ending(claim)], None, LOCAL)
+    (claim,) = (await limited(rig, 2)).claims
+    await rig.engine.leases.exchange(Ends([ending(claim)]), None, LOCAL)
     await forget(rig)
-    assert (await visit(rig, 1)).claims == []
+    assert (await limited(rig, 1)).claims == []
     assert (await rig.engine.queue.observe(10)).parked
-    assert [one.kind for one in (await visit(rig, 1)).claims] == ["narrow"]
+    assert [one.kind for one in (await limited(rig, 1)).claims] == ["narrow"]
 
 
 async def test_one_that_starts_reckons_with_them(postgres_rig: PostgresRig) -> None:
@@ -102,4 +99,4 @@ async def test_one_that_starts_reckons_with_them(postgres_rig: PostgresRig) -> N
         "with taken as (delete from ready returning *) insert into waiting"
         " select 'parked', kind, taken.* from taken"
     )
-    assert len((await visit(postgres_rig, 1)).claims) == 1
+    assert len((await limited(postgres_rig, 1)).claims) == 1

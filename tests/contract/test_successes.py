@@ -14,6 +14,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import (
     Claim,
     ClaimRequest,
+    Ends,
     Exchange,
     Hold,
     ProgressNote,
@@ -31,18 +32,11 @@ async def succeed(
     rig: Rig, *claims: Claim, request: ClaimRequest | None = None, results: Sequence[str] = ()
 ) -> Exchange:
     """Of jobs that ran from 3 s to 1 s ago, by the worker that they were claimed for, or 9."""
-    successes = Successes(
-        [one.id for one in claims],
-        [one.token for one in claims],
-        [one.attempt for one in claims],
-        [one.worker or 9 for one in claims],
-        [LOCAL - 3] * len(claims),
-        [LOCAL - 1] * len(claims),
-        [one.kind for one in claims],
-        [one.target for one in claims],
-        results or [None] * len(claims),
+    count, workers = len(claims), [one.worker or 9 for one in claims]
+    successes = Successes.of(
+        claims, workers, [LOCAL - 3] * count, [LOCAL - 1] * count, results or [None] * count
     )
-    return await rig.engine.leases.exchange([], request, LOCAL, successes)
+    return await rig.engine.leases.exchange(Ends(successes=successes), request, LOCAL)
 
 
 async def settle_others(rig: Rig, *claims: Claim) -> Exchange:
@@ -129,13 +123,9 @@ async def test_other_ends_and_a_claim_go_with_them(rig: Rig) -> None:
     await put(rig.engine, *[0] * 4)
     first, second, third = await take(rig.engine, workers=3)
     request = ClaimRequest(uuid4(), "north", (1, 2), 0, 30.0)
-    successes = Successes(
-        [first.id], [first.token], [1], [1], [LOCAL - 2], [LOCAL - 1], ["report"], [None], [None]
-    )
-    visit = await rig.engine.leases.exchange(
-        [ending(second, result="[1]"), ending(third, JobState.QUEUED, delay_seconds=0)],
-        request, LOCAL, successes,
-    )  # fmt: skip
+    successes = Successes.of([first], [1], [LOCAL - 2], [LOCAL - 1], [None])
+    others = [ending(second, result="[1]"), ending(third, JobState.QUEUED, delay_seconds=0)]
+    visit = await rig.engine.leases.exchange(Ends(others, successes), request, LOCAL)
     assert visit.rejected == frozenset()
     assert sorted(one.id for one in visit.claims) == sorted({third.id, first.id + 3})
     assert await state_of(rig.engine, first.id) is JobState.SUCCEEDED

@@ -12,8 +12,9 @@ from tests.contract.rigs import (
     settle,
     state_of,
     take,
+    visit,
 )
-from tests.contract.target_tools import check, one_of, put_target, rule, runs_next, take_all, visit
+from tests.contract.target_tools import check, one_of, put_target, rule, runs_next, take_all
 
 RELEASED = AttemptOutcome.RELEASED
 SNOOZED = AttemptOutcome.SNOOZED

@@ -11,10 +11,10 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.jobs import JobFilter
-from musterd.store.leases import Claim
+from musterd.store.leases import Claim, Ends
 from musterd.store.lifecycle import Action, JobState
-from tests.contract.rigs import PostgresRig, Rig, closing_engine, ending, opened
-from tests.contract.target_tools import check, put_target, rows_of, take_all, visit
+from tests.contract.rigs import PostgresRig, Rig, closing_engine, ending, opened, visit
+from tests.contract.target_tools import check, put_target, rows_of, take_all
 from tests.fix_postgres import FreshDatabase
 
 SECONDS = 3.0
@@ -124,7 +124,7 @@ async def test_a_transaction_of_an_older_moment_passes_nothing_on_unseen(
         (first,) = await put_target(rig.engine, 0)
         (claim,) = await take_all(rig.engine)
         retrying = ending(claim, JobState.QUEUED, delay_seconds=1000.0)
-        await rig.engine.leases.exchange([retrying], None, 5000.0)
+        await rig.engine.leases.exchange(Ends([retrying]), None, 5000.0)
         with psycopg.connect(rig.url) as old:
             old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             old.execute("select 1 from musterd.job_rows")

@@ -1,22 +1,16 @@
 """Why a job waits while as many run in the whole store as may."""
 
-from uuid import uuid4
-
-from musterd.store.leases import ClaimRequest
 from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from tests.contract.asking import ask, codes, first, put_one
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, put, settle
+from tests.contract.rigs import Rig, ending, ids, put, settle, visit
 from tests.support.beats import live_node
 
 MEASURED = {"report": KnownKind(None, None, 100, 10.0, 0.0)}
 
 
 async def claim(rig: Rig, workers: int, most: int, node: str = "north") -> list[int]:
-    idle = tuple(range(1, workers + 1))
-    request = ClaimRequest(uuid4(), node, idle, 0, LEASE_SECONDS, (), most)
-    found = (await rig.engine.leases.exchange([], request, LOCAL)).claims
-    return [one.id for one in found]
+    return ids((await visit(rig.engine, workers, leased_max=most, node=node)).claims)
 
 
 async def test_a_job_says_that_all_that_may_run_are_running_and_where(rig: Rig) -> None:
@@ -96,8 +90,7 @@ async def test_what_holds_a_job_back_by_itself_comes_first(rig: Rig) -> None:
 async def test_a_settlement_makes_room(rig: Rig) -> None:
     await live_node(rig.engine, max_running=1)
     _, waiting = await put(rig.engine, 0, 0)
-    request = ClaimRequest(uuid4(), "north", (1,), 0, LEASE_SECONDS, (), 1)
-    (held,) = (await rig.engine.leases.exchange([], request, LOCAL)).claims
+    (held,) = (await visit(rig.engine, leased_max=1)).claims
     assert await codes(rig, waiting) == ["store_limit"]
     await settle(rig.engine, ending(held))
     assert await codes(rig, waiting) == ["next_up"]

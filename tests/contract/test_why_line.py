@@ -2,18 +2,17 @@
 
 from datetime import UTC, datetime
 from random import Random
-from uuid import uuid4
 
 import pytest
 
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Caps, Claim, ClaimRequest, ReapRequest, ReapRule
+from musterd.store.leases import Caps, Claim, ReapRequest, ReapRule
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import KnownKind
 from musterd.store.reasons import Code
 from musterd.store.why_facts import LINE_BOUND
 from tests.contract.asking import ask, codes, first
-from tests.contract.rigs import LEASE_SECONDS, LOCAL, Rig, ending, ids, put, settle, take
+from tests.contract.rigs import Rig, ending, ids, put, settle, take, visit
 from tests.contract.target_tools import put_target, take_all
 from tests.support.beats import live_node
 
@@ -28,8 +27,7 @@ NARROW = {"narrow": KnownKind(max_running=2), "report": KnownKind()}
 
 
 async def take_narrow(rig: Rig, workers: int, caps: Caps = CAPS) -> list[Claim]:
-    request = ClaimRequest(uuid4(), "north", tuple(range(workers)), 0, LEASE_SECONDS, caps)
-    return (await rig.engine.leases.exchange([], request, LOCAL)).claims
+    return (await visit(rig.engine, workers, caps=caps)).claims
 
 
 async def test_a_kind_at_its_limit_names_the_holders(rig: Rig) -> None:

@@ -13,17 +13,15 @@ from musterd.store.duties import DutyReport, Holder
 from musterd.store.events import NewEvent
 from musterd.store.jobs import Enqueued, NewJob
 from musterd.store.leases import (
-    NO_SUCCESSES,
     Claim,
     ClaimRequest,
+    Ends,
     Exchange,
     Hold,
     ProgressNote,
     Reaped,
     ReapRequest,
     Renewal,
-    Settlement,
-    Successes,
 )
 from musterd.store.lifecycle import Action
 from musterd.store.phases import PhaseStep
@@ -123,19 +121,11 @@ class JobsLine(PartLine):
 
 
 class LeasesLine(PartLine):
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        claim: ClaimRequest | None,
-        now_local: float,
-        successes: Successes = NO_SUCCESSES,
-        /,
-    ) -> Exchange:
-        ended = [*settlements, *successes.settlements()]
-        told = operations.exchange(ended, claim)
-        name = "settle" if ended else "claim"
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+        told = operations.exchange(ends.all(), claim)
+        name = "settle" if ends.are_any else "claim"
         done: Exchange = await self._line.ask(
-            name, lambda: self._engine.exchange(settlements, claim, now_local, successes), told
+            name, lambda: self._engine.exchange(ends, claim, now_local), told
         )
         return done
 

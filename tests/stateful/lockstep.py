@@ -19,6 +19,7 @@ from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import (
     Claim,
     ClaimRequest,
+    Ends,
     Exchange,
     Hold,
     ProgressNote,
@@ -106,10 +107,10 @@ class Asked:
         self, settlements: Sequence[Settlement], request: ClaimRequest | None
     ) -> tuple[Visited, list[Claim]]:
         """Looks again for as long as jobs are taken out of the way."""
-        exchange = first = await self.engine.leases.exchange(settlements, request, LOCAL)
+        exchange = first = await self.engine.leases.exchange(Ends(settlements), request, LOCAL)
         claims = list(exchange.claims)
         while request is not None and exchange.parked and len(claims) < request.batch:
-            exchange = await self.engine.leases.exchange([], _rest(request, claims), LOCAL)
+            exchange = await self.engine.leases.exchange(Ends(), _rest(request, claims), LOCAL)
             claims += exchange.claims
         return self._visited(first, claims), claims
 

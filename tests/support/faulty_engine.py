@@ -20,8 +20,8 @@ from musterd.store.errors import (
     StoreUnavailable,
 )
 from musterd.store.leases import (
-    NO_SUCCESSES,
     ClaimRequest,
+    Ends,
     Exchange,
     Hold,
     Leases,
@@ -29,7 +29,6 @@ from musterd.store.leases import (
     ReapRequest,
     Renewal,
     Settlement,
-    Successes,
 )
 from musterd.store.queue import Hint
 from musterd.store.sqlite.engine import SqliteEngine
@@ -161,21 +160,14 @@ class _RecordedLeases(PartOverlay):
         super().__init__(engine.engine.leases)
         self._engine = engine
 
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        claim: ClaimRequest | None,
-        now_local: float,
-        successes: Successes = NO_SUCCESSES,
-        /,
-    ) -> Exchange:
-        if any(map(self._engine.refuses, [*settlements, *successes.settlements()])):
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+        if any(map(self._engine.refuses, ends.all())):
             raise InputRefused("the store cannot keep this result")
-        done: Exchange = await self.part.exchange(settlements, claim, now_local, successes)
+        done: Exchange = await self.part.exchange(ends, claim, now_local)
         now = trio.current_time()
         self._engine.history += [
             Event(now, "settle", one.id, one.token, state=one.state)
-            for one in [*settlements, *successes.settlements()]
+            for one in ends.all()
             if one.id not in done.rejected
         ]
         if claim is not None:

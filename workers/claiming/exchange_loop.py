@@ -19,7 +19,7 @@ import trio
 
 from musterd.store.engine import Engine
 from musterd.store.errors import InputRefused, OutcomeUnknown, StoreError
-from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Settlement
+from musterd.store.leases import EXCHANGES_AT_ONCE, ClaimRequest, Ends, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.phases import PhaseEnd, PhaseState
 from musterd.store.waiting import Backoff, own_backoff
@@ -113,12 +113,9 @@ class ExchangeLoop:
 
     async def _exchange(self, load: Load) -> None:
         sent_boottime = self.boottime()
-        plain = successes(load.succeeded)
-        settlements = [one.settlement for one in load.ended]
+        ends = Ends([one.settlement for one in load.ended], successes(load.succeeded))
         try:
-            answer = await self.engine.leases.exchange(
-                settlements, load.request, trio.current_time(), plain
-            )
+            answer = await self.engine.leases.exchange(ends, load.request, trio.current_time())
         except InputRefused as error:
             self._put_refused_back(load, error)
             if load.is_claim_alone:  # a row that cannot be claimed as it stands
@@ -143,7 +140,7 @@ class ExchangeLoop:
             if answer.rejected or not load.succeeded:
                 await self._book(_as_turned(load.all_ended(), answer.turned), answer.rejected)
             else:
-                self.desk.book_succeeded(load.succeeded, plain)
+                self.desk.book_succeeded(load.succeeded, ends.successes)
                 await self._book(_as_turned(load.ended, answer.turned), answer.rejected)
 
     async def _book(self, ended: list[Ended], rejected: frozenset[int]) -> None:

@@ -208,17 +208,11 @@ class Ended(NamedTuple):
 
 def successes(helds: Sequence[Held]) -> Successes:
     """The ends of these, which were plain successes."""
-    claims = [held.claim for held in helds]
-    started = [held.started_local for held in helds if held.started_local is not None]
-    return Successes(
-        [claim.id for claim in claims],
-        [claim.token for claim in claims],
-        [claim.attempt for claim in claims],
+    return Successes.of(
+        [held.claim for held in helds],
         [held.worker or 0 for held in helds],
-        started,
+        [held.started_local for held in helds if held.started_local is not None],
         [held.ended_local for held in helds],
-        [claim.kind for claim in claims],
-        [claim.target for claim in claims],
         [held.result for held in helds],
     )
 

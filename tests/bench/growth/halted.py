@@ -14,7 +14,7 @@ import trio
 from musterd.config.load import load
 from musterd.store.engine import Engine
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Claim, ClaimRequest, Exchange, Settlement
+from musterd.store.leases import Claim, ClaimRequest, Ends, Exchange, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.opening import make_engine
 from musterd.store.postgres.engine import PostgresEngine
@@ -48,7 +48,7 @@ async def _measured(case: str, engine: Engine, jobs: int, served: Served) -> lis
     found = [await _row(case, engine, "nothing behind", served)]
     await engine.jobs.enqueue([NewJob("note", target="t")])
     (claim,) = (await _visit(engine)).claims
-    await engine.leases.exchange([_end(claim, JobState.FAILED)], None, 0.0)
+    await engine.leases.exchange(Ends([_end(claim, JobState.FAILED)]), None, 0.0)
     for first in range(0, jobs, FILL):
         await engine.jobs.enqueue([NewJob("note", target="t")] * min(FILL, jobs - first))
         await _visit(engine)  # as a node that hears of them
@@ -80,13 +80,13 @@ async def _claims(engine: Engine) -> list[float]:
         while not claims:  # one that only puts others behind is followed at once
             claims = (await _visit(engine)).claims
         took.append(time.perf_counter() - began)
-        await engine.leases.exchange([_end(claims[0], JobState.SUCCEEDED)], None, 0.0)
+        await engine.leases.exchange(Ends([_end(claims[0], JobState.SUCCEEDED)]), None, 0.0)
     return took
 
 
 async def _visit(engine: Engine) -> Exchange:
     request = ClaimRequest(uuid.uuid4(), "bench", (1,), 0, 3600.0)
-    return await engine.leases.exchange([], request, 0.0)
+    return await engine.leases.exchange(Ends(), request, 0.0)
 
 
 def _end(claim: Claim, state: JobState) -> Settlement:

@@ -14,7 +14,7 @@ from random import Random
 import attrs
 import trio
 
-from musterd.store.leases import Caps, Claim, ClaimRequest, Successes
+from musterd.store.leases import Caps, Claim, ClaimRequest, Ends, Successes
 from musterd.store.postgres.engine import PostgresEngine
 from tests.bench.growth.figures import Figures, Moment
 from tests.bench.growth.queues import Queue
@@ -56,13 +56,13 @@ class Visitor:
             uuid.uuid4(), "bench", tuple(range(batch)), 0, LEASE_SECONDS, self.caps
         )
         started = time.perf_counter()
-        claims = (await self.engine.leases.exchange([], request, 0.0)).claims
+        claims = (await self.engine.leases.exchange(Ends(), request, 0.0)).claims
         took = time.perf_counter() - started
         assert len(claims) == batch
         return claims, took
 
     async def settle(self, claims: Sequence[Claim]) -> None:
-        exchange = await self.engine.leases.exchange([], None, 0.0, _ends(claims))
+        exchange = await self.engine.leases.exchange(Ends(successes=_ends(claims)), None, 0.0)
         assert not exchange.rejected
         self.done += len(claims)
 
@@ -107,14 +107,5 @@ def visiting(
 def _ends(claims: Sequence[Claim]) -> Successes:
     """As daemons say them."""
     moments = [0.0] * len(claims)
-    return Successes(
-        [one.id for one in claims],
-        [one.token for one in claims],
-        [one.attempt for one in claims],
-        [one.worker or 0 for one in claims],
-        moments,
-        moments,
-        [one.kind for one in claims],
-        [one.target for one in claims],
-        [None] * len(claims),
-    )
+    workers = [one.worker or 0 for one in claims]
+    return Successes.of(claims, workers, moments, moments, [None] * len(claims))

@@ -10,7 +10,7 @@ import trio.testing
 from musterd.console.verbs.enqueue import Waited, wait_for
 from musterd.store.errors import StoreUnavailable
 from musterd.store.jobs import JobRecord, NewJob
-from musterd.store.leases import ClaimRequest, Settlement
+from musterd.store.leases import ClaimRequest, Ends, Settlement
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.support.faulty_engine import PartOverlay
@@ -47,9 +47,9 @@ async def opened(failures: int = 0) -> Shaky:
 async def end(engine: Shaky, state: JobState, outcome: AttemptOutcome) -> None:
     """Runs the first claimable job to its end."""
     request = ClaimRequest(uuid.uuid4(), "n1", (1,), 0, 30.0)
-    (claim,) = (await engine.leases.exchange([], request, 0.0)).claims
+    (claim,) = (await engine.leases.exchange(Ends(), request, 0.0)).claims
     settled = Settlement(claim.id, claim.token, 1, 1, 0.0, 0.0, state, outcome)
-    await engine.leases.exchange([settled], None, 0.0)
+    await engine.leases.exchange(Ends([settled]), None, 0.0)
 
 
 async def test_it_waits_for_all_and_counts_how_they_ended(

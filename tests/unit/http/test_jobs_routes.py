@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from musterd.store.leases import ClaimRequest
+from musterd.store.leases import ClaimRequest, Ends
 from musterd.web.api import jobs
 from tests.support.http_client import Answer
 from tests.support.web_scene import PAYLOAD_BYTES_MAX, Web, serving
@@ -27,7 +27,7 @@ async def made(web: Web, **body: Any) -> dict[str, Any]:
 async def take(web: Web) -> None:
     """Lets a worker hold the next job."""
     request = ClaimRequest(uuid4(), "n1", (1,), 0, FAR_SECONDS)
-    assert (await web.engine.leases.exchange([], request, trio.current_time())).claims
+    assert (await web.engine.leases.exchange(Ends(), request, trio.current_time())).claims
 
 
 def detail(answer: Answer) -> str:

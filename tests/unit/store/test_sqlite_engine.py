@@ -17,7 +17,7 @@ import trio.testing
 from musterd.store.errors import InputRefused, StoreMisconfigured, StoreUnavailable
 from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.jobs import NewJob
-from musterd.store.leases import Successes
+from musterd.store.leases import Ends, Successes
 from musterd.store.lifecycle import JobState
 from musterd.store.sqlite.engine import SqliteEngine
 from tests.contract.rigs import LOCAL, ending, ids, settle, state_of, take
@@ -211,11 +211,9 @@ async def test_results_of_every_sort_end_together(engine: SqliteEngine, tmp_path
     await engine.jobs.enqueue([NewJob("a")] * len(results))
     claims = await take(engine, workers=3, ahead=3)
     count = len(claims)
-    ended = Successes(
-        [one.id for one in claims], [one.token for one in claims], [1] * count, [7] * count,
-        [LOCAL - 3] * count, [LOCAL - 1] * count, ["a"] * count, [None] * count, results,
-    )  # fmt: skip
-    assert not (await engine.leases.exchange([], None, LOCAL, ended)).rejected
+    started, ended_local = [LOCAL - 3] * count, [LOCAL - 1] * count
+    ended = Successes.of(claims, [7] * count, started, ended_local, results)
+    assert not (await engine.leases.exchange(Ends(successes=ended), None, LOCAL)).rejected
     found = run(tmp_path / "store.db", "select result from job_rows order by id")
     assert found == [(one,) for one in results]
 
@@ -224,9 +222,9 @@ async def test_results_of_every_sort_end_together(engine: SqliteEngine, tmp_path
 async def test_a_result_that_is_no_text_undoes_the_batch(engine: SqliteEngine, result: str) -> None:
     await engine.jobs.enqueue([NewJob("a")])
     (claim,) = await take(engine)
-    ended = Successes([1], [claim.token], [1], [1], [0.0], [0.0], ["a"], [None], [f'"{result}"'])
+    ended = Successes.of([claim], [1], [0.0], [0.0], [f'"{result}"'])
     with pytest.raises(InputRefused):
-        await engine.leases.exchange([], None, LOCAL, ended)
+        await engine.leases.exchange(Ends(successes=ended), None, LOCAL)
     assert await state_of(engine, 1) is JobState.RUNNING
 
 

@@ -1,7 +1,7 @@
 """The loop: what goes together on a visit to the store."""
 
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -12,13 +12,12 @@ from trio.testing import MockClock
 
 from musterd.store.jobs import NewJob
 from musterd.store.leases import (
-    NO_SUCCESSES,
     ClaimRequest,
+    Ends,
     Exchange,
     ReapRequest,
     ReapRule,
     Settlement,
-    Successes,
     Verdict,
 )
 from musterd.store.lifecycle import AttemptOutcome, JobState
@@ -50,17 +49,9 @@ class Visits(PartOverlay):
         super().__init__(part)
         self._visits = visits
 
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        claim: ClaimRequest | None,
-        now_local: float,
-        successes: Successes = NO_SUCCESSES,
-        /,
-    ) -> Exchange:
-        ended = [*settlements, *successes.settlements()]
-        self._visits.append([(one.id, one.attempt) for one in ended])
-        done: Exchange = await self.part.exchange(settlements, claim, now_local, successes)
+    async def exchange(self, ends: Ends, claim: ClaimRequest | None, now_local: float) -> Exchange:
+        self._visits.append([(one.id, one.attempt) for one in ends.all()])
+        done: Exchange = await self.part.exchange(ends, claim, now_local)
         return done
 
 
