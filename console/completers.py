@@ -82,7 +82,7 @@ def complete_targets(cli: CommandLine, _context: click.Context) -> Iterable[Offe
 
 
 def _listed(cli: CommandLine) -> tuple[OverviewJob, ...]:
-    from musterd.console.opening import in_store
+    from musterd.store.opening import in_store
 
     settings = cli.settings()
     if not _is_there(settings):

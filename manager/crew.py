@@ -8,7 +8,8 @@ from typing import NamedTuple
 import trio
 
 from musterd.manager.node.status import WorkerView
-from musterd.workers.claiming.desk import Desk, Seat
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Seat
 from musterd.workers.worker import WorkerDeps, work
 
 

@@ -28,11 +28,10 @@ from musterd.store.input import PayloadLimits, check_payload
 from musterd.store.jobs import JobFilter, JobRecord, NewJob
 from musterd.store.leases import Claim
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk import Desk, JobObserver
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
 from musterd.workers.context import JobContext, PhaseFacts, ending_of_error, ending_of_value
 from musterd.workers.idleness import Idleness
-from musterd.workers.observer import JobObserver
 from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.runners import inside

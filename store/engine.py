@@ -30,10 +30,22 @@ from musterd.store.schedules import Schedules
 
 @attrs.frozen
 class SchemaState:
-    """How the store's schema compares with the one this program brings. 0 = there is none."""
+    """How the store's schema compares with the one this program brings: it is no newer one, which
+    every engine refuses. 0 = there is none.
+    """
 
     found: int
     wanted: int
+
+    @property
+    def fault(self) -> str:
+        """Of one that is not current: what it is, and what to do."""
+        if self.found == 0:
+            return "there is no schema yet: start the daemon or run `musterd db migrate`"
+        return (
+            f"the schema is at version {self.found}, this musterd needs {self.wanted}: start the"
+            " daemon of this version or run `musterd db migrate`"
+        )
 
 
 class Engine(Protocol):

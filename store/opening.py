@@ -1,16 +1,21 @@
-"""From a URL to the engine behind it."""
+"""From settings to an engine: made by its URL, opened with its schema checked, and closed again."""
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
+import trio
 
 from musterd.config.secrets import mask_url
 from musterd.store.connections import ConnectionUse
+from musterd.store.errors import StoreMisconfigured
 
 if TYPE_CHECKING:
     from musterd.config.settings import Settings
@@ -22,8 +27,58 @@ if TYPE_CHECKING:
     from musterd.store.sqlite.engine import SqliteEngine
     from musterd.store.sqlite.idle_tenant_scan import FileScan
 
-
+T = TypeVar("T")
+Work: TypeAlias = "Callable[[Engine], Awaitable[T]]"
+CLOSE_SECONDS = 5.0
 _SQLITE = "sqlite:///"
+
+
+def in_store(settings: Settings, work: Work[T], *, creates: bool = False, bare: bool = False) -> T:
+    """Does `work` with the open store, after checking its schema. `creates`: an empty PostgreSQL
+    gets a schema, if `store.migrate` allows it. `bare`: any schema will do.
+    """
+    return trio.run(lambda: visit(settings, work, creates=creates, bare=bare))
+
+
+async def visit(
+    settings: Settings, work: Work[T], *, creates: bool = False, bare: bool = False
+) -> T:
+    """Like `in_store`, inside Trio."""
+    may_create = creates and settings.store.migrate
+    async with reached(engine_for(settings), creates=may_create, bare=bare) as engine:
+        return await work(engine)
+
+
+@asynccontextmanager
+async def reached(
+    engine: Engine, *, creates: bool = False, bare: bool = False
+) -> AsyncGenerator[Engine]:
+    """The open engine, its schema checked unless `bare`. Raises StoreError."""
+    try:
+        await engine.open()
+        if not bare:
+            await _check_schema(engine, creates=creates)
+        yield engine
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await engine.close()
+
+
+async def _check_schema(engine: Engine, *, creates: bool) -> None:
+    state = await engine.schema()
+    if state.found == state.wanted:
+        return
+    if engine.name == "sqlite" or (creates and not state.found):
+        await engine.migrate()
+        return
+    raise StoreMisconfigured(f"{engine.where}: {state.fault}")
+
+
+def engine_for(settings: Settings) -> Engine:
+    """The engine of the configured store; opens nothing."""
+    from musterd.config.load import resolve_store_url
+
+    return make_engine(resolve_store_url(settings, os.environ), settings, time.time)
 
 
 def sqlite_path(url: str) -> Path:

@@ -1,13 +1,15 @@
-"""Two small things that tasks wait by: a bell that others ring, and pauses that grow."""
+"""What tasks wait by: a bell that others ring, pauses that grow, several answers at once."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import attrs
 import trio
 
+T = TypeVar("T")
 FAILURES_COUNTED = 30  # 2.0 ** 30 times the base is beyond every bound
 
 
@@ -71,3 +73,18 @@ def own_backoff(base_seconds: float, max_seconds: float) -> Any:
         lambda owner: Backoff(base_seconds, max_seconds, owner.rng), takes_self=True
     )
     return attrs.field(default=made, init=False)
+
+
+async def each_in_order(asks: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
+    """The results in order; at most `at_once` run at the same time."""
+    found: dict[int, T] = {}
+    limit = trio.CapacityLimiter(at_once)
+
+    async def ask(place: int) -> None:
+        async with limit:
+            found[place] = await asks[place]()
+
+    async with trio.open_nursery() as nursery:
+        for place in range(len(asks)):
+            nursery.start_soon(ask, place)
+    return [found[place] for place in sorted(found)]

@@ -1,8 +1,11 @@
-"""Running a claim: what a runner is given, how an attempt ends, and what that makes of its job."""
+"""Running a claim: what a runner is given, how an attempt ends, what that makes of its job, and
+faults on the way that cost no more than the attempt.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
@@ -216,3 +219,23 @@ def _short(text: str, bytes_max: int) -> str:
 
 def _reason(text: str | None, bytes_max: int) -> str | None:
     return None if text is None else _short(text, bytes_max)
+
+
+Where = Literal["child", "attempt", "runner", "note", "start"]  # what it was contained in
+PLACES: tuple[Where, ...] = ("child", "attempt", "runner", "note", "start")
+
+
+class Contained(NamedTuple):
+    """Something went wrong that should not, and was kept from going further: it cost one attempt,
+    one message, one connection.
+    """
+
+    where: Where
+    kind: str | None  # of the job in hand, if there was one
+    job_id: int | None
+    error: BaseException
+
+
+def log_contained(what: Contained) -> None:
+    """For those who have nobody to report to."""
+    logging.getLogger("musterd").error("fault contained", exc_info=what.error)

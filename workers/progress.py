@@ -16,8 +16,7 @@ from musterd.store.phases import PhaseStart, PhaseStep, Results
 from musterd.store.waiting import Backoff, Bell, own_backoff
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.held import Held
-from musterd.workers.observer import Contained, log_contained
-from musterd.workers.outcome import Note
+from musterd.workers.outcome import Contained, Note, log_contained
 
 AT_ONCE_MAX = 500  # entries in one statement
 PAUSE_SECONDS = 0.1  # after a failed write, doubled with each further one

@@ -19,8 +19,7 @@ import trio
 from musterd.catalog.kinds import JSON, Command, Deterministic, Planned, Python, WorkKind, plan
 from musterd.config.settings import LiveSettings, Settings
 from musterd.store.leases import Claim
-from musterd.workers.observer import Contained, log_contained
-from musterd.workers.outcome import Assignment, Outcome, Runner
+from musterd.workers.outcome import Assignment, Contained, Outcome, Runner, log_contained
 from musterd.workers.runners.results import AnswerLimits
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from musterd.catalog.kinds import JSON, Catalog, Deterministic, Pipeline, WorkKi
 from musterd.config.settings import LiveSettings
 from musterd.store.input import PayloadInvalid, decode_payload
 from musterd.store.leases import Verdict
-from musterd.workers.claiming.desk import Desk, Seat
-from musterd.workers.claiming.held import UNREAD, Held
-from musterd.workers.observer import Contained
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import UNREAD, Held, Seat
 from musterd.workers.outcome import (
     Assignment,
+    Contained,
     Outcome,
     Traces,
     broken_kind,

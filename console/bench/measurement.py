@@ -21,7 +21,6 @@ from musterd.config.load import SHIPPED_FILE, load, resolve_store_url
 from musterd.config.settings import Metrics as MetricsSettings
 from musterd.config.settings import Retry, Settings, Tenant, TenantPlace, TenantWorkers
 from musterd.config.tenant_names import DEFAULT_TENANT
-from musterd.console.opening import visit
 from musterd.console.output import quantile
 from musterd.console.wiring import Node, early_and_late_signals, make_node
 from musterd.manager.metrics.metrics import Metrics
@@ -30,7 +29,7 @@ from musterd.store.client import Client
 from musterd.store.errors import NoSuchJob, StoreError
 from musterd.store.leases import Settlement, Successes
 from musterd.store.lifecycle import ENDED
-from musterd.store.opening import make_scratch
+from musterd.store.opening import make_scratch, visit
 from musterd.store.scratch import Scratch
 from musterd.store.words import count_text, duration_text, plural, table
 from musterd.workers.context import JobContext

@@ -104,8 +104,6 @@ def judge_schema(state: SchemaState, settings: Settings) -> Finding:
     if state.found == state.wanted:
         return ok(name, f"version {state.found}, which this musterd needs")
     said = f"version {state.found}" if state.found else "there is none yet"
-    if state.found > state.wanted:
-        return fail(name, f"{said}: newer than this musterd", wanted, "upgrade this musterd")
     if settings.store.migrate:
         return warn(name, said, wanted, "start the daemon, or run `musterd db migrate`")
     return fail(name, said, wanted, "run `musterd db migrate`: store.migrate is off")

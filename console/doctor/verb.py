@@ -18,10 +18,10 @@ from musterd.console.command import CommandLine, Verb
 from musterd.console.doctor import checks
 from musterd.console.doctor.judges import Check, Finding, ProgramResult, Setup, fail
 from musterd.console.doctor.running import what_runs
-from musterd.console.opening import each_in_order
 from musterd.console.output import Exit
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.store.errors import StoreError
+from musterd.store.waiting import each_in_order
 from musterd.store.words import one_line, plural
 
 MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}

@@ -14,7 +14,6 @@ import click
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, F, Verb
 from musterd.console.completers import complete_settings
-from musterd.console.opening import in_store
 from musterd.console.output import Complaint, Exit, bars, complain, live_line
 from musterd.console.simulate.model import (
     Figures,
@@ -41,6 +40,7 @@ from musterd.console.verbs.events import (
 from musterd.manager.scaling.supervisor import policy_of
 from musterd.store.engine import Engine
 from musterd.store.events import EventFilter
+from musterd.store.opening import in_store
 from musterd.store.words import count_text, duration_text, table
 
 

@@ -19,7 +19,6 @@ from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb, option_reader
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.opening import engine_for, reached
 from musterd.console.output import Complaint, innermost
 from musterd.console.top.drawing import draw, snapshot_lines, snapshot_object
 from musterd.console.top.key_bindings import press
@@ -45,6 +44,7 @@ from musterd.console.verbs.status import decision_of
 from musterd.console.verbs.store import whoami
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreError, StoreMisconfigured, StoreUnavailable
+from musterd.store.opening import engine_for, reached
 from musterd.store.report import control_refusal, report_text
 from musterd.store.waiting import Bell
 from musterd.store.why import why, why_text

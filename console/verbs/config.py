@@ -18,10 +18,10 @@ from musterd.config.settings import LeasePlan, Settings, lease_plan
 from musterd.config.show import as_text, as_tree, count_changed
 from musterd.console.command import CommandLine, Verbs
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.opening import engine_for
 from musterd.console.output import complain, print_json, say
 from musterd.console.verbs.kinds import broken_hooks_of, check_kinds
 from musterd.manager.reload.outcome import difference_object, value_text
+from musterd.store.opening import engine_for
 from musterd.store.words import cut, one_line, plural, table
 
 

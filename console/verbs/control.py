@@ -14,7 +14,6 @@ import trio
 from musterd.config.settings import Settings
 from musterd.console.command import VERBS, CommandLine, Verb, read_delay
 from musterd.console.completers import complete_jobs
-from musterd.console.opening import in_store
 from musterd.console.output import (
     Columns,
     Complaint,
@@ -32,6 +31,7 @@ from musterd.store.bulk import Group, Survey, Tally
 from musterd.store.control import ControlResult, Selection, states_for
 from musterd.store.engine import Engine
 from musterd.store.lifecycle import Action, JobState
+from musterd.store.opening import in_store
 from musterd.store.report import control_refusal
 from musterd.store.words import count_text, one_line, plural
 

@@ -17,12 +17,12 @@ from musterd.config.settings import Settings
 from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon, request
-from musterd.console.opening import engine_for, in_store
 from musterd.console.output import Columns, Complaint, Exit, LiveLine, live_line, or_dash, table_of
 from musterd.console.verbs.config import difference_lines
 from musterd.console.verbs.events import order_all, pages_between
 from musterd.store.event_types import acts_text
 from musterd.store.events import EventFilter, EventLog
+from musterd.store.opening import engine_for, in_store
 from musterd.store.words import plural
 
 T = TypeVar("T")

@@ -17,7 +17,6 @@ from musterd.config.settings import Settings
 from musterd.config.webhook_urls import check_allowed
 from musterd.console.command import CommandLine, Verb, read_delay, read_moment, read_target
 from musterd.console.completers import complete_kinds, complete_targets
-from musterd.console.opening import in_store
 from musterd.console.output import (
     Complaint,
     Exit,
@@ -35,6 +34,7 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.input import PayloadLimits, check_payload, new_job
 from musterd.store.jobs import JobRecord, NewJob
 from musterd.store.lifecycle import ENDED, JobState
+from musterd.store.opening import in_store
 from musterd.store.report import error_line, job_object, overall
 from musterd.store.words import count_text, duration_text, plural
 

@@ -21,12 +21,12 @@ from musterd.console.command import (
     kind_and_target_options,
     option_reader,
 )
-from musterd.console.opening import in_store
 from musterd.console.output import Complaint, Exit, StoreAwayNotice, coloured, print_json, say
 from musterd.store.engine import Engine
 from musterd.store.errors import StoreUnavailable
 from musterd.store.event_types import event_object, event_type, event_words
 from musterd.store.events import ORDERED_AT_ONCE, Event, EventFilter, EventLog, EventPage
+from musterd.store.opening import in_store
 from musterd.store.words import moment_of, one_line, time_text
 
 LIMIT_DEFAULT = 50

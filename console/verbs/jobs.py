@@ -10,7 +10,6 @@ import click
 from musterd.catalog.kinds import Catalog
 from musterd.console.command import CommandLine, Verb, kind_and_target_options
 from musterd.console.completers import complete_jobs
-from musterd.console.opening import in_store
 from musterd.console.output import (
     Columns,
     Complaint,
@@ -28,6 +27,7 @@ from musterd.store.errors import StoreUnavailable
 from musterd.store.events import EventFilter
 from musterd.store.jobs import JobFilter, JobRecord
 from musterd.store.lifecycle import ENDED, LEASED, JobState
+from musterd.store.opening import in_store
 from musterd.store.phases import PhaseState
 from musterd.store.report import error_line, job_object, max_attempts, overall, report_text
 from musterd.store.why import why as conclude

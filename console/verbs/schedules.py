@@ -12,12 +12,12 @@ from musterd.config.schedules import Schedule, of_tenant
 from musterd.config.settings import Settings
 from musterd.console.command import CommandLine, Verb, Verbs
 from musterd.console.completers import complete_schedules
-from musterd.console.opening import in_store
 from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
 from musterd.console.verbs.enqueue import kind_named
 from musterd.manager.duties.schedules import firing_of, payload_limits, schedule_object
 from musterd.store.engine import Engine
 from musterd.store.input import check_payload
+from musterd.store.opening import in_store
 from musterd.store.schedules import Wish
 from musterd.store.words import count_text, duration_text, one_line
 

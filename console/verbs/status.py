@@ -19,16 +19,16 @@ from musterd.config.tenant_names import DEFAULT_TENANT
 from musterd.config.tenants import settings_of
 from musterd.console.command import CommandLine, Verb
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
-from musterd.console.opening import each_in_order, reached
 from musterd.console.output import Complaint, Exit
 from musterd.manager.node.status import Decision, NodeStatus, counts_object, decision_text
 from musterd.store.duties import DutyRecord
 from musterd.store.errors import StoreMisconfigured, StoreUnavailable
 from musterd.store.lifecycle import JobState
 from musterd.store.nodes import PAUSES_OF_THE_DEAD, NodeRecord, warnings
-from musterd.store.opening import Stores
+from musterd.store.opening import Stores, reached
 from musterd.store.overview import Troubles
 from musterd.store.queue import Counts
+from musterd.store.waiting import each_in_order
 from musterd.store.words import count_text, cut, duration_text, one_line, plural, table
 
 LINES_MAX = 23  # and the prompt: one screen

@@ -11,11 +11,11 @@ import click
 
 from musterd.config.load import resolve_store_url
 from musterd.console.command import CommandLine, Verb, Verbs
-from musterd.console.opening import in_store
 from musterd.console.output import Columns, Exit, complain, or_dash, say, table_of
 from musterd.store.duties import DutyRecord, duty_object
 from musterd.store.engine import Engine, SchemaState
 from musterd.store.nodes import NodeRecord, node_object, warnings
+from musterd.store.opening import in_store
 from musterd.store.postgres.migrating import apply_roles, role_names, roles_sql
 from musterd.store.queue import Counts
 from musterd.store.words import count_text, cut, duration_text, one_line
@@ -82,11 +82,7 @@ def roles(cli: CommandLine, apply: bool) -> None:
 def _words(state: SchemaState) -> str:
     if state.found == state.wanted:
         return f"the schema is current (version {state.found})"
-    if state.found == 0:
-        return "there is no schema yet: start the daemon or run `musterd db migrate`"
-    if state.found > state.wanted:
-        return f"the schema (version {state.found}) is newer than this musterd ({state.wanted})"
-    return f"version {state.found} of {state.wanted}: run `musterd db migrate`"
+    return state.fault
 
 
 @click.group(cls=Verbs)

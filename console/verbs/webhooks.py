@@ -9,9 +9,9 @@ import attrs
 import click
 
 from musterd.console.command import CommandLine, Verbs
-from musterd.console.opening import in_store
 from musterd.console.output import Columns, Exit, complain, table_of
 from musterd.store.engine import Engine
+from musterd.store.opening import in_store
 from musterd.store.outbox import MessageFilter, MessageRecord, WebhookState
 from musterd.store.words import duration_text, one_line, plural, time_text
 

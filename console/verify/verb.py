@@ -12,7 +12,6 @@ from typing import TextIO
 import click
 
 from musterd.console.command import CommandLine, Verb
-from musterd.console.opening import in_store
 from musterd.console.output import Exit
 from musterd.console.verbs.events import (
     Since,
@@ -27,6 +26,7 @@ from musterd.console.verify.rules import TYPES, Rule
 from musterd.store.engine import Engine
 from musterd.store.events import ROWS_AT_ONCE, AuditRow, Draft
 from musterd.store.lifecycle import JobState
+from musterd.store.opening import in_store
 
 GONE: StateAndAttempt = (None, 0)
 ID_MAX = 2**63 - 1

@@ -27,7 +27,8 @@ from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, JobState
 from musterd.store.report import error_line
 from musterd.store.waiting import Backoff, Bell
-from musterd.workers.observer import Contained, Ignored
+from musterd.workers.claiming.held import Ignored
+from musterd.workers.outcome import Contained
 
 
 class NodeEvents:

@@ -47,7 +47,8 @@ from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.queue import Counts
 from musterd.store.wrapped import WrappedEngine, wrapped
-from musterd.workers.observer import PLACES, Ignored, Where
+from musterd.workers.claiming.held import Ignored
+from musterd.workers.outcome import PLACES, Where
 
 LAGS_KEPT = 30
 CREW_STATES = ("idle", "busy", "retiring")

@@ -11,7 +11,7 @@ import attrs
 from musterd.store.lifecycle import JobState
 from musterd.store.queue import Counts
 from musterd.store.words import duration_text, one_line, plural, time_text
-from musterd.workers.observer import Ignored
+from musterd.workers.claiming.held import Ignored
 
 NodePhase = Literal["starting", "running", "draining", "stopped"]
 

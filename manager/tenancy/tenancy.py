@@ -25,10 +25,9 @@ from musterd.manager.webhooks.postman import make_mail
 from musterd.store.idle_tenant_scan import EVERYTHING, TenantActivity
 from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
-from musterd.workers.claiming.held import Held, all_ignored
+from musterd.workers.claiming.held import Held, Ignored, all_ignored
 from musterd.workers.idleness import Alarm, IdleMode, Idleness, listen
 from musterd.workers.leases import LeaseKeeper
-from musterd.workers.observer import Ignored
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.toolbox import LiveTools, Toolbox
 from musterd.workers.worker import WorkerDeps

@@ -96,15 +96,8 @@ def _text(sql: str, schema: str) -> bytes:
 
 def refuse_old(state: SchemaState, where: str) -> None:
     """Raises `StoreMisconfigured` if the schema is not the one this program works on."""
-    if state.found == 0:
-        raise StoreMisconfigured(
-            f"{where}: there is no schema yet: start the daemon or run `musterd db migrate`"
-        )
-    if state.found < state.wanted:
-        raise StoreMisconfigured(
-            f"{where}: the schema is at version {state.found}, this musterd needs {state.wanted}:"
-            " run `musterd db migrate`"
-        )
+    if state.found != state.wanted:
+        raise StoreMisconfigured(f"{where}: {state.fault}")
 
 
 def role_names(schema: str) -> dict[str, str]:

@@ -13,8 +13,7 @@ from musterd.store.jobs import NewJob
 from musterd.store.leases import ProgressNote
 from musterd.store.sqlite.engine import SqliteEngine
 from musterd.workers.claiming.held import Held
-from musterd.workers.observer import Contained
-from musterd.workers.outcome import Note
+from musterd.workers.outcome import Contained, Note
 from musterd.workers.progress import ProgressWriter
 from tests.contract.rigs import take_one
 from tests.support.desks import make_desk

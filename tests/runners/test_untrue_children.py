@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from musterd.workers.observer import Contained
+from musterd.workers.outcome import Contained
 from tests.runners.rig import Bench, a_bench, python_kind, result_of, some_tools
 
 ECHO = python_kind("untrue:echo")

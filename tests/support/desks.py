@@ -10,9 +10,9 @@ from musterd.store.leases import (
     Settlement,
     Successes,
 )
-from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.desk import Desk, JobObserver
+from musterd.workers.claiming.held import Ignored
 from musterd.workers.idleness import Idleness
-from musterd.workers.observer import Ignored, JobObserver
 from tests.support.stage import live_settings
 
 

@@ -25,7 +25,7 @@ from musterd.store.schedules import ScheduleRecord
 from musterd.web.api.operation import JSON_TYPE, Operation, Param, Reply, Schema
 from musterd.web.server.answers import PROBLEM_TYPE
 from musterd.web.server.requests import ID_MAX, NAME_LENGTH_MAX
-from musterd.workers.observer import Ignored
+from musterd.workers.claiming.held import Ignored
 
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}

@@ -9,58 +9,63 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
-import attrs
 import trio
 
 from musterd.config.settings import LiveSettings, lease_plan
-from musterd.store.leases import Caps, Claim, ClaimRequest, Exchange, Successes, Verdict
+from musterd.store.leases import (
+    Caps,
+    Claim,
+    ClaimRequest,
+    Exchange,
+    Reaped,
+    Settlement,
+    Successes,
+    Verdict,
+)
 from musterd.store.lifecycle import Request
-from musterd.workers.claiming.held import Ended, Held, payloads
+from musterd.workers.claiming.held import Ended, Held, Ignored, Seat, payloads
 from musterd.workers.claiming.pacing import ClaimPacing, Look
 from musterd.workers.idleness import Idleness
-from musterd.workers.observer import JobObserver
 from musterd.workers.outcome import is_plain, released, requested
 
 
-@attrs.define(eq=False)
-class Seat:
-    """A worker's place at the desk, which alone changes it. `retiring`: finishes its job, then
-    leaves; a retiring worker may be taken back until it has left.
-    """
+class JobObserver(Protocol):
+    """All methods return at once and never raise."""
 
-    worker: int
-    held: Held | None = None
-    retiring: bool = False
-    given: Held | None = None  # handed over while it waited, not yet taken in hand
-    free_since_local: float | None = None  # its last job ended then, and no other task ran since
-    bell: trio.Event | None = None  # set = come and look; there while it waits
+    def claimed(self, kind: str, waited_seconds: Sequence[float]) -> None:
+        """Jobs of this kind came into this node's hands; how long each had waited."""
+        ...
 
-    @property
-    def is_idle(self) -> bool:
-        return self.held is None and self.given is None
+    def settled(self, settlements: Sequence[Settlement]) -> None:
+        """The store has these ends, as they stand here."""
+        ...
 
-    def retire(self) -> None:
-        self.retiring = True
-        self.ring()
+    def succeeded(self, successes: Successes) -> None:
+        """The same, of plain successes."""
+        ...
 
-    def take_back(self) -> None:
-        self.retiring = False
+    def stale_writes(self, count: int) -> None:
+        """So many settlements were refused, since their leases had been lost."""
+        ...
 
-    def ring(self) -> None:
-        if self.bell is not None:
-            self.bell.set()
+    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
+        """A job of this node was lost while it was held here; its task is being cancelled."""
+        ...
 
-    def hand(self, held: Held) -> None:
-        self.given = held
-        self.ring()
+    def request_ignored(self, ignored: Ignored) -> None:
+        """Work goes on that was asked to stop. Reported once of each."""
+        ...
 
-    def is_stuck(self, now_local: float, seconds: float) -> bool:
-        """Whether its present job has taken longer than that already."""
-        started = self.held.started_local if self.held else None
-        return started is not None and now_local - started > seconds
+    def claim_refused(self, why: str) -> None:
+        """The store has a row that it cannot give out as it stands: nothing is claimed."""
+        ...
+
+    def reaped(self, reaped: Sequence[Reaped]) -> None:
+        """This node ended these leases, which had run out, of whatever node."""
+        ...
 
 
 class Load(NamedTuple):

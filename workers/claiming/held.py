@@ -1,4 +1,4 @@
-"""A claim in this node's hands, from the claim to its settlement."""
+"""A claim in this node's hands, from the claim to its settlement, and the seat of its worker."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import repeat
 from typing import Final, NamedTuple, cast
 
+import attrs
 import trio
 
 from musterd.catalog.kinds import WorkKind
@@ -15,12 +16,21 @@ from musterd.store.input import SUSPECT
 from musterd.store.leases import Claim, Hold, Settlement, Successes, Verdict
 from musterd.store.lifecycle import JobState, Request
 from musterd.store.phases import PhaseEnd, PhaseState
-from musterd.workers.observer import Ignored
 from musterd.workers.outcome import SUCCEEDED, Note, Outcome, on_request
 
 TOGETHER_CHARACTERS_MAX = 262_144
 STOPPING_SECONDS = 2.0  # how long work that must stop may take beyond its grace
 UNREAD: Final = object()  # a payload that its own attempt decodes
+
+
+class Ignored(NamedTuple):
+    """A request that has not been obeyed in time."""
+
+    job_id: int
+    kind: str
+    attempt: int
+    request: Request
+    seconds: float  # since the work was asked to stop
 
 
 class Held:
@@ -197,6 +207,44 @@ class Held:
         if outcome.ended == "success" and not self.ignores_request(now_local):
             return outcome
         return on_request(self.request)._replace(log=outcome.log, spent=outcome.spent)
+
+
+@attrs.define(eq=False)
+class Seat:
+    """A worker's place at the desk, which alone changes it. `retiring`: finishes its job, then
+    leaves; a retiring worker may be taken back until it has left.
+    """
+
+    worker: int
+    held: Held | None = None
+    retiring: bool = False
+    given: Held | None = None  # handed over while it waited, not yet taken in hand
+    free_since_local: float | None = None  # its last job ended then, and no other task ran since
+    bell: trio.Event | None = None  # set = come and look; there while it waits
+
+    @property
+    def is_idle(self) -> bool:
+        return self.held is None and self.given is None
+
+    def retire(self) -> None:
+        self.retiring = True
+        self.ring()
+
+    def take_back(self) -> None:
+        self.retiring = False
+
+    def ring(self) -> None:
+        if self.bell is not None:
+            self.bell.set()
+
+    def hand(self, held: Held) -> None:
+        self.given = held
+        self.ring()
+
+    def is_stuck(self, now_local: float, seconds: float) -> bool:
+        """Whether its present job has taken longer than that already."""
+        started = self.held.started_local if self.held else None
+        return started is not None and now_local - started > seconds
 
 
 class Ended(NamedTuple):

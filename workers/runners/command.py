@@ -21,8 +21,7 @@ from musterd.store.leases import Claim
 from musterd.store.words import time_text
 from musterd.workers.context import keepable
 from musterd.workers.joblog import Head, Tail
-from musterd.workers.observer import Contained, log_contained
-from musterd.workers.outcome import Assignment, Note, Outcome
+from musterd.workers.outcome import Assignment, Contained, Note, Outcome, log_contained
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import (
     AnswerLimits,

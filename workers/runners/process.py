@@ -20,8 +20,7 @@ from musterd.catalog.kinds import Python, WorkKind
 from musterd.store.leases import Claim
 from musterd.workers.context import PhaseFacts
 from musterd.workers.joblog import JobLog
-from musterd.workers.observer import Contained
-from musterd.workers.outcome import Assignment, Note, Outcome
+from musterd.workers.outcome import Assignment, Contained, Note, Outcome
 from musterd.workers.runners.child_messages import (
     FRAME,
     NOBODY,

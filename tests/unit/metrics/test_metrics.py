@@ -13,7 +13,7 @@ from musterd.manager.node.status import Decision
 from musterd.store.leases import Reaped
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
-from musterd.workers.observer import JobObserver
+from musterd.workers.claiming.desk import JobObserver
 from tests.support.metric_samples import HISTOGRAMS, PROMISED, make, samples, settled, value
 from tests.support.missing import program
 

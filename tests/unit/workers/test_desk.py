@@ -9,8 +9,8 @@ from trio.testing import MockClock
 
 from musterd.store.leases import Claim, Exchange, Verdict
 from musterd.store.lifecycle import AttemptOutcome, JobState
-from musterd.workers.claiming.desk import Desk, Seat
-from musterd.workers.claiming.held import Held
+from musterd.workers.claiming.desk import Desk
+from musterd.workers.claiming.held import Held, Seat
 from musterd.workers.outcome import SUCCEEDED, released
 from tests.support.desks import Heard, be_brisk, make_desk
 

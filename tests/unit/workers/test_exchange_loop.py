@@ -22,9 +22,9 @@ from musterd.store.leases import (
 )
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.sqlite.engine import SqliteEngine
-from musterd.workers.claiming.desk import Desk, Seat
+from musterd.workers.claiming.desk import Desk
 from musterd.workers.claiming.exchange_loop import ExchangeLoop
-from musterd.workers.claiming.held import Held
+from musterd.workers.claiming.held import Held, Seat
 from musterd.workers.outcome import released
 from tests.support.desks import Heard, be_brisk, make_desk
 from tests.support.faulty_engine import Fault, FaultyEngine, PartOverlay
