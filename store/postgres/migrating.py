@@ -9,7 +9,6 @@ from importlib.resources import files
 import psycopg
 
 from musterd.store.engine import SchemaState
-from musterd.store.errors import StoreMisconfigured
 from musterd.store.postgres import setup
 from musterd.store.postgres.connection import TrioConnection
 from musterd.store.postgres.errors import sort_connect_error, sort_error
@@ -92,12 +91,6 @@ async def _applied(conn: TrioConnection, schema: str) -> dict[int, str]:
 
 def _text(sql: str, schema: str) -> bytes:
     return fill(sql, schema).encode()
-
-
-def refuse_old(state: SchemaState, where: str) -> None:
-    """Raises `StoreMisconfigured` if the schema is not the one this program works on."""
-    if state.found != state.wanted:
-        raise StoreMisconfigured(f"{where}: {state.fault}")
 
 
 def role_names(schema: str) -> dict[str, str]:
