@@ -24,7 +24,7 @@ from musterd.config.tenants import TABLE as TENANTS
 from musterd.config.toml_text import toml_text
 from musterd.console.daemon_client import DaemonSilent, ask_daemon
 from musterd.console.doctor.judges import Finding, ok, warn
-from musterd.console.opening import engine_for
+from musterd.store.opening import engine_for
 from musterd.store.words import cut, one_line, plural
 
 NAME = "configuration"
