@@ -284,7 +284,6 @@ class JobReporter:
             event(self._log, logging.WARNING, phrase, count=count)
 
     def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        self._metrics.lease_lost(job_id, kind, attempt)
         fields = {"job_id": job_id, "kind": kind, "attempt": attempt}
         event(self._log, logging.WARNING, "lease lost; job stopped here", **fields)
 

@@ -1,8 +1,8 @@
 """What Prometheus reads: all instruments of a node, on a registry of its own.
 
-Desk and workers report here as to a `JobObserver`; supervisor, engine and HTTP API have calls of
-their own. Counting is cheap: a kind's series are looked up once. No label grows without bound:
-kinds beyond `metrics.kinds_max` share the label `other`.
+A tenancy's reporters, its supervisor, its engine and the HTTP API call here. Counting is cheap: a
+kind's series are looked up once. No label grows without bound: kinds beyond `metrics.kinds_max`
+share the label `other`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from musterd.store.leases import Reaped, Settlement, Successes
 from musterd.store.lifecycle import ENDED, AttemptOutcome, JobState
 from musterd.store.queue import Counts
 from musterd.store.wrapped import WrappedEngine, wrapped
-from musterd.workers.claiming.held import Ignored
 from musterd.workers.outcome import PLACES, Where
 
 LAGS_KEPT = 30
@@ -112,20 +111,12 @@ class Metrics:
     def stale_writes(self, count: int) -> None:
         self._stale_writes.inc(count)
 
-    def lease_lost(self, job_id: int, kind: str, attempt: int) -> None:
-        """The node that reaps the lease counts it, so that each loss counts once."""
-
-    def request_ignored(self, ignored: Ignored) -> None:
-        """Not counted: the status shows it as long as it lasts."""
-
     def contained(self, where: Where) -> None:
         """A fault that was kept from going further."""
         self._contained.labels(where=where).inc()
 
-    def claim_refused(self, why: str) -> None:
-        """Not counted here: the engine's trouble shows it, and its errors count it."""
-
     def reaped(self, reaped: Sequence[Reaped], tenant: str = DEFAULT_TENANT) -> None:
+        """Only the node that reaps a lease counts its loss, so that each counts once."""
         self._leases_lost.inc(len(reaped))
         for one in reaped:
             if one.state is JobState.QUEUED:

@@ -36,7 +36,15 @@ from musterd.store.postgres.phases import PostgresPhases
 from musterd.store.postgres.queue import PostgresIdleChecks, PostgresQueue
 from musterd.store.postgres.retention import PostgresRetention
 from musterd.store.postgres.setup import Hosts
-from musterd.store.postgres.statements import Numbered, Statements, channel_of, fill, numbered, send
+from musterd.store.postgres.statements import (
+    Numbered,
+    Statements,
+    channel_of,
+    fill,
+    numbered,
+    send,
+    statements_of,
+)
 from musterd.store.queue import IdleCheck
 from musterd.store.sqlfiles import load_statements
 from musterd.store.waiting import Backoff
@@ -190,10 +198,7 @@ class PostgresEngine:
         self._schema = schema
         self.where = f"{hub.where}, schema {schema}"
         self._channel = channel_of(schema)
-        sql = {
-            name: numbered(fill(text, schema))
-            for name, text in load_statements("musterd.store.postgres").items()
-        }
+        sql = statements_of(schema)
         limit_seconds = options.statement_timeout_seconds
         statements = Statements(sql, hub.shared, limit_seconds)
         run, execute, send = statements.run, statements.execute, statements.send

@@ -24,6 +24,7 @@ from psycopg.pq import Format
 from musterd.store.errors import OutcomeUnknown
 from musterd.store.jobs import JOB_COLUMNS
 from musterd.store.postgres.connection import Pool, TrioConnection
+from musterd.store.sqlfiles import load_statements
 
 Params = Mapping[str, Any]
 Row = tuple[Any, ...]
@@ -66,6 +67,12 @@ def fill(sql: str, schema: str) -> str:
         .replace("{channel}", channel_of(schema))
         .replace("{job_columns}", SELECTED)
     )
+
+
+def statements_of(schema: str) -> Mapping[str, Numbered]:
+    """By name, from the files by topic in `sql`, where each begins `-- name: what it promises`."""
+    texts = load_statements("musterd.store.postgres")
+    return {name: numbered(fill(text, schema)) for name, text in texts.items()}
 
 
 async def send(conn: TrioConnection, statement: Numbered, params: Params) -> Cursor:

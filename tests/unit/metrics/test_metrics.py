@@ -13,7 +13,6 @@ from musterd.manager.node.status import Decision
 from musterd.store.leases import Reaped
 from musterd.store.lifecycle import AttemptOutcome, JobState
 from musterd.store.queue import Counts
-from musterd.workers.claiming.desk import JobObserver
 from tests.support.metric_samples import HISTOGRAMS, PROMISED, make, samples, settled, value
 from tests.support.missing import program
 
@@ -42,11 +41,6 @@ def told_everything() -> Metrics:
     metrics.loop_lag(0.01)
     metrics.config(generation=1, success=True, timestamp=1234.5)
     return metrics
-
-
-def test_it_is_a_listener() -> None:
-    observer: JobObserver = make()
-    observer.lease_lost(1, "report", 1)
 
 
 def test_every_promised_metric_has_its_name_and_labels() -> None:
