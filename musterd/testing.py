@@ -36,7 +36,8 @@ from musterd.workers.outcome import Assignment, Note, Outcome, Runner, Traces
 from musterd.workers.progress import PhaseBook, ProgressWriter
 from musterd.workers.runners import inside
 from musterd.workers.runners.inside import import_function
-from musterd.workers.toolbox import Toolbox, Tools, make_tools
+from musterd.workers.toolbox import Toolbox
+from musterd.workers.tools import Tools, make_tools
 from musterd.workers.worker import WorkerDeps, work
 
 CLOSE_SECONDS = 5.0

@@ -18,7 +18,7 @@ from musterd.store.leases import Claim
 from musterd.store.waiting import Bell
 from musterd.workers.outcome import Assignment, Note, Traces
 from musterd.workers.runners.process import ProcessRunner
-from musterd.workers.toolbox import Tools
+from musterd.workers.tools import Tools
 
 CALL_SECONDS = 60.0  # a call that takes longer has failed
 IDLE_SECONDS = 60.0  # then the child is not kept any longer

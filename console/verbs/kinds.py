@@ -37,7 +37,7 @@ from musterd.console.command import CommandLine, Verb
 from musterd.console.output import Columns, Complaint, Exit, or_dash, table_of
 from musterd.manager.log import event, event_of_list
 from musterd.store.words import cut, duration_text, one_line
-from musterd.workers.toolbox import make_tools
+from musterd.workers.tools import make_tools
 
 BEHAVIOUR_WIDTH = 60
 

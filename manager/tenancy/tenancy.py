@@ -29,7 +29,8 @@ from musterd.workers.claiming.held import Held, Ignored, all_ignored
 from musterd.workers.idleness import Alarm, IdleMode, Idleness, listen
 from musterd.workers.leases import LeaseKeeper
 from musterd.workers.progress import PhaseBook, ProgressWriter
-from musterd.workers.toolbox import LiveTools, Toolbox
+from musterd.workers.toolbox import Toolbox
+from musterd.workers.tools import LiveTools
 from musterd.workers.worker import WorkerDeps
 
 CLOSE_SECONDS = 5.0

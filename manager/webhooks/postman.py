@@ -23,7 +23,7 @@ from musterd.store.errors import StoreError
 from musterd.store.outbox import Delivery, Message, Outbox
 from musterd.store.waiting import Bell
 from musterd.workers.hooks import PythonHooks
-from musterd.workers.toolbox import LiveTools
+from musterd.workers.tools import LiveTools
 
 LOOK_SECONDS = 5.0  # between looks of the duty
 LOOK_SECONDS_RESTING = 60.0  # where nothing happens

@@ -26,7 +26,7 @@ from musterd.workers.context import Ending, Facts, JobContext, ending_of_error, 
 from musterd.workers.joblog import JobLog
 from musterd.workers.outcome import Assignment, Note, Outcome
 from musterd.workers.runners.results import AnswerLimits, outcome_of
-from musterd.workers.toolbox import Tools
+from musterd.workers.tools import Tools
 
 _NOTHING: Mapping[str, float] = {}
 _OWN_FOLDER = str(Path(__file__).parent)

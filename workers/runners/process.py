@@ -36,7 +36,7 @@ from musterd.workers.runners.child_messages import (
 from musterd.workers.runners.process_group import ProcessGroup, Start
 from musterd.workers.runners.results import outcome_of
 from musterd.workers.shortage import keep_reserve, put_off
-from musterd.workers.toolbox import Tools
+from musterd.workers.tools import Tools
 
 PROGRAM = Path(__file__).with_name("child.py")
 _NO_BYTES = bytes(4)

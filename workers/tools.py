@@ -1,0 +1,129 @@
+"""What runners are given: limits, the children's interpreter and environment, the clock."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from musterd.config.settings import LiveSettings, Settings
+from musterd.workers.outcome import Contained, log_contained
+from musterd.workers.runners.results import AnswerLimits
+
+if TYPE_CHECKING:
+    from musterd.workers.runners.http_client import HttpClient
+
+_MIB = 1_048_576
+# What a daemon is told and its jobs are not: the store, our own settings, systemd's affairs.
+_OURS = re.compile(
+    r"MUSTERD_.*|PG[A-Z]+|(.*_)?DSN|NOTIFY_SOCKET|LISTEN_.*|WATCHDOG_.*|CREDENTIALS_DIRECTORY"
+)
+
+
+@attrs.define(eq=False)
+class Connections:
+    """The HTTP client of a tenant's jobs and webhooks, made when it is first needed: it costs
+    nothing where nobody makes calls.
+    """
+
+    _client: HttpClient | None = attrs.field(default=None, init=False)
+
+    def client(self) -> HttpClient:
+        if self._client is None:
+            from musterd.workers.runners.http_client import HttpClient
+
+            self._client = HttpClient()
+        return self._client
+
+    def close(self) -> None:
+        """Ends what lies idle; safe to call twice, and where there never was a client."""
+        if self._client is not None:
+            self._client.close()
+
+
+@attrs.frozen
+class Tools:
+    """One for the whole node. `boottime` is the clock that leases are trusted by. Whoever made it
+    closes `connections` when all workers have left.
+    """
+
+    limits: AnswerLimits
+    boottime: Callable[[], float]
+    variables: Mapping[str, str] = attrs.field(repr=False)  # the daemon's own environment
+    environment: Mapping[str, str] = attrs.field(repr=False)  # of Python children
+    python: str = sys.executable
+    max_jobs_per_child: int = 1_000
+    max_child_memory_bytes: int = 512 * _MIB
+    start_timeout_seconds: float = 20.0
+    max_frame_bytes: int = 4 * _MIB  # the largest message to or from a child
+    connections: Connections = attrs.field(factory=Connections)  # of HTTP kinds
+    contained: Callable[[Contained], None] = log_contained
+
+
+class LiveTools:
+    """Owned by a tenancy: the tools that the settings of the moment ask for. A reload replaces them
+    whole, so that workers replace children that may run old code.
+    """
+
+    def __init__(
+        self,
+        settings: LiveSettings,
+        boottime: Callable[[], float],
+        environ: Mapping[str, str],
+        contained: Callable[[Contained], None] = log_contained,
+    ) -> None:
+        self._settings, self._boottime, self._environ = settings, boottime, environ
+        tools = make_tools(settings.now, boottime, environ)
+        self._now = attrs.evolve(tools, contained=contained)
+        settings.subscribe(self._renew)
+
+    @property
+    def now(self) -> Tools:
+        return self._now
+
+    def close(self) -> None:
+        """Lets go of what runners share."""
+        self._now.connections.close()
+
+    def _renew(self) -> None:
+        tools = make_tools(self._settings.now, self._boottime, self._environ)
+        kept = self._now
+        self._now = attrs.evolve(tools, connections=kept.connections, contained=kept.contained)
+
+
+def make_tools(
+    settings: Settings, boottime: Callable[[], float], environ: Mapping[str, str]
+) -> Tools:
+    """The tools that the settings ask for. Children get `environ` without what is ours."""
+    limits, executor = settings.limits, settings.executor
+    largest = max(limits.max_payload_bytes, limits.max_result_bytes, limits.max_error_bytes)
+    secrets = [settings.store.url, settings.store.listen_url, settings.http.token]
+    secrets += settings.webhooks.secret
+    return Tools(
+        limits=AnswerLimits(
+            result_bytes_max=limits.max_result_bytes,
+            log_bytes_max=limits.max_log_bytes,
+            depth_max=limits.max_payload_depth,
+        ),
+        boottime=boottime,
+        variables=dict(environ),
+        environment=children_environment(environ, secrets),
+        python=settings.catalog.python or sys.executable,
+        max_jobs_per_child=executor.max_jobs_per_child,
+        max_child_memory_bytes=executor.max_child_memory_mb * _MIB,
+        start_timeout_seconds=executor.start_timeout_seconds,
+        max_frame_bytes=largest + _MIB,
+    )
+
+
+def children_environment(environ: Mapping[str, str], secrets: Iterable[str]) -> Mapping[str, str]:
+    """`environ` without our own variables, and without any whose value holds one of `secrets`."""
+    hidden = [secret for secret in secrets if secret]
+    return {
+        name: value
+        for name, value in environ.items()
+        if not _OURS.fullmatch(name) and not any(secret in value for secret in hidden)
+    }
