@@ -310,7 +310,7 @@ class Http:
         "more tokens, [[http.tokens]]: name, token_file, scopes (read, enqueue, admin)"
     )
     max_event_readers: int = at_restart(
-        "most readers of GET /events, beside 100 other connections", Between(0, 100_000)
+        "most readers of GET /events, beside 100 other requests", Between(0, 100_000)
     )
 
 

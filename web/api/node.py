@@ -26,7 +26,6 @@ from musterd.manager.reload.outcome import (
     reload_object,
 )
 from musterd.store.duties import duty_object
-from musterd.store.errors import StoreError
 from musterd.store.events import EventFilter
 from musterd.store.nodes import node_object, warnings
 from musterd.web.api.operation import TIME_LIMIT, Call
@@ -38,8 +37,8 @@ from musterd.web.server.answers import (
     rendered,
     unavailable,
 )
-from musterd.web.server.listening import CONNECTION, Connection
-from musterd.web.server.requests import read_event_id, take_reader_seat
+from musterd.web.server.places import CONNECTION, Connection
+from musterd.web.server.requests import read_event_id, take_reader_place
 
 DRAIN_SECONDS = 1.0  # a node that was told to drain says so within this time
 DRAIN_LOOK_SECONDS = 0.01
@@ -245,15 +244,11 @@ async def follow(call: Call) -> Response:
     # If a browser reconnects, the header is newer than the parameter in its URL.
     last_id = call.request.headers.get(LAST_ID) or call.text("last_event_id")
     feed = call.tenant.feed
-    seat = take_reader_seat(call.request)
+    take_reader_place(call.request)
     try:
         start = await feed.begin(read_event_id(last_id) if last_id else None)
     except FeedClosed:
-        seat.stop_reading()
         raise unavailable("the node is leaving") from None
-    except (StoreError, trio.Cancelled):
-        seat.stop_reading()
-        raise
 
     async def serve(connection: Connection, write: Write) -> None:
         await write(_first(call, start))

@@ -24,7 +24,9 @@ from musterd.web.server.answers import (
     problem,
     sign_in_answer,
     takes_html,
+    unavailable,
 )
+from musterd.web.server.places import CONNECTION, REQUESTS_MAX, Connection, Doing
 from musterd.web.server.requests import HOLDER, too_large
 from musterd.web.ui.sessions import Sessions, session_id_of
 
@@ -32,7 +34,8 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 REQUEST_SECONDS = 30.0
 OWN_SITES = frozenset({"same-origin", "none"})  # none: no page at all
 NO_RIGHTS = BearerToken("", "", ())  # callers of what is open to all
-HTTP_VERSIONS = frozenset({"1.0", "1.1"})
+# Answered also while all other requests have to wait.
+PROBES = frozenset({"/livez", "/readyz", "/metrics"})
 READING_METHODS = frozenset({"GET", "HEAD"})
 SAFE_HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
@@ -53,17 +56,16 @@ class Guard:
     body_bytes_max: Callable[[], int]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         headers = Headers(scope=scope)
         # Still percent-encoded: a target may contain a slash.
         path: str = scope["raw_path"].decode("ascii").removesuffix("/") or "/"
         place = path_with_query(path, scope["query_string"])
         refusal = self._refusal(scope["method"], place, headers)
-        if scope["http_version"] not in HTTP_VERSIONS:
-            # The server would upgrade to HTTP/2, where many requests share one connection's bounds.
-            refusal = problem(HTTPStatus.BAD_REQUEST, "use HTTP/1.1")
+        connection: Connection = scope["state"][CONNECTION]
+        if refusal is None and not connection.begin(
+            Doing.PROBE if path in PROBES else Doing.REQUEST
+        ):
+            refusal = unavailable(f"{REQUESTS_MAX} requests are being answered already").answer()
         holder = self._holder(headers)
         scope = {
             **scope, "path": path, "root_path": "", HOLDER: holder or NO_RIGHTS,
@@ -87,6 +89,7 @@ class Guard:
 
                 await (refusal or self.app)(scope, unread.receive, send_safely)
                 nursery.cancel_scope.cancel()
+        connection.wait()
 
     def _refusal(self, method: str, place: str, headers: Headers) -> Response | None:
         if not self._knows_host(headers.get("host")):

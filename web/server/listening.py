@@ -1,4 +1,4 @@
-"""Opens and closes the listening socket, and counts connections."""
+"""Opens and closes the listening socket."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import errno
 import socket
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import trio
-from attrs import define
 
 from musterd.config.listen import TcpAddress, UnixAddress
 from musterd.manager.node.process import StartError
@@ -114,65 +113,3 @@ def _refusal(place: str, error: OSError) -> str:
         f"{KEY}: cannot listen at {place}: {reason}; choose another place with"
         f' --set {KEY}=HOST:PORT, or none with --set {KEY}=""'
     )
-
-
-CONNECTION = "musterd.connection"  # where a request's state has it
-UNSENT_BYTES_MAX = 262_144  # that the system buffers for one reader
-
-
-@define(eq=False)
-class ConnectionCounts:
-    """Open connections. Readers follow events for long, so they count separately."""
-
-    readers_max: int
-    others: int = 0
-    readers: int = 0
-
-
-@define(eq=False)
-class Connection:
-    """Counted from its creation until `leave`."""
-
-    counts: ConnectionCounts
-    stream: trio.SocketStream
-    scope: trio.CancelScope
-    _reads_events: bool = False
-
-    def __attrs_post_init__(self) -> None:
-        self.counts.others += 1
-
-    def become_reader(self) -> bool:
-        """Counts as a reader from now on; returns False if there are too many."""
-        if self.counts.readers >= self.counts.readers_max:
-            return False
-        self.counts.others -= 1
-        self.counts.readers += 1
-        self._reads_events = True
-        return True
-
-    def stop_reading(self) -> None:
-        """Counts as an ordinary connection again: the event stream did not begin."""
-        self.counts.readers -= 1
-        self.counts.others += 1
-        self._reads_events = False
-
-    def bound_unsent(self) -> None:
-        """Limits what a stuck reader costs the system."""
-        with suppress(OSError):  # not every kind of socket has all of it
-            self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT_BYTES_MAX)
-        lowat = getattr(socket, "TCP_NOTSENT_LOWAT", None)
-        if lowat is not None and self.stream.socket.family != socket.AF_UNIX:
-            with suppress(OSError):
-                self.stream.setsockopt(socket.IPPROTO_TCP, lowat, UNSENT_BYTES_MAX)
-
-    def fileno(self) -> int:
-        return self.stream.socket.fileno()
-
-    def hang_up(self) -> None:
-        self.scope.cancel()
-
-    def leave(self) -> None:
-        if self._reads_events:
-            self.counts.readers -= 1
-        else:
-            self.counts.others -= 1

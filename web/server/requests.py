@@ -29,7 +29,7 @@ from musterd.web.server.answers import (
     store_refusal,
     unavailable,
 )
-from musterd.web.server.listening import CONNECTION, Connection
+from musterd.web.server.places import CONNECTION, Connection, Doing
 
 ANSWER_SECONDS = 25.0  # more than the store's time limits, less than the guard's
 AFTER_SECONDS = 5.0  # to send the answer of a handler that has its own time limit
@@ -73,13 +73,12 @@ def tenant_access(site: Site, tenant: str | None) -> TenantAccess:
     return access
 
 
-def take_reader_seat(request: Request) -> Connection:
-    """Counts the connection as a reader. Raises `RequestRefused` if there are too many."""
+def take_reader_place(request: Request) -> None:
+    """Raises `RequestRefused` if there are too many readers of events."""
     connection: Connection = request.scope["state"][CONNECTION]
-    if not connection.become_reader():
-        most = connection.counts.readers_max
+    if not connection.begin(Doing.EVENTS):
+        most = connection.places.readers_max
         raise unavailable(f"{most} readers follow events already ([http] max_event_readers)")
-    return connection
 
 
 def _call(site: Site, operation: Operation, request: Request) -> Call:

@@ -8,7 +8,6 @@ from typing import cast
 import trio
 from attrs import define, frozen
 from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ASGIFramework, ConnectionState, LifespanState
 from hypercorn.utils import wrap_app  # pyright: ignore[reportUnknownVariableType] - a bare Callable in it
@@ -19,15 +18,14 @@ from musterd.web.api.routes import application
 from musterd.web.deps import HttpDeps
 from musterd.web.samples import Samples
 from musterd.web.server.guard import Guard
-from musterd.web.server.listening import CONNECTION, Connection, ConnectionCounts
+from musterd.web.server.http1 import HEADER_BYTES_MAX, Http1Server
+from musterd.web.server.places import CONNECTION, Connection, Places
 from musterd.web.ui.sessions import Sessions
 from musterd.workers.shortage import is_short
 
-CONNECTIONS_MAX = 100  # not counting readers of events
 IDLE_SECONDS = 5  # also the time that a request's headers may take
 SEND_SECONDS = 10.0
 LINGER_SECONDS = 0.1  # for what is still being answered when the peer has left
-HEADER_BYTES_MAX = 16384
 
 
 async def serve_at(
@@ -42,7 +40,7 @@ async def serve_at(
     guarded = Guard(app, address, deps.keys, sessions, deps.node, deps.body_bytes_max)
     config = _config(deps.log)
     wrapped = wrap_app(cast(ASGIFramework, guarded), deps.body_bytes_max(), "asgi")
-    doorkeeper = _Doorkeeper(wrapped, config, deps.log, ConnectionCounts(deps.event_readers_max))
+    doorkeeper = _Doorkeeper(wrapped, config, deps.log, Places(deps.event_readers_max))
     await trio.serve_listeners(doorkeeper.receive, [listener])
 
 
@@ -53,29 +51,29 @@ class _Doorkeeper:
     app: AppWrapper
     config: Config
     log: logging.Logger
-    counts: ConnectionCounts
+    places: Places
 
     async def receive(self, stream: trio.SocketStream) -> None:
-        if self.counts.others >= CONNECTIONS_MAX or is_short():
-            event(self.log, logging.WARNING, "connection refused", open=self.counts.others)
+        connection = Connection(self.places, stream, trio.CancelScope())
+        if is_short() or not self.places.enter(connection):
+            event(self.log, logging.WARNING, "connection refused", open=self.places.open)
             await stream.aclose()
             return
-        connection = Connection(self.counts, stream, trio.CancelScope())
         try:
             await self._converse(connection)
         except Exception:
             # Nothing that a peer sends may bring down the daemon.
             self.log.exception("connection failed")
         finally:
-            connection.leave()
+            self.places.leave(connection)
 
     async def _converse(self, connection: Connection) -> None:
         state = ConnectionState(LifespanState({CONNECTION: connection}))
         context = WorkerContext(None)
         with connection.scope as scope:
-            # Declared for TLS streams; the server knows a plain one by its lack of a handshake.
+            # Declared for TLS streams.
             bounded = cast("trio.SSLStream[trio.SocketStream]", _Bounded(connection.stream, scope))
-            await TCPServer(self.app, self.config, context, state, bounded).run()
+            await Http1Server(self.app, self.config, context, state, bounded).run()
 
 
 @frozen(eq=False)
@@ -130,5 +128,4 @@ def _config(log: logging.Logger) -> Config:
     config.include_server_header = False
     config.keep_alive_timeout = IDLE_SECONDS
     config.h11_max_incomplete_size = HEADER_BYTES_MAX
-    config.h2_max_header_list_size = HEADER_BYTES_MAX
     return config

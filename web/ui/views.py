@@ -26,8 +26,8 @@ from musterd.web.pages.jobs import done_words
 from musterd.web.pages.layout import Asset, Frame, View
 from musterd.web.server import requests
 from musterd.web.server.answers import RECHECK, frame_of, invalid, page_answer, unavailable
-from musterd.web.server.listening import Connection
-from musterd.web.server.requests import take_reader_seat
+from musterd.web.server.places import Connection
+from musterd.web.server.requests import take_reader_place
 from musterd.web.ui.actions import read_done
 from musterd.web.ui.live import Gone, Key, Parts, Write
 
@@ -82,7 +82,7 @@ async def live_updates(call: Call) -> Response:
     if (view == "job") != (job_id is not None):
         raise invalid("id: wanted with view=job, and only there")
     key = Key(view, frame.tenant, frame.may_act, job_id)
-    take_reader_seat(call.request)
+    take_reader_place(call.request)
     may_look = cast("Callable[[], bool]", call.request.scope[RECHECK])
 
     async def follow(_connection: Connection, write: Write) -> None:

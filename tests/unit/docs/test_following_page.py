@@ -7,7 +7,7 @@ from musterd.manager.events.feed import PING_SECONDS, POLL_SECONDS
 from musterd.manager.events.source import RETRY_MS, STUCK_SECONDS, opening
 from musterd.store.event_types import GROUPS, event_type
 from musterd.web.api.routes import OPERATIONS
-from musterd.web.server.serving import CONNECTIONS_MAX
+from musterd.web.server.places import REQUESTS_MAX
 from tests.support.pages import codes, page, table
 from tests.support.stage import settings_with
 
@@ -40,7 +40,7 @@ def test_the_numbers_are_those_of_the_program() -> None:
         f"takes nothing for {STUCK_SECONDS:g} seconds",
         f"at most every {POLL_SECONDS:g} seconds",
         f"`http.max_event_readers` ({settings.http.max_event_readers})",
-        f"in addition to the {CONNECTIONS_MAX} connections",
+        f"beside the {REQUESTS_MAX} other requests",
         f"`events.keep_hours` ({settings.events.keep_hours:g})",
         opening().decode(),
     ):

@@ -8,8 +8,7 @@ import pytest
 import trio
 
 from musterd.store.queue import Counts
-from musterd.web.server import guard, requests
-from musterd.web.server import serving as server
+from musterd.web.server import guard, places, requests
 from tests.support.web_scene import COUNTS, PAYLOAD_BYTES_MAX, Web, serving
 
 CHUNKED = b"Host: localhost\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
@@ -64,7 +63,7 @@ async def test_a_body_that_nobody_reads_keeps_no_place(
     route: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server holds a few parts of it; its end must not wait behind them."""
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(places, "CONNECTIONS_MAX", 1)
     monkeypatch.setattr(guard, "PASSED_OVER_BYTES", 1_000_000)
     async with serving(counts=slow_counts) as web:
         async with await opened(web) as stream:

@@ -5,11 +5,17 @@ import contextlib
 import pytest
 import trio
 
+from musterd.web.server import places
 from musterd.web.server import serving as server
 from tests.support.web_scene import Web, serving
 
 TOKEN = "s3cret"
 BARE = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+JOB = b'{"kind": "report"}'
+SLOW_BODY = (
+    b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -100,26 +106,6 @@ async def test_what_is_no_request_is_refused_and_harms_nobody(request_bytes: byt
         assert (await web.get("/livez")).status == 200
 
 
-async def test_an_upgrade_to_http_2_leads_nowhere() -> None:
-    settings = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n"
-    asked = b"GET /status HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\n" + settings + b"\r\n"
-    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4" + b"\0" * 5  # and no settings
-    async with serving() as web:
-        with trio.fail_after(5):
-            answer = await until_said(web, asked + preface, b"use HTTP/1.1")
-    assert b"healthy" not in answer
-
-
-async def until_said(web: Web, request: bytes, words: bytes) -> bytes:
-    host, port = web.address.removeprefix("http://").split(":")
-    answer = b""
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
-        await stream.send_all(request)
-        while words not in answer:
-            answer += bytes(await stream.receive_some())
-    return answer
-
-
 @pytest.mark.parametrize("path", ["/status//", "//status", "/jobs//", "/livez/x"])
 async def test_a_path_that_is_none_is_404_and_no_redirect(path: str) -> None:
     async with serving() as web:
@@ -141,7 +127,7 @@ async def until_answered(web: Web) -> None:
 
 
 async def test_who_has_left_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(places, "CONNECTIONS_MAX", 2)
     with trio.fail_after(4):  # less than the idle time, which a place would stay taken for
         async with serving() as web:
             for _ in range(6):
@@ -149,7 +135,7 @@ async def test_who_has_left_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_who_was_sent_away_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(places, "CONNECTIONS_MAX", 2)
     async with serving() as web:
         with trio.fail_after(4):
             for _ in range(6):
@@ -163,17 +149,40 @@ async def until_sent_away(web: Web) -> None:
         await trio.sleep(0.01)
 
 
-async def test_only_so_many_may_be_inside_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+async def test_the_longest_silent_connection_makes_room_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places, "CONNECTIONS_MAX", 2)
     async with serving() as web:
         host, port = web.address.removeprefix("http://").split(":")
-        first = await trio.open_tcp_stream(host, int(port))
-        second = await trio.open_tcp_stream(host, int(port))
-        with trio.fail_after(5):
-            assert await said(web, b"") == b""  # closed at once
-            await first.aclose()
-            await until_answered(web)
-        await second.aclose()
+        async with (
+            await trio.open_tcp_stream(host, int(port)) as first,
+            await trio.open_tcp_stream(host, int(port)) as second,
+        ):
+            with trio.fail_after(4):  # less than either would be waited for
+                assert (await said(web, BARE)).startswith(b"HTTP/1.1 200 ")
+                assert await first.receive_some() == b""
+            await second.send_all(BARE)
+            assert (await second.receive_some()).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_who_is_being_answered_makes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "CONNECTIONS_MAX", 2)
+    async with serving() as web:
+        host, port = web.address.removeprefix("http://").split(":")
+        slow = SLOW_BODY % len(JOB)
+        async with (
+            await trio.open_tcp_stream(host, int(port)) as first,
+            await trio.open_tcp_stream(host, int(port)) as second,
+        ):
+            with trio.fail_after(5):
+                await first.send_all(slow)
+                await second.send_all(slow)
+                while await said(web, BARE) != b"":  # noqa: ASYNC110 - only asking again tells
+                    await trio.sleep(0.01)
+                for stream in (first, second):
+                    await stream.send_all(JOB)
+                    assert (await stream.receive_some()).startswith(b"HTTP/1.1 201 ")
 
 
 async def test_a_reader_that_never_reads_does_not_hold_up_the_end(
