@@ -7,10 +7,12 @@ from pathlib import Path
 from attrs import field, frozen
 
 from musterd.config.faults import ConfigError, Fault, Unfit
+from musterd.config.listen import TcpAddress, listen_address
 from musterd.config.secrets import signing_key
 from musterd.config.settings import HttpScope, HttpToken, Settings
 
-MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue")
+MIGHT: Sequence[HttpScope] = ("admin", "read", "enqueue", "metrics")
+TOKEN_LENGTH_MIN = 16  # where others than this machine can try
 
 
 def find_credential(name: str, environ: Mapping[str, str]) -> Path | None:
@@ -67,9 +69,11 @@ class BearerToken:
 def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple[BearerToken, ...]:
     """All bearer tokens, the unrestricted one first. Raises ConfigError with all faults."""
     http = settings.http
+    address = listen_address(http.listen)
+    is_open = isinstance(address, TcpAddress) and not address.is_loopback
     found = [BearerToken("admin", http.token, ("admin",))] if http.token else []
     first = HttpToken("admin", http.token_file, ("admin",)) if http.token_file else None
-    faults: list[Fault] = []
+    faults = [_too_short("http.token", "")] if is_open and _is_short(http.token) else []
     for token in (first, *http.tokens) if first else http.tokens:
         key = "http.token_file" if token is first else f"http.tokens.{token.name}.token_file"
         try:
@@ -77,6 +81,8 @@ def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple
         except ConfigError as error:
             faults.extend(error.faults)
             continue
+        if is_open and _is_short(secret):
+            faults.append(_too_short(key, token.token_file))
         if twin := next((one.name for one in found if one.secret == secret), None):
             said = f"the same token as that of {twin}"
             faults.append(Fault(token.token_file, key=key, found=said, wanted="one of its own"))
@@ -84,6 +90,16 @@ def resolve_http_tokens(settings: Settings, environ: Mapping[str, str]) -> tuple
     if faults:
         raise ConfigError(faults)
     return tuple(found)
+
+
+def _is_short(secret: str) -> bool:
+    return 0 < len(secret) < TOKEN_LENGTH_MIN
+
+
+def _too_short(key: str, file: str) -> Fault:
+    wanted = f"at least {TOKEN_LENGTH_MIN} characters to listen beyond loopback"
+    hint = "`openssl rand -base64 32` makes one"
+    return Fault(file, key=key, found="a shorter token", wanted=wanted, hint=hint)
 
 
 def resolve_http_token(settings: Settings, environ: Mapping[str, str]) -> str:

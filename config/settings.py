@@ -41,7 +41,7 @@ from musterd.config.webhook_urls import UrlPolicy
 Backoff = Literal["exponential", "linear", "fixed"]
 Jitter = Literal["full", "equal", "none"]
 OnLeaseLost = Literal["requeue", "fail", "pause"]
-HttpScope = Literal["read", "enqueue", "admin"]  # what the holder of a token may do
+HttpScope = Literal["read", "enqueue", "metrics", "admin"]  # what the holder of a token may do
 
 _HOUR = 3_600
 _DAY = 86_400
@@ -292,7 +292,9 @@ class HttpToken:
     token_file: str = at_once(
         "a file that holds the token; a bare name is a systemd credential", named_file
     )
-    scopes: tuple[HttpScope, ...] = at_once("what it allows: read, enqueue, admin", not_empty)
+    scopes: tuple[HttpScope, ...] = at_once(
+        "what it allows: read, enqueue, metrics, admin", not_empty
+    )
 
 
 @frozen
@@ -307,7 +309,7 @@ class Http:
         "a file that holds the token; a bare name is a systemd credential", file_name
     )
     tokens: tuple[HttpToken, ...] = at_once(
-        "more tokens, [[http.tokens]]: name, token_file, scopes (read, enqueue, admin)"
+        "more, [[http.tokens]]: name, token_file, scopes (read, enqueue, metrics, admin)"
     )
     max_event_readers: int = at_restart(
         "most readers of GET /events, beside 100 other requests", Between(0, 100_000)

@@ -80,8 +80,9 @@ NOBODY = BearerToken("", "", ("admin",))  # callers, if no token is configured
 
 
 def may(token: BearerToken, scope: HttpScope) -> bool:
-    """`admin` may do everything."""
-    return "admin" in token.scopes or scope in token.scopes
+    """`admin` may do everything, `read` also reads metrics."""
+    wider = ("admin", "read") if scope == "metrics" else ("admin",)
+    return scope in token.scopes or any(one in token.scopes for one in wider)
 
 
 @define(eq=False)

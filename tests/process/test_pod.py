@@ -11,7 +11,7 @@ from tests.support.http_client import Answer, ask
 from tests.support.manifests import KUBERNETES
 
 SECRETS = "/etc/musterd-secrets"
-TOKENS = {"http-token": "all-of-it", "metrics-token": "just-looking"}
+TOKENS = {"http-token": "all-of-it-and-more", "metrics-token": "just-looking-here"}
 
 
 def test_probes_need_no_token_and_everything_else_does(tmp_path: Path) -> None:
@@ -33,9 +33,12 @@ def test_probes_need_no_token_and_everything_else_does(tmp_path: Path) -> None:
 
         assert (status("/livez"), status("/readyz")) == (200, 200)
         assert (status("/metrics"), status("/status")) == (401, 401)
-        assert status("/metrics", "just-looking") == 200
-        assert status("/drain", "just-looking", "POST") == 403
-        assert asked(port, "/metrics", "all-of-it").text.count("musterd_workers_max 8.0") == 1
+        assert status("/metrics", TOKENS["metrics-token"]) == 200
+        assert status("/status", TOKENS["metrics-token"]) == 403
+        assert status("/drain", TOKENS["metrics-token"], "POST") == 403
+        assert (
+            asked(port, "/metrics", TOKENS["http-token"]).text.count("musterd_workers_max 8.0") == 1
+        )
         daemon.send(signal.SIGTERM)
         assert daemon.end() == 0
 

@@ -187,7 +187,7 @@ OPERATIONS: Sequence[Operation] = (
         {200: Reply("The page.", TEXT, "text/html; charset=utf-8")}, (TENANT,),
     ),
     Operation(
-        "GET", "/metrics", "metrics", "Metrics for Prometheus.", "read", node.metrics,
+        "GET", "/metrics", "metrics", "Metrics for Prometheus.", "metrics", node.metrics,
         {200: Reply("The text format.", TEXT, CONTENT_TYPE_LATEST)}, minds_query=False,
     ),
     Operation(

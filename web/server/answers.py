@@ -93,6 +93,7 @@ PAGE_HEADERS: Mapping[str, str] = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
     "referrer-policy": "same-origin",
 }
+AUDITED = "musterd.audited"  # where it leaves what the audit log has; handlers add to it
 RECHECK = "musterd.vouch"  # where it leaves what says whether that is still so
 SIGNED_IN = (
     "musterd.signed_in"  # where the guard leaves that a cookie, not a header, said who it is

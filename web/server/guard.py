@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +19,7 @@ from musterd.web.api.operation import TIME_LIMIT
 from musterd.web.api.routes import OPEN_PATHS
 from musterd.web.deps import Keys, NodeView
 from musterd.web.server.answers import (
+    AUDITED,
     RECHECK,
     SIGNED_IN,
     path_with_query,
@@ -27,6 +29,7 @@ from musterd.web.server.answers import (
     unavailable,
 )
 from musterd.web.server.places import CONNECTION, REQUESTS_MAX, Connection, Doing
+from musterd.web.server.refusals import Refusals, audit, audit_log
 from musterd.web.server.requests import HOLDER, too_large
 from musterd.web.ui.sessions import Sessions, session_id_of
 
@@ -37,6 +40,11 @@ NO_RIGHTS = BearerToken("", "", ())  # callers of what is open to all
 # Answered also while all other requests have to wait.
 PROBES = frozenset({"/livez", "/readyz", "/metrics"})
 READING_METHODS = frozenset({"GET", "HEAD"})
+REFUSALS = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST}
+)
+NO_ACTIONS = frozenset({"/jobs", "/ui/jobs/confirm"})  # a job's own events say when it was made
+AUDITED_PATH_MAX = 200
 SAFE_HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
@@ -54,6 +62,8 @@ class Guard:
     sessions: Sessions
     node: NodeView
     body_bytes_max: Callable[[], int]
+    refusals: Refusals = field(factory=Refusals)
+    log: logging.Logger = field(factory=audit_log)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -69,9 +79,17 @@ class Guard:
         holder = self._holder(headers)
         scope = {
             **scope, "path": path, "root_path": "", HOLDER: holder or NO_RIGHTS,
-            SIGNED_IN: holder is not None and _by_cookie(headers, self.keys),
+            SIGNED_IN: holder is not None and _by_cookie(headers, self.keys), AUDITED: {},
             RECHECK: lambda: self._holder(headers) == holder,
         }  # fmt: skip
+        try:
+            await self._answer(refusal or self.app, scope, receive, send)
+        finally:
+            self._write_down(scope)
+            connection.wait()
+
+    async def _answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
         # The bound ends an answer whose reader has stopped reading.
         with trio.move_on_after(REQUEST_SECONDS) as scope[TIME_LIMIT]:
             async with trio.open_nursery() as nursery:
@@ -81,15 +99,35 @@ class Guard:
 
                 async def send_safely(message: Message) -> None:
                     if message["type"] == "http.response.start":
+                        scope[AUDITED]["status"] = message["status"]
+                        if message["status"] == HTTPStatus.UNAUTHORIZED:
+                            await self._slow_down(scope["state"][CONNECTION])
                         answer = MutableHeaders(scope=message)
                         for name, value in SAFE_HEADERS.items():
                             answer.setdefault(name, value)
                         await unread.pass_over(answer)
                     await send(message)
 
-                await (refusal or self.app)(scope, unread.receive, send_safely)
+                await app(scope, unread.receive, send_safely)
                 nursery.cancel_scope.cancel()
+
+    async def _slow_down(self, connection: Connection) -> None:
+        """Makes whoever has no valid token wait, in no place that another could have."""
         connection.wait()
+        await trio.sleep(self.refusals.pause_seconds(connection.peer, trio.current_time()))
+
+    def _write_down(self, scope: Scope) -> None:
+        """A refusal, or what may have changed something, for the audit log."""
+        seen: dict[str, object] = scope[AUDITED]
+        status, path = seen.pop("status", None), scope["path"]
+        is_action = scope["method"] not in READING_METHODS and path not in NO_ACTIONS
+        may_be_done = not isinstance(status, int) or status // 100 in (2, 3, 5)
+        if status in REFUSALS or (is_action and may_be_done):
+            known = {
+                "who": scope[HOLDER].name, "peer": scope["state"][CONNECTION].peer,
+                "method": scope["method"], "path": path[:AUDITED_PATH_MAX], "status": status,
+            }  # fmt: skip
+            audit(self.log, is_done=status not in REFUSALS, **{**known, **seen})
 
     def _refusal(self, method: str, place: str, headers: Headers) -> Response | None:
         if not self._knows_host(headers.get("host")):

@@ -7,6 +7,7 @@ wait. A connection that has asked for nothing makes room for the next that comes
 from __future__ import annotations
 
 import socket
+import struct
 from contextlib import suppress
 from enum import Enum, auto
 
@@ -16,6 +17,7 @@ from attrs import define, field
 REQUESTS_MAX = 100  # neither probes nor readers of events
 CONNECTIONS_MAX = 120  # readers of events not counted
 CONNECTION = "musterd.connection"  # where a request's state has it
+CREDENTIALS = struct.Struct("3i")  # process, user, group
 UNSENT_BYTES_MAX = 262_144  # that the system buffers for one reader
 
 
@@ -84,6 +86,10 @@ class Connection:
     places: Places
     stream: trio.SocketStream
     scope: trio.CancelScope
+    peer: str = field(init=False)  # an address, or a user of this machine
+
+    def __attrs_post_init__(self) -> None:
+        self.peer = _peer_of(self.stream.socket)
 
     def begin(self, doing: Doing) -> bool:
         """Takes a place of that sort; returns False if there is none."""
@@ -111,3 +117,12 @@ class Connection:
 
     def hang_up(self) -> None:
         self.scope.cancel()
+
+
+def _peer_of(end: trio.socket.SocketType) -> str:
+    if end.family != socket.AF_UNIX:
+        return str(end.getpeername()[0])
+    if not hasattr(socket, "SO_PEERCRED"):
+        return "unix"
+    raw = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return f"uid {CREDENTIALS.unpack(raw)[1]}"

@@ -23,6 +23,7 @@ from musterd.store.lifecycle import JobState
 from musterd.web.api.operation import JSON_TYPE, TIME_LIMIT, Call, Operation, Param, Site
 from musterd.web.deps import TenantAccess, may
 from musterd.web.server.answers import (
+    AUDITED,
     RequestRefused,
     invalid,
     refusal_answer,
@@ -95,6 +96,7 @@ def _call(site: Site, operation: Operation, request: Request) -> Call:
             raise invalid(str(error)) from None
     name = query.get("tenant")
     tenant = tenant_access(site, name if isinstance(name, str) else None)
+    request.scope[AUDITED]["tenant"] = tenant.name
     return Call(site, tenant, holder, request, query)
 
 

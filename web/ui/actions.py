@@ -23,7 +23,14 @@ from musterd.web.api.operation import Call, Handler
 from musterd.web.pages.jobs import BulkRequest, Filter, question, unfinished
 from musterd.web.pages.layout import after_sign_in, sign_in_view
 from musterd.web.server import requests
-from musterd.web.server.answers import frame_of, invalid, page_answer, plain_frame, redirect
+from musterd.web.server.answers import (
+    AUDITED,
+    frame_of,
+    invalid,
+    page_answer,
+    plain_frame,
+    redirect,
+)
 from musterd.web.server.requests import check_type, read_body, tenant_access
 from musterd.web.ui.sessions import cookie, session_id_of
 
@@ -69,6 +76,8 @@ async def act(call: Call) -> Response:
     """Acts on the chosen jobs, or on as many matching jobs as time allows."""
     call, form = await _read_call(call)
     request, frame, engine = read_bulk_request(form), frame_of(call), call.tenant.engine
+    meant = request.which.query if request.is_all else list(request.ids)
+    call.request.scope[AUDITED] |= {"action": request.action.value, "jobs": meant}
     if not request.is_all:
         return _back_to_list(
             call, request, await bulk.act_on_these(engine, request.action, request.ids)
@@ -105,7 +114,9 @@ def _back_to_list(call: Call, request: BulkRequest, tally: Tally) -> Response:
 async def _read_call(call: Call) -> tuple[Call, Form]:
     """The form, and the call for the form's tenant."""
     form = await read_form(call.request)
-    return attrs.evolve(call, tenant=tenant_access(call.site, form.name("tenant"))), form
+    tenant = tenant_access(call.site, form.name("tenant"))
+    call.request.scope[AUDITED]["tenant"] = tenant.name
+    return attrs.evolve(call, tenant=tenant), form
 
 
 async def sign_in(call: Call) -> Response:
@@ -121,6 +132,7 @@ async def sign_in(call: Call) -> Response:
     if holder is None:
         frame = plain_frame(call.site.deps.node.status())
         return page_answer(frame, sign_in_view(after, wrong=True), HTTPStatus.UNAUTHORIZED)
+    call.request.scope[AUDITED]["who"] = holder.name
     return redirect(after, {"set-cookie": cookie(headers, call.site.sessions.begin(holder))})
 
 

@@ -65,13 +65,16 @@ def test_what_is_shown_can_be_read_again(loaded: Loaded, tmp_path: Path) -> None
 
 
 def test_a_bare_name_may_be_a_credential(tmp_path: Path) -> None:
-    (tmp_path / "board.token").write_text("b\n")
+    (tmp_path / "board.token").write_text(f"{'b' * 16}\n")
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
     (tmp_path / "musterd.toml").write_text(FILE.replace("/etc/shop.token", "board.token2"))
-    (tmp_path / "board.token2").write_text("s")
+    (tmp_path / "board.token2").write_text("s" * 16)
     settings = load(tmp_path / "musterd.toml", environ, [], ABSENT).settings
     assert settings.http.tokens[0].token_file == "board.token"
-    assert [one.secret for one in resolve_http_tokens(settings, environ)] == ["b", "s"]
+    assert [one.secret for one in resolve_http_tokens(settings, environ)] == [
+        "b" * 16,
+        "s" * 16,
+    ]
 
 
 def test_a_token_opens_a_place_that_all_can_reach(loaded: Loaded) -> None:
@@ -128,3 +131,22 @@ def test_our_own_verbs_take_the_mightiest(tmp_path: Path) -> None:
     assert own(read="r", admin="a") == "a"
     assert own("http.token=t", admin="a") == "t"
     assert own() == ""
+
+
+def test_beyond_loopback_short_tokens_are_refused_and_not_shown(tmp_path: Path) -> None:
+    sets = [*given(tmp_path, read="fifteen-letters", metrics="sixteen--letters")]
+
+    def faults(listen: str, *more: str) -> list[tuple[str, str]]:
+        settings = load(None, {}, [*sets, *more, f"http.listen={listen}"], ABSENT).settings
+        try:
+            resolve_http_tokens(settings, {})
+        except ConfigError as error:
+            return [(fault.key, fault.found) for fault in error.faults]
+        return []
+
+    for kept in ("127.0.0.1:9477", "[::1]:1", "unix:/m.sock", ""):
+        assert faults(kept, "http.token=short") == []
+    short = "a shorter token"
+    file = ("http.tokens.read.token_file", short)
+    assert faults("0.0.0.0:9477") == [file]
+    assert sorted(faults("h.example:9477", "http.token=short")) == [("http.token", short), file]

@@ -168,21 +168,22 @@ async def test_the_longest_silent_connection_makes_room_for_the_next(
 
 async def test_who_is_being_answered_makes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "CONNECTIONS_MAX", 2)
-    async with serving() as web:
-        host, port = web.address.removeprefix("http://").split(":")
-        slow = SLOW_BODY % len(JOB)
-        async with (
-            await trio.open_tcp_stream(host, int(port)) as first,
-            await trio.open_tcp_stream(host, int(port)) as second,
-        ):
-            with trio.fail_after(5):
-                await first.send_all(slow)
-                await second.send_all(slow)
-                while await said(web, BARE) != b"":  # noqa: ASYNC110 - only asking again tells
-                    await trio.sleep(0.01)
-                for stream in (first, second):
-                    await stream.send_all(JOB)
-                    assert (await stream.receive_some()).startswith(b"HTTP/1.1 201 ")
+    with trio.fail_after(5):
+        async with serving() as web:
+            host, port = web.address.removeprefix("http://").split(":")
+            slow = [await trio.open_tcp_stream(host, int(port)) for _ in range(2)]
+            for stream in slow:
+                await stream.send_all(SLOW_BODY % len(JOB))
+            await until_sent_away_unheard(web)
+            for stream in slow:
+                await stream.send_all(JOB)
+                assert (await stream.receive_some()).startswith(b"HTTP/1.1 201 ")
+                await stream.aclose()
+
+
+async def until_sent_away_unheard(web: Web) -> None:
+    while await said(web, BARE) != b"":  # noqa: ASYNC110 - only asking again tells
+        await trio.sleep(0.01)
 
 
 async def test_a_reader_that_never_reads_does_not_hold_up_the_end(

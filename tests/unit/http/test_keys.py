@@ -8,6 +8,7 @@ from musterd.config.credentials import BearerToken
 from musterd.web.api.operation import Operation
 from musterd.web.api.routes import OPERATIONS
 from musterd.web.deps import NOBODY, Keys
+from musterd.web.server import refusals
 from tests.support.web_scene import Web, serving
 
 TOKENS = (
@@ -15,9 +16,15 @@ TOKENS = (
     BearerToken("shop", "token-e", ("enqueue",)),
     BearerToken("board", "token-r", ("read",)),
     BearerToken("both", "token-b", ("enqueue", "read")),
+    BearerToken("scraper", "token-m", ("metrics",)),
 )
-MAY = {"token-a": {"read", "enqueue", "admin"}, "token-e": {"enqueue"}, "token-r": {"read"}}
-MAY["token-b"] = {"read", "enqueue"}
+MAY = {
+    "token-a": {"read", "enqueue", "metrics", "admin"},
+    "token-e": {"enqueue"},
+    "token-r": {"read", "metrics"},
+    "token-b": {"read", "enqueue", "metrics"},
+    "token-m": {"metrics"},
+}
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -50,7 +57,10 @@ async def test_what_is_refused_names_token_and_scope() -> None:
     assert answer.json["detail"] == "the token shop lacks the scope admin"
 
 
-async def test_no_token_and_a_wrong_one_are_401_everywhere_but_for_probes() -> None:
+async def test_no_token_and_a_wrong_one_are_401_everywhere_but_for_probes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(refusals, "PAUSE_SECONDS", 0.0)
     async with serving(tokens=TOKENS) as web:
         for operation in OPERATIONS:
             for token in ("", "token", "token-a2", "TOKEN-A"):
